@@ -198,7 +198,9 @@ def test_a_loose_body_and_a_load_of_the_wrong_kind(tmp_path: Path) -> None:
 
 
 def test_other_formats_say_that_they_have_no_place_for_it(racks: Mechanism) -> None:
-    assert any("its drive line has no place in MJCF" in note for note in to_mjcf(racks).notes)
+    assert any(
+        "its drive line cannot be represented in MJCF" in note for note in to_mjcf(racks).notes
+    )
 
 
 # What lines come to when nothing gives way

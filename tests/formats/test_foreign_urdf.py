@@ -581,7 +581,7 @@ def test_welded_links_have_ten_parameters_together(tmp_path: Path) -> None:
     assert mechanism.parameters["a.mass"].source == "r.urdf: cover, a, lid"
     for note in (
         "- a takes the inertia of what is welded to it: cover, lid",
-        "- foot: welded to the base, so that the inertia plays no part",
+        "- foot: welded to the base, so the inertia has no effect",
     ):
         assert note in mechanism.description
     # Pinocchio adds what is welded up as well

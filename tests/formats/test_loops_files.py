@@ -399,7 +399,7 @@ def test_side_file_and_options_belong_to_imported_files_only(tmp_path: Path) -> 
     with pytest.raises(InputError, match="side"):
         load("delta", tmp_path / "robot.yaml")
     with pytest.raises(
-        InputError, match="platform: delta is a machine file, which is complete in itself"
+        InputError, match="platform: delta is a machine file, which refers to no other files"
     ):
         load("delta", options=ImportOptions(platform="plate"))
 

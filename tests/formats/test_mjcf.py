@@ -234,8 +234,8 @@ def test_what_is_carried_over_and_what_is_not(everything: Mechanism) -> None:
     assert everything.description.splitlines() == [
         "Imported from machine.xml.",
         "- idle: an equality that is not active is left out",
-        "- p: a position actuator is taken for an ideal motor, without its control law",
-        "- servo: a general actuator is taken for an ideal motor, without its control law",
+        "- p: a position actuator is read as an ideal motor, without its control law",
+        "- servo: a general actuator is read as an ideal motor, without its control law",
         "- ball: an actuator on 'jd', which is not a hinge or slide, is not carried over",
         "- mass and inertia follow from solid geoms: a, b, d",
         "- geoms that are not drawn: plane (1)",

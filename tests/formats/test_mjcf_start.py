@@ -109,7 +109,7 @@ def test_keyframes_are_listed_and_wrong_ones_refused(tmp_path):
     path = tmp_path / "every.xml"
     path.write_text(EVERY_KIND, encoding="utf-8")
     machine = load_mjcf(path)
-    assert "keyframes that may be the start: zero, home, short" in machine.description
+    assert "keyframes available as start: zero, home, short" in machine.description
     assert load_mjcf(path, options=ImportOptions(keyframe="zero")).joints == machine.joints
     with pytest.raises(DescriptionError, match="there is no keyframe 'hoem'") as wrong:
         load_mjcf(path, options=ImportOptions(keyframe="hoem"))

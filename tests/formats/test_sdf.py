@@ -148,7 +148,7 @@ def test_what_sdf_has_and_tauloop_has_not_is_refused_with_its_line(tmp_path: Pat
     assert (4, "a joint of type 'gearbox' is not read") in problems
     assert (5, "'nobody' is not a link, and is not on one") in problems
     assert (6, "the axis has length zero") in problems
-    assert any("in a circle" in what for _, what in problems)
+    assert any("in a cycle" in what for _, what in problems)
 
 
 @pytest.mark.parametrize(

@@ -299,14 +299,14 @@ def test_what_was_found_on_the_way_is_in_the_description(tmp_path):
     notes = mechanism.description.splitlines()
     assert notes == [
         "Imported from arm.urdf.",
-        "- the root link 'base' is the immovable base; its inertia plays no part",
+        "- the root link 'base' is the immovable base; its inertia has no effect",
         "- joint 'a' is called 'a_joint' here",
         "- joint 'to-b' is called 'to_b' here",
         "- a: the mass is zero",
         "- a: the inertia about the mass centre is zero",
         "- b: no rigid body has the principal moments of inertia 1, 1, 3 kg m^2",
         "- a_joint: the axis has length 2 and is scaled to one",
-        "- a_joint: lower and upper limit are equal and taken for no limits",
+        "- a_joint: lower and upper limit are equal and count as no limits",
         "- angles printed with few digits are taken as exact right angles: to_b",
         "- a: <visual> has none of the shapes box, cylinder, capsule, sphere, mesh (line 5); the shape is not drawn",
         "- not used: transmission (1)",

@@ -244,7 +244,9 @@ def test_an_inertial_of_the_world_plays_no_part(tmp_path: Path) -> None:
     )
     machine = read(tmp_path, text)
     assert [body.name for body in machine.bodies] == ["arm"]
-    assert "world: its <inertial> has no effect, for the world does not move" in machine.description
+    assert (
+        "world: its <inertial> has no effect because the world does not move" in machine.description
+    )
 
 
 def test_what_hangs_on_nothing_next_to_drakes_world_moves_freely(tmp_path: Path) -> None:
@@ -257,7 +259,7 @@ def test_what_hangs_on_nothing_next_to_drakes_world_moves_freely(tmp_path: Path)
     assert tl.Model(machine).assembly.mobility == 7
     again = DRAKE % ("world", "arm", '<link name="world"/>' + loose)
     assert [what for _, what in problems(tmp_path, again)] == [
-        "hangs on no joint, as does 'world': these are separate trees"
+        "is not the child of a joint, and neither is 'world': these are separate trees"
     ]
 
 

@@ -43,10 +43,15 @@ def test_names_keep_their_letters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "what", "remedy"),
     [
-        ("<robot>\n<link", 2, "unclosed token", "repair this place"),
-        ("<robot>\n\n<!-- a -- b -->\n<link></robot>", 4, "mismatched tag", "repair this place"),
-        ("<robot>\n<!-- open", 2, "unclosed token", "repair this place"),
-        ("<robot>\n${x < 3}\n</robot>", 2, "not well-formed", "repair this place"),
+        ("<robot>\n<link", 2, "unclosed token", "correct the file there"),
+        (
+            "<robot>\n\n<!-- a -- b -->\n<link></robot>",
+            4,
+            "mismatched tag",
+            "correct the file there",
+        ),
+        ("<robot>\n<!-- open", 2, "unclosed token", "correct the file there"),
+        ("<robot>\n${x < 3}\n</robot>", 2, "not well-formed", "correct the file there"),
     ],
 )
 def test_what_is_no_xml_is_refused_at_its_line(

@@ -143,7 +143,7 @@ def test_an_mjcf_keeps_what_mujoco_does_not_apply(machine, motion, tmp_path):
         "x: MuJoCo does not apply the viscous asymmetry of its friction",
         "x: MuJoCo does not apply the Coulomb asymmetry of its friction",
         "y: MuJoCo does not apply the static part of its friction",
-        "loss belt: the static part of its friction has no place in MJCF",
+        "loss belt: the static part of its friction cannot be represented in MJCF",
     ]
     (belt,) = machine.losses
     without_static = replace(belt, friction=replace(belt.friction, static=None, stribeck=None))
@@ -407,12 +407,12 @@ def test_the_shortest_duration_keeps_the_motors_limits():
         (
             "viscous_asymmetry: 1 N s/m",
             "viscous_asymmetry: -6 N s/m",
-            "one way friction would push the motion on",
+            "friction would drive the motion in one direction",
         ),
         (
             "coulomb_asymmetry: 0.5 N",
             "coulomb_asymmetry: 2.5 N",
-            "one way friction would push the motion on",
+            "friction would drive the motion in one direction",
         ),
         ("motors: {left", "of: {x: 1}\n    motors: {left", "has both of and motors"),
         ("motors: {left: 0.02 m/rad, right: -0.01 m/rad}", "motors: {middle: 1}", "middle"),
@@ -426,7 +426,11 @@ def test_the_shortest_duration_keeps_the_motors_limits():
             "motors: {left: 1",
             "would turn for one motor and slide for another",
         ),
-        ("    motors: {left: 0.02 m/rad, right: -0.01 m/rad}\n", "", "is of nothing"),
+        (
+            "    motors: {left: 0.02 m/rad, right: -0.01 m/rad}\n",
+            "",
+            "names no coordinate or motor",
+        ),
     ],
 )
 def test_friction_that_cannot_be_is_refused(old, new, says):

@@ -116,9 +116,9 @@ def test_what_is_known_is_taken_off_and_said(tmp_path, law):
     assert off(ignored, TRUE) > DEVIATIONS or ignored["outputs"][0]["held_out"]["rmse"] > 3 * NOISE
     assert used["outputs"][0]["held_out"]["rmse"] < 1.2 * NOISE
     assert used["known_forces"][0].startswith(
-        "force.motor: a known force of position.motor is taken off, from "
+        "force.motor: a known force of position.motor is subtracted, from "
     )
-    assert "a known force of position.motor is taken off" in " ".join(tables_of(result).split())
+    assert "a known force of position.motor is subtracted" in " ".join(tables_of(result).split())
 
 
 def test_a_table_is_not_extended():

@@ -166,7 +166,7 @@ MISTAKES: list[tuple[str, str, str, str, str] | tuple[str, str, str, str, str, i
     ("reach: 2 * radius", "reach: {value: 2 * radius, bounds: [0 m, 1 m]}", "parameters.reach.bounds", "no bounds of its own", "literals"),
     ("reference: 20 deg", "reference: {value: 20 deg, bounds: [0 deg, 1 rad]}", "joints.pin.reference.bounds", "is not a parameter", "leave"),
     ("force: 5 N m", "force: {value: 5 N m, bounds: [1 N m, 9 N m]}", "actuators.motor.force.bounds", "is not a parameter", "leave"),
-    ("reach: 2 * radius", "reach: 2 * reach", "parameters.reach", "in a circle: reach -> reach", "value of its own"),
+    ("reach: 2 * radius", "reach: 2 * reach", "parameters.reach", "in a cycle: reach -> reach", "value of its own"),
     ("reach: 2 * radius", "reach: 2 * a\n  a: b\n  b: 3 * reach", "parameters.reach", "reach -> a -> b -> reach", "value of its"),
     ("radius: 0.2 m\n", "radius: [0.2 m]\n", "parameters.radius", "this is a list", "a value with its unit"),
     ("gravity: [0, 0, -9.81 m/s^2]", "gravity: [0, -9.81 m/s^2]", "gravity", "has 2 items, not 3", "a list of 3"),
@@ -174,7 +174,7 @@ MISTAKES: list[tuple[str, str, str, str, str] | tuple[str, str, str, str, str, i
     ("-9.81 m/s^2", "-9.81 m/s", "gravity[2]", "a speed (m/s) where an acceleration", "check"),
     # frames and placements
     ("side: {on: base", "side: {on: sides", "frames.side.on", "no body or frame named sides", "did you mean side?"),
-    ("side: {on: base", "side: {on: side", "frames.side", "circle: side -> side", "on a body"),
+    ("side: {on: base", "side: {on: side", "frames.side", "cycle: side -> side", "on a body"),
     ("{on: base, at: [radius", "{on: pin, at: [radius", "frames.side.on", "pin is a joint, not a body or frame", "name a"),
     ("turn: [{z: tilt}]", "turn: [{z: tilt, x: tilt}]", "frames.side.turn[0]", "exactly one axis, not 2", "one item for each"),
     ("turn: [{z: tilt}]", "turn: [{}]", "frames.side.turn[0]", "exactly one axis, not 0", "one item for each"),

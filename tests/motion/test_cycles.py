@@ -180,7 +180,7 @@ def test_what_motors_never_bear_is_refused() -> None:
     heavy = CycleHeat(
         names=heat.names, least=heat.least, legs=heat.legs + 2.0, held=heat.held, dwell=0.0
     )
-    with pytest.raises(PoseError, match="of what holds the machine alone"):
+    with pytest.raises(PoseError, match="times what holding the machine takes"):
         heavy.evenly()
 
 
@@ -212,7 +212,7 @@ def test_all_that_is_wrong_with_a_list_is_told_at_once_with_lines() -> None:
 
 def test_lists_that_lead_nowhere_are_refused() -> None:
     alone = station("here", 0.0, 0.0, 0.0)
-    with pytest.raises(InputError, match="less than two stops"):
+    with pytest.raises(InputError, match="fewer than two stops"):
         CycleList(stations=(alone,))
     belts = [station(f"b{v}", 0.0, 0.0, 0.0, velocity=(0.0, v, 0.0), pitch=0.1) for v in (0.1, 0.2)]
     with pytest.raises(InputError, match="at different times"):

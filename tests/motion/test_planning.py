@@ -143,7 +143,7 @@ def test_a_spline_from_a_table_and_a_turn(tmp_path):
             "to_heading: a clothoid has no direction",
         ),
         ("nuwar", {"end": {"z": -0.4}, "from_heading": 1.0}, "is of a clothoid alone"),
-        ("hexapod", {**CLOTHOID, "end": {"x": 0.1}}, "are no plane of two lengths"),
+        ("hexapod", {**CLOTHOID, "end": {"x": 0.1}}, "are not the two lengths of a plane"),
         ("nuwar", {**MULTISINE, "speed": 1.0}, "time: a multisine has its own"),
         ("nuwar", {**MULTISINE, "time": 1.0, "frequencies": (2.0, 1.0)}, "is not a range"),
         (

@@ -283,7 +283,7 @@ def test_couplings_that_are_no_mimic_joints_are_named() -> None:
         mechanism, motion = geared(terms[:1])
         states = pinocchio_engine(mechanism).states(motion)
         engine = pinocchio_engine(geared(terms)[0])
-        with pytest.raises(EngineError, match="mimic joints say") as caught:
+        with pytest.raises(EngineError, match="as Pinocchio's mimic joints require") as caught:
             constrained_dynamics(engine, states, np.ones((1, len(mechanism.actuators))))
         assert len(caught.value.problems) == len(terms)
 

@@ -207,7 +207,7 @@ def new_machine(
         " or ".join(item.remedy for item in cures)
         or "no single dimension corrects it: change several, or the stroke"
     )
-    advice = f"{blame} of the poses tried; {remedy}"
+    advice = f"{blame} of the tested poses; {remedy}"
     diagnostics = (
         diagnostic("reachable share of the work volume", reach, at_least=1.0, advice=advice),
         diagnostic(

@@ -159,12 +159,12 @@ def _by_name(
         and any(column in numbers for column in port.columns[start : start + 4])
         and any(turn)
     ):
-        problems.add(where, "has rotation vector and quaternion", "give one of the two")
+        problems.add(where, "has both a rotation vector and a quaternion", "give one of the two")
     if np.linalg.norm(turn) > np.pi:
         problems.add(
             where,
             f"turns by {np.degrees(np.linalg.norm(turn)):.4g} deg",
-            "turn by at most half a turn",
+            "rotate by at most half a revolution",
         )
     InputError.raise_if_any(problems)
     for column, number in numbers.items():

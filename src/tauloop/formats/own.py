@@ -23,7 +23,7 @@ class MachineFile(Format):
     motor_element = "`actuators: {motor: {on: JOINT}}`"
     refused: ClassVar[Mapping[str, str]] = {
         **Format.refused,
-        **{item.name: "which is complete in itself" for item in fields(ImportOptions)},
+        **{item.name: "which refers to no other files" for item in fields(ImportOptions)},
     }
 
     def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:

@@ -42,7 +42,7 @@ class Tableau(ReprMixin):
 
 @cache
 def dormand_prince() -> Tableau:
-    """The pair of orders 5(4) with its dense output of order 4, in SciPy's figures (Shampine 1986)."""
+    """The pair of orders 5(4) with its dense output of order 4, with SciPy's coefficients (Shampine 1986)."""
     A = np.zeros((7, 7))
     A[:6, :5] = RK45.A
     A[6, :6] = RK45.B

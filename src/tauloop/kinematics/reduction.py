@@ -70,8 +70,7 @@ class ReductionOptions(Options):
     Attributes:
         massless_rods: leave out the inertia of these rods.
         lumped_rods: put the mass of these slender rods into their two ends.
-        shares_parameters: let equal legs share their parameters (of whatever kind has equal nominal
-            values).
+        shares_parameters: let equal legs share their parameters (those with equal nominal values).
         states: number of random consistent states over which the error is taken.
         speed: standard deviation of the states' velocities, such as 0.5 or 30deg/s: rad/s, and
             characteristic lengths per second; the accelerations have the same number.

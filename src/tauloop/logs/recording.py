@@ -6,7 +6,7 @@ files:
   - path: positions.csv.gz
     columns: {position: {motor_1: Joint_1, motor_2: Joint_2}}
     units: {position: rad}
-known_forces: {motor_1: {polynomial: [2 N m, 5 N m/rad], about: 0.1 rad}}   # taken off the forces
+known_forces: {motor_1: {polynomial: [2 N m, 5 N m/rad], about: 0.1 rad}}   # subtracted from the forces
 preparation: {cutoff: 100 Hz, order: 4, standstill: 1e-6, trim: 200, decimation: 10}   # cutoffs: {motor_2: 40 Hz}
 """
 
@@ -76,7 +76,7 @@ TABLE = Shape(
 )
 KNOWN_FORCE = Shape(
     name="known force",
-    doc="A force by position that is taken off: a table, or a polynomial of position - about.",
+    doc="A force by position that is subtracted: a table, or a polynomial of position - about.",
     fields=(
         field("of", _TEXT, "channel whose position counts; its own if absent"),
         field("table", TABLE, "forces at positions"),

@@ -56,8 +56,8 @@ def butterworth(x: np.ndarray, *, rate: float, cutoff: float, order: int) -> np.
     the gain 1 / (1 + (tan(pi f / rate) / tan(pi cutoff / rate))^(2 order)) (Oppenheim and Schafer,
     Discrete-time signal processing, 3rd ed., section 7.2). It is applied as such, to the sines that
     make up the record less the line from its first to its last sample: both ends are continued by
-    odd reflection (at the last end by a few samples first, to a length that the Fourier transform
-    likes). Inside, that is `scipy.signal.sosfiltfilt`, of any order and cutoff; importing
+    odd reflection (at the last end by a few samples first, to a length that suits the Fourier
+    transform). Inside, that is `scipy.signal.sosfiltfilt`, of any order and cutoff; importing
     `scipy.signal` takes longer than an identification.
 
     Args:
@@ -100,7 +100,7 @@ def require_cutoff(rate: float, cutoff: float) -> None:
     """Refuse a cut-off that is not below half the rate.
 
     Raises:
-        InputError: with both.
+        InputError: the cutoff is not between zero and half the rate.
     """
     if not 0.0 < cutoff < 0.5 * rate:
         what = f"{cutoff:g} Hz is not between zero and half the sampling rate, {0.5 * rate:g} Hz"
@@ -158,7 +158,7 @@ def central_differences(x: np.ndarray, period: float) -> np.ndarray:
 def decimate(x: np.ndarray, factor: int, cutoff: float | None = None) -> np.ndarray:
     """Return every `factor`-th sample after a zero-phase low-pass at half the new rate.
 
-    On request the samples are low-passed once more.
+    With `cutoff`, the samples pass a second low-pass filter.
 
     The filter is the one of ``scipy.signal.decimate(x, factor, ftype="fir", zero_phase=True)``: 20
     factor + 1 taps of a Hamming window, zeros beyond the ends. It is applied as products of

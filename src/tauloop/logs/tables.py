@@ -33,7 +33,7 @@ _NUMERIC = re.compile(
     r"(dictionary<values=)?(u?int\d+|halffloat|float|double|decimal\d*\(.*\))(, indices=.*>)?"
 )
 _KIND_NOT_FINITE, _KIND_EMPTY = "numbers that are not finite", "empty cells"
-_KIND_BEYOND = "numbers beyond all measure"
+_KIND_BEYOND = "numbers that are too large"
 #: Dropped messages: values in between are interpolated only if gaps are to be filled.
 KIND_DROPPED = "dropped messages"
 #: Largest plausible measured number; squares and products of larger ones overflow.
@@ -41,7 +41,7 @@ MAX_MEASURED_NUMBER = 1e100
 #: Kinds of findings of cells without a number, which `LogTable.numbers` returns as not finite.
 MISSING_KINDS = (_KIND_NOT_FINITE, _KIND_EMPTY, KIND_DROPPED)
 _BEYOND = (
-    f"is beyond {MAX_MEASURED_NUMBER:.0e}, which nothing measures",
+    f"is beyond {MAX_MEASURED_NUMBER:.0e}, more than any sensor measures",
     "check the column, its unit and exponents",
 )
 _NOT_FINITE = (

@@ -2,7 +2,7 @@
 
 Inertias become parameters about the origin of the frame that carries them. The parallel axis theorem
 is implemented here for all modules. A rod with the key `tension` is a cable. A rod without it pushes
-as well as pulls, whatever its name is.
+as well as pulls, regardless of its name.
 """
 
 from __future__ import annotations

@@ -300,7 +300,7 @@ def read_loss(
     """
     of, motors = cursor.get("of"), cursor.get("motors")
     if (of is None) == (motors is None):
-        what = "has both of and motors" if of is not None else "is of nothing"
+        what = "has both of and motors" if of is not None else "names no coordinate or motor"
         cursor.problem(f"the loss {what}", "give of (coordinates) or motors", "of")
         return None
     if of is not None:

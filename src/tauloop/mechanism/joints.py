@@ -390,8 +390,8 @@ _TOGETHER = (
 #: ... and terms that must not exceed another one.
 _NOT_ABOVE = (
     ("coulomb", "static", "static friction is never below Coulomb's"),
-    ("viscous_asymmetry", "viscous", "one way friction would push the motion on"),
-    ("coulomb_asymmetry", "coulomb", "one way friction would push the motion on"),
+    ("viscous_asymmetry", "viscous", "friction would drive the motion in one direction"),
+    ("coulomb_asymmetry", "coulomb", "friction would drive the motion in one direction"),
 )
 
 

@@ -63,7 +63,7 @@ class Clothoid(Path):
             ).max()
             if error > ORTHONORMAL_TOLERANCE:
                 what = f"direction and normal are not orthonormal (off by {error:.2g})"
-                problems.add("normal", what, "two unit vectors at right angles")
+                problems.add("normal", what, "give two unit vectors at right angles")
         if not 0 < self.length < np.inf:
             problems.add("length", f"must be positive, got {self.length:g}")
         if not np.isfinite(self.curvature).all():
@@ -153,7 +153,9 @@ def clothoid_between(start: np.ndarray, end: np.ndarray, headings: tuple[float, 
     reach, off = last(bend)
     if not (run.converged or abs(off) < END_TOLERANCE) or not reach > END_TOLERANCE:
         what = f"no clothoid leaves at {headings[0]:.4g} rad and arrives at {headings[1]:.4g} rad without a loop"
-        raise InputError.of("headings", what, "directions farther from the way back, or a polyline")
+        raise InputError.of(
+            "headings", what, "choose directions farther from the opposite one, or a polyline"
+        )
     return laid(
         bend, float(np.linalg.norm(chord) / reach), np.asarray(start, dtype=float), along + a
     )
@@ -215,7 +217,7 @@ def polyline(
     corners = numbers(points, "points")
     if corners.ndim != 2 or len(corners) < 2 or not np.isfinite(corners).all():
         what = f"need at least two rows of finite numbers, got shape {corners.shape}"
-        raise InputError.of("points", what, "one row per point, one column per coordinate")
+        raise InputError.of("points", what, "give one row per point and one column per coordinate")
     blends = numbers(blend, "blend")
     if (
         blends.shape not in ((), (max(len(corners) - 2, 0),))
@@ -243,7 +245,9 @@ def polyline(
     for i in np.flatnonzero(cut[:-1] + cut[1:] > lengths * (1 + ORTHONORMAL_TOLERANCE)).tolist():
         what = f"is {lengths[i]:.6g} long, its blends take {cut[i] + cut[i + 1]:.6g}"
         problems.add(
-            f"points[{i}] to points[{i + 1}]", what, "a smaller blend, or points farther apart"
+            f"points[{i}] to points[{i + 1}]",
+            what,
+            "choose a smaller blend, or points farther apart",
         )
     InputError.raise_if_any(problems)
     pieces: list[tuple[Path, float]] = []

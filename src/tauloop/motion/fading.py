@@ -52,7 +52,7 @@ class Faded:
         """
         if not 0 < 2 * self.fade <= self.duration < np.inf:
             what = f"two of {self.fade:g} s do not fit into {self.duration:g} s"
-            raise InputError.of("fade", what, "shorter than half of the duration")
+            raise InputError.of("fade", what, "choose less than half of the duration")
 
     def sample(self, time: np.ndarray) -> SampledMotion:
         """Return positions (N, n) with exact first and second derivatives at times (N,), s.

@@ -36,7 +36,7 @@ class FourierSeries(ReprMixin):
         """Check shapes and numbers.
 
         Raises:
-            InputError: with all problems.
+            InputError: shapes or numbers are wrong.
         """
         center, mu, nu = (numbers(values, "series") for values in (self.center, self.mu, self.nu))
         problems = Problems()
@@ -119,6 +119,8 @@ def resting_series(harmonics: int) -> np.ndarray:
     """
     if harmonics < 2:
         what = f"{harmonics} cannot start and end at rest"
-        raise InputError.of("harmonics", what, "at least 2, or let the motion start moving")
+        raise InputError.of(
+            "harmonics", what, "use at least 2, or allow the motion to start with a velocity"
+        )
     _, velocity, acceleration = fourier_basis(np.zeros(1), harmonics, 2 * np.pi)
     return np.asarray(scipy.linalg.null_space(np.concatenate([velocity, acceleration / harmonics])))

@@ -305,5 +305,5 @@ def _unmet(
             f"friction alone), limit {limits.size[i]:.4g} {unit}, at "
             f"{stroke.place(float(progress.s[k % len(progress.s)]))}"
         )
-        problems.add(limits.names[i], what, "a lighter load, another path or a stronger motor")
+        problems.add(limits.names[i], what, "use a lighter load, another path or a stronger motor")
     return problems

@@ -68,14 +68,18 @@ def random_multisine(
     center, stroke = numbers(center, "center"), numbers(stroke, "stroke")
     problems = Problems()
     if center.ndim != 1 or not np.isfinite(center).all():
-        problems.add("center", "is not a row of finite numbers", "one per channel")
+        problems.add("center", "is not a row of finite numbers", "give one number per channel")
     if stroke.shape != center.shape:
         problems.add(
-            "stroke", f"has shape {stroke.shape}, the centre {center.shape}", "one per channel"
+            "stroke",
+            f"has shape {stroke.shape}, the centre {center.shape}",
+            "give one number per channel",
         )
     if not ((stroke >= 0) & np.isfinite(stroke)).all():
         problems.add(
-            "stroke", f"must not be negative, got {np.min(stroke):g}", "zero keeps a channel still"
+            "stroke",
+            f"must not be negative, got {np.min(stroke):g}",
+            "give zero to keep a channel at rest",
         )
     if terms < 1:
         problems.add("terms", f"must be at least 1, got {terms}", "such as 5")
@@ -83,7 +87,7 @@ def random_multisine(
         problems.add(
             "lowest",
             f"needs 0 < lowest < highest, got {lowest:g} and {highest:g} Hz",
-            "such as 0.1 and 1 Hz",
+            "give for example 0.1 and 1 Hz",
         )
     InputError.raise_if_any(problems)
     n = len(center)

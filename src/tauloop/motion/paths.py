@@ -72,10 +72,12 @@ def point(value: object, where: str, problems: Problems, size: int | None = None
     """Return a row of finite numbers (n,); faults are added to the problems."""
     array = numbers(value, where)
     if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
-        problems.add(where, "is not a row of finite numbers", "one per coordinate")
+        problems.add(where, "is not a row of finite numbers", "give one number per coordinate")
     elif size is not None and len(array) != size:
         problems.add(
-            where, f"has {len(array)} numbers, the first point {size}", "one per coordinate"
+            where,
+            f"has {len(array)} numbers, the first point {size}",
+            "give one number per coordinate",
         )
     return array
 
@@ -141,7 +143,7 @@ class Ellipse(Path):
             problems.add("first", "both half axes are zero", "give their extent")
         if not (np.isfinite(self.start) and np.isfinite(self.end)) or self.start == self.end:
             problems.add(
-                "end", f"goes from {self.start:g} to {self.end:g} rad", "two different angles"
+                "end", f"goes from {self.start:g} to {self.end:g} rad", "give two different angles"
             )
         InputError.raise_if_any(problems)
         for name, value in (("center", center), ("first", first), ("second", second)):
@@ -204,7 +206,9 @@ class SampledPath(Path):
             or not np.isfinite(points).all()
         ):
             what = f"need at least two rows of finite numbers, got shape {points.shape}"
-            raise InputError.of("points", what, "one row per point, one column per coordinate")
+            raise InputError.of(
+                "points", what, "give one row per point and one column per coordinate"
+            )
         chords = np.linalg.norm(np.diff(points, axis=0), axis=1)
         same = np.flatnonzero(chords <= SAME_POINT * np.abs(np.ptp(points, axis=0)).max())
         if len(same):
@@ -264,7 +268,7 @@ class AxisTurn(Path):
         )
         if not problems and (start.size, rotation.size) != (4, 3):
             what = f"has {start.size} numbers and the rotation {rotation.size}, not 4 and 3"
-            problems.add("start", what, "quaternion w, x, y, z and rotation vector")
+            problems.add("start", what, "give a quaternion w, x, y, z and a rotation vector")
         if not problems and abs(np.linalg.norm(start) - 1) > UNIT_NORM:
             what = f"has the norm {np.linalg.norm(start):.9g}, not 1"
             problems.add("start", what, "give a unit quaternion w, x, y, z")

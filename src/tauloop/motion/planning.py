@@ -157,7 +157,9 @@ class StrokeOptions(Options):
                 "points", "given in addition to points by name", "give the one or the other"
             )
         if self.turn is not None and (len(self.turn) != 3 or not np.isfinite(self.turn).all()):
-            problems.add("turn", f"{self.turn} is not three numbers", "such as 0,0,0.2 (rad)")
+            problems.add(
+                "turn", f"{self.turn} is not three numbers", "give for example 0,0,0.2 (rad)"
+            )
         for name, shape in OWN.items():
             if (getattr(self, name) is None) == (self.shape == shape):
                 what = (
@@ -168,14 +170,16 @@ class StrokeOptions(Options):
                 problems.add(
                     name,
                     what,
-                    "such as 30deg" if self.shape == shape else f"leave it out, or shape {shape}",
+                    "give for example 30deg"
+                    if self.shape == shape
+                    else f"leave it out, or shape {shape}",
                 )
         if self.shape == "multisine":
             if self.law == FASTEST:
                 problems.add(
                     "law",
                     "a multisine has its own time",
-                    "another law, by which it fades in and out",
+                    "choose another law, by which it fades in and out",
                 )
             if self.time is None:
                 problems.add(
@@ -186,7 +190,9 @@ class StrokeOptions(Options):
                 or not 0 < self.frequencies[0] < self.frequencies[1] < np.inf
             ):
                 problems.add(
-                    "frequencies", f"{self.frequencies} is not a range", "such as 0.1,1 (Hz)"
+                    "frequencies",
+                    f"{self.frequencies} is not a range",
+                    "give for example 0.1,1 (Hz)",
                 )
         if self.points is not None and self.shape in ("clothoid", "multisine"):
             problems.add("points", f"a {self.shape} has none", "give start and end by name")
@@ -352,7 +358,7 @@ def _path(
         }
         moving = np.array([i for i, name in enumerate(port.columns) if name in named])
         if [port.units[i] for i in moving] != ["m", "m"]:
-            what = f"{', '.join(sorted(named))} are no plane of two lengths"
+            what = f"{', '.join(sorted(named))} are not the two lengths of a plane"
             problems.add("shape", what, "name two coordinates in m, in start and end")
     corners = np.array(rows)[:, moving]
     names = tuple(port.columns[i] for i in moving)
@@ -364,7 +370,7 @@ def _path(
     units = {port.units[i] for i in moving}
     if shape == "polyline" and len(units) > 1:
         what = f"a polyline in {' and '.join(sorted(units))} has no lengths to blend by"
-        problems.add("shape", what, "spline, or move coordinates of one unit")
+        problems.add("shape", what, "choose shape spline, or move coordinates of one unit")
     at = quaternion_start(port)
     turned = () if at is None or not {*range(at, at + 4)} & {*moving} else tuple(range(at, at + 4))
     if (turned and shape != "line") or (shape == "multisine" and "1" in units):

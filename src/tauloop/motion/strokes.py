@@ -295,7 +295,10 @@ def stroke(
         remedy = f"give {', '.join(functions.ports.position.columns)}"
         raise InputError.of("base", "is not a row of finite numbers of the entry", remedy)
     placed = Stroke(model=model, functions=functions, path=path, columns=names, base=fixed)
-    problems, remedy = Problems(), "move or shrink the path, or mend the limits in the machine file"
+    problems, remedy = (
+        Problems(),
+        "move or shrink the path, or correct the limits in the machine file",
+    )
     for item in model.limits.beyond(placed.q) if ranges else ():
         what = f"reaches {item.value:.6g} {item.unit}, {item.by:.4g} beyond its stop at {item.stop:.6g}, at "
         problems.add(item.coordinate, what + placed.place(placed.grid[item.sample]), remedy)

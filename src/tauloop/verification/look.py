@@ -164,7 +164,7 @@ def _cache() -> tuple[CheckedPart, ...]:
 
 
 def _extras() -> tuple[CheckedPart, ...]:
-    """Return every package that an extra for users brings, by what the installed distribution says."""
+    """Return the packages of the extras for users, from the metadata of the installed distribution."""
     own = metadata_of("tauloop")
     needs = [
         re.match(r"([\w.-]+).*extra == ['\"](\w+)['\"]", need)

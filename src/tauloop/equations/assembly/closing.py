@@ -37,7 +37,7 @@ CHAIN_ROUNDING, STAGNATION_RATIO = 1e-12, 0.5
 PROJECTION_CUTOFF = 1e-6
 #: Singular values below this fraction of the largest belong to loops that are nearly redundant.
 WEAK_SINGULAR_VALUE = 1e-3
-#: Singular values below this fraction of the largest are zero whatever the gap.
+#: Singular values below this fraction of the largest are zero regardless of the gap.
 RANK_FLOOR = 1e-9
 #: Axes that must coincide do so if they differ by less than this (unwanted orientations are a
 #: quarter turn or more away).

@@ -330,7 +330,10 @@ def require_within_limits(diagnostics: Iterable[Diagnostic]) -> None:
     Raises:
         PoseError: coordinates are beyond a stop; the message states which, by how much and where.
     """
-    remedy = "stay within the stops, or mend the machine file: {drawing: [lower, upper]} is a range that stops nothing"
+    remedy = (
+        "stay within the stops, or correct the machine file: "
+        "{drawing: [lower, upper]} is a range without stops"
+    )
     PoseError.raise_if_any(
         Problem(where=item.name, what=item.advice, remedy=remedy)
         for item in beyond_limits(diagnostics)

@@ -427,7 +427,7 @@ def _rotors(
                     actuator,
                     where,
                     f"the rotor's inertia is {numbers[1]:g}",
-                    "it is zero or positive",
+                    "give zero or a positive number",
                 )
             if name := reader.joint(joint, where):
                 rotors[name] = (numbers[0], numbers[1])

@@ -158,7 +158,7 @@ def rod_inertias(
         _slender(own, f"{name}.{part.name}", inertia.mass, line) if inertia.mass > 0.0 else None
         for part, inertia, line, own in made
     )
-    unused = f", so that its axial inertia of {axial:.3g} kg m^2 plays no part" if axial else ""
+    unused = f", so that its axial inertia of {axial:.3g} kg m^2 has no effect" if axial else ""
     locked = "; its spin is locked" if A.kind == "ball" else ""
     notes.append(
         f"{name} is a {'slender' if any(slender) else 'massless'} {kind}rod{locked}{unused}"

@@ -244,7 +244,7 @@ def _carriers(
         if not loose:
             return tuple(added)
         body = loose[0]
-        notes.append(f"{body} hangs on rods alone and gets six coordinates of its own")
+        notes.append(f"{body} is carried by rods only and gets six coordinates of its own")
         added.append(
             free_joint(
                 "platform" if body == platform else f"{body}_free", body, linkage.world[body]

@@ -47,7 +47,7 @@ def with_merged_welds(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]
     ]
     if idle:
         changed |= dict.fromkeys(idle)
-        notes.append(f"{', '.join(idle)}: welded to the base, so that the inertia plays no part")
+        notes.append(f"{', '.join(idle)}: welded to the base, so the inertia has no effect")
     if not changed:
         return mechanism, ()
     bodies = tuple(

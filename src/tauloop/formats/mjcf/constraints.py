@@ -491,7 +491,7 @@ class ConstraintReader:
         ]
         if node.tag in SERVOS or laws:
             reader.notes.append(
-                f"{name}: a {node.tag} actuator is taken for an ideal motor, without its control law"
+                f"{name}: a {node.tag} actuator is read as an ideal motor, without its control law"
             )
         force = self._limit(node, name, "forcerange", "forcelimited")
         if node.tag == "motor":

@@ -86,7 +86,7 @@ def _inertial(reader: MjcfReader, name: str, node: XmlNode) -> LinkInertia:
     if "mass" not in node.attributes:
         reader.problem(node, name, "<inertial> has no mass", 'add mass="..."')
     elif mass < 0.0:
-        reader.problem(node, name, f"the mass is {mass:g} kg", "a mass is zero or positive")
+        reader.problem(node, name, f"the mass is {mass:g} kg", "give a mass of zero or more")
     R, center = reader.orientation(node, name), reader.triple(node, name, "pos")
     full, diagonal = "fullinertia" in node.attributes, "diaginertia" in node.attributes
     reader.use(node, "fullinertia", "diaginertia")

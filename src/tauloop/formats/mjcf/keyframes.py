@@ -22,7 +22,7 @@ def started_at(
 ) -> tuple[Joint, ...]:
     """Return the joints with the start values of a keyframe.
 
-    ``qpos`` is in rad and m, whatever the compiler's unit of angles.
+    ``qpos`` is in rad and m, regardless of the compiler's unit of angles.
 
     Args:
         reader: collects problems.

@@ -142,7 +142,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
     if options.keyframe:
         reader.notes.append(f"the start is keyframe {options.keyframe}")
     elif keys := keyframe_names(root):
-        reader.notes.append(f"keyframes that may be the start: {', '.join(keys)}")
+        reader.notes.append(f"keyframes available as start: {', '.join(keys)}")
     notes = [*reader.notes, *geoms.notes(), *_unread(reader, root)]
     mechanism = Mechanism(
         name=identifier(root.attributes.get("model", "").replace(".", "_")) or "mujoco",

@@ -369,7 +369,7 @@ class TreeReader:
         loss = reader.value(node, name, "frictionloss")
         armature = reader.value(node, name, "armature")
         if any(reader.numbers(node, name, "springdamper")):
-            what = "springdamper is worked out by MuJoCo's compiler"
+            what = "springdamper is evaluated by MuJoCo's compiler"
             reader.problem(
                 node,
                 name,

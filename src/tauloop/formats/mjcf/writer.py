@@ -143,7 +143,9 @@ class _MjcfWriter:
         m = self.mechanism
         self.notes = ["parameters are written as numbers", *self.tree.notes]
         driven = [actuator.name for actuator in m.actuators if actuator.drive is not None]
-        self.notes += [f"actuator {name}: its drive line has no place in MJCF" for name in driven]
+        self.notes += [
+            f"actuator {name}: its drive line cannot be represented in MJCF" for name in driven
+        ]
         self._move_motors_to_joints()
         root = ElementTree.Element("mujoco", model=m.name)
         compiler = ElementTree.SubElement(
@@ -468,12 +470,12 @@ class _MjcfWriter:
         }
         if len({primitives[name] for name, _ in ratios}) > 1:
             self.notes.append(
-                f"loss {loss.name}: friction of hinges and slides together has no place in MJCF"
+                f"loss {loss.name}: friction of hinges and slides together cannot be represented in MJCF"
             )
             return
         self.notes += [
             f"loss {loss.name}: "
-            f"the {CUSTOM_FRICTION_TERMS[key]} of its friction has no place in MJCF"
+            f"the {CUSTOM_FRICTION_TERMS[key]} of its friction cannot be represented in MJCF"
             for key in self._terms(loss.friction)
             if CUSTOM_FRICTION_TERMS[key]
         ]

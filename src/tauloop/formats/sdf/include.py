@@ -147,7 +147,10 @@ class _Includer:
             return None
         if path in stack:
             self.files.problem(
-                node, INCLUDE, f"it includes {uri!r}, which includes itself", "break the circle"
+                node,
+                INCLUDE,
+                f"it includes {uri!r}, which includes itself",
+                "remove one of these includes",
             )
             return None
         root = read_xml(path)

@@ -388,7 +388,7 @@ class SdfReader(XmlReader):
                 ):
                     self._omitted.append(f"{what} of link {name}")
             if self.flag(node.first("kinematic"), name):
-                what = "a kinematic link follows a program, whatever forces act on it"
+                what = "a kinematic link follows a program, regardless of the forces on it"
                 self.problem(node, name, what, "remove <kinematic>")
         return tuple(weightless)
 
@@ -490,9 +490,7 @@ class SdfReader(XmlReader):
         frame = self._frames.get(name)
         if frame is None or name in seen:
             what = (
-                "poses are relative to one another in a circle"
-                if frame
-                else f"there is no frame {name!r}"
+                "poses depend on each other in a cycle" if frame else f"there is no frame {name!r}"
             )
             self.problem(where, name, what, "correct `relative_to`")
             return IDENTITY

@@ -122,7 +122,7 @@ def _completed(
             sdf.node,
             joint.name,
             f"the stiffness of the spring is {stiffness:g}",
-            "it is zero or positive",
+            "give zero or a positive number",
         )
     return replace(
         joint,
@@ -139,7 +139,10 @@ def _rotor(reader: SdfReader, sdf: SdfJoint) -> tuple[float, float]:
     inertia = reader.leaf(sdf.node, sdf.name, ROTOR, 0.0)
     if inertia < 0.0:
         reader.problem(
-            sdf.node, sdf.name, f"the inertia of the rotor is {inertia:g}", "it is zero or positive"
+            sdf.node,
+            sdf.name,
+            f"the inertia of the rotor is {inertia:g}",
+            "give zero or a positive number",
         )
     return reader.leaf(sdf.node, sdf.name, GEAR_RATIO, 1.0), inertia
 

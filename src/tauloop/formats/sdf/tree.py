@@ -192,7 +192,7 @@ class _Spanning:
 
     def _loose(self, name: str, root: str) -> SdfJoint:
         """Return a free joint for a link without a joint."""
-        self.notes.append(f"link {name!r} hangs on nothing, and moves freely")
+        self.notes.append(f"link {name!r} is not attached to anything and moves freely")
         node, at = self.model.links[name], self.model.poses[name]
         start = at if root == WORLD else self.model.poses[root].inverse() @ at
         return SdfJoint(

@@ -157,7 +157,7 @@ def _notes(tree: UrdfTree, side: Side) -> list[str]:
     root = next(link for link in tree.links if link.name == tree.root)
     notes = [f"the root link {tree.root!r} is the immovable base"]
     if root.inertial is not None:
-        notes[0] += "; its inertia plays no part"
+        notes[0] += "; its inertia has no effect"
     return [*notes, *tree.notes, *side.notes]
 
 

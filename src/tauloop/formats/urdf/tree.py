@@ -338,7 +338,7 @@ class _TreeReader(UrdfReader):
         xyz, turn = self.origin(inertial, name)
         own = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         if mass < 0.0:
-            self.problem(mass_node, name, f"the mass is {mass:g} kg", "a mass is zero or positive")
+            self.problem(mass_node, name, f"the mass is {mass:g} kg", "give a mass of zero or more")
         elif np.isfinite(own).all():
             self._note_inertia(name, mass, own)
         # without a rotation, the numbers of the file stay unchanged to the last digit
@@ -348,9 +348,9 @@ class _TreeReader(UrdfReader):
         )
 
     def _world(self, node: XmlNode) -> UrdfLink:
-        """Return the unattached link ``world``, which is immovable whatever its ``<inertial>``."""
+        """Return the unattached link ``world``, which is immovable regardless of its ``<inertial>``."""
         if node.first("inertial") is not None:
-            self.note(WORLD, "its <inertial> has no effect, for the world does not move")
+            self.note(WORLD, "its <inertial> has no effect because the world does not move")
         return UrdfLink(name=WORLD, inertial=None)
 
     def _note_inertia(self, name: str, mass: float, inertia: np.ndarray) -> None:
@@ -394,7 +394,7 @@ class _TreeReader(UrdfReader):
                 )
             if lower == upper:
                 lower, upper = -np.inf, np.inf
-                self.note(name, "lower and upper limit are equal and taken for no limits")
+                self.note(name, "lower and upper limit are equal and count as no limits")
         return UrdfJoint(
             name=name,
             kind=kind,
@@ -414,7 +414,9 @@ class _TreeReader(UrdfReader):
     def _loss(self, dynamics: XmlNode | None, name: str, attribute: str) -> float:
         value = 0.0 if dynamics is None else self.number(dynamics, name, attribute, 0.0)
         if dynamics is not None and value < 0.0:
-            self.problem(dynamics, name, f"{attribute} is {value:g}", "a loss is zero or positive")
+            self.problem(
+                dynamics, name, f"{attribute} is {value:g}", "give zero or a positive number"
+            )
         return value
 
     def _limit(self, limit: XmlNode | None, name: str, attribute: str) -> float | None:
@@ -423,7 +425,7 @@ class _TreeReader(UrdfReader):
             return None
         value = self.number(limit, name, attribute)
         if value < 0.0:
-            self.problem(limit, name, f"{attribute} is {value:g}", "it must be positive")
+            self.problem(limit, name, f"{attribute} is {value:g}", "give a positive number")
         return np.inf if value >= UNLIMITED else value
 
     def _root(
@@ -433,7 +435,9 @@ class _TreeReader(UrdfReader):
         above: dict[str, UrdfJoint] = {}
         for joint in joints:
             if joint.child in above:
-                what = f"its child {joint.child!r} already hangs on {above[joint.child].name!r}"
+                what = (
+                    f"its child {joint.child!r} is already the child of {above[joint.child].name!r}"
+                )
                 remedy = "URDF describes trees only; write a machine with loops as a machine file"
                 self.problem(nodes[joint.name], joint.name, what, remedy)
             elif joint.child:
@@ -443,7 +447,7 @@ class _TreeReader(UrdfReader):
         # otherwise a loose link is only the other half of a broken reference
         if all(joint.child for joint in joints):
             for other in roots[1:]:
-                what = f"hangs on no joint, as does {roots[0]!r}: these are separate trees"
+                what = f"is not the child of a joint, and neither is {roots[0]!r}: these are separate trees"
                 self.problem(links[other], other, what, "join them, or remove one")
         return roots[0] if roots else ""
 

@@ -204,7 +204,7 @@ class _UrdfWriter(SideWriter):
         ball = link.chain[0]
         if any(freedom != Freedom() for freedom in self._ball_freedoms(ball)):
             self.notes.append(
-                f"joint {ball.name}: limits, and what acts on it, have no place in URDF"
+                f"joint {ball.name}: limits, and what acts on it, cannot be represented in URDF"
             )
 
     def _joint(

@@ -129,7 +129,7 @@ def side_shape(tree: UrdfTree) -> Shape:
             field(
                 "payload",
                 value(units.MASS, "", "positive"),
-                "the heaviest that the tool is rated to carry",
+                "rated payload of the tool",
             ),
             field("independent", ListOf(item=_TEXT, may_be_empty=True), "independent coordinates"),
         ),

@@ -93,7 +93,8 @@ class SideWriter:
             actuator.name for actuator in self.mechanism.actuators if actuator.drive is not None
         ]
         self.notes += [
-            f"actuator {name}: its drive line has no place in {self.form}" for name in driven
+            f"actuator {name}: its drive line cannot be represented in {self.form}"
+            for name in driven
         ]
 
     @property

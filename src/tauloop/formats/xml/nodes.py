@@ -96,7 +96,7 @@ def read_xml(path: str | Path) -> XmlNode:
             what = (
                 f"not well-formed XML: {expat.ErrorString(shown.code)} at column {shown.offset + 1}"
             )
-            raise _refused(path, what, "repair this place", shown.lineno) from None
+            raise _refused(path, what, "correct the file there", shown.lineno) from None
 
 
 def parse_xml(text: str, file: str) -> XmlNode:

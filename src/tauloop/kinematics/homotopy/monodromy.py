@@ -11,7 +11,7 @@ Whether all are found is decided by the trace test: while e moves along a line, 
 a coordinate over all solutions is a polynomial in t of degree one at most, and over a part of them
 it is none (Leykin, Rodriguez and Sottile, Trace test, Arnold Mathematical Journal 4, 2018).
 Families whose solutions may go to infinity at finite constants cannot be tested so (see
-`homotopy_widening`): there only the loops without a new solution speak.
+`homotopy_widening`): there only the number of loops without a new solution decides.
 
 Source: Duff, Hill, Jensen, Lee, Leykin and Sommars 2019, Solving polynomial systems via homotopy
 continuation and monodromy; Leykin, Rodriguez and Sottile 2018, Trace test.
@@ -84,7 +84,7 @@ class MonodromyOptions(Options):
 
     Attributes:
         quiet_loops: least loops in a row, each with all solutions known, that must find nothing
-            new; where there are few solutions, as many more as the batch holds.
+            new; with few solutions, as many more as fit into the batch.
         traced_loops: the same before a trace test decides, where there is one.
         traced_angles: unknown angles of a block up to which it gets a trace test. The wider family
             that the test wants grows fast: 2 solutions for one angle, 6 for two, 576 for

@@ -197,7 +197,10 @@ class Modes(Result):
                 "; ".join(map(str, self.modes[0].beyond))
                 + f"; {len(self.modes)} modes, and none is within the stops"
             )
-            remedy = "give another position, or mend the machine file: {drawing: [lower, upper]} stops nothing"
+            remedy = (
+                "give another position, or correct the machine file: "
+                "{drawing: [lower, upper]} is a range without stops"
+            )
             raise PoseError.of(self.machine, what, remedy)
         gone = len(self.modes) - len(kept)
         left_out = self.left_out | ({"something is beyond a stop": gone} if gone else {})

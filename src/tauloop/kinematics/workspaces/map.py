@@ -792,7 +792,7 @@ def section_axes(
 
     def steps(name: str, step: float) -> tuple[float, float]:
         low, high = ends[name]
-        # an end on the grid is its last line, whatever rounding makes of the quotient
+        # an end on the grid is its last line, regardless of rounding of the quotient
         return float(np.floor(low / step + GRID_TOLERANCE)), float(
             np.ceil(high / step - GRID_TOLERANCE)
         )

@@ -143,7 +143,7 @@ def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals
         values[known_force.channel] = values[known_force.channel] - force
         unit = present["force"][known_force.channel]
         remarks.append(
-            f"force.{known_force.channel}: a known force of position.{known_force.of} is taken off, "
+            f"force.{known_force.channel}: a known force of position.{known_force.of} is subtracted, "
             f"from {force.min():.3g} to {force.max():.3g} {unit}"
         )
     LogError.raise_if_any(problems)

@@ -164,7 +164,7 @@ def check_same_time(
     apart = np.abs(time - reference_time)
     if apart.max() > 0.5 * float(np.median(np.abs(np.diff(reference_time)))):
         row = int(apart.argmax())
-        what = f"{time[row]:.10g} s where {reference.file} says {reference_time[row]:.10g} s"
+        what = f"{time[row]:.10g} s, and {reference_time[row]:.10g} s in {reference.file}"
         remedy = (
             "the files are not of one recording, or one starts later: cut both to the same samples"
         )

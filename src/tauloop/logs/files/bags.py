@@ -174,7 +174,7 @@ class BagTable(LogTable):
             which = f"all {zeros}" if zeros == len(stamps) else f"{zeros} of {len(stamps)}"
             self._note(
                 f"{which} stamps in the headers of {topic} are zero: times of receipt are used, which may be late; "
-                "let the publisher fill header.stamp"
+                "make the publisher fill header.stamp"
             )
 
     def _series(

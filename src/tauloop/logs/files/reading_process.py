@@ -84,7 +84,7 @@ def parquet(path: str, names: list[str]) -> Answer:
             )
             first += part.num_rows
         if first != len(values):
-            raise ValueError(f"{first} rows of {name!r} where it says {len(values)}")
+            raise ValueError(f"{first} rows of {name!r}, but its header states {len(values)}")
         yield {"column": name}, values
 
 

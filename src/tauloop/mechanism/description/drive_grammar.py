@@ -215,7 +215,7 @@ SECTIONS = (
 )
 ON_ACTUATOR = Shape(
     name="drive line of an actuator",
-    doc="What stands between motors and machine: a drive-line `file` (docs/drives.md), or the sections of one, here. "
+    doc="What is between motors and machine: a drive-line `file` (docs/drives.md), or the sections of one, here. "
     "The machine takes the place of the load: in a file, of the inertia that `performance` judges, whose mass and "
     "friction there do not count; here, of `load`, which is not among the inertias.",
     fields=(

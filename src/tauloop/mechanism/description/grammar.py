@@ -238,7 +238,7 @@ _AXIS = Either(kinds=(_AXIS_WORDS, ListOf(item=_NUMBER, length=3)))
 JOINT = Shape(
     name="joint",
     doc="A joint between two frames, which coincide at zero coordinates. Limits, speed, friction, spring and inertia "
-    "stand here for a joint with one freedom, and under `freedoms` for one with several.",
+    "are given here for a joint with one freedom, and under `freedoms` for one with several.",
     fields=(
         need("type", Choice(options=JOINT_KINDS), "kind of joint"),
         field(
@@ -363,7 +363,7 @@ def _terms(ratio: Value) -> MapOf:
 _RATIO = value(None, "drive", "not zero")
 ACTUATOR = Shape(
     name="actuator",
-    doc="A motor behind a transmission; its position is the sum of ratio times coordinate. With a ratio in rad/m (a "
+    doc="A motor with a transmission; its position is the sum of ratio times coordinate. With a ratio in rad/m (a "
     "screw) the motor turns although the joint slides; inertia, friction, force and speed are those of the motor.",
     fields=(
         field(
@@ -433,13 +433,13 @@ PLATFORM = Shape(
         field(
             "motion",
             Choice(options=MOTIONS),
-            "kind of the joint `platform`; absent: the body hangs in the tree",
+            "kind of the joint `platform`; absent: the body is part of the tree",
         ),
         field("tool", TOOL, "frame of the tool on the body; the body's own if absent"),
         field(
             "payload",
             value(units.MASS, "", "positive"),
-            "the heaviest that the tool is rated to carry",
+            "rated payload of the tool",
         ),
         need(
             "independent",

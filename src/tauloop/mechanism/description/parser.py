@@ -197,10 +197,10 @@ class _Parser:
         if kind in ("name", "number") or text == "(":
             return ExpressionError(
                 f"{self._text!r}: {place} follows without an operator",
-                "write * between factors; a compound unit stands only in a value of its own (a named parameter)",
+                "write * between factors; give a compound unit only to a value of its own (a named parameter)",
             )
         return ExpressionError(
-            f"{self._text!r}: {place} stands where {wanted} is needed", "check the expression"
+            f"{self._text!r}: unexpected {place} where {wanted} is needed", "check the expression"
         )
 
     def whole(self) -> Syntax:
@@ -281,7 +281,7 @@ class _Parser:
             read = parse_unit(unit)
         except UnitError as error:
             raise ExpressionError(
-                f"{self._text!r}: {error.what} behind the number {text}",
+                f"{self._text!r}: {error.what} after the number {text}",
                 error.remedy
                 if error.remedy.startswith("did you")
                 else f"for a product write {text} * {unit}",

@@ -135,7 +135,7 @@ class Placements:
 
         def note(cycle: list[str]) -> None:
             frames[cycle[0]].problem(
-                f"the frames build on each other in a circle: {chain(cycle)}",
+                f"the frames depend on each other in a cycle: {chain(cycle)}",
                 "put one of them on a body",
             )
             self._frames.update(dict.fromkeys(cycle))

@@ -351,7 +351,7 @@ class Literal:
 
 @lru_cache(maxsize=1024)
 def literal(text: str, wanted: str = "one such as 0.5 mm") -> Literal:
-    """Return a number with whatever unit, or a plain number.
+    """Return a number with any unit, or a plain number.
 
     Args:
         text: what is written.

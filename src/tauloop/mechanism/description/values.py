@@ -130,7 +130,7 @@ class ValueReader:
     def _cycle(self, cycle: list[str]) -> None:
         first = self._definitions[cycle[0]].cursor
         first.problem(
-            f"the parameters define each other in a circle: {chain(cycle)}",
+            f"the parameters depend on each other in a cycle: {chain(cycle)}",
             "give one of them a value of its own",
         )
         self._quantities.update(dict.fromkeys(cycle))

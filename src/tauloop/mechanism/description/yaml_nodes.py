@@ -204,7 +204,7 @@ class _NodeReader:
         if event.anchor is not None:
             what, remedy = (
                 f"the anchor &{event.anchor} is not allowed",
-                "remove it; a parameter serves many places",
+                "remove it; a parameter can be used in many places",
             )
             raise self._refuse(line, what, remedy, where)
         if event.tag is not None:

@@ -73,9 +73,11 @@ class CycleHeat(ReprMixin):
             return self.least
         if over(MAX_SLOWDOWN) > 0:
             shares = self.shares(MAX_SLOWDOWN * self.least)
-            what = f"bears {1 / shares.max():.3g} of what holds the machine alone"
+            what = f"has a rated force of only {1 / shares.max():.3g} times what holding the machine takes"
             raise PoseError.of(
-                self.names[int(shares.argmax())], what, "a larger rated force, or a lighter load"
+                self.names[int(shares.argmax())],
+                what,
+                "allow a larger rated force, or use a lighter load",
             )
         return self.least * float(brentq(over, 1.0, MAX_SLOWDOWN, xtol=1e-12))
 

@@ -224,7 +224,7 @@ def cycle_trajectory(
     """
     if not limits.bounds_changes or limits.ends != "held":
         what = "without a bound of changes accelerations jump at the ends of legs"
-        raise InputError.of("reversal", what, "such as 10 ms")
+        raise InputError.of("reversal", what, "give a duration, such as 10 ms")
     stops = tuple(station for station in listed.stations if station.is_stop)
     late = any(stop.is_moving for stop in stops[1:])
     full = np.array([actuator.force for actuator in model.mechanism.actuators])
@@ -261,7 +261,7 @@ def cycle_trajectory(
             )
         durations = wanted
     raise PoseError.of(
-        "stations", "the places where conveyors are met do not settle", "slower conveyors"
+        "stations", "the meeting points with the conveyors do not converge", "use slower conveyors"
     )
 
 
@@ -292,7 +292,7 @@ def _durations(
         items = int(np.ceil(total / interval - 1e-9))
         if time is not None and abs(time - items * interval) > 1e-9 * time:
             what = (
-                f"{items} items of the conveyors, as many as a cycle needs, come in "
+                f"the {items} items that a cycle needs arrive within "
                 f"{1e3 * items * interval:.6g} ms"
             )
             raise InputError.of("time", what, "leave it out, or leave pitch out")
@@ -300,7 +300,7 @@ def _durations(
     elif time is not None:
         if time < total * (1 - 1e-9):
             what = f"a cycle takes {1e3 * total:.6g} ms at least, by the {reason}"
-            raise InputError.of("time", what, "a longer one, or wider limits")
+            raise InputError.of("time", what, "allow a longer cycle or wider limits")
         reason = "time"
     return (wanted, reason, 0) if time is None else (heat.coolest(time), reason, items)
 
@@ -415,7 +415,7 @@ def _least(model: Model, leg: CycleLeg) -> float:
             return duration * (1.0 + DURATION_TOLERANCE)
         duration *= factor
     raise PoseError.of(
-        leg.name, "no duration keeps all limits", "slower conveyors, or wider limits"
+        leg.name, "no duration keeps all limits", "use slower conveyors or wider limits"
     )
 
 

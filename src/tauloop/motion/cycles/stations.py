@@ -60,9 +60,7 @@ STATION = Shape(
             _by_name(Text(is_needed=True)),
             "position of the platform; the rest as at the reference pose",
         ),
-        field(
-            "lift", _by_name(value(units.LENGTH)), "way from it on which the tool comes and leaves"
-        ),
+        field("lift", _by_name(value(units.LENGTH)), "path on which the tool arrives and leaves"),
         field("dwell", _TIME, "time that the tool stays; none if absent"),
         field(
             "payload",
@@ -92,7 +90,7 @@ CYCLE = Shape(
         need(
             "stations",
             ListOf(item=STATION),
-            "in the order in which the tool comes to them; the first comes again",
+            "in the order of the motion, which returns to the first",
         ),
     ),
 )
@@ -110,7 +108,7 @@ class CycleStation(ReprMixin):
         name: its name.
         position: of the platform (n_position,), m, rad and quaternions; on a conveyor: when the
             first station is reached.
-        lift: way from it on which the tool comes and leaves (n_position,), m; none without it.
+        lift: path on which the tool arrives and leaves (n_position,), m; none without it.
         dwell: time that the tool stays, s.
         payload: at the tool from here on; None for none.
         velocity: of the conveyor (n_position,), m/s; none without it.
@@ -149,11 +147,13 @@ class CycleStation(ReprMixin):
         for name, row in rows.items():
             if row.shape != position.shape or row.ndim != 1 or not np.isfinite(row).all():
                 problems.add(
-                    f"{self.name}.{name}", "is not a row of finite numbers", "one for each position"
+                    f"{self.name}.{name}",
+                    "is not a row of finite numbers",
+                    "give one number for each position",
                 )
             object.__setattr__(self, name, row)
         if not 0 <= self.dwell < np.inf:
-            problems.add(f"{self.name}.dwell", f"is {self.dwell:g} s", "zero or more")
+            problems.add(f"{self.name}.dwell", f"is {self.dwell:g} s", "give zero or more")
         if not self.is_stop and (
             self.dwell > 0 or self.payload is not None or rows["lift"].any() or self.is_moving
         ):
@@ -214,17 +214,17 @@ class CycleList(ReprMixin):
         problems = Problems()
         if sum(station.is_stop for station in self.stations) < 2:
             problems.add(
-                "stations", "there are less than two stops", "add one, or take its blend away"
+                "stations", "there are fewer than two stops", "add one, or take its blend away"
             )
         elif not self.stations[0].is_stop:
             problems.add(
                 "stations[0]",
                 "the first station is passed without a stop",
-                "let the list begin with a stop",
+                "begin the list with a stop",
             )
         names = [station.name for station in self.stations]
         for name in sorted({name for name in names if names.count(name) > 1}):
-            problems.add("stations", f"{name} is in the list twice", "a name for each")
+            problems.add("stations", f"{name} is in the list twice", "give each a name of its own")
         times = {
             station.name: station.interval
             for station in self.stations
@@ -237,7 +237,7 @@ class CycleList(ReprMixin):
             problems.add(
                 "pitch",
                 f"conveyors bring items at different times: {what}",
-                "pitch over speed is the same",
+                "give all conveyors the same ratio of pitch to speed",
             )
         InputError.raise_if_any(problems)
 

@@ -237,7 +237,9 @@ class _Program:
         solution = solver(x0=self._start, p=allowed, **self._bounds)
         if not solver.stats()["success"]:
             what = f"no law keeps bounds of changes: {solver.stats()['return_status']}"
-            raise PoseError.of("reversal", what, "a shorter reversal, more jerk, or another path")
+            raise PoseError.of(
+                "reversal", what, "allow a shorter reversal or more jerk, or choose another path"
+            )
         self._start, self._steps = np.asarray(solution["x"]).ravel(), self._steps + 1
         v, a = self._start[: n + 1], self._start[n + 1 :]
         return Profile(grid=self._grid, x=v**2, first=a[:-1].copy(), second=a[1:].copy())

@@ -96,10 +96,10 @@ class PathLimits(Options):
             problems.add(
                 "motor_curve",
                 "speeds do not rise from zero, or a share is negative",
-                "pairs in order",
+                "give the pairs in order",
             )
         elif (np.diff(steps[:, 1] / steps[:, 0]) > 0).any():
-            problems.add("motor_curve", "is bent upwards", "its largest part that is bent one way")
+            problems.add("motor_curve", "is not concave", "use its largest concave part")
 
     @property
     def bounds_changes(self) -> bool:
@@ -480,4 +480,4 @@ def unmet(stroke: Stroke, rows: LimitRows, grid: np.ndarray, place: int) -> Pose
         else ""
     )
     what = f"no speed keeps all limits at {stroke.place(float(grid[k]))}{alone}"
-    return PoseError.of("limits", what, "a lighter load, another path, or wider limits")
+    return PoseError.of("limits", what, "use a lighter load, another path or wider limits")

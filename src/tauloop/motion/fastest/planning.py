@@ -314,7 +314,7 @@ def law_rate(rows: PathRows, law: Law, near: float) -> float:
                 if largest == 0
                 else "nothing limits the rate of this law"
             )
-            raise PoseError.of("limits", what, "another law, or other limits")
+            raise PoseError.of("limits", what, "choose another law or other limits")
         settled, rate = abs(largest - rate) <= SWEEP_TOLERANCE * rate, largest
         places, heights = peaks(rows, law, rate, x)
         highest = float(heights[0])

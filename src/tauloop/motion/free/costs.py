@@ -57,7 +57,9 @@ def require_goal(model: Model, optimise: str, copper: float) -> None:
             raise InputError.of("optimise", what, "give 'force' to the actuators")
         if len(set(units)) > 1:
             raise InputError.of(
-                "optimise", "travel of motors that turn and that slide has no sum", "time or energy"
+                "optimise",
+                "travel of motors that turn and that slide has no sum",
+                "choose time or energy",
             )
 
 

@@ -151,7 +151,9 @@ class IteratedLoops:
         if not (gap < LOOP_TOLERANCE).all():
             what = f"leaves its assembly mode at {stroke.place(float(u[np.argmax(np.nan_to_num(gap, nan=np.inf))]))}"
             raise PoseError.of(
-                "motion", what, "ends that are nearer to each other, or a smaller condition"
+                "motion",
+                what,
+                "choose ends nearer to each other, or allow a smaller condition number",
             )
 
 

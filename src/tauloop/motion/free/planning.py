@@ -225,7 +225,7 @@ class FreePlanner:
             for word, value in zip(("start", "end"), values, strict=True):
                 if value < self.surroundings.clearance:
                     what = f"is {1e3 * value:.3g} mm from {name}, {1e3 * self.surroundings.clearance:.3g} mm are kept"
-                    raise PoseError.of(word, what, "move it, or a smaller clearance")
+                    raise PoseError.of(word, what, "move it, or allow a smaller clearance")
 
     def _rows_between(self, q: np.ndarray, ends: np.ndarray) -> PointRows:
         """Return the rows of one point, with ranges and condition bound that suit both ends."""
@@ -249,7 +249,9 @@ class FreePlanner:
         )
         if here > allowed:
             what = f"the bound of the condition number is {np.exp(here):.3g} there, {np.exp(allowed):.3g} are allowed"
-            raise PoseError.of("condition", what, "other ends, or a larger condition")
+            raise PoseError.of(
+                "condition", what, "choose other ends, or allow a larger condition number"
+            )
         rows.upper[list(rows.names).index("singularity")] = allowed
         self._figures_at = ca.Function("figures", inputs, [rows.power, rows.wear[1], rows.measure])
         self._allowed = float(np.exp(allowed))

@@ -360,7 +360,7 @@ class FreeProgram:
             return self.solved(replace(guess, multipliers=()), ends, longest, room, taken)
         if not stats["success"]:
             what = f"no search came to one that keeps all limits: {stats['return_status']}"
-            raise PoseError.of("motion", what, "wider limits, other ends, or fewer obstacles")
+            raise PoseError.of("motion", what, "allow wider limits, other ends or fewer obstacles")
         multipliers = np.asarray(solution["lam_x"]).ravel(), np.asarray(solution["lam_g"]).ravel()
         return self._made(
             np.asarray(solution["x"]).ravel(), ends, multipliers, int(stats["iter_count"])

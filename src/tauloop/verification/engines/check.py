@@ -138,7 +138,7 @@ class _Subject:
 def _with_solver(engine: Engine) -> PinocchioEngine:
     if isinstance(engine, PinocchioEngine):
         return engine
-    what = "its constraints are soft, so that its own dynamics are no reference"
+    what = "its constraints are soft, so its own dynamics are not a reference"
     raise EngineError.of("constraints", what, "see its tree forces and mass matrix")
 
 

@@ -30,7 +30,7 @@ ENGINES: Mapping[str, Callable[[Mechanism], Engine]] = {
 }
 
 #: Least scale of a sample's forces, as a share of the largest force of all samples: where all
-#: forces of a sample pass through zero a relative difference would say nothing.
+#: forces of a sample pass through zero a relative difference would be meaningless.
 LEAST_SCALE = 1e-3
 
 
@@ -86,7 +86,7 @@ class EngineComparison:
     def worst(self) -> float:
         """Return the larger of difference and residual; both must be small for correct results.
 
-        Equal numbers say nothing of states that are off the loops' manifold, hence the residuals.
+        Equal numbers are meaningless for states off the loops' manifold, hence the residuals.
         """
         return float(np.max([self.largest_difference, self.residual]))
 
@@ -134,7 +134,7 @@ def compare_forces(
         engines: makers of engines by name.
 
     Returns:
-        The largest differences, with what the engines say of their own residuals.
+        The largest differences, with the residuals that the engines report.
 
     Raises:
         EngineError: no engine could be run; all reasons.
@@ -156,7 +156,7 @@ def compare_forces(
 
 
 def placed(where: str, error: TauloopError) -> list[Problem]:
-    """Return what an error says, with where it came from."""
+    """Return the message of an error, with the place where it occurred."""
     return [replace(problem, where=f"{where}: {problem.where}") for problem in error.problems]
 
 

@@ -1,4 +1,4 @@
-"""Engines are optional: a missing one is said, with what installs it."""
+"""Optional engines: a missing one is reported with the command that installs it."""
 
 from __future__ import annotations
 

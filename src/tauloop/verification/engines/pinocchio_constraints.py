@@ -180,7 +180,7 @@ def _require_representable(engine: PinocchioEngine, states: TreeStates) -> None:
     tree, problems = engine.tree, Problems()
     for constraint in tree.constraints:
         if not (_is_weld(constraint) or _is_point(constraint) or _axis(constraint) is not None):
-            what = f"demands {len(constraint.points)} rows of points and {len(constraint.directions)} of directions"
+            what = f"requires {len(constraint.points)} rows of points and {len(constraint.directions)} of directions"
             remedy = "Pinocchio closes loops by points that coincide and welds; see forward dynamics by its mass matrix"
             problems.add(constraint.name, what, remedy)
     if len(tree.loads.gears) and tree.constraints:

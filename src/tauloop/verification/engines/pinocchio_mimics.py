@@ -80,7 +80,9 @@ def _with_mimics(engine: PinocchioEngine) -> tuple[Any, Array]:
         last = coupled[-1]
         # Pinocchio wants the joint that follows behind the one that leads
         if len(coupled) != 2 or np.count_nonzero(loads.gears[:, last]) > 1:
-            what = "is more than one joint that follows an earlier one, which is all that Pinocchio's mimic joints say"
+            what = (
+                "is not one joint that follows an earlier one, as Pinocchio's mimic joints require"
+            )
             where = f"coupling of {', '.join(names[i] for i in coupled)}"
             problems.add(where, what, "see forward dynamics by its mass matrix")
             continue

@@ -161,9 +161,7 @@ def private(folder: Path) -> Path:
             )
         folder.chmod(stat.S_IMODE(state.st_mode) & ~OTHERS_WRITE)
     if (place := _exposed(folder)) is not None:
-        raise PermissionError(
-            f"others could put another folder in its place, for they may write to {place}"
-        )
+        raise PermissionError(f"others could replace it, because they may write to {place}")
     return folder
 
 
@@ -222,7 +220,7 @@ def keep(made: Path, target: Path) -> Path:
     Both are on the disk before their names are.
 
     Raises:
-        InputError: the disk is full, ...
+        InputError: the file cannot be written, for example because the disk is full.
     """
     content = made.read_bytes()
     # two processes may build the same library: checksum and file must come from the same one
@@ -237,7 +235,7 @@ def put(target: Path, content: bytes) -> None:
     """Write a file that only this user may change.
 
     Raises:
-        InputError: the disk is full, ...
+        InputError: the file cannot be written, for example because the disk is full.
     """
 
     def fill(temporary: Path) -> None:

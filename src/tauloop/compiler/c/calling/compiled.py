@@ -32,7 +32,7 @@ HELD = ("start", "theta", "weight", "preload", "wrench", "payload")
 #: Number of samples that advance together on a straight line to their positions: a whole number of
 #: blocks that stays in the first-level cache.
 STRETCH = 256
-#: Line to the positions: the position of `start`, and the number of steps.
+#: Line to the positions: the position of `start` and the number of steps.
 Way = tuple[np.ndarray, int] | None
 #: Parts per thread: a delayed thread leaves some of its parts to the others.
 SHARES = 4
@@ -315,7 +315,11 @@ def require_health(
         if bool(bad.any()):
             first = int(xp.argmax(bad))
             text = f"sample {first} of {len(bad)}: {what} ({float(figure[first]):.3g})"
-            problems.add("motion", text, "`Model` says more: which loop, by how much")
+            problems.add(
+                "motion",
+                text,
+                "evaluate the sample with `Model`, which reports the loop and the error",
+            )
     PoseError.raise_if_any(problems)
 
 

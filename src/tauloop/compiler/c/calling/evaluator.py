@@ -94,21 +94,21 @@ class Interpreted(Evaluator):
     """Evaluation by CasADi's virtual machine: microseconds per sample, without a compiler."""
 
     def wants_code(self, program: Program, samples: int) -> bool:
-        """Never."""
+        """Return False."""
         return False
 
     def kernel(self, function: CFunction) -> CompiledFunction | None:
-        """No machine code."""
+        """Return None."""
         return None
 
     def tracker(self, function: CFunction, *, in_lanes: bool) -> Tracker | None:
-        """No machine code."""
+        """Return None."""
         return None
 
     def rows(
         self, text: str, name: str, letters: str, precision: Precision = Precision.DOUBLE
     ) -> RowKernel | None:
-        """No machine code."""
+        """Return None."""
         return None
 
 
@@ -211,7 +211,7 @@ class BatchRuns:
     """Runs of programs, with machine code created once per program and set of outputs."""
 
     def __init__(self, evaluator: Evaluator) -> None:
-        """Keep what decides."""
+        """Store the evaluator."""
         self._evaluator = evaluator
         self._kernels: dict[tuple[Program, tuple[str, ...] | None], Kernel | None] = {}
 
