@@ -87,7 +87,7 @@ def test_the_example_of_the_readme_is_short() -> None:
 def test_a_recipe_is_short_and_says_where_it_fails(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 40
-    assert page.name == "index.md" or ("**Look at**" in text and "**Where it fails:**" in text)
+    assert page.name == "index.md" or ("**Check**" in text and "**Where it fails:**" in text)
 
 
 def test_every_block_is_of_a_language_that_is_known() -> None:

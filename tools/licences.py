@@ -141,7 +141,7 @@ def tables() -> str:
     unstated = [f"{other} (through {name})" for other, name, text in along if text == "not stated"]
     lines += [
         "",
-        f"They bring {len(along)} further packages along. Copyleft among these: {', '.join(copyleft)}.",
+        f"They have {len(along)} further packages as dependencies. Copyleft among these: {', '.join(copyleft)}.",
     ]
     lines += [f"Without a statement in their metadata: {', '.join(unstated)}."] if unstated else []
     return "\n".join(lines)
