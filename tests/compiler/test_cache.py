@@ -23,10 +23,10 @@ from tauloop.compiler.c import CacheOptions, compiled_cache
 from tauloop.compiler.c.calling import cache, caller
 from tauloop.compiler.c.calling.cache import (
     CompiledCache,
+    cached_libraries,
     clear,
     is_intact,
     keep,
-    kept,
     private,
     sweep,
 )
@@ -156,7 +156,7 @@ def test_a_folder_that_others_could_exchange_is_refused(spoil, tmp_path):
     else:
         os.chown(above, 12345, -1)
     assert not cache.is_intact(built)
-    with pytest.raises(EngineError, match=f"others could put another folder in its place.*{above}"):
+    with pytest.raises(EngineError, match=f"others could replace it.*{above}"):
         build(SOURCE, compiler(), folder=above / "cache")
 
 
@@ -267,4 +267,4 @@ def test_what_is_kept_is_listed_and_cleared(tmp_path):
     assert listed(clear=True).status is Status.OK
     assert list(tmp_path.iterdir()) == []
     assert listed().as_dict()["libraries"] == []
-    assert kept(tmp_path / "missing") == ()
+    assert cached_libraries(tmp_path / "missing") == ()

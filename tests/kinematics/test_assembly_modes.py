@@ -22,7 +22,7 @@ from tauloop.equations.topology import integrate
 from tauloop.formats import load, loads
 from tauloop.kinematics.homotopy.evaluation import ComplexFunction
 from tauloop.kinematics.homotopy.monodromy import (
-    LOST_ROUNDS,
+    MAX_LOST_ROUNDS,
     MonodromyOptions,
     _ModeSearch,
     distinct,
@@ -251,7 +251,7 @@ def test_a_search_whose_trace_lines_all_lose_a_path_ends_as_doubtful(
     """Nearly degenerate machines do so after a minute of search; here every line is declared lost."""
     monkeypatch.setattr(_ModeSearch, "_bend", lambda self: np.inf)
     modes = working_modes(model("five_bar"))
-    assert [block.lost_lines for block in modes.blocks] == [LOST_ROUNDS, LOST_ROUNDS]
+    assert [block.lost_lines for block in modes.blocks] == [MAX_LOST_ROUNDS, MAX_LOST_ROUNDS]
     assert [block.trace for block in modes.blocks] == [None, None]
     assert modes.status is Status.DOUBTFUL
     assert any("nearly degenerate" in line for line in modes.advice)

@@ -154,7 +154,7 @@ def new_machine(
     ('ok', 3)
 
     Args:
-        name: of the new machine.
+        name: name of the new machine.
         source: a template's name (`TEMPLATES`), a shipped machine, a machine file, a URDF or an
             MJCF.
         options: own values.

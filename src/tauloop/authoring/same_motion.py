@@ -111,7 +111,7 @@ class SameCoordinates:
     """Relation of a machine and a copy with the same coordinates, whichever are given.
 
     Attributes:
-        motions: of the machine and of its copy.
+        motions: motions of the machine and of its copy.
         q, v: where coordinates and velocities of the machine are among those of its copy; -1 where
             they are not.
         balls: balls that hinges replace in the copy.
@@ -161,7 +161,7 @@ def same_columns(motions: tuple[Motion, Motion], renamed: Mapping[str, str]) -> 
     None where the columns differ.
 
     Args:
-        motions: of the machine and of its copy.
+        motions: motions of the machine and of its copy.
         renamed: names in the copy by those in the machine, where they differ.
     """
     first, second = (motion.ports for motion in motions)
@@ -181,7 +181,7 @@ def same_coordinates(
 
     Args:
         models: the machine and its copy.
-        motions: theirs.
+        motions: motions of both.
         renamed: names in the copy by those in the machine, where they differ.
     """
     machine, copy = (model.topology for model in models)

@@ -97,8 +97,8 @@ def with_values(text: str, name: str, values: Mapping[str, str | float], origin:
     """Return the text of a machine file with another name and other values.
 
     Args:
-        text: of a machine file that has been read.
-        name: of the machine.
+        text: text of a machine file that has been read.
+        name: name of the machine.
         values: by name of the value; of `tower.arm` each leg's. Numbers are SI.
         origin: name of the original machine, if description and sources belong to another one;
             changed values then state that they are own dimensions, and the description lists them.

@@ -157,7 +157,7 @@ class RunDiagnostics:
     """Diagnostics of one run.
 
     Attributes:
-        discriminants: of the closed forms (N, n); negative where a loop cannot close.
+        discriminants: discriminants of the closed forms (N, n); negative where a loop cannot close.
         pivots: pivots of the eliminations over their typical size (N, n), in the order of
             `Program.all_pivots`.
         newton: (step, residuals (N, size), iterations (N,)) of every Newton block; residuals are

@@ -149,7 +149,7 @@ def topology(mechanism: Mechanism) -> Topology:
     """
     _require_coordinates(mechanism)
     edges = _spanning_tree(mechanism)
-    cuts = _left_over(mechanism, edges)
+    cuts = _cut_joints(mechanism, edges)
     assert not any(mechanism.is_loaded(joint) for joint in cuts)
 
     lengths = [
@@ -257,7 +257,7 @@ def with_ends(mechanism: Mechanism) -> Mechanism:
     Raises:
         DescriptionError: a joint that is not reversible would have to be reversed.
     """
-    cuts = _left_over(mechanism, _spanning_tree(mechanism))
+    cuts = _cut_joints(mechanism, _spanning_tree(mechanism))
     loaded = {joint.name: f"{joint.name}.end" for joint in cuts if mechanism.is_loaded(joint)}
     if not loaded:
         return mechanism
@@ -300,7 +300,7 @@ def _spanning_tree(mechanism: Mechanism) -> list[tuple[Joint, bool]]:
     )
 
 
-def _left_over(mechanism: Mechanism, edges: list[tuple[Joint, bool]]) -> tuple[Joint, ...]:
+def _cut_joints(mechanism: Mechanism, edges: list[tuple[Joint, bool]]) -> tuple[Joint, ...]:
     """Return the joints that are not in the tree."""
     in_tree = {joint.name for joint, _ in edges}
     return tuple(joint for joint in mechanism.joints if joint.name not in in_tree)

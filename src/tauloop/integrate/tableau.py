@@ -25,7 +25,7 @@ class Tableau(ReprMixin):
         c: times of the stages (s,), in steps.
         error: weights of the error estimate (s,); zeros for a method with fixed steps.
         dense: y(x) = y_0 + h sum_k x^(k+1) sum_j dense_jk K_j for x in [0, 1] (s, d).
-        order: of the error estimate plus one; it steers the step.
+        order: order of the error estimate plus one; it determines the next step.
     """
 
     A: np.ndarray

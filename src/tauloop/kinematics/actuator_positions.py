@@ -84,7 +84,7 @@ def stated_columns(port: Port, position: object, where: str = "actuators") -> tu
     """Return the columns of a port that a position states: all of a row or of the reference pose.
 
     Args:
-        port: of leading actuators and passive freedoms.
+        port: port of leading actuators and passive freedoms.
         position: as `actuator_values` takes it.
         where: name of the option or argument, for messages.
     """

@@ -61,7 +61,7 @@ def _rod_carriers(
     Args:
         mechanism: the machine.
         ends: both ends of the rods in the base frame (N, rods, 2, 3), m.
-        orientations: of the bodies (N, 3, 3).
+        orientations: orientations of the bodies (N, 3, 3).
     """
     for j, rod in enumerate(mechanism.rods):
         if rod.length is None:

@@ -57,8 +57,8 @@ class RestingFreedoms:
     """Passive freedoms at rest.
 
     Attributes:
-        names: of the passive freedoms whose positions were found.
-        position: of leading actuators and passive freedoms (n,).
+        names: names of the passive freedoms whose positions were found.
+        position: position of leading actuators and passive freedoms (n,).
         q: coordinates (n_q,) of the pose.
         at_stops: coordinates that press against a stop.
         loose: passive freedoms that neither springs, gravity nor stops hold.
@@ -126,8 +126,8 @@ def static_equilibrium(
 
     Args:
         model: the machine.
-        position: of leading actuators and passive freedoms (n,); at the free ones the search
-            begins.
+        position: position of leading actuators and passive freedoms (n,); at the free ones the
+            search begins.
         free: columns of the passive freedoms that are sought.
 
     Raises:

@@ -48,7 +48,7 @@ class Undriven:
     """A freedom that no actuator moves.
 
     Attributes:
-        name: of its velocity.
+        name: name of its velocity.
         kind: "spin of BODY", "floating base" or "other".
     """
 

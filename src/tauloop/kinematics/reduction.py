@@ -58,7 +58,7 @@ from tauloop.model.model import MachineSource
 #: Number of states that decide which parts move alike.
 MOTION_STATES = 64
 #: Largest change of a force by an exact reduction, relative to the largest force.
-EXACT = 1e-12
+EXACT_TOLERANCE = 1e-12
 #: Name of the step that merges links before and behind each other.
 BEFORE_AND_BEHIND = "group links before and behind"
 
@@ -103,10 +103,10 @@ class ActuatorError:
     Attributes:
         actuator: its name.
         largest: largest force of the full model, N or N m.
-        rms, maximum: of the whole force.
+        rms, maximum: RMS and largest error of the whole force.
         gravity, inertia, velocity: largest errors of the three parts of the force (position,
             acceleration, velocity).
-        unit: of its position, m or rad.
+        unit: unit of its position, m or rad.
         offset: constant difference of the actuator's position, in this.
         motion: largest deviation of that difference from constant, likewise.
     """
@@ -164,7 +164,7 @@ class UndoneStep:
     """A step that was undone.
 
     Attributes:
-        name: of the step.
+        name: name of the step.
         elements: bodies and rods that it would have removed or changed.
         reason: what it changed in the machine's motion.
     """
@@ -210,10 +210,10 @@ class Reduction(Result):
         """Return the errors at every actuator, relative to the full machine's largest force."""
         errors = self.comparison.errors
         names = ("rms", "maximum", "gravity", "inertia", "velocity")
-        figures = {}
+        values_by_name = {}
         for name in names:
-            figures[name] = [getattr(error, name) for error in errors]
-        return rows("actuator", (error.actuator for error in errors), **figures)
+            values_by_name[name] = [getattr(error, name) for error in errors]
+        return rows("actuator", (error.actuator for error in errors), **values_by_name)
 
     @property
     @in_json()
@@ -277,7 +277,7 @@ def reduce(
     stages.done()
     comparison = compare_reduction(full, reduced, rng, states=options.states, speed=options.speed)
     stages.done()
-    limit = EXACT if all(step.is_exact for step in steps) else None
+    limit = EXACT_TOLERANCE if all(step.is_exact for step in steps) else None
     advice = "no approximation was asked for, so parts that differ in motion were treated alike: check tolerances"
     return Reduction(
         full=mechanism,
@@ -374,7 +374,7 @@ def _take_steps(full: Model, rng: np.random.Generator, options: ReductionOptions
     for names in parallel_rods(full, states):  # after the platform is held: single rods let it turn
         steps.take(merge_rods(steps.mechanism, names))
     for behind in (True, False):
-        _one_of_each(steps, alike, behind=behind)
+        _merge_parallel_links(steps, alike, behind=behind)
     _couple_parallel_links(steps, alike)
     for body in [body.name for body in full.mechanism.bodies]:
         with suppress(InputError):  # not pinned
@@ -495,7 +495,7 @@ def _is_link(mechanism: Mechanism, inertia: Inertia, *, in_plane: bool) -> bool:
     return principal is None or bool(np.abs(principal[0]).max() > principal[1])
 
 
-def _one_of_each(steps: _StepRecord, alike: BodyMotions, *, behind: bool) -> None:
+def _merge_parallel_links(steps: _StepRecord, alike: BodyMotions, *, behind: bool) -> None:
     """Group parallel links until none is left, or only those behind one another.
 
     The link that carries more elements stays.
@@ -514,7 +514,7 @@ def _group_one_pair(
     mechanism = steps.mechanism
     present = [body.name for body in mechanism.bodies if body.name in group]
     for kept, removed in sorted(
-        permutations(present, 2), key=lambda pair: _burden(mechanism, pair[1])
+        permutations(present, 2), key=lambda pair: _rod_count(mechanism, pair[1])
     ):
         if not parallel_joints(mechanism, kept, removed, alike):
             continue
@@ -529,7 +529,7 @@ def _group_one_pair(
     return False
 
 
-def _burden(mechanism: Mechanism, body: str) -> int:
+def _rod_count(mechanism: Mechanism, body: str) -> int:
     return sum(body in (rod.start.body, rod.end.body) for rod in mechanism.rods)
 
 

@@ -140,7 +140,7 @@ def _at_reached(
     Args:
         model: the machine.
         q: coordinates (N, n_q); not finite where out of reach.
-        names: of the measures.
+        names: names of the measures.
         measure: takes the machine, the loop Jacobian (n, rank, n_moving) free of units, and the
             moving velocities.
     """

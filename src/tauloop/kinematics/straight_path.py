@@ -31,7 +31,7 @@ def reached_along_line(
     The branch of closed forms determines their mode, so no line is followed for them.
 
     Args:
-        motion: of the entry whose position is given.
+        motion: functions of the entry whose position is given.
         position: given positions (n,).
         q: a pose (n_q,) there.
 

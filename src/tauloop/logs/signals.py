@@ -168,7 +168,7 @@ def decimate(x: np.ndarray, factor: int, cutoff: float | None = None) -> np.ndar
         x: (N, ...) samples; any number of columns, such as a stacked regressor (N, outputs,
             parameters).
         factor: 1 keeps every sample.
-        cutoff: of `low_pass`, as a share of the rate of x.
+        cutoff: cut-off of `low_pass`, as a share of the rate of x.
 
     Returns:
         (ceil(N / factor), ...); sample k belongs to the time of sample k * factor.

@@ -41,8 +41,8 @@ class LuGre:
     Source: Canudas de Wit, Olsson, Astrom, Lischinsky 1995, eqs. 1 to 6.
 
     Attributes:
-        stiffness: of the bristles, sigma_0, N/m or N m/rad.
-        damping: of the bristles, sigma_1, N s/m or N m s/rad.
+        stiffness: stiffness of the bristles, sigma_0, N/m or N m/rad.
+        damping: damping of the bristles, sigma_1, N s/m or N m s/rad.
         viscous: sigma_2.
         coulomb, static, stribeck: of g(v) = coulomb + (static - coulomb) exp(-(v/stribeck)^2).
     """
@@ -253,7 +253,7 @@ class DriveLine(ReprMixin):
     friction, so the load has none of its own.
 
     Attributes:
-        name, description: of the file, or of the actuator.
+        name, description: name and description of the file or of the actuator.
         parameters: independent parameters; none on a machine, whose own table has them.
         inertias, connections, motors, encoders: the elements.
         control: the law.

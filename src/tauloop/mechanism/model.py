@@ -585,7 +585,7 @@ class Mechanism(ReprMixin):
         the speed.
 
         Args:
-            names: of velocities, actuators and losses that have friction.
+            names: names of velocities, actuators and losses that have friction.
         """
         chosen = set(names)
         nothing = dict.fromkeys(("coulomb", "coulomb_asymmetry", "static", "stribeck"))
@@ -739,7 +739,7 @@ def spanning_joints(
         turns_around: whether a joint may be passed from its child to its parent.
 
     Raises:
-        TauloopError: of the given type; the bodies.
+        TauloopError: of the given type, naming the bodies.
     """
     depth = {BASE: 0}
     edges: list[tuple[Joint, bool]] = []

@@ -40,7 +40,7 @@ def place(name: str, names: Iterable[str], kind: str) -> int:
     """Return the index of a name in a sequence.
 
     Raises:
-        InputError: it is not there, with the names that are near.
+        InputError: it does not exist; the message suggests similar names.
     """
     names = list(names)
     if name not in names:

@@ -29,7 +29,8 @@ class Primitive:
 
     Attributes:
         kind: "hinge", "slide" or "ball".
-        name: of its coordinate; of the joint for a ball, with ``.turn`` where that slides too.
+        name: name of its coordinate, or of the joint for a ball (with ``.turn`` if that also
+            slides).
         axis: unit vector (3,) of a hinge or slide in its frame; it points backwards where the joint
             is run from its child to its parent, so that the coordinate keeps the file's sign.
         coordinates, velocities: names of its coordinates and velocities.
@@ -157,7 +158,7 @@ def spread(
     """Set the poses of all bodies that joints connect to bodies with a known pose.
 
     Args:
-        poses: of bodies by name, all in one frame.
+        poses: poses of bodies by name, all in one frame.
         joints: that may be passed, either way.
         across: pose of a joint's child body in its parent body.
 

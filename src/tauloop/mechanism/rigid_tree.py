@@ -61,7 +61,7 @@ class Link:
     """A rigid link.
 
     Attributes:
-        name: of the body or of the rod's part.
+        name: name of the body or of the rod's part.
         parent: name of the link it hangs on.
         at: where its joint starts, in the parent's frame.
         chain: its joint; rigidly fixed if empty.

@@ -52,11 +52,11 @@ class Solid:
         shape: one of `SHAPES`, centred on the solid's frame; round ones about its z axis.
         size: edges of a box; radius and length of a cylinder, and of a capsule without its ends;
             radius of a sphere; three factors of a mesh; m.
-        position: of its frame in that of the body, m.
+        position: position of its frame in that of the body, m.
         turns: successive turns of its frame from that of the body: axis and angle, rad.
         colour: ``#rrggbb``; "" for that of its `role`.
         role: its role in the machine, such as "link" or "motor" (see `COLOURS`).
-        mesh: of a mesh, its file or its triangles.
+        mesh: file or triangles of a mesh.
     """
 
     body: str

@@ -33,9 +33,9 @@ class Faded:
     Attributes:
         motion: p.
         center: c (n,), where it starts and ends.
-        duration: of the whole motion, s.
+        duration: duration of the whole motion, s.
         fade: duration of the rise, and of the fall, s.
-        law: of the rise.
+        law: law of the rise.
     """
 
     motion: SampleableMotion

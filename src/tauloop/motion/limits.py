@@ -30,7 +30,7 @@ class MotionLimits:
     """The finite force and speed limits of a machine.
 
     Attributes:
-        names: of the actuators' forces, then of the speeds of motors and coordinates (n,).
+        names: names of the actuators' forces, then of the speeds of motors and coordinates (n,).
         units: their units.
         kept: indices of these among all forces and speeds (n,).
         size: the limits (n,).

@@ -173,7 +173,7 @@ def sheared_ellipse(
     The shear is `shear` per half axis `second`.
 
     Raises:
-        InputError: as of `Ellipse`.
+        InputError: as for `Ellipse`.
     """
     first, second = numbers(first, "first"), numbers(second, "second")
     return Ellipse(center, first, second + shear * first, start, end)

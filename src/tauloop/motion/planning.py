@@ -307,7 +307,7 @@ def planned(model: Model, options: StrokeOptions, share: float = 1.0) -> Traject
     Args:
         model: the machine.
         options: path, law and duration.
-        share: of the machine's limits where nothing sets the duration.
+        share: share of the machine's limits where nothing sets the duration.
 
     Raises:
         InputError, PoseError: as of `plan_stroke`.

@@ -30,10 +30,10 @@ class Margins:
     """Tensions along a stroke.
 
     Attributes:
-        share: of what the bounds allow (M,): one where they are just kept, zero in the middle of
-            the narrowest.
+        share: share of what the bounds allow (M,): one where they are just kept, zero in the
+            middle of the narrowest.
         cable: numbers of the cables that bound it (M,); -1 where nothing does.
-        weights: of the conditions that do (M, n).
+        weights: weights of the conditions that do (M, n).
     """
 
     share: np.ndarray

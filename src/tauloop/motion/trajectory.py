@@ -51,7 +51,7 @@ class Trajectory(Tabular):
     Attributes:
         stroke: the path in the machine.
         law: the motion law of each direction.
-        duration: of one direction, s.
+        duration: duration of one direction, s.
         returns: whether the stroke is run back to its start.
     """
 

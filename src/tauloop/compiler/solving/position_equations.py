@@ -30,7 +30,7 @@ class PositionEquations:
         c, s: cosines and sines (n_q,), used where the coordinate is an angle.
         psi, scales: kept loop equations, then norms of unknown quaternions; phi = psi / scale.
         sizes: unit of each phi: the characteristic length, m, or one.
-        names, elements: of the same.
+        names, elements: name and element of each phi.
         differences: d from A to B and length L where a row is a rod's, d.d = L^2; else None.
         redundant: name, element and residual, a pure number, of every other loop equation.
     """

@@ -26,7 +26,7 @@ class CutFreedoms:
     Attributes:
         names: names of the joints.
         freedoms: their limits.
-        units: of their positions, rad or m.
+        units: units of their positions, rad or m.
         n_v: number of velocities.
         function: (q, v) -> positions, then speeds (2 n,); None where there are no such joints.
         unseen: names and kinds of limited cut joints of other kinds, whose positions are unknown.

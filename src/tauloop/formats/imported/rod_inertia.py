@@ -109,7 +109,7 @@ def rod_inertias(
 
     Args:
         linkage: the machine.
-        name: of the rod.
+        name: name of the rod.
         parts: links of the rod; the link at A comes first.
         A: the end with a universal joint, if there is one.
         length: length at the start, m.

@@ -104,7 +104,7 @@ def write_mjcf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...]
         Paths of the meshes, and the differences from the mechanism.
 
     Raises:
-        DescriptionError: as `to_mjcf`.
+        DescriptionError: as for `to_mjcf`.
         InputError: the file cannot be written.
     """
     written = to_mjcf(mechanism, f"{Path(path).stem}_meshes")

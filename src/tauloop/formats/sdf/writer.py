@@ -74,7 +74,7 @@ def write_sdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...],
         Paths of the side file and the meshes, and the differences from the mechanism.
 
     Raises:
-        DescriptionError: as `to_sdf`.
+        DescriptionError: as for `to_sdf`.
         InputError: a file cannot be written.
     """
     written = to_sdf(mechanism, f"{Path(path).stem}_meshes").write(Path(path))

@@ -72,7 +72,7 @@ def write_urdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...]
         Paths of the side file and the meshes, and the differences from the mechanism.
 
     Raises:
-        DescriptionError: as `to_urdf`.
+        DescriptionError: as for `to_urdf`.
         InputError: a file cannot be written.
     """
     written = to_urdf(mechanism, f"{Path(path).stem}_meshes").write(Path(path))

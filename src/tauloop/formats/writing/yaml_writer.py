@@ -100,7 +100,7 @@ def write_yaml(mechanism: Mechanism, path: str | Path) -> tuple[Path, ...]:
         Paths of the meshes.
 
     Raises:
-        DescriptionError: as `dumps`.
+        DescriptionError: as for `dumps`.
         InputError: the file cannot be written.
     """
     meshes = MeshCopies(f"{Path(path).stem}_meshes")

@@ -107,7 +107,7 @@ def parse_xml(text: str, file: str) -> XmlNode:
         file: file name for messages.
 
     Raises:
-        DescriptionError: as `read_xml`.
+        DescriptionError: as for `read_xml`.
     """
     return _parsed(Path(file), text.encode("utf-8"), "utf-8")
 
@@ -126,7 +126,7 @@ def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
 
     Raises:
         ExpatError: it is not well-formed.
-        DescriptionError: as `read_xml`.
+        DescriptionError: as for `read_xml`.
     """
     parser = expat.ParserCreate(encoding)
     file = str(path)

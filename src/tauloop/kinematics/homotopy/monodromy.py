@@ -39,19 +39,19 @@ REPEAT_TOLERANCE = 1e-5
 #: Largest number of loops in one round. A random loop misses a single branch point three times out of
 #: four, so this number fails to connect two solutions once in 10 000. The random start points, which
 #: end at either one, miss it far less often.
-LOOPS = 32
+MAX_LOOPS_PER_ROUND = 32
 #: Share of the distance to another random system at which traces are evaluated, and the relative bend
 #: that a sum of solutions tracked to 1e-10 does not exceed. With one of 40 solutions missing, the bend
 #: was at least 3e-4.
-TRACE_STEP, STRAIGHT = 0.5, 1e-7
+TRACE_STEP_SHARE, STRAIGHT = 0.5, 1e-7
 #: Number of lines that are tried, where a line loses a path, before more loops; loops follow many more
 #: paths.
-TRACE_LINES = 4
+MAX_TRACE_LINES = 4
 #: Rounds of lines that all lost a path, after which the search stops: the system is nearly degenerate,
 #: and more loops would not help.
-LOST_ROUNDS = 4
+MAX_LOST_ROUNDS = 4
 #: Random start points that are followed first: they find most of few solutions and many of many.
-PROBES = 64
+MAX_PROBES = 64
 
 
 class Family(Printable, Protocol):
@@ -202,7 +202,7 @@ def generic_solutions(
     """
     options = options or MonodromyOptions()
     search = _ModeSearch(family, y, rng, options, follow)
-    search.probe(min(options.batch, PROBES))
+    search.probe(min(options.batch, MAX_PROBES))
     search.report_progress(report)
     while not search.is_complete():
         search.loop()
@@ -211,7 +211,7 @@ def generic_solutions(
             what = f"{len(search.known)} complex solutions after {search.loops} loops and still more to come"
             remedy = "allow more solutions in MonodromyOptions, or reduce the machine first"
             raise PoseError.of("assembly modes", what, remedy)
-        if search.rounds >= options.most_rounds or search.lost_lines >= LOST_ROUNDS:
+        if search.rounds >= options.most_rounds or search.lost_lines >= MAX_LOST_ROUNDS:
             break
     return GenericSolutions(x=search.known, e=search.e, y=search.y, **counts_of(search))
 
@@ -271,7 +271,7 @@ class _ModeSearch:
     def loop(self) -> None:
         """Follow all known solutions around several random loops at once."""
         n = len(self.known)
-        count = int(np.clip(self._options.batch // n, 1, LOOPS))
+        count = int(np.clip(self._options.batch // n, 1, MAX_LOOPS_PER_ROUND))
         home = (self.y, self.e)
         x = np.tile(self.known, (count, 1))
         corners = []
@@ -303,7 +303,7 @@ class _ModeSearch:
             return self.quiet_loops >= self._options.quiet_loops
         if self.quiet_loops < self._options.traced_loops:
             return False
-        bends = (self._bend() for _ in range(TRACE_LINES))
+        bends = (self._bend() for _ in range(MAX_TRACE_LINES))
         self.trace = next((bend for bend in bends if np.isfinite(bend)), None)
         self.lost_lines += self.trace is None
         return self.trace is not None and self.trace < STRAIGHT
@@ -312,7 +312,7 @@ class _ModeSearch:
         """Return the bend of the traces along a line of e; infinite where a path is lost."""
         direction = self._members(1)[2][0] - self.e
         sums, sizes = [], []
-        for t in (-TRACE_STEP, 0.0, TRACE_STEP):
+        for t in (-TRACE_STEP_SHARE, 0.0, TRACE_STEP_SHARE):
             x, is_regular = self._track(
                 self.known, (self.y, self.e), (self.y, self.e + t * direction)
             )

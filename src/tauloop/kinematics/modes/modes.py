@@ -130,12 +130,12 @@ class Modes(Result):
         entry: `ACTUATORS` (assembly modes) or `PLATFORM` (working modes).
         columns, units: names and units of the given position.
         position: the given position (n,).
-        coordinate_names, coordinate_units: of the coordinates of every mode.
+        coordinate_names, coordinate_units: names and units of the coordinates of every mode.
         unknown: indices of the coordinates that are not given.
         modes: the modes; the nearest to the reference pose comes first.
         blocks: what was counted in every block of the position problem.
         left_out: number of real solutions that are not modes, by reason.
-        model: of the machine, to show it.
+        model: model of the machine, to draw it.
     """
 
     needs_forces: ClassVar[bool] = False

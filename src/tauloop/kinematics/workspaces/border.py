@@ -37,9 +37,9 @@ class Border:
     Attributes:
         axes: values of the axes, all of which have at least two.
         labels: over the grid.
-        keys: of the cut edges, rising: the number of the edge's direction (bits, the first axis
-            highest) times the number of points, and the number of its lower point.
-        shares: of the way from the lower point to the upper, of every cut (E,).
+        keys: keys of the cut edges, rising: the number of the edge's direction (bits, the first
+            axis highest) times the number of points, and the number of its lower point.
+        shares: position of every cut between the lower point (0) and the upper point (1) (E,).
     """
 
     axes: tuple[np.ndarray, ...]

@@ -37,8 +37,8 @@ class Verdicts:
 
     Attributes:
         measures: distances (N, 3) from serial, parallel and constraint singularities.
-        clearance: of rods, m (N,).
-        side: of all singularities (N,).
+        clearance: clearance of rods, m (N,).
+        side: side of all singularities (N,).
         reason, blame: reason why a pose cannot be used, and the responsible element (N,).
         residual: largest of all loops (N,), m; pure numbers count by the characteristic length.
         q: coordinates (N, n_q).
@@ -61,8 +61,8 @@ class PoseKernel:
 
         Args:
             model: the machine.
-            axes: of the map.
-            clearance: of its rods.
+            axes: axes of the map.
+            clearance: clearance of its rods.
             stages: from the reference pose to another, where loops are followed.
         """
         self._model, self._axes, self._clearance, self._stages = model, axes, clearance, stages
@@ -91,10 +91,10 @@ class PoseKernel:
         """Return the classification of poses.
 
         Args:
-            values: of the axes (N, n).
+            values: values of the axes (N, n).
             near: states (N, n_q) from which they are reached; the reference pose without them.
             least: distance from singularities that is kept.
-            clearance: of rods that is kept, m.
+            clearance: clearance of rods that is kept, m.
             ranges: whether stops are kept.
             parallel: whether the sides of parallel singularities count.
         """

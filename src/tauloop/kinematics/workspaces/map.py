@@ -111,7 +111,7 @@ class Workspace(Result):
         fixed_units: their units.
         limits: requirements on a usable pose.
         border: where usable poses end between the points of the grid.
-        model: of the machine, to show it.
+        model: model of the machine, to draw it.
     """
 
     needs_forces: ClassVar[bool] = False

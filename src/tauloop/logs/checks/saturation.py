@@ -139,11 +139,11 @@ def _at_end(values: np.ndarray, moves: np.ndarray, bound: float | None) -> tuple
         return none, ""
     at = values == largest
     beside = values[~at][np.argmax(values[~at])]
-    runs = _in_a_row(at)
+    runs = _long_runs(at)
     if runs.sum() > STEPPED_FORCE_FACTOR * np.sum(values == beside):
         return runs, ""
     if bound is not None and abs(largest - bound) <= LIMIT_TOLERANCE * bound:
-        runs = _in_a_row((values >= (1.0 - LIMIT_TOLERANCE) * bound) & moves)
+        runs = _long_runs((values >= (1.0 - LIMIT_TOLERANCE) * bound) & moves)
         if runs.any():
             return runs, f", at the limit of {bound:.6g} that the machine file states"
     steps = np.diff(np.unique(values))
@@ -153,13 +153,13 @@ def _at_end(values: np.ndarray, moves: np.ndarray, bound: float | None) -> tuple
             continue  # the steps are coarser than this width
         near = (values > largest - width) & moves
         next_ones = (values > largest - 2.0 * width) & (values <= largest - width) & moves
-        runs = _in_a_row(near)
+        runs = _long_runs(near)
         if runs.sum() > 2 * STEPPED_FORCE_FACTOR * max(int(next_ones.sum()), MIN_PLATEAU_SAMPLES):
             return runs, f", with noise of up to {width:.2g} on it"
     return none, ""
 
 
-def _in_a_row(at: np.ndarray) -> np.ndarray:
+def _long_runs(at: np.ndarray) -> np.ndarray:
     """Return the samples (N,) in runs of `MIN_PLATEAU_SAMPLES` or more."""
     mask = np.zeros(len(at), dtype=bool)
     for start, stop in runs(at):

@@ -27,7 +27,7 @@ def require_archive(path: Path) -> None:
     """Refuse a NumPy archive (npz) whose members would fill the memory by their stated sizes.
 
     Raises:
-        LogError: they would.
+        LogError: the stated sizes would fill the memory.
         zipfile.BadZipFile: it is not an archive.
     """
     with zipfile.ZipFile(path) as packed:

@@ -70,7 +70,7 @@ def read_drive(
         values: other values of its parameters, SI, by name.
 
     Raises:
-        DescriptionError: with every problem, each with line, key path and remedy.
+        DescriptionError: every problem, each with line, key path and remedy.
     """
     root = document(parse_nodes(text, file), file, DRIVE)
     root.collector.raise_any()

@@ -40,7 +40,7 @@ def read_machine(text: str, file: str, folder: Path | None = None) -> Mechanism:
         folder: folder of the files that it refers to; None for a text without a file.
 
     Raises:
-        DescriptionError: with every problem of the file, each with line, key path and remedy.
+        DescriptionError: every problem of the file, each with line, key path and remedy.
     """
     root = document(parse_nodes(text, file), file, MACHINE, folder)
     mechanism = _read(root, scopes(root))

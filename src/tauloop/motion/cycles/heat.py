@@ -34,7 +34,7 @@ class CycleHeat(ReprMixin):
     """Mean squares of motor forces, relative to the square of the continuous rating.
 
     Attributes:
-        names: of the motors (n_u,).
+        names: names of the motors (n_u,).
         least: shortest durations of the legs (K,), s.
         legs: polynomials in least / T of each leg's mean squares, (DEGREE + 1, K, n_u).
         held: integral of the squares over all stays (n_u,), s.
@@ -85,7 +85,7 @@ class CycleHeat(ReprMixin):
         """Return the durations (K,) of the shortest cycle within the motors' ratings.
 
         Raises:
-            PoseError: as of `evenly`.
+            PoseError: as for `evenly`.
         """
         start = self.evenly()
         if start is self.least:
@@ -115,7 +115,7 @@ class CycleHeat(ReprMixin):
         """Return the durations (K,) of a cycle of given time with the smallest largest share.
 
         Args:
-            total: of the cycle, s; not less than the legs' least and the stays.
+            total: duration of the cycle, s; at least the sum of the legs' shortest times and the dwells.
         """
         n, time = len(self.least), total - self.dwell
         start = self.least * time / self.least.sum()

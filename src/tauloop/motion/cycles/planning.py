@@ -119,7 +119,7 @@ class PlannedCycle(ReprMixin):
         model: the machine.
         stops: stations at which the tool stops, where they are when it meets them.
         legs: from each to the next, the last one to the first.
-        durations: of the legs (K,), s.
+        durations: durations of the legs (K,), s.
         heat: mean squares of the motors' forces.
         reason: what sets the time of the cycle: "limits", "rated force", "conveyor" or "time".
         items: number of items that pass on conveyors in a cycle; 0 without a pitch.
@@ -202,8 +202,8 @@ def cycle_trajectory(
             continuous.
         rated: RMS forces that motors can deliver continuously (n_u,); their largest forces where it
             is infinite.
-        time: of the cycle, s; as short as it can be without it.
-        intervals: of each leg's law.
+        time: time of the cycle, s; as short as it can be without it.
+        intervals: number of intervals of each leg's law.
         done: called when a leg is planned.
 
     Raises:

@@ -106,12 +106,12 @@ class CycleStation(ReprMixin):
 
     Attributes:
         name: its name.
-        position: of the platform (n_position,), m, rad and quaternions; on a conveyor: when the
-            first station is reached.
+        position: position of the platform (n_position,), m, rad and quaternions; on a conveyor:
+            when the first station is reached.
         lift: path on which the tool arrives and leaves (n_position,), m; none without it.
         dwell: time that the tool stays, s.
         payload: at the tool from here on; None for none.
-        velocity: of the conveyor (n_position,), m/s; none without it.
+        velocity: velocity of the conveyor (n_position,), m/s; none without it.
         pitch: distance of the items on the conveyor, m; None where the conveyor brings them as they
             are wanted.
         blend: of a point that is passed without a stop: distance from it at which the corner is
@@ -271,7 +271,7 @@ def loads_cycle(text: str, model: Model, file: str = "<text>") -> CycleList:
     """Return a pick-and-place list from its text.
 
     Args:
-        text: of the file.
+        text: text of the file.
         model: the machine whose platform's positions it names.
         file: a name for it, for messages.
 

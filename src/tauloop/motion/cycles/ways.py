@@ -24,9 +24,9 @@ class WayPath(Path):
 
     Attributes:
         start, end: (n,); they may be equal.
-        way: of the columns `lengths`; None for a straight one.
+        way: path of the columns `lengths`; None for a straight line.
         lengths: columns that follow `way`.
-        turn: of the quaternion that begins at column `first`; None where it stays.
+        turn: turn of the quaternion that begins at column `first`; None where it stays.
         first: that column.
     """
 

@@ -48,8 +48,8 @@ class Changes:
     The columns are scaled to a change of 1 per second.
 
     Attributes:
-        parts: of forces, each by itself.
-        together: of a vector, whose length counts; empty for none.
+        parts: forces that are bounded one by one.
+        together: components of a vector whose length is bounded; empty for none.
     """
 
     parts: tuple[PathForces, ...]

@@ -48,8 +48,8 @@ class PathLimits(Options):
             0.3)).
         tension: largest pull in a rod, N.
         compression: largest push in a rod, N.
-        tool_acceleration: of the tool centre point, m/s^2.
-        tool_jerk: likewise of its jerk, m/s^3.
+        tool_acceleration: largest acceleration of the tool center point, m/s^2.
+        tool_jerk: its largest jerk, m/s^3.
         reversal: time that motors need from their largest force to that of the other sign, s; zero
             for none.
         ends: with a reversal or a jerk: whether the motion begins and ends with the forces that
@@ -120,7 +120,7 @@ class LimitRows(ReprMixin):
     """Rows at N points: p x + q a + g sqrt(x) + sum of e_j exp(-c_j x) <= r, with limit 1.
 
     Attributes:
-        names: of the limits (m,).
+        names: names of the limits (m,).
         p, q, g, r: (N, m).
         e: static friction of k elements above their Coulomb friction (N, m, k).
         c: how fast that falls with x (N, k).
@@ -173,7 +173,7 @@ class PathForces(ReprMixin):
     y = alpha a + beta x + gamma sqrt(x) + rest + sum of falling_j exp(-fall_j x).
 
     Attributes:
-        names: of its columns (m,).
+        names: names of its columns (m,).
         alpha, beta, gamma, rest: (N, m).
         falling: static friction of k elements above their Coulomb friction (N, m, k).
         fall: how fast it falls with x (N, k).

@@ -84,7 +84,7 @@ def fastest_law(rows: PathRows, *, intervals: int = INTERVALS) -> FastestLaw:
 
     Args:
         rows: the limits along the stroke.
-        intervals: of the grid.
+        intervals: number of intervals of the grid.
 
     Raises:
         PoseError: the limits cannot be met: where.

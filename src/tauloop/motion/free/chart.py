@@ -191,7 +191,7 @@ class SplinePath(Path):
     """A spline over even knots in free coordinates, from rest to rest in u.
 
     Attributes:
-        chart: of the coordinates.
+        chart: chart of the coordinates.
         coefficients: control points (n + 3, m) of n intervals.
     """
 

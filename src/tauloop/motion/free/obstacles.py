@@ -132,7 +132,7 @@ def box(text: str) -> BoxObstacle:
     """Return a box from its center and edges in m, as text: 0.1,0,-0.5:0.02,0.02,0.1.
 
     Raises:
-        InputError: it is none.
+        InputError: the text does not have this form.
     """
     (x, y, z), (dx, dy, dz) = _numbers("box", text, (3, 3), "x,y,z:dx,dy,dz in m")
     return BoxObstacle(center=(x, y, z), size=(dx, dy, dz))
@@ -142,7 +142,7 @@ def sphere(text: str) -> SphereObstacle:
     """Return a sphere from its center and radius in m, as text: 0.1,0,-0.5:0.02.
 
     Raises:
-        InputError: it is none.
+        InputError: the text does not have this form.
     """
     (x, y, z), (radius,) = _numbers("sphere", text, (3, 1), "x,y,z:radius in m")
     return SphereObstacle(center=(x, y, z), radius=radius)

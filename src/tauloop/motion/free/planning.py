@@ -61,10 +61,10 @@ class Aim(Options):
         optimise: quantity to minimize: time, energy or wear.
         longest: largest duration, s.
         copper: heat per squared force of motors, W/N^2 or W/(N m)^2; the machine file's without it.
-        exponent: of forces in the wear.
+        exponent: exponent of forces in the wear.
         condition: largest bound of the condition number (free of units); without it three times
             that of the worse end.
-        intervals: of the spline.
+        intervals: number of intervals of the spline.
 
     Examples:
         >>> from tauloop.motion import Aim
@@ -200,7 +200,7 @@ class FreePlanner:
             end: position (n,).
 
         Raises:
-            PoseError: as of `plan`; or there was none before.
+            PoseError: as for `plan`; or there was none before.
         """
         if self._last is None:
             raise PoseError.of("end", "nothing was planned before", "plan first")

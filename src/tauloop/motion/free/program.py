@@ -48,8 +48,8 @@ class Guess(ReprMixin):
     Attributes:
         coefficients: control points (n + 3, m).
         duration: s.
-        multipliers: of bounds and rows; empty before the first solution.
-        steps: of IPOPT.
+        multipliers: multipliers of bounds and rows; empty before the first solution.
+        steps: number of steps of IPOPT.
     """
 
     coefficients: np.ndarray
@@ -187,7 +187,7 @@ class FreeProgram:
 
         Args:
             rows: what is kept at one point.
-            intervals: of the spline.
+            intervals: number of intervals of the spline.
             rate: what counts, a second (of `rows`); time itself without it.
             change: largest change of a force in shares a second; infinite for no bound.
             is_held: whether accelerations vanish at both ends.

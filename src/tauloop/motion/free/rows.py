@@ -128,7 +128,7 @@ class PointRows:
         loops: those that close by iteration; all below knows their symbols too.
         values: (k,).
         lower, upper: their bounds (k,).
-        names: of the rows.
+        names: names of the rows.
         distances: names of those that are distances.
         forces: forces of motors without payload (n_u,) as shares of their sizes.
         power: heat of motors and friction, W.
@@ -283,12 +283,12 @@ def rows_at(
     Args:
         model: the machine.
         chart: its free coordinates.
-        limits: of forces, speeds and accelerations.
+        limits: limits of forces, speeds and accelerations.
         surroundings: obstacles.
         ends: full coordinates (2, n_q) of the motion's ends, which ranges are widened to.
         condition: largest bound of the condition number.
         copper: heat per squared force of motors (n_u,), W/N^2 or W/(N m)^2.
-        exponent: of the forces in the wear.
+        exponent: exponent of the forces in the wear.
     """
     loops = IteratedLoops(model, chart, ends)
     point = _Point(model, chart, loops, None)

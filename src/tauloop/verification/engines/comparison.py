@@ -50,12 +50,12 @@ class EngineComparison:
 
     Attributes:
         quantity: what was compared.
-        engine, version: of the engine.
+        engine, version: name and version of the engine.
         method: by which of the engine's algorithms.
         largest_difference: largest difference of a number, divided by the largest of its sample
             (both free of units where they have different ones).
         sample: where that is, counted from zero.
-        column: of which number: an actuator, a velocity, or a velocity per unit of another.
+        column: the compared number: an actuator, a velocity, or a velocity per unit of another.
         compared: how many numbers of each sample were compared.
         closure: largest loop residual of the engine, m or rad.
         closure_rate, closure_acceleration: of the first and second derivatives of the residuals.
@@ -231,10 +231,10 @@ def acceleration_comparison(
         quantity: by which solver.
         engine: the engine.
         computed: its accelerations.
-        names: of the given velocities.
+        names: names of the given velocities.
         accelerations: (N, n_v).
-        scale: of the velocities (n_v,), m or 1, so that metres and radians can be held against each
-            other.
+        scale: scale of the velocities (n_v,), m or 1, so that metres and radians can be held
+            against each other.
     """
     ours, theirs = _common(names, computed.names)
     sides = (computed.accelerations[:, theirs] / scale[ours], accelerations[:, ours] / scale[ours])
@@ -255,11 +255,11 @@ def velocity_comparisons(
     Args:
         engine: the engine.
         computed: its velocities.
-        names: of the given velocities.
+        names: names of the given velocities.
         independent: those per unit of which all are.
         embedding: G (N, n_v, m).
         actuator_jacobian: A G (N, n_u, m).
-        scale: of the velocities (n_v,), m or 1.
+        scale: scale of the velocities (n_v,), m or 1.
     """
     ours, theirs = _common(names, computed.names)
     unit = scale[[names.index(name) for name in independent]]

@@ -20,7 +20,7 @@ class LinkMotion:
 
     Attributes:
         rotation: (N, k, 3, 3).
-        position: of the links' origins (N, k, 3), m.
+        position: position of the links' origins (N, k, 3), m.
         jacobian: velocity of the origin, then angular velocity, per unit velocity (N, k, 6, n_v).
         bias: their rates without accelerations (N, k, 6).
     """
@@ -55,7 +55,7 @@ def closure(tree: RigidTree, motion: LinkMotion, v: Array) -> ConstraintRows:
 
     Args:
         tree: the links and constraints.
-        motion: of the links `tree.anchored`, in that order.
+        motion: motion of the links `tree.anchored`, in that order.
         v: velocities (N, n_v).
     """
     anchors: list[Anchor] = []

@@ -68,7 +68,7 @@ class Engine(ReprMixin, ABC):
 
     Attributes:
         tree: what was written into the engine.
-        name, version: of the engine.
+        name, version: name and version of the engine.
         library: its Python module.
         model: the machine as the engine has it, a joint for each link that moves.
         q_order, v_order: positions of the tree's coordinates and velocities in the model's.
@@ -117,8 +117,8 @@ class Engine(ReprMixin, ABC):
         squares. What the motion lacks follows from the loops, as in `states`.
 
         Raises:
-            InputError: as `states`.
-            EngineError: as `states`, or actuators can work against each other.
+            InputError: as for `states`.
+            EngineError: as for `states`, or actuators can work against each other.
         """
         return _joined(
             [self._inverse(self._states(part)) for part in _parts(checked(self.tree, motion))]
@@ -143,8 +143,8 @@ class Engine(ReprMixin, ABC):
                 None: nothing acts.
 
         Raises:
-            InputError: as `states`, or forces of another shape.
-            EngineError: as `states`, or the tree can move without any inertia.
+            InputError: as for `states`, or forces of another shape.
+            EngineError: as for `states`, or the tree can move without any inertia.
         """
         parts = list(_parts(checked(self.tree, motion)))
         pieces = np.split(
@@ -166,8 +166,8 @@ class Engine(ReprMixin, ABC):
             independent: names of velocities, as many as the machine has freedoms.
 
         Raises:
-            InputError: as `states`.
-            EngineError: as `states`, an independent velocity is not in the tree, or they leave
+            InputError: as for `states`.
+            EngineError: as for `states`, an independent velocity is not in the tree, or they leave
                 others undetermined.
         """
         missing = [name for name in independent if name not in self.tree.velocity_names]

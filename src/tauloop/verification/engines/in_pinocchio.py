@@ -74,7 +74,7 @@ class PinocchioEngine(Engine):
         """Return the coordinates, velocities and forces of each sample as Pinocchio's model takes them.
 
         Args:
-            states: of the tree.
+            states: states of the tree.
             forces: on the machine file's velocities (N, n_v).
         """
         q, v, tau = self.own(replace(states, a=forces))

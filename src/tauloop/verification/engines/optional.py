@@ -13,7 +13,7 @@ def engine_module(module: str, name: str) -> Any:
 
     Args:
         module: name to import.
-        name: of the engine, for the message.
+        name: name of the engine, for the message.
 
     Raises:
         EngineError: it is not installed, or its shared libraries cannot be loaded.

@@ -48,7 +48,7 @@ def constrained_dynamics(
     Args:
         engine: Pinocchio with the machine.
         states: positions and velocities.
-        forces: of the actuators (N, n_u), N or N m.
+        forces: forces of the actuators (N, n_u), N or N m.
         wrench: (6,) at the tool centre point in the base frame, N and N m.
 
     Raises:
@@ -76,7 +76,7 @@ def constrained_inverse_dynamics(engine: PinocchioEngine, states: TreeStates) ->
         states: positions, velocities and accelerations, the latter of the actuators alone.
 
     Raises:
-        EngineError: as `constrained_dynamics`, or actuators can work against each other.
+        EngineError: as for `constrained_dynamics`, or actuators can work against each other.
     """
     solve, loads = _solver(engine, states), engine.tree.loads
     A, samples = loads.transmission, len(states.q)

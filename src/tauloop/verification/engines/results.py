@@ -31,11 +31,11 @@ class TreeStates(ReprMixin):
     """States of an engine's tree with closed loops, as machine files have them (N samples).
 
     Attributes:
-        names: of the velocities.
+        names: names of the velocities.
         q, v, a: coordinates (N, n_q), velocities and accelerations (N, n_v).
         jacobian: K of all constraint rows (N, n_c, n_v).
         bias: (dK/dt) v (N, n_c).
-        residuals: of the loops.
+        residuals: residuals of the loops.
     """
 
     names: tuple[str, ...]
@@ -57,7 +57,7 @@ class EngineResult(ReprMixin):
     """What every result of an engine carries.
 
     Attributes:
-        residuals: of the loops.
+        residuals: residuals of the loops.
         method: by which of the engine's algorithms.
     """
 
@@ -87,9 +87,9 @@ class EngineAccelerations(EngineResult):
     """Accelerations that actuator forces give, by an engine.
 
     Attributes:
-        names: of the tree's velocities.
+        names: names of the tree's velocities.
         accelerations: (N, n_v).
-        residuals: of the loops, with these accelerations.
+        residuals: residuals of the loops, with these accelerations.
     """
 
     names: tuple[str, ...]
@@ -101,10 +101,10 @@ class EngineVelocities(EngineResult):
     """Velocities per unit of the independent ones, by an engine.
 
     Attributes:
-        names: of the tree's velocities.
+        names: names of the tree's velocities.
         embedding: G (N, n_v, m).
         actuator_jacobian: A G (N, n_u, m).
-        residuals: of the loops; `closure_rate` is the largest entry of K G.
+        residuals: residuals of the loops; `closure_rate` is the largest entry of K G.
     """
 
     names: tuple[str, ...]

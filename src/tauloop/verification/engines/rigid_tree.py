@@ -79,7 +79,7 @@ class Loads:
 
     Attributes:
         inertia: rotor inertias with the actuators' carried over (n_v, n_v), kg m^2 or kg.
-        stiffness: of springs (n_v,), N m/rad or N/m.
+        stiffness: stiffness of springs (n_v,), N m/rad or N/m.
         preload: stiffness times rest position (n_v,), N m or N.
         q_index: coordinate behind each velocity (n_v,), -1 for the angular velocities of balls.
         transmission: actuator velocities from velocities (n_u, n_v).
@@ -107,7 +107,7 @@ class RigidTree:
     """A mechanism in numbers, ready to be written into an engine.
 
     Attributes:
-        name: of the mechanism.
+        name: name of the mechanism.
         gravity: (3,), m/s^2.
         links: parents before their children.
         bodies: link index of each body of the file.

@@ -33,10 +33,10 @@ from tauloop.common.shown import ReprMixin
 LARGEST_CACHE = 500_000_000
 #: Share of this size that remains after a removal, so that the next library does not cause another
 #: one.
-STAYS = 0.8
+SHARE_AFTER_CLEANUP = 0.8
 CHECKSUM = ".sha256"
 #: Mode of the files; and permissions of others that make a file or folder unusable.
-MODE, OTHERS_WRITE = 0o644, stat.S_IWGRP | stat.S_IWOTH
+MODE, WRITABLE_BY_OTHERS = 0o644, stat.S_IWGRP | stat.S_IWOTH
 #: Names of the cache's files: no other file is counted or removed.
 _LIBRARY = re.compile(r"(?:caller-)?[0-9a-f]{24}\.(?:so|cubin)")
 _OURS = re.compile(r"(?:caller-)?[0-9a-f]{24}(?:\.(?:so|cubin|ptxas)(?:\.sha256)?|\.json)")
@@ -127,7 +127,7 @@ def compiled_cache(options: CacheOptions | None = None) -> CompiledCache:
     options = options or CacheOptions()
     folder = cache_folder() if options.folder is None else options.folder
     if not options.clear:
-        return CompiledCache(folder=folder, libraries=kept(folder))
+        return CompiledCache(folder=folder, libraries=cached_libraries(folder))
     try:
         return CompiledCache(folder=folder, removed=clear(folder))
     except OSError as error:
@@ -154,12 +154,12 @@ def private(folder: Path) -> Path:
         raise PermissionError(
             f"{folder} belongs to the user {state.st_uid}, not to {os.geteuid()}, who runs this"
         )
-    if state.st_mode & OTHERS_WRITE:
+    if state.st_mode & WRITABLE_BY_OTHERS:
         if folder != cache_folder():
             raise PermissionError(
                 f"others may write to {folder} (mode {stat.S_IMODE(state.st_mode):o})"
             )
-        folder.chmod(stat.S_IMODE(state.st_mode) & ~OTHERS_WRITE)
+        folder.chmod(stat.S_IMODE(state.st_mode) & ~WRITABLE_BY_OTHERS)
     if (place := _exposed(folder)) is not None:
         raise PermissionError(f"others could replace it, because they may write to {place}")
     return folder
@@ -189,7 +189,7 @@ def is_own(path: Path) -> bool:
         OSError: it does not exist or cannot be checked.
     """
     state = path.stat()
-    return _is_ours(state) and not state.st_mode & OTHERS_WRITE
+    return _is_ours(state) and not state.st_mode & WRITABLE_BY_OTHERS
 
 
 def _is_ours(state: os.stat_result) -> bool:
@@ -273,7 +273,7 @@ def sweep(folder: Path) -> int:
     return len(left)
 
 
-def kept(folder: Path) -> tuple[CachedLibrary, ...]:
+def cached_libraries(folder: Path) -> tuple[CachedLibrary, ...]:
     """Return the libraries of a cache, the last used first."""
     records: dict[str, list[tuple[str, int]]] = {}
     for path in _listed(folder):
@@ -327,7 +327,7 @@ def _make_room(folder: Path, newest: Path) -> None:
     if total <= LARGEST_CACHE:
         return
     for path, (_, size) in sorted(sizes.items(), key=lambda item: item[1]):
-        if total <= STAYS * LARGEST_CACHE:
+        if total <= SHARE_AFTER_CLEANUP * LARGEST_CACHE:
             return
         if path not in (newest, _beside(newest)):
             total -= size

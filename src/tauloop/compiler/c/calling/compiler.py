@@ -60,7 +60,7 @@ GCC_LANE_FLAGS = ("-fschedule-insns", "-fsched-pressure")
 #: By default compilers use half of the width of AVX-512 registers.
 WIDE_FLAGS = ("-mprefer-vector-width=512",)
 #: Concurrent compilers per core: compile times differ, so more than one keeps all cores busy.
-CROWD = 3
+COMPILERS_PER_CORE = 3
 #: Time limit for one file, s; a machine with large Newton blocks takes seconds.
 TIMEOUT = 600.0
 #: Time limit for a compiler to print its version, s.
@@ -283,7 +283,7 @@ def _run(commands: Sequence[list[str]], timeout: float) -> None:
     running: deque[tuple[list[str], subprocess.Popen[str]]] = deque()
     try:
         while waiting or running:
-            while waiting and len(running) < CROWD * (os.cpu_count() or 1):
+            while waiting and len(running) < COMPILERS_PER_CORE * (os.cpu_count() or 1):
                 command = waiting.popleft()
                 with deferred():
                     running.append((command, _started(command)))

@@ -134,7 +134,7 @@ class Compiled(Evaluator):
     threads: int = 1
     folder: Path | None = None
     timeout: float = TIMEOUT
-    _said: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    _logged: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def wants_code(self, program: Program, samples: int) -> bool:
         """Return True from `at_least` samples on, unless the program is too large."""
@@ -167,8 +167,8 @@ class Compiled(Evaluator):
             return None
 
     def _warn(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
+        if text not in self._logged:
+            self._logged.add(text)
             _LOGGER.warning("%s", text)
 
     def build(self, function: CFunction) -> CompiledFunction:
