@@ -680,7 +680,7 @@ class Mechanism(ReprMixin):
                 continue
             if not parameter.allows(number):
                 what = f"{number:g} is outside its bounds, {parameter.lower:g} to {parameter.upper:g} (SI)"
-                remedy = "a value within them, or other bounds in the machine file"
+                remedy = "give a value within them, or change the bounds in the machine file"
                 problems.add(name, what, remedy, file=self.file)
             numbers[name] = number
         InputError.raise_if_any(problems)

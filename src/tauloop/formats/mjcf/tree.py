@@ -140,7 +140,7 @@ class TreeReader:
             elif child.tag == "geom":
                 self._geoms.read(body, child, outer, inherited)
             elif child.tag in GENERATORS:
-                what = f"<{child.tag}> makes parts that the file does not show"
+                what = f"<{child.tag}> creates parts that are not in the file"
                 self._reader.problem(
                     child, child.tag, what, "let MuJoCo write the model out: mj_saveLastXML"
                 )

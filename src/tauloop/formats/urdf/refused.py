@@ -64,7 +64,7 @@ def refuse_repeats(reader: UrdfReader, robot: XmlNode) -> None:
                 if (count := sum(1 for _ in element.all(tag))) > 1:
                     name = node.attributes.get("name", node.tag)
                     reader.problem(
-                        element, name, f"has {count} elements <{tag}>", "keep the one that is right"
+                        element, name, f"has {count} elements <{tag}>", "keep only the correct one"
                     )
 
 

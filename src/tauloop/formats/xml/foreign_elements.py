@@ -138,7 +138,11 @@ _URDF = (
             "transmission ros2_control",
             "driven joints and transmissions; what is in them is read apart",
         ),
-        ("link", "inertial visual", "inertia; shapes, which are drawn and move nothing"),
+        (
+            "link",
+            "inertial visual",
+            "inertia; shapes, which are drawn and have no effect on the motion",
+        ),
         ("inertial", "origin mass inertia", "inertia of a link"),
         (
             "joint",
@@ -396,7 +400,7 @@ _MJCF = (
         (
             "actuator",
             "plugin pid orientation",
-            "controlled motors: listed, and without a motor here",
+            "controlled motors: listed, but not read as motors",
         ),
         ("default", "pid orientation", "settings of these"),
         ("geom", "plugin", "a shape"),
@@ -408,7 +412,7 @@ _MJCF = (
         (
             ANY_PARENT,
             "replicate composite flexcomp attach plugin",
-            "it makes parts that the file does not show: let MuJoCo write the model out (mj_saveLastXML)",
+            "it creates parts that are not in the file: let MuJoCo write the model out (mj_saveLastXML)",
         ),
         (
             ANY_PARENT,

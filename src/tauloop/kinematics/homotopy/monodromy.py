@@ -208,7 +208,7 @@ def generic_solutions(
         search.loop()
         search.report_progress(report)
         if len(search.known) > options.most_solutions:
-            what = f"{len(search.known)} complex solutions after {search.loops} loops and still more to come"
+            what = f"{len(search.known)} complex solutions after {search.loops} loops, and the number still grows"
             remedy = "allow more solutions in MonodromyOptions, or reduce the machine first"
             raise PoseError.of("assembly modes", what, remedy)
         if search.rounds >= options.most_rounds or search.lost_lines >= MAX_LOST_ROUNDS:

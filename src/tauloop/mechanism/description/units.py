@@ -284,7 +284,7 @@ def parse_unit(text: str) -> Unit:
         if has_divided and not divides:
             raise UnitError(
                 f"the unit {text!r} can be read in two ways: is {match['name']} above or below the line?",
-                "put what multiplies first and write / before each unit that divides, as in N m/rad/s",
+                "write all factors first, then / before each divisor, as in N m/rad/s",
             )
         if position and not divides and not text[position].isspace():
             raise UnitError(
