@@ -34,7 +34,7 @@ VALUES = {"L": 0.5, "r": 0.2, "m": 3.0, "phi": 0.7, "n": 2.0, "leg1.x": 0.1}
 
 
 def read(text: str) -> Quantity:
-    quantity = resolve(parse(text), LEAVES.__getitem__)
+    quantity = resolve(parse(text), LEAVES)
     assert quantity is not None
     return quantity
 
@@ -118,7 +118,7 @@ def test_any_text_is_an_expression_or_refused(text: str) -> None:
     try:
         syntax = parse(text)
         known = {name: LEAVES.get(name, LEAVES["n"]) for name in names(syntax)}
-        quantity = resolve(syntax, known.__getitem__)
+        quantity = resolve(syntax, known)
     except ExpressionError as error:
         reason = error.what, error.remedy
     else:
@@ -225,7 +225,7 @@ def test_an_attribute_is_a_name_like_any_other() -> None:
 
 
 def test_a_failed_name_fails_quietly() -> None:
-    assert resolve(parse("L + broken * 2"), lambda name: LEAVES.get(name)) is None
+    assert resolve(parse("L + broken * 2"), {**LEAVES, "broken": None}) is None
 
 
 def test_where_a_quantity_fits() -> None:

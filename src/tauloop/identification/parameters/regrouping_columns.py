@@ -53,7 +53,9 @@ def parsed(mechanism: Mechanism, text: str) -> Parsed:
         return parser.Quantity(Leaf(name), parse_unit(table[name].unit).dimension)
 
     try:
-        quantity = parser.resolve(parser.parse(text), lookup)
+        syntax = parser.parse(text)
+        known = {name: lookup(name) for name in parser.names(syntax)}
+        quantity = parser.resolve(syntax, known)
     except parser.ExpressionError as error:
         raise InputError.of(text, error.what, error.remedy) from error
     if quantity is None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 
@@ -135,9 +135,10 @@ def parse(text: str) -> Syntax:
 
 
 def names(syntax: Syntax) -> Iterator[str]:
-    """Return all names that an expression uses."""
+    """Return all names that an expression uses, without those of constants."""
     if isinstance(syntax, ParameterName):
-        yield syntax.text
+        if syntax.text not in CONSTANTS:
+            yield syntax.text
     elif isinstance(syntax, Operation):
         for argument in syntax.arguments:
             yield from names(argument)
@@ -309,15 +310,15 @@ class _Parser:
         return Operation(name, tuple(arguments))
 
 
-def resolve(syntax: Syntax, lookup: Callable[[str], Quantity | None]) -> Quantity | None:
+def resolve(syntax: Syntax, known: Mapping[str, Quantity | None]) -> Quantity | None:
     """Return the expression and dimension of a syntax tree.
 
     Args:
         syntax: the tree.
-        lookup: function that returns the quantity of a name; None for a name that failed before.
+        known: quantities of the names in it; None for a name that has none.
 
     Returns:
-        The quantity; None when a name in it has failed.
+        The quantity; None when a name in it has none.
 
     Raises:
         ExpressionError: dimensions do not fit together, or a constant part has no value (division
@@ -329,8 +330,8 @@ def resolve(syntax: Syntax, lookup: Callable[[str], Quantity | None]) -> Quantit
         if syntax.text in CONSTANTS:
             value, dimension = CONSTANTS[syntax.text]
             return Quantity(Constant(value), dimension)
-        return lookup(syntax.text)
-    resolved = [resolve(argument, lookup) for argument in syntax.arguments]
+        return known[syntax.text]
+    resolved = [resolve(argument, known) for argument in syntax.arguments]
     arguments = [quantity for quantity in resolved if quantity is not None]
     if len(arguments) < len(resolved):
         return None

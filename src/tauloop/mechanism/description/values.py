@@ -318,8 +318,9 @@ class ValueReader:
             "a derived value has no bounds of its own",
             "give bounds to the literals that it follows from",
         )
+        known = {name: self._look_up(name, cursor) for name in names(syntax)}
         try:
-            quantity = resolve(syntax, lambda name: self._look_up(name, cursor))
+            quantity = resolve(syntax, known)
         except ExpressionError as error:
             cursor.problem(error.what, error.remedy + self._ingredients(syntax, cursor))
             return None
