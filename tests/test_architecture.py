@@ -68,6 +68,7 @@ STARTS_THE_PROGRAM = {
     "tests/test_interrupted.py": "Ctrl-C",
     "tests/test_killed.py": "kills",
     "tests/test_start_up.py": "what commands import, and how quick they are",
+    "tools/trace_files.py": "which files a command passes",
     "tools/use_wheel.py": "the wheel in an empty environment",
 }
 HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}
