@@ -192,6 +192,9 @@ class _Call:
         hint = self._hints.setdefault(name, Any)
         if value is None and self.parameters[name].default is None:
             return []
+        with suppress(TypeError):  # parts of a sequence or a mapping are checked below
+            if isinstance(value, hint) and not isinstance(value, bool):
+                return []
         with suppress(TypeError):  # some protocols cannot be checked at run time
             problems = of_wrong_type(name, value, hint)
             if not problems and _is_judged_by_type(value):

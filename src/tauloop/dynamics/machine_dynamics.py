@@ -31,9 +31,10 @@ from tauloop.equations.ports import (
 )
 from tauloop.kinematics.singularities import require_regular, singularity_report
 from tauloop.kinematics.straight_path import reached_along_line
+from tauloop.mechanism.bodies import called_cables
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import HybridForces, Model, Motion
-from tauloop.model.force_sharing import pushed_cables, sharing_of
+from tauloop.model.force_sharing import EQUAL_SHARES, pushed_cables, sharing_of
 from tauloop.model.model import MachineSource, modelled
 from tauloop.model.sampled_momenta import MIN_SAMPLES, forces_from_momenta
 
@@ -184,7 +185,8 @@ class MotionForces(Result):
     @in_json()
     def notes(self) -> list[str]:
         """Notes on rods that are cables and have compressive forces."""
-        return pushed_cables(self.model.mechanism, self.forces)
+        names = called_cables(self.model.mechanism)
+        return pushed_cables(names, self.forces) if names else []
 
     @property
     def nearest(self) -> str:
@@ -326,8 +328,10 @@ def inverse_dynamics(
         q = np.asarray(functions.kinematics(position_sample).q if start is None else start[0])
         q, path = reached_along_line(functions, position_sample, q)
         start = q[None]
-    sharing, hybrid = sharing_of(model.mechanism, options.preload), None
-    motion = tuple(arrays.values())
+    sharing = EQUAL_SHARES
+    if options.preload is not None:
+        sharing = sharing_of(model.mechanism, options.preload)
+    motion, hybrid = tuple(arrays.values()), None
     diagnostics: tuple[Diagnostic, ...] = ()
     if options.from_momenta:
         forces, diagnostics = _from_momenta(functions, time, motion[0], motion[1], start)

@@ -16,8 +16,8 @@ from tauloop.compiler.catalogue import DERIVATIVES
 from tauloop.compiler.derivatives.derivatives import by
 from tauloop.compiler.expressions import ProgramSpec
 from tauloop.compiler.state import SolveDiagnostics
+from tauloop.equations.ports import text_names
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.model.arguments import text_names
 from tauloop.model.tool import LOAD_PORTS
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 import numpy as np
@@ -14,7 +14,7 @@ from tauloop.compiler import Forces
 from tauloop.compiler.functions.tensions import winches
 from tauloop.equations.named_values import named_values
 from tauloop.equations.ports import Port
-from tauloop.mechanism.bodies import cables, called_cables
+from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
@@ -140,10 +140,15 @@ def sharing_of(
     )
 
 
-def pushed_cables(mechanism: Mechanism, forces: Forces) -> list[str]:
-    """Return a note on rods that are named cables but are pushed, because they have no bounds."""
+def pushed_cables(names: Sequence[str], forces: Forces) -> list[str]:
+    """Return a note on rods that are named cables but are pushed, because they have no bounds.
+
+    Args:
+        names: the rods (see `called_cables`).
+        forces: forces of the motion.
+    """
     rows = {name.partition(":")[0]: i for i, name in enumerate(forces.closure_names)}
-    named = [name for name in called_cables(mechanism) if name in rows]
+    named = [name for name in names if name in rows]
     push = np.atleast_2d(forces.closure_force)[:, [rows[name] for name in named]].max(axis=0)
     listed = [
         f"{name} (up to {value:.4g} N)"

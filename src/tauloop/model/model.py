@@ -15,22 +15,26 @@ from tauloop.common.errors import AssemblyError, InputError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.assembly.assembly import Assembly, assemble
 from tauloop.equations.assembly.elsewhere import assembled_at
 from tauloop.equations.assembly.limits import Limits, limits_of
 from tauloop.equations.assembly.locks import DEFAULT_LOCKS, Locks
 from tauloop.equations.assembly.loops import loops
-from tauloop.equations.assembly.spins import assemble_locked
+from tauloop.equations.assembly.spins import held_velocities, lock_spins
 from tauloop.equations.formulations import NEWTON_EULER, Formulation, formulation_named
 from tauloop.equations.ports import (
     ACTUATORS,
     PLATFORM,
     Entry,
+    assembled_poses,
     entry_named,
     entry_ports,
     force_port,
+    full_coordinates,
     motor_port,
     numbers,
+    require_type,
+    text_names,
 )
 from tauloop.equations.topology import Topology
 from tauloop.equations.values import DynamicParameter, dynamic_parameters
@@ -39,7 +43,6 @@ from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.named import Named
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.model.arguments import assembled_poses, full_coordinates, require_type, text_names
 
 # These modules build and run programs. Checking the assembly of a machine does not need them.
 if TYPE_CHECKING:
@@ -131,7 +134,10 @@ class Model(ReprMixin):
                 evaluator, Evaluator, "evaluator", "give tl.compiler.c.Compiled() or Interpreted()"
             )
         described = loops(mechanism)
-        assembly = assemble_locked(described, locks)
+        held = held_velocities(described, locks.names) if locks.names else ()
+        assembly = assemble(described, held)
+        if assembly.passive:
+            assembly = lock_spins(assembly, locks)
         # Joints that locks have replaced belong to the description. Frames that the loop equations
         # add do not.
         if assembly.mechanism is not described.mechanism:
@@ -531,7 +537,8 @@ class Model(ReprMixin):
         topology = self.topology
         from tauloop.model.motion import OUTPUTS
 
-        InputError.raise_if_any(unknown_names([output], OUTPUTS, "{!r} is unknown", "output"))
+        if not isinstance(output, str) or output not in OUTPUTS:
+            raise InputError(unknown_names([output], OUTPUTS, "{!r} is unknown", "output"))
         is_leading = output.startswith("leading")
         if output.endswith("joints"):
             driven = self.assembly.leading_driven if is_leading else self.assembly.driven
@@ -559,7 +566,8 @@ class Model(ReprMixin):
         names = {"actuators": "leading", "joints": "leading_joints"}
         from tauloop.model.motion import OUTPUTS
 
-        InputError.raise_if_any(unknown_names([output], OUTPUTS, "{!r} is unknown", "output"))
+        if not isinstance(output, str) or output not in OUTPUTS:
+            raise InputError(unknown_names([output], OUTPUTS, "{!r} is unknown", "output"))
         return names.get(output, output) if self.assembly.is_redundant else output
 
     def platform_position(self, q: np.ndarray) -> np.ndarray:

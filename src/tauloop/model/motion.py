@@ -31,10 +31,18 @@ from tauloop.compiler.solving.closed_forms import Branches
 from tauloop.compiler.solving.position import SolvedBlock
 from tauloop.compiler.state import Forces, SolveDiagnostics, State
 from tauloop.equations.assembly.assembly import Assembly
-from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry, EntryPorts
+from tauloop.equations.ports import (
+    ACTUATORS,
+    PLATFORM,
+    Entry,
+    EntryPorts,
+    assembled_poses,
+    full_coordinates,
+    require_type,
+    text_names,
+)
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.model.arguments import assembled_poses, full_coordinates, require_type, text_names
 from tauloop.model.derivatives import Derivatives, arranged, differentiated
 from tauloop.model.following import counted, follow, track
 from tauloop.model.force_sharing import EQUAL_SHARES, ForceSharing
@@ -198,8 +206,11 @@ class Motion:
             if outcome is not None:
                 return self.forces(*outcome, False, self._equal_weights, start=None)
         arguments |= loads(wrench, payload) if is_loaded else {}
-        weights = self.weights(sharing)
-        preloads = sharing.preloads(self.runner.mechanism)
+        if sharing is EQUAL_SHARES:
+            weights, preloads = self._equal_weights, None
+        else:
+            weights = self.weights(sharing)
+            preloads = sharing.preloads(self.runner.mechanism)
         outputs, diagnostics, single = self.runner.run(
             LOADED_INVERSE_DYNAMICS if is_loaded else INVERSE_DYNAMICS,
             arguments,

@@ -598,6 +598,8 @@ class Runner:
         self, n: int, work: Callable[[slice], Sequence[np.ndarray]]
     ) -> Sequence[np.ndarray]:
         """Return arrays (n, ...) computed in pieces of n samples, with the threads of batches."""
+        if n == 1:
+            return work(slice(0, 1))
         return in_pieces(n, self.evaluator.threads, work)
 
     @cached_property

@@ -45,10 +45,10 @@ from tauloop.common.errors import InputError, PoseError, Problem, solving
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.compiler.c.calling.evaluator import WORTH_COMPILING, Compiled, Evaluator
-from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.assembly.assembly import Assembly, assemble
 from tauloop.equations.assembly.locks import DEFAULT_LOCKS
 from tauloop.equations.assembly.loops import loops
-from tauloop.equations.assembly.spins import assemble_locked
+from tauloop.equations.assembly.spins import lock_spins
 from tauloop.equations.topology import integrate
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
@@ -362,7 +362,7 @@ def calibration_problem(
     series = tuple(series)
     if not series:
         raise InputError.of("series", "no measurements are given", "give at least one series")
-    assembly = assemble_locked(loops(mechanism), DEFAULT_LOCKS)
+    assembly = lock_spins(assemble(loops(mechanism)), DEFAULT_LOCKS)
     if any(joint not in mechanism.joints for joint in assembly.mechanism.joints):
         mechanism = assembly.mechanism
     shape = assembly.topology

@@ -54,20 +54,21 @@ class Spin:
     asymmetry: float
 
 
-def assemble_locked(loops_of_file: Loops, locks: Locks) -> Assembly:
-    """Assemble a machine and lock the requested freedoms.
+def lock_spins(assembly: Assembly, locks: Locks) -> Assembly:
+    """Return the assembly of a machine whose spins are locked as requested.
 
     A spin with a coordinate of its own is locked there. The spin of a body on a ball joint is
     locked by a universal joint in its place, whose axes are both perpendicular to the spin's axis
     at the reference pose. The assembly then has the changed mechanism.
 
+    Args:
+        assembly: the assembly with the named freedoms of `locks` held.
+        locks: freedoms that are held.
+
     Raises:
         AssemblyError: the loops cannot be closed.
-        InputError: a name is not a velocity, or not the rate of a scalar coordinate.
     """
-    current, names = loops_of_file, list(locks.names)
-    _require_scalar(current.topology, locks.names)
-    assembly = assemble(current, _indices(current, names))
+    current, names = assembly.loops, locks.names
     if locks.spins is False:
         return assembly
     notes: list[Problem] = []
@@ -77,10 +78,10 @@ def assemble_locked(loops_of_file: Loops, locks: Locks) -> Assembly:
             spins = tuple(spin for spin in spins if _is_locked_by_default(assembly, spin))
         if not spins:
             break
-        held = [*names, *(spin.name for spin in spins if current.topology.q_of_v[spin.index] >= 0)]
+        held = (*names, *(spin.name for spin in spins if current.topology.q_of_v[spin.index] >= 0))
         balls = [spin for spin in spins if current.topology.q_of_v[spin.index] < 0]
         changed = loops(_with_universal_joints(assembly, balls)) if balls else current
-        locked = assemble(changed, _indices(changed, held))
+        locked = assemble(changed, held_velocities(changed, held))
         if locks.spins is None and locked.findings and not assembly.findings:
             break  # the machine would not work: these spins do more than turn symmetric bodies
         notes += map(_note, spins, [assembly.mechanism.file] * len(spins))
@@ -155,7 +156,13 @@ def _acts_alike(freedoms: tuple[Freedom, ...]) -> bool:
     return True
 
 
-def _indices(loops: Loops, names: list[str]) -> tuple[int, ...]:
+def held_velocities(loops: Loops, names: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the indices of velocities that are held.
+
+    Raises:
+        InputError: a name is not a velocity, or not the rate of a scalar coordinate.
+    """
+    _require_scalar(loops.topology, names)
     return tuple(loops.topology.velocity_names.index(name) for name in names)
 
 
