@@ -99,10 +99,11 @@ def writes(
             for name, path in paths.items():
                 problem = files[name](path)
                 problems += [problem] if problem else []
-            with problems.collecting(InputError):
-                require_writable(
-                    *(path for name, path in paths.items() if files[name] is not folder)
-                )
+            if paths:
+                with problems.collecting(InputError):
+                    require_writable(
+                        *(path for name, path in paths.items() if files[name] is not folder)
+                    )
             problem = also(kwargs)
             problems += [problem] if problem else []
             InputError.raise_if_any(problems)
@@ -362,7 +363,9 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
                 own = {name: value for name, value in kwargs.items() if name not in added}
                 problems = Problems()
                 if kinds:
-                    files, problems = chosen_files(own.pop("out") or (), kinds)
+                    files: dict[str, Path] = {}
+                    if out := own.pop("out"):
+                        files, problems = chosen_files(out, kinds)
                     asked |= {name: files.get(name) for name in ("figure", "json_file")}
                     taken = [name for name in kinds if name in signature.parameters]
                     own |= {name: files.get(name) for name in taken}

@@ -39,7 +39,8 @@ def dynamics(
     is
     beyond a stop.
     """
-    options = at_actuators(options, actuators)
+    if actuators is not None:
+        options = at_actuators(options, actuators)
     model = load_model(machine, side, formulation=formulation, threads=threads)
     with bar("forces") as progress:
         result = tl.inverse_dynamics(model, options, progress=progress)

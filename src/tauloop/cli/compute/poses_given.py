@@ -33,14 +33,12 @@ PoseOption = Annotated[
 _Options = TypeVar("_Options", tl.DynamicsOptions, tl.ViewOptions)
 
 
-def at_actuators(options: _Options, actuators: str | None) -> _Options:
-    """Return options with the given actuator positions; unchanged options without them.
+def at_actuators(options: _Options, actuators: str) -> _Options:
+    """Return options with the given actuator positions.
 
     Raises:
         InputError: a position of the platform is given as well.
     """
-    if actuators is None:
-        return options
     if options.position is not None:
         raise tl.InputError.of("actuators", "given with --pose", "give one of them")
     return replace(options, position=actuators, entry=ACTUATORS)

@@ -59,7 +59,8 @@ def view(
     stop are reported. Only the printed address with its token is served. The browser view needs
     `pip install 'tauloop[view]'`.
     """
-    options = at_actuators(options, actuators)
+    if actuators is not None:
+        options = at_actuators(options, actuators)
     files = [
         path
         for path in (Path(machine), None if side is None else side.side)
