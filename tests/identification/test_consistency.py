@@ -177,7 +177,9 @@ def test_a_prior_that_says_nothing():
         regularised(0.0 * model.pi, cones(model.parameters), Regularisation())
     with pytest.raises(IdentificationError, match=r"mass_share: is 0"):
         Regularisation(mass_share=0.0)
-    with pytest.raises(IdentificationError, match="without a prior the data do not bound some masses"):
+    with pytest.raises(
+        IdentificationError, match="without a prior the data do not bound some masses"
+    ):
         PhysicallyConsistent(weights=(0.0,))
 
 
@@ -631,7 +633,8 @@ def test_a_weight_at_the_end_is_a_finding(monkeypatch):
     assert result.weight == pytest.approx(1e-5)
     assert result.status is Status.DOUBTFUL
     assert any(
-        "the prediction improves with increasing weight of the prior, up to 1e-05" in line for line in result.advice
+        "the prediction improves with increasing weight of the prior, up to 1e-05" in line
+        for line in result.advice
     )
     alone = PhysicallyConsistent(weights=(1e-5,))  # not chosen, hence no finding
     assert (

@@ -54,7 +54,9 @@ def test_an_interrupt_of_the_random_search_keeps_the_best_so_far(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        excitation_search, "SAMPLES_PER_CHUNK", 5 * len(ExcitationProblem(load("five_bar"), TASK).grid)
+        excitation_search,
+        "SAMPLES_PER_CHUNK",
+        5 * len(ExcitationProblem(load("five_bar"), TASK).grid),
     )
 
     def progress(phase: str, done: float, _: float) -> None:

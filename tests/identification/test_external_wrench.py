@@ -279,9 +279,7 @@ def test_a_force_at_its_limit_makes_the_wrench_doubtful(model, pushed):
     # runs of five and more
     assert 0.5 * at_limit < counts["samples of force.motor_2 at its limit"] <= at_limit
     assert result.status.value == "doubtful"
-    assert any(
-        "the drive's force differs from the logged force" in line for line in result.advice
-    )
+    assert any("the drive's force differs from the logged force" in line for line in result.advice)
 
 
 def test_json_holds_no_number_that_is_not_finite(model, pushed):

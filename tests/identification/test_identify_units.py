@@ -70,7 +70,9 @@ def sentences(model: Model, log: Signals) -> tuple[str, ...]:
     return tuple(str(problem) for problem in comparison.findings)
 
 
-@pytest.mark.parametrize(("factor", "unit"), [(1e3, "milli units"), (1e-3, "kilo units"), (9.80665, "kgf")])
+@pytest.mark.parametrize(
+    ("factor", "unit"), [(1e3, "milli units"), (1e-3, "kilo units"), (9.80665, "kgf")]
+)
 def test_forces_in_another_unit_are_told_by_the_factor_that_parameters_share(
     model: Model, sound: Signals, factor: float, unit: str
 ) -> None:

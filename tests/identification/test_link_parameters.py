@@ -180,7 +180,10 @@ def test_bad_input_is_named_all_at_once(tmp_path: Path) -> None:
             tl.LinkOptions(known={"m": 2.0, "c": 0.3, "I": 0.05, "bar.inertia.xx": 1e-3}),
         )
     (tmp_path / "other.json").write_text('{"base_parameters": []}', encoding="utf-8")
-    for name, message in (("other.json", "does not contain base parameters"), ("nothing.json", "cannot be read")):
+    for name, message in (
+        ("other.json", "does not contain base parameters"),
+        ("nothing.json", "cannot be read"),
+    ):
         with pytest.raises(InputError, match=message):
             tl.link_parameters(pendulum(), tmp_path / name)
 

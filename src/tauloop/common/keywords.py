@@ -171,9 +171,7 @@ class _Call:
         InputError.raise_if_any(problems)
         return values
 
-    def _drop_unknown(
-        self, field_values: dict[str, Any], options: Any, problems: Problems
-    ) -> None:
+    def _drop_unknown(self, field_values: dict[str, Any], options: Any, problems: Problems) -> None:
         """Remove the names that are not fields of the options, and note them."""
         known = [*self.parameters, *self._keywords(options)]
         for name in [name for name in field_values if name not in known]:

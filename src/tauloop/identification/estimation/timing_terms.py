@@ -350,7 +350,7 @@ def _term(
         value=value,
         deviation=deviation,
         shift=shift,
-        explained=abs(value) * np.sqrt(np.mean(left**2, axis=0)) / estimate.weights,
+        explained=abs(value) * np.sqrt(np.mean(remainder**2, axis=0)) / estimate.weights,
         inertias=column.inertias,
         unit=data.output_units[outputs[0]],
         is_of_all=len(outputs) > 1,
