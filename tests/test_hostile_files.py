@@ -18,7 +18,13 @@ from extras import extra
 
 import tauloop
 from tauloop import load, loads
-from tauloop.common.errors import LONGEST, DescriptionError, IdentificationError, LogError, Problem
+from tauloop.common.errors import (
+    MAX_TEXT_LENGTHS,
+    DescriptionError,
+    IdentificationError,
+    LogError,
+    Problem,
+)
 from tauloop.identification import read_triangle
 from tauloop.logs import read_log, tables
 from tauloop.logs.files import unpacking
@@ -100,9 +106,15 @@ def test_what_would_grow_without_end_is_refused_soon(name):
 
 def test_messages_are_cut_where_they_quote_without_end():
     problem = Problem(where="w" * 10_000, what="x" * 10_000, remedy="r" * 10_000)
-    assert (len(problem.where), len(problem.what)) == (LONGEST["where"], LONGEST["what"])
+    assert (len(problem.where), len(problem.what)) == (
+        MAX_TEXT_LENGTHS["where"],
+        MAX_TEXT_LENGTHS["what"],
+    )
     assert problem.what.endswith(" ...")
-    assert Problem(where="a", what="x" * LONGEST["what"]).what == "x" * LONGEST["what"]
+    assert (
+        Problem(where="a", what="x" * MAX_TEXT_LENGTHS["what"]).what
+        == "x" * MAX_TEXT_LENGTHS["what"]
+    )
 
 
 def test_a_unit_of_many_factors_is_refused():

@@ -42,7 +42,7 @@ from tauloop.calibration.solving.solver import solve
 from tauloop.common.errors import IdentificationError, InputError, PoseError
 from tauloop.display.tables.identification.poses_tables import poses_tables
 from tauloop.geometry.clearance import rod_clearance
-from tauloop.kinematics.singularities import KINDS, singularities
+from tauloop.kinematics.singularities import SINGULARITY_KINDS, singularities
 
 #: The same figure by two routes of linear algebra on well-conditioned matrices.
 SAME = 1e-9
@@ -209,7 +209,7 @@ def test_candidates_keep_all_limits() -> None:
     )
     candidates = candidate_poses(model, 60, np.random.default_rng(SEED), limits=limits)
     measures = singularities(model, candidates.q)
-    assert all((measures.distance(kind) >= 0.3).all() for kind in KINDS)
+    assert all((measures.distance(kind) >= 0.3).all() for kind in SINGULARITY_KINDS)
     assert rod_clearance(model).distances(candidates.q).min() >= 0.1
     assert np.abs(candidates.encoders).max() <= 1.5
     assert len(candidates) == 60

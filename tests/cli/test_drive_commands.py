@@ -12,7 +12,7 @@ import tauloop as tl
 from tauloop.drives import DriveLineFitOptions, TuningOptions, load_drive
 from tauloop.export.drive_control import export_control
 from tauloop.logs import read_log
-from tauloop.mechanism.description.drive_file import FORMAT
+from tauloop.mechanism.description.drive_file import DRIVE_FORMAT
 
 RACKS = Path(__file__).parents[2] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
 PNG = b"\x89PNG"
@@ -118,7 +118,7 @@ def test_show_and_schema_know_drive_lines() -> None:
     assert "9.6 kg" in text
     line = run_json("show", RACKS)["actuators"][0]["drive_line"]
     assert line["play"] == pytest.approx({"rack1": 5e-5, "rack2": 5e-5})
-    assert json.loads(run("env", "schema", "--drive-line").stdout)["title"] == FORMAT
+    assert json.loads(run("env", "schema", "--drive-line").stdout)["title"] == DRIVE_FORMAT
 
 
 def test_tune_says_how_to_use_what_it_has_found_and_its_json_is_the_functions() -> None:

@@ -1,4 +1,4 @@
-"""Without a compiler everything is interpreted, and says so once."""
+"""Without any compiler everything is interpreted, and one warning states it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ def test_one_notice_for_all_programs_and_the_interpreters_numbers(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(library, "find_compiler", lambda: None)
+    monkeypatch.setattr(library, "find_embedded_compiler", lambda: None)
     model, plain = (
         Model(load("delta"), evaluator=e) for e in (Compiled(at_least=0), Interpreted())
     )

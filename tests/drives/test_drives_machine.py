@@ -30,7 +30,7 @@ from tauloop.formats.mjcf.writer import to_mjcf
 from tauloop.formats.writing.yaml_writer import dumps
 from tauloop.integrate import DormandPrince
 from tauloop.mechanism import json_schema
-from tauloop.mechanism.description.drive_file import DRIVE, FORMAT
+from tauloop.mechanism.description.drive_file import DRIVE, DRIVE_FORMAT
 from tauloop.mechanism.description.yaml_nodes import parse_nodes
 from tauloop.mechanism.drive_line import LuGre
 from tauloop.mechanism.expression import Constant
@@ -107,14 +107,14 @@ def test_files_with_drive_lines_fit_the_schemas(racks: Mechanism) -> None:
     for text, schema in (
         ((EXAMPLE / "gantry_tau_racks.yaml").read_text(), json_schema()),
         (dumps(racks), json_schema()),
-        ((EXAMPLE / "rack.yaml").read_text(), json_schema(DRIVE, FORMAT)),
+        ((EXAMPLE / "rack.yaml").read_text(), json_schema(DRIVE, DRIVE_FORMAT)),
     ):
         jsonschema.Draft202012Validator(schema).validate(plain(parse_nodes(text, "file")))
     wrong = plain(
         parse_nodes((EXAMPLE / "rack.yaml").read_text().replace("gear:", "gaer:"), "file")
     )
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.Draft202012Validator(json_schema(DRIVE, FORMAT)).validate(wrong)
+        jsonschema.Draft202012Validator(json_schema(DRIVE, DRIVE_FORMAT)).validate(wrong)
 
 
 def test_set_changes_parameters_of_the_file(tmp_path: Path) -> None:

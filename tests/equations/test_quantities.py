@@ -11,7 +11,7 @@ import pytest
 import tauloop as tl
 from tauloop.calibration import read_instrument
 from tauloop.common.errors import InputError, Problems, TauloopError
-from tauloop.equations.named_values import TOOL, named_values
+from tauloop.equations.named_values import TOOL_PORT, named_values
 from tauloop.equations.ports import Port
 from tauloop.formats import load_urdf
 from tauloop.logs import load_recording
@@ -194,7 +194,7 @@ def test_values_that_are_neither_numbers_nor_text_are_refused_all_at_once() -> N
 
 
 def test_a_wrench_has_forces_and_moments() -> None:
-    values = named_values(TOOL, "--wrench", "fz=-2 kN,mx=30 N mm", np.zeros(6))
+    values = named_values(TOOL_PORT, "--wrench", "fz=-2 kN,mx=30 N mm", np.zeros(6))
     assert values == pytest.approx([0, 0, -2000, 0.03, 0, 0])
 
 

@@ -16,7 +16,7 @@ from tauloop import Model, load, loads
 from tauloop.common.errors import AssemblyError, InputError
 from tauloop.kinematics import random_states
 from tauloop.kinematics.singularities import (
-    KINDS,
+    SINGULARITY_KINDS,
     require_regular,
     singularities,
     singularity_report,
@@ -136,7 +136,7 @@ def test_distances_and_determinants_are_computed_when_they_are_read(
     approaches = report.approaches
     expected = {
         name: report.measures.distance(name)
-        for name in (*KINDS, "serial_determinant", "parallel_determinant")
+        for name in (*SINGULARITY_KINDS, "serial_determinant", "parallel_determinant")
     }
     counts = {"svd": 0, "det": 0}
 
@@ -158,7 +158,7 @@ def test_distances_and_determinants_are_computed_when_they_are_read(
     assert counts == {"svd": 3, "det": 2}
     measures = singularities(model, state.q)
     state.q[:] = 0.0
-    for name in KINDS:
+    for name in SINGULARITY_KINDS:
         np.testing.assert_array_equal(measures.distance(name), expected[name])
     assert counts["det"] == 2
     for name, values in expected.items():

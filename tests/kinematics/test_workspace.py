@@ -14,7 +14,7 @@ from tauloop import Model, load, loads
 from tauloop.common.errors import InputError, PoseError
 from tauloop.display.plots.motion.workspace_plots import section_plot
 from tauloop.geometry.clearance import rod_clearance, segment_distances
-from tauloop.kinematics.singularities import KINDS, USUAL, singularities
+from tauloop.kinematics.singularities import SINGULARITY_KINDS, USUAL, singularities
 from tauloop.kinematics.workspaces.map import Reason, WorkspaceLimits, section_axes, workspace_grid
 
 EVERYTHING = WorkspaceLimits(singularity=0.0, ranges=False, connected=False)
@@ -136,7 +136,7 @@ def test_what_is_kept_from_singularities_follows_a_reference_pose_that_is_nearer
 ) -> None:
     model = Model(load(name))
     measures = singularities(model, model.assembly.q[None])
-    here = min(float(measures.distance(kind)[0]) for kind in KINDS)
+    here = min(float(measures.distance(kind)[0]) for kind in SINGULARITY_KINDS)
     assert (here < USUAL) is is_less
     grid = tl.workspace(model)
     assert grid.limits.singularity == pytest.approx(here / 2 if is_less else USUAL, rel=1e-12)

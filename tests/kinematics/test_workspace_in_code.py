@@ -11,7 +11,7 @@ from tauloop import Model, WorkspaceOptions, load, workspace
 from tauloop.compiler.c.calling.evaluator import Compiled, Interpreted
 from tauloop.geometry.clearance import rod_clearance
 from tauloop.gpu import Cuda, Processor, compile_cuda
-from tauloop.kinematics.workspaces.code import WORTH_COMPILING, PoseKernel
+from tauloop.kinematics.workspaces.code import MIN_COMPILED_POSES, PoseKernel
 from tauloop.kinematics.workspaces.map import (
     FOLLOWING_STEPS,
     Reason,
@@ -134,7 +134,7 @@ def test_a_large_map_is_that_of_the_interpreter(tmp_path):
         workspace(Model(load("five_bar"), evaluator=each), options)
         for each in (Compiled(folder=tmp_path), Interpreted())
     )
-    assert coded.reason.size >= WORTH_COMPILING
+    assert coded.reason.size >= MIN_COMPILED_POSES
     assert list(tmp_path.glob("*.so"))
     assert np.array_equal(coded.reason, plain.reason)
     assert (coded.reason == Reason.CUT_OFF).any()

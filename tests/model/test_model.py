@@ -180,7 +180,7 @@ def test_chunks_give_what_the_whole_batch_gives(monkeypatch, size):
     machine, sampled = model("gantry_tau_5dof"), states("gantry_tau_5dof")
     whole = machine.platform.inverse_dynamics(*motion("gantry_tau_5dof"), start=sampled.q)
     Y = machine.platform.regressor(*motion("gantry_tau_5dof"), start=sampled.q)
-    monkeypatch.setattr(tauloop.model.runner, "CHUNK", size)
+    monkeypatch.setattr(tauloop.model.runner, "RUN_CHUNK", size)
     parts = machine.platform.inverse_dynamics(*motion("gantry_tau_5dof"), start=sampled.q)
     assert np.array_equal(parts.force, whole.force)
     assert np.array_equal(parts.state.q, whole.state.q)
@@ -191,7 +191,7 @@ def test_chunks_give_what_the_whole_batch_gives(monkeypatch, size):
 
 
 def test_a_batch_longer_than_a_chunk():
-    count = tauloop.model.runner.CHUNK + 5
+    count = tauloop.model.runner.RUN_CHUNK + 5
     position = np.resize(states("delta").position, (count, 3))
     force = model("delta").platform.inverse_dynamics(position, np.zeros(3), np.zeros(3)).force
     assert np.array_equal(force[:24], force[24:48])
@@ -199,7 +199,7 @@ def test_a_batch_longer_than_a_chunk():
 
 
 def test_faults_are_counted_over_all_chunks(monkeypatch):
-    monkeypatch.setattr(tauloop.model.runner, "CHUNK", 4)
+    monkeypatch.setattr(tauloop.model.runner, "RUN_CHUNK", 4)
     position = np.tile([0.0, 0.0, -0.5], (10, 1))
     position[[1, 9], 2] = -0.9
     with pytest.raises(PoseError, match="samples 1, 9 of 10"):

@@ -11,7 +11,7 @@ from simulation_machines import frictionless
 import tauloop
 from tauloop import Model, SimulationOptions, load
 from tauloop.common.result import Status
-from tauloop.kinematics.singularities import KINDS, singularities
+from tauloop.kinematics.singularities import SINGULARITY_KINDS, singularities
 from tauloop.simulation import ConstantForce, Event, Integration, Projected, Radau, RoundTripOptions
 
 
@@ -87,7 +87,9 @@ def test_the_distance_from_singularities_ends_a_fall_before_it_fails():
     document = fall.as_dict()
     final = np.array([document["final"][name] for name in model.topology.coordinate_names])[None, :]
     measures = singularities(model, final)
-    assert min(measures.distance(kind)[0] for kind in KINDS) == pytest.approx(0.1, abs=1e-6)
+    assert min(measures.distance(kind)[0] for kind in SINGULARITY_KINDS) == pytest.approx(
+        0.1, abs=1e-6
+    )
 
 
 def test_the_round_trip_of_a_table(tmp_path):

@@ -13,7 +13,7 @@ from extras import extra
 import tauloop as tl
 from tauloop.mechanism.shipped import machine_path
 from tauloop.viewer import Viewer
-from tauloop.viewer.watch import CHECK_INTERVAL
+from tauloop.viewer.watch import WATCH_INTERVAL
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def save(viewer: Viewer, file: Path, old: str, new: str) -> None:
     assert old in text
     file.write_text(text.replace(old, new), encoding="utf-8")
     for _ in range(3):
-        time.sleep(1.1 * CHECK_INTERVAL)
-        viewer.advance(CHECK_INTERVAL)
+        time.sleep(1.1 * WATCH_INTERVAL)
+        viewer.advance(WATCH_INTERVAL)
 
 
 def test_a_save_redraws_where_the_machine_stands_and_a_mistake_keeps_the_picture(
@@ -75,8 +75,8 @@ def test_a_file_that_goes_away_for_a_moment_is_no_end(viewer: Viewer, file: Path
     text = file.read_text(encoding="utf-8")
     file.unlink()
     for _ in range(3):
-        time.sleep(1.1 * CHECK_INTERVAL)
-        viewer.advance(CHECK_INTERVAL)
+        time.sleep(1.1 * WATCH_INTERVAL)
+        viewer.advance(WATCH_INTERVAL)
     assert viewer.warning.visible
     file.write_text(text, encoding="utf-8")
     save(viewer, file, "link_length: 0.35 m", "link_length: 0.36 m")

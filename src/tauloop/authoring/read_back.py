@@ -26,7 +26,7 @@ SAME_FORCES = 1e-9
 SPEEDS = np.array([1.0, 0.1, 0.01, 0.001])
 #: Number of compared states, and their distances from the reference pose, rad or characteristic
 #: lengths; if one state is out of reach, all are moved nearer.
-STATES, DISTANCES = len(SPEEDS), (0.02, 0.002, 0.0)
+READ_BACK_STATES, DISTANCES = len(SPEEDS), (0.02, 0.002, 0.0)
 
 
 def read_back_diagnostics(
@@ -129,10 +129,10 @@ def _compared(pair: _Pair) -> tuple[Diagnostic, ...]:
         (length if unit == "m" else 1.0) * (name in ports.velocity.columns)
         for name, unit in columns
     ]
-    steps = rng.uniform(-1.0, 1.0, size=(STATES, len(reference))) * scales
+    steps = rng.uniform(-1.0, 1.0, size=(READ_BACK_STATES, len(reference))) * scales
     units = ports.velocity.units
     rates = np.array([1.0 if unit.startswith("rad") else length for unit in units])
-    v, a = rng.uniform(-1.0, 1.0, size=(2, STATES, len(units))) * rates
+    v, a = rng.uniform(-1.0, 1.0, size=(2, READ_BACK_STATES, len(units))) * rates
     v *= SPEEDS[:, None]
     answers: list[tuple[np.ndarray, np.ndarray]] = []
     for distance in DISTANCES:

@@ -14,7 +14,7 @@ from tauloop.mechanism.suggestions import unknown_names
 
 _LOADER: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 #: Status and source of a changed value in a file with other sources.
-OWN = {"status": "chosen", "source": "own dimension"}
+OWN_PROVENANCE = {"status": "chosen", "source": "own dimension"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +170,7 @@ def _edit(node: yaml.Node, text: str, is_foreign: bool) -> tuple[yaml.Node, str]
     rest = {
         key: yaml.safe_load(yaml.serialize(item)) for key, item in keys.items() if key != "value"
     }
-    items = ", ".join(f"{key}: {_flow(item)}" for key, item in {**rest, **OWN}.items())
+    items = ", ".join(f"{key}: {_flow(item)}" for key, item in {**rest, **OWN_PROVENANCE}.items())
     return node, f"{{value: {_flow(text)}, {items}}}"
 
 

@@ -27,7 +27,7 @@ from tauloop.mechanism.expression import Parameter, ParameterTable
 from tauloop.mechanism.model import Mechanism
 
 #: First entry of the JSON file; its number changes when the meaning of the format changes.
-FORMAT = "tauloop-calibration/1"
+CALIBRATION_FORMAT = "tauloop-calibration/1"
 #: Correlations larger than this are listed.
 STRONG_CORRELATION = 0.9
 
@@ -94,7 +94,7 @@ class Calibration(Result):
     """
 
     needs_forces: ClassVar[bool] = False
-    json_format: ClassVar[str] = FORMAT
+    json_format: ClassVar[str] = CALIBRATION_FORMAT
     problem: CalibrationProblem = field(metadata=OMITTED)
     solution: Solution = field(metadata=json_keys(evaluations="evaluations"))
     estimates: tuple[EstimatedUnknown, ...] = field(metadata=json_keys("parameters"))

@@ -16,7 +16,7 @@ from tauloop.calibration.judging.validation import (
     compare_unknowns,
     leave_one_out,
 )
-from tauloop.calibration.measurements.measurement_grammar import KINDS
+from tauloop.calibration.measurements.measurement_grammar import INSTRUMENT_KINDS
 from tauloop.calibration.measurements.measurement_set import MeasurementSet, joined
 from tauloop.calibration.measurements.reading import read_measurements
 from tauloop.calibration.measurements.series import Series
@@ -80,7 +80,7 @@ class CalibrationOptions(Options):
         ('track*.length',)
     """
 
-    measure: str = option("position", choices=KINDS)
+    measure: str = option("position", choices=INSTRUMENT_KINDS)
     noise: str | float | None = option(None, metavar="QUANTITY")
     encoder_noise: str | float | None = None
     data: Path | None = None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: Dimensions of quantities over time.
-TIME = ("time",)
+TIME_DIMENSIONS = ("time",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,7 +64,7 @@ class Variable:
 
 def time_axis(values: Any) -> Variable:
     """Return the variable of the times (N,), s, of quantities over ``time``."""
-    return Variable(name=TIME[0], values=values, over=TIME, unit="s")
+    return Variable(name=TIME_DIMENSIONS[0], values=values, over=TIME_DIMENSIONS, unit="s")
 
 
 def columns(
@@ -72,7 +72,7 @@ def columns(
     names: Sequence[str],
     units: Sequence[str | None],
     values: Any,
-    over: tuple[str, ...] = TIME,
+    over: tuple[str, ...] = TIME_DIMENSIONS,
 ) -> Iterator[Variable]:
     """Yield the channels of a quantity, with names ``quantity.name``.
 

@@ -49,7 +49,7 @@ from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion
 
-FORMAT = "tauloop-steps/1"
+STEPS_FORMAT = "tauloop-steps/1"
 #: Largest error, in tolerances, of all values including those held out, or the fit is doubtful.
 MET = 3.0
 _ANY, _TIME = Value(linear=None), Value(linear=TIME, sign="positive")
@@ -76,7 +76,7 @@ STEPS = Shape(
     name="measured steps",
     doc="Measured steps of a drive line.",
     fields=(
-        need("format", Choice(options=(FORMAT,)), "format and version"),
+        need("format", Choice(options=(STEPS_FORMAT,)), "format and version"),
         field("description", Text(), "what was measured"),
         need("steps", MapOf(item=STEP, key="step", may_be_empty=False), "the steps"),
     ),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tauloop.common.datasets import TIME, Variable, columns, time_axis
+from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axis
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
@@ -166,7 +166,7 @@ class MotionForces(Result):
             yield from columns(
                 "tension", forces.tension_names, ("N",) * len(forces.tension_names), forces.tension
             )
-        yield Variable(name="condition", values=self.condition, over=TIME)
+        yield Variable(name="condition", values=self.condition, over=TIME_DIMENSIONS)
 
     @property
     @in_json()

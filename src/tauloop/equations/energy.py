@@ -12,7 +12,7 @@ from tauloop.mechanism.model import Inertia, Mechanism
 
 #: Products and differences of inertia below this fraction of the inertia count as zero: all
 #: transverse axes are then principal axes.
-SYMMETRY_TOLERANCE = 1e-12
+MATRIX_SYMMETRY_TOLERANCE = 1e-12
 
 
 def kinetic_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
@@ -99,8 +99,8 @@ def require_energy(mechanism: Mechanism) -> None:
             size = max(abs(Ixx), abs(Iyy))
             unequal = max(abs(Ixx - Iyy), abs(Ixy), abs(Ixz), abs(Iyz))
             if (
-                unequal > SYMMETRY_TOLERANCE * size
-                or max(abs(mcx), abs(mcy)) > SYMMETRY_TOLERANCE * (size * mass) ** 0.5
+                unequal > MATRIX_SYMMETRY_TOLERANCE * size
+                or max(abs(mcx), abs(mcy)) > MATRIX_SYMMETRY_TOLERANCE * (size * mass) ** 0.5
             ):
                 problems.add(
                     rod.name,

@@ -18,7 +18,7 @@ from tauloop.mechanism.suggestions import listing, suggestion
 #: them.
 QUATERNION_SUFFIXES, ROTATION_VECTOR = ("qw", "qx", "qy", "qz"), ("rx", "ry", "rz")
 #: Force and moment at the tool centre point, in the base frame.
-TOOL = Port(
+TOOL_PORT = Port(
     name="wrench", columns=("fx", "fy", "fz", "mx", "my", "mz"), units=("N",) * 3 + ("N m",) * 3
 )
 
@@ -210,4 +210,4 @@ def numbers_of(text: str | None, where: str = "section", *wanted: Dimension) -> 
 
 def wrench_of(text: str) -> tuple[float, ...]:
     """Return a force and moment at the tool from a text such as ``fx=10,mz=0.5``."""
-    return tuple(map(float, named_values(TOOL, "wrench", text, np.zeros(6))))
+    return tuple(map(float, named_values(TOOL_PORT, "wrench", text, np.zeros(6))))

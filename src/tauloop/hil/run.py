@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.common.datasets import TIME, Variable, time_axis
+from tauloop.common.datasets import TIME_DIMENSIONS, Variable, time_axis
 from tauloop.common.errors import EngineError, InputError
 from tauloop.common.keywords import keywords
 from tauloop.common.plain import OMITTED, json_keys, stated
@@ -75,7 +75,7 @@ class PlantRun(Result):
         rows = np.empty((0, 1 + len(self.names))) if self.log is None else self.log
         yield time_axis(rows[:, 0])
         for k, (name, unit) in enumerate(zip(self.names, self.units, strict=True), start=1):
-            yield Variable(name=name, values=rows[:, k], over=TIME, unit=unit)
+            yield Variable(name=name, values=rows[:, k], over=TIME_DIMENSIONS, unit=unit)
 
 
 @keywords(PlantOptions)

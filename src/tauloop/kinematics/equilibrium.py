@@ -27,7 +27,7 @@ from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 
 #: Largest number of steps of the search.
-MAX_STEPS = 400
+MAX_EQUILIBRIUM_STEPS = 400
 #: Largest step of a freedom, rad or characteristic lengths: loops are closed by Newton's method
 #: from the step before.
 MAX_STEP = 0.2
@@ -154,7 +154,7 @@ def _settled(search: _Search, near: np.ndarray) -> RestingFreedoms:
     """Return where the freedoms of a search come to rest, from a nearby pose (n_q,)."""
     place = search.at(search.start, near)
     damping, next_step = search.first_damping(place), np.inf
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_EQUILIBRIUM_STEPS):
         newton, _ = search.step(place, 0.0)
         next_step = float(np.abs(newton).max())
         if next_step < REST_TOLERANCE or np.abs(place.x - search.start).max() > MAX_DISPLACEMENT:

@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.common.errors import InputError, Problems
 from tauloop.equations.named_values import full_name
 from tauloop.integrate.events import Event, comparison
-from tauloop.kinematics.singularities import KINDS, singularities
+from tauloop.kinematics.singularities import SINGULARITY_KINDS, singularities
 from tauloop.model import Model
 
 #: Name of the smallest of all three measures of singularity.
@@ -61,9 +61,9 @@ def _event(model: Model, option: str, text: str, is_terminal: bool) -> Event:
 def _quantity(model: Model, option: str, name: str) -> Quantity:
     if name == ANY_KIND:
         return lambda q, _: np.min(
-            [singularities(model, q).distance(kind) for kind in KINDS], axis=0
+            [singularities(model, q).distance(kind) for kind in SINGULARITY_KINDS], axis=0
         )
-    if name in KINDS:
+    if name in SINGULARITY_KINDS:
         return lambda q, _: singularities(model, q).distance(name)
     quantity, dot, rest = name.partition(".")
     is_rate = quantity == "velocity" and bool(dot)

@@ -30,7 +30,7 @@ from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.kinematics.actuator_positions import actuator_values, agreement, stated_columns
 from tauloop.kinematics.equilibrium import static_equilibrium, unstated_passive
 from tauloop.kinematics.homotopy.monodromy import Report, unreported
-from tauloop.kinematics.modes.modes import CLOSED, ModeOptions, assembly_modes, working_modes
+from tauloop.kinematics.modes.modes import MODE_RESIDUAL, ModeOptions, assembly_modes, working_modes
 from tauloop.kinematics.straight_path import reached_along_line
 from tauloop.mechanism.poses import homogeneous, rotation_quaternion, rotation_vector
 from tauloop.model import Model
@@ -302,7 +302,11 @@ def _poses(
     advice = "the pose is badly conditioned"
     value = float(residual.max()) if len(residual) else None
     closing = diagnostic(
-        "largest loop residual", value, at_most=CLOSED * loops.length, unit="m", advice=advice
+        "largest loop residual",
+        value,
+        at_most=MODE_RESIDUAL * loops.length,
+        unit="m",
+        advice=advice,
     )
     return Poses(
         machine=model.mechanism.name,

@@ -33,9 +33,9 @@ from tauloop.model import Model
 #: Number of bisections between two samples to locate a crossing.
 BISECTIONS = 40
 #: Number of poses handled together; limits the memory of intermediate matrices.
-CHUNK = 8192
+SINGULARITY_CHUNK = 8192
 
-KINDS = ("serial", "parallel", "constraint")
+SINGULARITY_KINDS = ("serial", "parallel", "constraint")
 #: Default of the distance from singularities.
 USUAL = 0.05
 #: Share of the reference pose's distance that is kept where that distance is smaller, and the distance
@@ -71,7 +71,7 @@ class Singularities:
     length: float
 
     def distance(self, kind: str) -> np.ndarray:
-        """Return the measure (N,) of one of `KINDS`, or a determinant (N,)."""
+        """Return the measure (N,) of one of `SINGULARITY_KINDS`, or a determinant (N,)."""
         return np.asarray(getattr(self, kind))
 
 
@@ -92,7 +92,7 @@ def singularities(model: Model, q: np.ndarray) -> Singularities:
 
     @cache
     def distances() -> dict[str, np.ndarray]:
-        return _at_reached(model, q, KINDS, _distances)
+        return _at_reached(model, q, SINGULARITY_KINDS, _distances)
 
     @cache
     def determinants() -> dict[str, np.ndarray]:
@@ -109,7 +109,7 @@ def singularities(model: Model, q: np.ndarray) -> Singularities:
 
 
 def least_distance(
-    model: Model, wanted: float | None = None, kinds: Sequence[str] = KINDS
+    model: Model, wanted: float | None = None, kinds: Sequence[str] = SINGULARITY_KINDS
 ) -> float:
     """Return the distance from singularities that poses of a machine should keep.
 
@@ -120,7 +120,7 @@ def least_distance(
     Args:
         model: the machine.
         wanted: the distance; None for the default.
-        kinds: the kinds of singularity (`KINDS`) to stay away from.
+        kinds: the kinds of singularity (`SINGULARITY_KINDS`) to stay away from.
     """
     if wanted is not None:
         return wanted
@@ -149,8 +149,8 @@ def _at_reached(
     moving = np.array([i for i in range(loops.topology.n_v) if i not in assembly.frozen], dtype=int)
     measures = {name: np.full(len(q), np.nan) for name in names}
     reached = np.flatnonzero(np.isfinite(q).all(axis=1))
-    for first in range(0, len(reached), CHUNK):
-        chosen = reached[first : first + CHUNK]
+    for first in range(0, len(reached), SINGULARITY_CHUNK):
+        chosen = reached[first : first + SINGULARITY_CHUNK]
         _, K = loops.residuals(q[chosen])
         K = loops.scaled(K)[:, list(assembly.rows)][:, :, moving]
         for name, values in zip(names, measure(model, K, moving), strict=True):
@@ -159,7 +159,7 @@ def _at_reached(
 
 
 def _distances(model: Model, K: np.ndarray, moving: np.ndarray) -> Sequence[np.ndarray]:
-    """Return the distances (n,) from singularities, in the order of `KINDS`."""
+    """Return the distances (n,) from singularities, in the order of `SINGULARITY_KINDS`."""
     n, rank, n_v = K.shape
     if rank:
         _, sigma, Vt = np.linalg.svd(K, full_matrices=True)
@@ -223,7 +223,7 @@ class Approach:
     """The closest approach of a motion to singularities of one kind.
 
     Attributes:
-        kind: one of `KINDS`.
+        kind: one of `SINGULARITY_KINDS`.
         sample: index of the closest sample.
         distance: its measure (see `Singularities`).
         pose: its given positions, by name.
@@ -299,7 +299,7 @@ def singularity_report(
     ]
     return SingularityReport(
         approaches=deferred(
-            lambda: tuple(_approach(kind, measures, columns, values) for kind in KINDS)
+            lambda: tuple(_approach(kind, measures, columns, values) for kind in SINGULARITY_KINDS)
         ),
         crossings=tuple(sorted(crossings, key=lambda crossing: crossing.at)),
         measures=measures,

@@ -42,7 +42,7 @@ from tauloop.mechanism.description.values import ValueReader
 if TYPE_CHECKING:
     import xarray as xr
 
-FORMAT = "tauloop-log/1"
+LOG_FORMAT = "tauloop-log/1"
 _FREQUENCY = Value(linear=FREQUENCY, sign="positive")
 _TEXT, _COUNT = Text(is_needed=True), Whole(least=0, most=999_999_999)
 _TEXTS = MapOf(item=_TEXT, key="channel", is_known=True)
@@ -108,7 +108,7 @@ RECORDING = Shape(
     name="recording",
     doc="A description of measured files.",
     fields=(
-        need("format", Choice(options=(FORMAT,)), "format and version"),
+        need("format", Choice(options=(LOG_FORMAT,)), "format and version"),
         field("description", Text(), "what was measured"),
         field("sample_rate", _FREQUENCY, "of files without a time column"),
         need("files", ListOf(item=LOG_FILE), "the files"),

@@ -52,7 +52,7 @@ from tauloop.model.tension_terms import tension_terms
 from tauloop.model.tool import LOAD_PORTS
 
 #: Number of samples evaluated together; bounds the memory of intermediate values.
-CHUNK = 8192
+RUN_CHUNK = 8192
 #: Number of steps of the straight line in positions along which poses are followed.
 WAY = 12
 
@@ -420,8 +420,8 @@ class Runner:
         self._require_finite(inputs)
         outputs: dict[str, np.ndarray] = {}
         parts = []
-        for first in range(0, max(n, 1), CHUNK):
-            size = min(CHUNK, n - first)
+        for first in range(0, max(n, 1), RUN_CHUNK):
+            size = min(RUN_CHUNK, n - first)
             chunk = {
                 key: np.ascontiguousarray(array[first : first + size])
                 for key, array in inputs.items()

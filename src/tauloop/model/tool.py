@@ -8,7 +8,7 @@ from tauloop.common.errors import InputError
 from tauloop.common.options import option, require
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.equations.named_values import TOOL
+from tauloop.equations.named_values import TOOL_PORT
 from tauloop.equations.ports import Port
 from tauloop.mechanism.description import units
 from tauloop.mechanism.poses import homogeneous
@@ -71,7 +71,7 @@ class Payload(ReprMixin):
 
 #: Ports of the loads at the tool.
 LOAD_PORTS = {
-    "wrench": TOOL,
+    "wrench": TOOL_PORT,
     "payload": Port(name="payload", columns=_PARAMETER_NAMES, units=("",) * len(_PARAMETER_NAMES)),
 }
 
@@ -89,7 +89,7 @@ def loads(wrench: object | None, payload: object | None) -> dict[str, object]:
         what = f"is of the type {type(payload).__name__}"
         raise InputError.of("payload", what, "give a tauloop.model.Payload(mass=..., center=...)")
     return {
-        "wrench": np.zeros(TOOL.size) if wrench is None else wrench,
+        "wrench": np.zeros(TOOL_PORT.size) if wrench is None else wrench,
         "payload": payload.parameters,
     }
 

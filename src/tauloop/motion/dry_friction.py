@@ -27,7 +27,7 @@ SAME_PLACE = 1e-8
 #: found.
 POINTS_NEAR_LEAST = 16
 #: Number of bisections of an interval with a reversal, down to rounding.
-HALVINGS = 52
+FRICTION_HALVINGS = 52
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +197,7 @@ def _parts(
     k = np.flatnonzero(states[1:] != states[:-1])
     before, behind, state = u[k], u[k + 1], states[k]
     rests = (state == 0) | (states[k + 1] == 0)
-    for _ in range(HALVINGS if len(k) else 0):
+    for _ in range(FRICTION_HALVINGS if len(k) else 0):
         middle = 0.5 * (before + behind)
         value = speeds(middle)[:, j]
         state_there = np.where(np.abs(value) > still * rests, np.sign(value), 0.0)

@@ -62,7 +62,7 @@ FASTEST = "fastest"
 #: Number of via points that a shape needs; None for any number.
 SHAPES = {"line": 0, "ellipse": 1, "polyline": None, "spline": None, "clothoid": 0, "multisine": 0}
 #: Options that only one shape has.
-OWN = {"from_heading": "clothoid", "to_heading": "clothoid"}
+SHAPE_OF_OPTION = {"from_heading": "clothoid", "to_heading": "clothoid"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +160,7 @@ class StrokeOptions(Options):
             problems.add(
                 "turn", f"{self.turn} is not three numbers", "give for example 0,0,0.2 (rad)"
             )
-        for name, shape in OWN.items():
+        for name, shape in SHAPE_OF_OPTION.items():
             if (getattr(self, name) is None) == (self.shape == shape):
                 what = (
                     f"a {shape} has no direction without it"
@@ -386,7 +386,7 @@ def _path(
         path = Together((Line(rows[0][still], rows[1][still]), turn)) if still else turn
         return tuple(port.columns[i] for i in (*still, *turned)), path, first
     if shape == "clothoid":
-        headings = [quantity(name, str(getattr(options, name)), ANGLE) for name in OWN]
+        headings = [quantity(name, str(getattr(options, name)), ANGLE) for name in SHAPE_OF_OPTION]
         return names, clothoid_between(corners[0], corners[1], (headings[0], headings[1])), first
     if shape == "multisine":
         return names, _multisine(corners[0], np.abs(corners[1] - corners[0]), options), first

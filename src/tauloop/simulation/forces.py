@@ -12,7 +12,7 @@ from tauloop.common.errors import EngineError
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.evaluator import Compiled, compiled_diagnostics
 from tauloop.compiler.catalogue import INVERSE_DYNAMICS
-from tauloop.equations.named_values import TOOL, named_values
+from tauloop.equations.named_values import TOOL_PORT, named_values
 from tauloop.model import Model, ToolMotion
 from tauloop.motion import SampledMotion
 
@@ -196,5 +196,5 @@ def wrench_at_tool(wrench: str | Mapping[str, str | float] | Wrench | None) -> W
         InputError: wrong names or numbers.
     """
     if isinstance(wrench, str | Mapping):
-        return named_values(TOOL, "wrench", wrench, np.zeros(TOOL.size))
+        return named_values(TOOL_PORT, "wrench", wrench, np.zeros(TOOL_PORT.size))
     return wrench

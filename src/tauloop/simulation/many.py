@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from tauloop.common.datasets import TIME, Variable, columns, time_axis
+from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axis
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic
@@ -54,7 +54,7 @@ class ManySimulations(Result):
 
     def variables(self) -> Iterator[Variable]:
         """Yield coordinates and velocities over `simulation` and `time`, and summary values."""
-        topology, over = self.model.topology, ("simulation", *TIME)
+        topology, over = self.model.topology, ("simulation", *TIME_DIMENSIONS)
         yield time_axis(self.time)
         yield from columns(
             "coordinate", topology.coordinate_names, coordinate_units(topology), self.q, over

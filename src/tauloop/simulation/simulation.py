@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.common.datasets import TIME, Variable, columns, time_axis
+from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axis
 from tauloop.common.errors import DescriptionError, InputError, Problem
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
@@ -136,7 +136,7 @@ class Simulation(Result):
         yield from columns(
             "coordinate", self.coordinate_names, coordinate_units(model.topology), self.q
         )
-        yield Variable(name="residual", values=self.residual, over=TIME, unit="m")
+        yield Variable(name="residual", values=self.residual, over=TIME_DIMENSIONS, unit="m")
 
     @property
     def energy_error(self) -> np.ndarray:

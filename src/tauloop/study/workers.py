@@ -38,7 +38,7 @@ MAX_KILLED_WORKERS = 3
 #: Seconds of remaining work above which processes are started; a start takes a second or two.
 MIN_WORK_FOR_PROCESSES = 10.0
 #: Seconds between two checks of a cluster.
-CHECK_INTERVAL = 1.0
+WORKER_CHECK_INTERVAL = 1.0
 #: Seconds that a local cluster may take to shut down.
 SHUTDOWN_TIMEOUT = 30.0
 #: Seconds to wait for a first worker, or for another one after all have gone.
@@ -372,12 +372,14 @@ class DaskWorkers(Workers):
         self, futures: set[Future[Batch | WorkerUnavailable]]
     ) -> set[Future[Batch | WorkerUnavailable]]:
         """Wait until some batches are done, and return these."""
-        while not (done := wait(futures, timeout=CHECK_INTERVAL, return_when=FIRST_COMPLETED).done):
+        while not (
+            done := wait(futures, timeout=WORKER_CHECK_INTERVAL, return_when=FIRST_COMPLETED).done
+        ):
             self._check_cluster()
         # the client cancels all futures when it loses the scheduler
         if any(future.cancelled() for future in done):
             raise self._scheduler_lost()
-        if time.monotonic() - self._last_check > CHECK_INTERVAL:
+        if time.monotonic() - self._last_check > WORKER_CHECK_INTERVAL:
             self._check_cluster()
         return set(done)
 
@@ -407,7 +409,7 @@ class DaskWorkers(Workers):
         """Disconnect from the cluster; shut down a local one."""
         # all results have arrived: slow workers end with this process
         with suppress(TimeoutError):
-            self._client.close(timeout=CHECK_INTERVAL)
+            self._client.close(timeout=WORKER_CHECK_INTERVAL)
         if self._cluster is not None:
             with suppress(TimeoutError):
                 self._cluster.close(timeout=SHUTDOWN_TIMEOUT)

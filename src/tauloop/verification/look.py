@@ -56,7 +56,7 @@ USES = {
     "gpu": "batches on an NVIDIA GPU",
 }
 #: How far compiled functions may differ from the interpreter, relative.
-SAME = 1e-9
+AGREEMENT_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +263,9 @@ def _compiled() -> tuple[Diagnostic, ...]:
     return (
         diagnostic(name, 1.0, at_least=1.0),
         diagnostic(
-            "their relative difference from interpreted ones", off, at_most=SAME, advice=advice
+            "their relative difference from interpreted ones",
+            off,
+            at_most=AGREEMENT_TOLERANCE,
+            advice=advice,
         ),
     )

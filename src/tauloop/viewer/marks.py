@@ -8,13 +8,13 @@ import numpy as np
 
 from tauloop.display.palette import RESIDUAL
 from tauloop.geometry.machine_geometry import MachineGeometry
-from tauloop.kinematics.singularities import KINDS, least_distance, singularities
+from tauloop.kinematics.singularities import SINGULARITY_KINDS, least_distance, singularities
 from tauloop.mechanism.model import LIMIT_KINDS
 from tauloop.mechanism.poses import placement_pose
 from tauloop.model import Model
 from tauloop.viewer.stage import Stage
 
-#: Effect of a singularity, by `KINDS`.
+#: Effect of a singularity, by `SINGULARITY_KINDS`.
 EFFECTS = {
     "serial": "leg side: the platform cannot leave",
     "parallel": "platform side: motors lose hold",
@@ -29,7 +29,9 @@ def path_colours(model: Model, q: np.ndarray) -> list[str]:
     """Return the colors of the samples (N, n_q) of a motion."""
     beyond = (model.limits.room(q) < 0.0).any(axis=1)
     measured = singularities(model, q)
-    near = np.stack([measured.distance(kind) for kind in KINDS]).min(axis=0) < least_distance(model)
+    near = np.stack([measured.distance(kind) for kind in SINGULARITY_KINDS]).min(
+        axis=0
+    ) < least_distance(model)
     colours = np.where(near, SINGULAR_COLOR, np.where(beyond, BEYOND_COLOR, WITHIN_COLOR))
     return colours.tolist()
 
@@ -52,8 +54,8 @@ class Marks:
             for item in model.limits.beyond(q[None], kind=kind)
         }
         measured = singularities(model, q[None])
-        distances = {kind: float(measured.distance(kind)[0]) for kind in KINDS}
-        near = [kind for kind in KINDS if distances[kind] < self._near]
+        distances = {kind: float(measured.distance(kind)[0]) for kind in SINGULARITY_KINDS}
+        near = [kind for kind in SINGULARITY_KINDS if distances[kind] < self._near]
         texts = {
             f"limit/{name}": (f"{item.amount}", _position(model, name, geometry))
             for name, item in outside.items()

@@ -13,7 +13,7 @@ from tauloop.viewer.stage import Stage, ViewState
 #: Time between two checks, s. A change is read when two checks agree, because an editor may still
 #: be
 #: writing.
-CHECK_INTERVAL = 0.25
+WATCH_INTERVAL = 0.25
 
 
 class Watch:
@@ -52,7 +52,7 @@ class Watch:
                     error, "The file has errors; the view shows the machine before the change:"
                 )
                 self._viewer.warn(self.problem)
-        self._next = time.monotonic() + CHECK_INTERVAL
+        self._next = time.monotonic() + WATCH_INTERVAL
 
     def _state(self) -> tuple[tuple[int, int] | None, ...]:
         """Return time and size of every file; None for a missing file."""

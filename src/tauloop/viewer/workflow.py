@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from tauloop.common.datasets import TIME, Variable, columns, time_axis
+from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axis
 from tauloop.common.errors import EngineError, InputError, Problems
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
@@ -125,7 +125,10 @@ class View(Result):
 
     def variables(self) -> Iterator[Variable]:
         """Yield all coordinates, over the time of a motion or of the pose."""
-        topology, over = self.model.topology, TIME if self.playback is not None else ("pose",)
+        topology, over = (
+            self.model.topology,
+            TIME_DIMENSIONS if self.playback is not None else ("pose",),
+        )
         if self.playback is not None:
             yield time_axis(self.playback.time)
         q = self.q[None] if self.playback is None else self.playback.q

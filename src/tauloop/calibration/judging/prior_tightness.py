@@ -35,7 +35,7 @@ CHI_SQUARED_95 = 3.84
 #: The 99.9 % quantile, beyond which the stated width is doubtful.
 CHI_SQUARED_999 = 10.83
 #: Singular values below this share of the largest are zero.
-RANK_TOLERANCE = 1e-12
+PRIOR_RANK_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ def prior_tightness(
     J_u = J_u - free @ (free.T @ J_u)
     residual_0 = residual_0 - free @ (free.T @ residual_0)
     U, S, _ = np.linalg.svd(J_u, full_matrices=False)
-    is_nonzero = RANK_TOLERANCE * max(S.max(initial=0.0), 1e-300) < S
+    is_nonzero = PRIOR_RANK_TOLERANCE * max(S.max(initial=0.0), 1e-300) < S
     if not is_nonzero.any():
         return None
     c, S = U[:, is_nonzero].T @ residual_0, S[is_nonzero]
@@ -132,7 +132,7 @@ def prior_tightness(
 def _column_space(A: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis of the columns of a matrix."""
     U, S, _ = np.linalg.svd(A, full_matrices=False)
-    return np.asarray(U[:, S > RANK_TOLERANCE * max(S.max(initial=0.0), 1e-300)])
+    return np.asarray(U[:, S > PRIOR_RANK_TOLERANCE * max(S.max(initial=0.0), 1e-300)])
 
 
 def _cost(

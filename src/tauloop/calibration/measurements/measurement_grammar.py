@@ -17,11 +17,11 @@ from tauloop.mechanism.description.cursor import (
 )
 from tauloop.mechanism.description.units import ANGLE, LENGTH, ONE
 
-FORMAT = "tauloop-measurements/1"
+MEASUREMENTS_FORMAT = "tauloop-measurements/1"
 #: Names of the kinds of measurements in files and on the command line.
-KINDS = tuple(INSTRUMENTS)
-_LENGTH = Value(linear=LENGTH)
-_POINT = ListOf(item=_LENGTH, length=3)
+INSTRUMENT_KINDS = tuple(INSTRUMENTS)
+_MEASURED_LENGTH = Value(linear=LENGTH)
+_POINT = ListOf(item=_MEASURED_LENGTH, length=3)
 _DIRECTION = ListOf(item=Value(linear=ONE), length=3)
 _TEXT = Text(is_needed=True)
 _TEXTS = Either(kinds=(_TEXT, ListOf(item=_TEXT)))
@@ -44,7 +44,7 @@ PLANE = Shape(
 SPHERE = Shape(
     name="sphere",
     doc="A sphere in the base frame.",
-    fields=(field("center", _POINT, "its centre"), need("radius", _LENGTH, "its radius")),
+    fields=(field("center", _POINT, "its centre"), need("radius", _MEASURED_LENGTH, "its radius")),
 )
 CYLINDER = Shape(
     name="cylinder",
@@ -52,7 +52,7 @@ CYLINDER = Shape(
     fields=(
         field("point", _POINT, "point on its axis"),
         field("axis", _DIRECTION, "direction of its axis; z if absent"),
-        need("radius", _LENGTH, "its radius"),
+        need("radius", _MEASURED_LENGTH, "its radius"),
     ),
 )
 SURFACE = Shape(
@@ -64,7 +64,7 @@ INSTRUMENT = Shape(
     name="instrument",
     doc="The instrument of a series.",
     fields=(
-        need("kind", Choice(options=KINDS), "kind of measurement"),
+        need("kind", Choice(options=INSTRUMENT_KINDS), "kind of measurement"),
         field("name", _TEXT, "its name; its kind if absent"),
         field("components", _TEXT, "of a position: letters of the axes; xyz if absent"),
         field("center", _POINT, "of a distance: fixed end of the bar"),
@@ -75,7 +75,7 @@ INSTRUMENT = Shape(
         ),
         field(
             "length",
-            _LENGTH,
+            _MEASURED_LENGTH,
             "of a distance between poses: the reading, if the table does not contain it",
         ),
         field("target", _POINT, "point on the tool; its origin if absent"),
@@ -114,7 +114,7 @@ TOLERANCES = Shape(
     name="tolerances",
     doc="Usual sizes of corrections.",
     fields=(
-        field("length", _LENGTH, "of lengths"),
+        field("length", _MEASURED_LENGTH, "of lengths"),
         field("angle", Value(linear=ANGLE), "of angles"),
         field("ratio", Value(linear=ONE), "of ratios"),
         field("named", MapOf(item=_ANY, key="unknown", is_known=True), "of single unknowns"),
@@ -125,7 +125,7 @@ MEASUREMENTS = Shape(
     name="measurement file",
     doc="Measurements of a machine.",
     fields=(
-        need("format", Choice(options=(FORMAT,)), "format and version"),
+        need("format", Choice(options=(MEASUREMENTS_FORMAT,)), "format and version"),
         field("description", Text(), "description of the measurements"),
         need("series", ListOf(item=SERIES), "the measurements"),
         field("parameters", _TEXTS, "unknowns, by name or pattern"),

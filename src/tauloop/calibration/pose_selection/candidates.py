@@ -21,7 +21,7 @@ from tauloop.equations.assembly.limits import coordinate_limits
 from tauloop.equations.named_values import ranges_of
 from tauloop.equations.ports import Port
 from tauloop.geometry.clearance import rod_clearance
-from tauloop.kinematics.singularities import KINDS, least_distance, singularities
+from tauloop.kinematics.singularities import SINGULARITY_KINDS, least_distance, singularities
 from tauloop.kinematics.workspaces.map import section_axes
 from tauloop.mechanism.description import units
 from tauloop.mechanism.suggestions import unknown_names
@@ -258,9 +258,9 @@ def _within_limits(
     if len(valid):
         singular = singularities(model, state.q[valid])
         least = least_distance(model, limits.singularity)
-        is_near = np.stack([singular.distance(kind) < least for kind in KINDS])
+        is_near = np.stack([singular.distance(kind) < least for kind in SINGULARITY_KINDS])
         is_first_reason = is_near & (is_near.cumsum(axis=0) == 1)
-        for kind, is_counted in zip(KINDS, is_first_reason, strict=True):
+        for kind, is_counted in zip(SINGULARITY_KINDS, is_first_reason, strict=True):
             excluded[f"{kind} singularity"] += int(is_counted.sum())
         valid = valid[~is_near.any(axis=0)]
     clearance = rod_clearance(model)

@@ -17,7 +17,7 @@ from tauloop.calibration.measurements.instruments import (
     Instrument,
     JointSensor,
 )
-from tauloop.calibration.measurements.measurement_grammar import KINDS
+from tauloop.calibration.measurements.measurement_grammar import INSTRUMENT_KINDS
 from tauloop.calibration.measurements.reading import read_instrument
 from tauloop.calibration.measurements.simulated import simulated_series
 from tauloop.calibration.measurements.surfaces import Vector3
@@ -104,7 +104,7 @@ class PosePlanOptions(Options):
     """
 
     parameters: tuple[str, ...] = option((), read=listed, metavar="NAMES")
-    measure: str = option("position", choices=KINDS)
+    measure: str = option("position", choices=INSTRUMENT_KINDS)
     center: Vector3 | None = option(None, read=_point, flag="--ball-center", metavar="X,Y,Z")
     coordinate: str | None = None
     instrument: Instrument | Path | None = option(None, read=Path, metavar="FILE")

@@ -34,7 +34,7 @@ NEWTON_STEPS_AT_WAYPOINT = 4
 WAYPOINT_STEP_TOLERANCE = 1e-3
 #: Singular values below this share of the largest are zero: no hard equation determines these
 #: directions.
-RANK_TOLERANCE = 1e-8
+UNKNOWN_RANK_TOLERANCE = 1e-8
 #: Poses listed in one error.
 MAX_LISTED_POSES = 10
 
@@ -97,7 +97,7 @@ def build_measured_pose(
         measured_pose = replace(measured_pose, q=measured_pose.state(zero, measured_pose.q).q)
     _, rates = measured_pose.evaluate(zero, measured_pose.q)
     _require_finite(measured_pose, rates)
-    tolerance = RANK_TOLERANCE * np.abs(rates[0]).max()
+    tolerance = UNKNOWN_RANK_TOLERANCE * np.abs(rates[0]).max()
     if len(hard) > n_v or np.linalg.matrix_rank(rates[0, hard], tol=tolerance) < len(hard):
         problem = f"{len(hard)} equations must determine {n_v} coordinates, but are not independent"
         remedy = "use ForwardKinematics() residuals, which need only actuators and loops"
@@ -324,7 +324,7 @@ def _close_coordinates(
         # With fewer soft equations than open coordinates, some coordinates stay undetermined.
         sizes = np.pad(sizes, ((0, 0), (0, max(open_count - sizes.shape[1], 0))))
         largest = np.maximum(sizes.max(axis=1, keepdims=True), 1e-300)
-        is_determined = sizes > RANK_TOLERANCE * largest
+        is_determined = sizes > UNKNOWN_RANK_TOLERANCE * largest
         if not is_determined.all():
             undetermined = int((~is_determined).sum(axis=1).max())
             label = series.label(int((~is_determined).any(axis=1).argmax()))

@@ -20,7 +20,7 @@ CORRECTION_TOLERANCE = 1e-9
 #: search would not converge.
 MAX_EVALUATIONS = 200
 #: A correction is at a bound if it is nearer to it than this, in tolerances.
-BOUND_TOLERANCE = 1e-3
+SOLVER_BOUND_TOLERANCE = 1e-3
 #: Residuals of a trial geometry that does not close all loops, as a multiple of those at the start.
 UNREACHED_PENALTY = 1e3
 
@@ -136,7 +136,7 @@ def bounds_met(problem: CalibrationProblem, solution: Solution) -> list[float | 
     """Return the active bound (SI) of each free unknown; None if no bound prevents a better fit."""
     lower, upper = limits(problem)
     x, gradient = solution.correction, solution.gradient
-    tolerance = BOUND_TOLERANCE * problem.tolerances
+    tolerance = SOLVER_BOUND_TOLERANCE * problem.tolerances
     start = np.array([unknown.value for unknown in problem.estimated])
     active = np.where((upper - x < tolerance) & (gradient < 0), start + upper, np.nan)
     active = np.where((x - lower < tolerance) & (gradient > 0), start + lower, active)

@@ -32,7 +32,7 @@ from tauloop.compiler.expressions import MotionState, column
 from tauloop.compiler.functions.motion import balanced_forces, free_accelerations, require_actuated
 from tauloop.compiler.program import Program
 from tauloop.compiler.solving.position_equations import blocks
-from tauloop.equations.named_values import TOOL
+from tauloop.equations.named_values import TOOL_PORT
 from tauloop.equations.natural_units import natural_units, stribeck_speeds
 from tauloop.equations.ports import force_port
 from tauloop.equations.tree import Configuration, quaternion_rotation
@@ -283,7 +283,7 @@ class Differentiation:
             si_unit(parameters[name].unit or "1") for name in self.state.free
         )
         states = {"theta": np.where(theta, beside, small * rng.normal(size=beside.shape))}
-        ports = {**self.state.ports.motion, "force": force_port(assembly), "wrench": TOOL}
+        ports = {**self.state.ports.motion, "force": force_port(assembly), "wrench": TOOL_PORT}
         units = {name: port.units for name, port in ports.items()} | {"payload": BODY_UNITS}
         for name, names in units.items():
             if builder.declares(name) and name != "position":

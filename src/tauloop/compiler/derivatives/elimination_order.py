@@ -23,7 +23,7 @@ from tauloop.compiler.fingerprints import CANCELLED, fingerprint
 #: further order is tried (some seconds).
 FILLS, ENOUGH = (6, 4, 10, 8), 500_000
 #: Number of states at which values are compared.
-STATES = 8
+ORDER_STATES = 8
 #: Kinds of edges: one, a number, or an expression; the product of two kinds determines the cost of
 #: their product.
 UNIT, NUMBER, EXPRESSION = 0, 1, 2
@@ -55,7 +55,7 @@ class _Values:
     def __init__(self, known: Sequence[np.ndarray]) -> None:
         self._numbers: dict[bytes, int] = {}
         self._products: dict[tuple[int, int], int] = {}
-        self.known = {self.number(values[:STATES]) for values in known}
+        self.known = {self.number(values[:ORDER_STATES]) for values in known}
 
     def number(self, values: np.ndarray) -> int:
         """Return the number of a value."""
@@ -97,7 +97,9 @@ class _TriedOrder:
         self._behind: dict[int, dict[int, _NumberedEdge]] = defaultdict(dict)
         for end, starts in edges.items():
             for start, (numbers, kind) in starts.items():
-                edge = _NumberedEdge(numbers[:STATES], kind, values.number(numbers[:STATES]))
+                edge = _NumberedEdge(
+                    numbers[:ORDER_STATES], kind, values.number(numbers[:ORDER_STATES])
+                )
                 self._before[end][start] = self._behind[start][end] = edge
         self._values, self._made, self._fill = values, set(values.known), fill
         self.operations, self.looked_at, self.order = 0, 0, list[int]()

@@ -276,7 +276,7 @@ def _rounding(A: ca.SX) -> ca.SX | None:
 
 #: Second derivatives of two spheres are equal if they differ by less than this share of the
 #: largest.
-SAME = 1e-14
+SPHERE_TOLERANCE = 1e-14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,9 +316,9 @@ def sphere_form(psi: ca.SX, x: ca.SX) -> SphereForm | None:
     size = float(ca.norm_inf(H))
     # indefinite ones are hyperboloids, on which the quadratic along a line may lose its leading
     # term
-    if np.linalg.eigvalsh(H.full()).min() <= SAME * size:
+    if np.linalg.eigvalsh(H.full()).min() <= SPHERE_TOLERANCE * size:
         return None
-    if any(float(ca.norm_inf(ca.DM(other) - H)) > SAME * size for other in second[1:]):
+    if any(float(ca.norm_inf(ca.DM(other) - H)) > SPHERE_TOLERANCE * size for other in second[1:]):
         return None
     (at_zero,) = ca.substitute([slopes[0, :].T], [x], [ca.SX.zeros(*x.shape)])
     centre = (

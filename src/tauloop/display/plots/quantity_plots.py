@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.common.datasets import TIME, Tabular, Variable
+from tauloop.common.datasets import TIME_DIMENSIONS, Tabular, Variable
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
 from tauloop.display.pieces import Plot, PlotTrace
@@ -93,7 +93,7 @@ class _QuantityGroup:
             y=self.label,
             traces=tuple(drawn),
             sideways=sideways,
-            over_time=self.over[0].partition(" [")[0] in TIME,
+            over_time=self.over[0].partition(" [")[0] in TIME_DIMENSIONS,
             log_y=log,
             y_range=_range_with_zero(every) if sideways and not log else (),
         )

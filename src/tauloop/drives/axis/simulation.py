@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.common.datasets import TIME, Tabular, Variable, time_axis
+from tauloop.common.datasets import TIME_DIMENSIONS, Tabular, Variable, time_axis
 from tauloop.common.errors import EngineError, InputError, Problem, Problems
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.library import Library, is_forked
@@ -351,7 +351,7 @@ def signal_variables(signals: Mapping[str, np.ndarray]) -> Iterator[Variable]:
         yield Variable(
             name=f"{quantity}.{channel}" if channel else quantity,
             values=values,
-            over=TIME,
+            over=TIME_DIMENSIONS,
             unit=unit,
         )
 

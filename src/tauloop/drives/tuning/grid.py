@@ -12,7 +12,7 @@ from tauloop.common.shown import ReprMixin
 from tauloop.drives.tuning.evaluations import BatchCost
 
 #: Points evaluated in one call.
-CHUNK = 4096
+GRID_CHUNK = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,7 +81,9 @@ def dense_grid(
         np.linspace(*bounds[name], count) for name, count in zip(bounds, counts, strict=True)
     )
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
-    costs = np.concatenate([cost(points[k : k + CHUNK]) for k in range(0, len(points), CHUNK)])
+    costs = np.concatenate(
+        [cost(points[k : k + GRID_CHUNK]) for k in range(0, len(points), GRID_CHUNK)]
+    )
     if not np.isfinite(costs).any():
         what = f"none of {len(costs)} grid points has a finite cost"
         raise InputError.of("cost", what, "narrow the bounds to stable gains")

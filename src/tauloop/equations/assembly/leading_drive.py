@@ -16,7 +16,7 @@ from tauloop.equations.assembly.loops import Loops
 
 #: Singular values below this share of the largest are zero: gear ratios span fewer orders of
 #: magnitude.
-RANK_TOLERANCE = 1e-9
+DRIVE_RANK_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ def _followers(ratios: np.ndarray, driven: list[int], passive: Sequence[int]) ->
 
 def _rank(matrix: np.ndarray) -> int:
     sigma = np.linalg.svd(matrix, compute_uv=False) if matrix.size else np.zeros(0)
-    return int((sigma > RANK_TOLERANCE * sigma.max(initial=0.0)).sum())
+    return int((sigma > DRIVE_RANK_TOLERANCE * sigma.max(initial=0.0)).sum())
 
 
 def _left_null_space(matrix: np.ndarray) -> np.ndarray:

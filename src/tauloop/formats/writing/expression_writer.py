@@ -38,8 +38,8 @@ _MAX_OPERATORS, _MAX_LEVELS, _MAX_CHARACTERS = 50, 14, 600
 _UNIT_OPERATORS, _UNIT_CHARACTERS = 5, 40
 #: Digits tried for a number that, times its unit, gives exactly the value.
 _DIGITS_TRIED = (6, 9, 12, 14, 15, 16, 17)
-_NUMBER = re.compile(r"-?[.\d]")
-_UNITS = {"mass": "kg", "length": "m", "time": "s", "angle": "rad"}
+_NUMBER_START = re.compile(r"-?[.\d]")
+_SI_UNITS = {"mass": "kg", "length": "m", "time": "s", "angle": "rad"}
 
 
 def number(value: float) -> str:
@@ -100,7 +100,7 @@ class ExpressionWriter:
         if isinstance(expression, Constant) and expression.value == 0.0:
             return "0"
         text, _ = self._written(self._split(expression, dimension), dimension)
-        resembles_literal = _NUMBER.match(text) and not any(sign in text for sign in "*(,")
+        resembles_literal = _NUMBER_START.match(text) and not any(sign in text for sign in "*(,")
         return f"({text})" if resembles_literal else text
 
     def _split(self, expression: Expression, dimension: Dimension) -> Expression:
@@ -247,7 +247,8 @@ def _constant(value: float, dimension: Dimension) -> tuple[str, int]:
     Each unit there is one plain name.
     """
     name, unit = next(
-        ((name, unit) for name, unit in _UNITS.items() if getattr(dimension, name) == 1), ("", "")
+        ((name, unit) for name, unit in _SI_UNITS.items() if getattr(dimension, name) == 1),
+        ("", ""),
     )
     rest = _factors(replace(dimension, **{name: Fraction(0)}) if name else dimension)
     text = f"{number(value)} {unit}".strip() + rest
@@ -259,7 +260,7 @@ def _constant(value: float, dimension: Dimension) -> tuple[str, int]:
 def _factors(dimension: Dimension) -> str:
     """Return the units as factors of one unit each."""
     text = ""
-    for name, unit in _UNITS.items():
+    for name, unit in _SI_UNITS.items():
         power = getattr(dimension, name)
         if not power:
             continue

@@ -27,13 +27,13 @@ from tauloop.mechanism.description.grammar import (
     OMISSIONS,
     PROVENANCE,
     SPRING,
-    TOOL,
+    TOOL_SHAPE,
 )
 from tauloop.mechanism.description.structure import check_structure
 from tauloop.mechanism.description.yaml_nodes import Mapping, Node, Sequence
 from tauloop.mechanism.model import JOINT_KINDS
 
-FORMAT = "tauloop-urdf-side/1"
+SIDE_FORMAT = "tauloop-urdf-side/1"
 _TEXT = Text(is_needed=True)
 _FRAMES = ListOf(item=_TEXT, may_be_empty=True)
 #: Keys that close loops, in Tauloop's and in Gepetto's side files.
@@ -91,7 +91,7 @@ def side_shape(tree: UrdfTree) -> Shape:
         name="floating joint",
         doc="Reference frame of a floating joint's coordinates, with losses, springs and limits.",
         fields=(
-            *TOOL.fields,
+            *TOOL_SHAPE.fields,
             field(
                 "freedoms",
                 _each(list(JOINT_KINDS["free"].velocities), acting, "freedom"),
@@ -125,7 +125,7 @@ def side_shape(tree: UrdfTree) -> Shape:
         doc="The link that does the work.",
         fields=(
             need("body", _TEXT, "the link"),
-            field("tool", TOOL, "frame of the tool on it"),
+            field("tool", TOOL_SHAPE, "frame of the tool on it"),
             field(
                 "payload",
                 value(units.MASS, "", "positive"),
@@ -141,7 +141,7 @@ def side_shape(tree: UrdfTree) -> Shape:
         name="side file",
         doc="Properties that URDF cannot represent.",
         fields=(
-            need("format", Choice(options=(FORMAT,)), "format and version"),
+            need("format", Choice(options=(SIDE_FORMAT,)), "format and version"),
             *OMISSIONS,
             field("gravity", gravity, "in the frame of the root link"),
             field("platform", platform, "the link that does the work"),

@@ -17,7 +17,7 @@ from tauloop.formats.format import Written
 from tauloop.formats.urdf.parts import identifier, roll_pitch_yaw
 from tauloop.formats.writing.element_writer import ElementWriter
 from tauloop.formats.writing.expression_writer import literal, number
-from tauloop.formats.writing.side_grammar import FORMAT
+from tauloop.formats.writing.side_grammar import SIDE_FORMAT
 from tauloop.formats.xml.meshes import MeshCopies
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.grammar import OMISSIONS
@@ -166,7 +166,7 @@ class SideWriter:
         m, write = self.mechanism, self.elements
         omissions = {key.name: getattr(m, key.name) for key in OMISSIONS}
         side: dict[str, Any] = {
-            "format": FORMAT,
+            "format": SIDE_FORMAT,
             "provenance": {"status": "given", "source": f"written from the machine {m.name}"},
             **{key: list(texts) for key, texts in omissions.items() if texts},
             "gravity": write.vector(m.gravity, units.ACCELERATION),

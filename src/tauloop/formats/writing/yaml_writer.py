@@ -34,7 +34,7 @@ from tauloop.formats.writing.inertia_writer import along_the_rod, centred
 from tauloop.formats.xml.meshes import MeshCopies
 from tauloop.mechanism.bodies import is_possible
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.grammar import FORMAT, MOTIONS, TENSION
+from tauloop.mechanism.description.grammar import MACHINE_FORMAT, MOTIONS, TENSION
 from tauloop.mechanism.description.placements import constant_vector, rotated
 from tauloop.mechanism.description.reader import read_machine
 from tauloop.mechanism.description.schema import EDITOR_LINE
@@ -194,7 +194,7 @@ class _YamlWriter:
         parameters = {
             p.name: self._parameter(p, status, source) for p in m.parameters
         } | self._expressions.derived
-        file = _Block({"format": FORMAT, "name": m.name})
+        file = _Block({"format": MACHINE_FORMAT, "name": m.name})
         if m.description:
             file["description"] = _Prose(m.description) if "\n" in m.description else m.description
         for key in ("omitted_forces", "unknown_elements", "unstated_motors"):

@@ -14,7 +14,7 @@ from tauloop.logs.log import Log, by_channel
 #: their largest value.
 COPY_TOLERANCE = 1e-9
 #: Two channels of a symmetric motion are equal or opposite to this share of their range (RMS).
-SYMMETRY_TOLERANCE = 0.1
+CHANNEL_SYMMETRY_TOLERANCE = 0.1
 
 
 def dead(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
@@ -105,4 +105,4 @@ def _is_symmetric(log: Log, quantity: str, first: str, second: str) -> bool:
     x = values[first]
     y = values[second]
     difference = min(np.std(x - y), np.std(x + y))
-    return float(difference) <= SYMMETRY_TOLERANCE * float(max(np.ptp(x), np.ptp(y)))
+    return float(difference) <= CHANNEL_SYMMETRY_TOLERANCE * float(max(np.ptp(x), np.ptp(y)))

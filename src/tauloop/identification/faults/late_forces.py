@@ -96,7 +96,7 @@ MIN_PREPARATION_ERRORS = 6.0
 EARLY_FRICTION = "early friction"
 #: Directions of unit-norm columns with a squared singular value below this share of the largest are
 #: ignored.
-RANK_TOLERANCE = 1e-12
+DELAY_RANK_TOLERANCE = 1e-12
 
 #: A function that returns columns at samples.
 _Columns = Callable[[np.ndarray], np.ndarray]
@@ -310,7 +310,7 @@ def possibly_late_outputs(data: RegressionData) -> tuple[str, ...]:
         if not columns.shape[1]:
             continue
         left, sizes, _ = np.linalg.svd(columns, full_matrices=False)
-        basis = left[:, sizes**2 > RANK_TOLERANCE * sizes[0] ** 2]
+        basis = left[:, sizes**2 > DELAY_RANK_TOLERANCE * sizes[0] ** 2]
         predicted = basis @ (basis.T @ forces)
         residual = forces - predicted
         rate = np.gradient(predicted, step)
@@ -382,7 +382,7 @@ class _Output:
         smooth = columns[:, [k for k in index.values() if k not in dry]]
         smooth = smooth / np.linalg.norm(smooth, axis=0)
         sizes, directions = np.linalg.eigh(smooth.T @ smooth)
-        self.smooth = smooth @ directions[:, sizes > RANK_TOLERANCE * sizes[-1]]
+        self.smooth = smooth @ directions[:, sizes > DELAY_RANK_TOLERANCE * sizes[-1]]
         self.dry = columns[:, dry]
         self.viscous = columns[:, viscous]
         self.columns = np.hstack([self.smooth, self.dry])
@@ -442,7 +442,7 @@ class _Output:
         norms[norms == 0.0] = 1.0
         gram = (columns.T @ columns) / np.outer(norms, norms)
         products = (columns.T @ self.forces[rows]) / norms
-        return np.asarray(np.linalg.lstsq(gram, products, rcond=RANK_TOLERANCE)[0] / norms)
+        return np.asarray(np.linalg.lstsq(gram, products, rcond=DELAY_RANK_TOLERANCE)[0] / norms)
 
     def rigid(self, rows: np.ndarray) -> np.ndarray:
         """Return the unchanged columns at some samples."""

@@ -23,7 +23,7 @@ from tauloop.model import Model
 #: A fault must explain forces of this multiple of the error that the preparation leaves.
 MIN_PREPARATION_ERRORS = 3.0
 #: Directions of unit-norm columns with a smaller share of the largest singular value are ignored.
-RANK_TOLERANCE = 1e-8
+REFIT_RANK_TOLERANCE = 1e-8
 
 
 def preparation_errors(
@@ -84,5 +84,5 @@ def _without_fit(rows: np.ndarray, forces: np.ndarray) -> np.ndarray:
     norms = np.linalg.norm(columns, axis=0)
     norms[norms == 0.0] = 1.0
     unit = columns / norms
-    values = np.linalg.lstsq(unit, forces.ravel(), rcond=RANK_TOLERANCE)[0]
+    values = np.linalg.lstsq(unit, forces.ravel(), rcond=REFIT_RANK_TOLERANCE)[0]
     return np.asarray(forces - (unit @ values).reshape(forces.shape))

@@ -52,7 +52,7 @@ THERMAL_TIME_SHARE = 1.0 / 3.0
 #: it is this number of times larger.
 MIN_COMPLIANCE_RATIO = 3.0
 #: Directions of the columns with a smaller share of the largest singular value are ignored.
-RANK_TOLERANCE = 1e-8
+TREND_RANK_TOLERANCE = 1e-8
 #: A column is indistinguishable from the regressor if the projection leaves a smaller share of it.
 MIN_REMAINING_SHARE = 1e-3
 
@@ -185,7 +185,7 @@ def _output_trends(
     norms = np.linalg.norm(regressor, axis=0)
     used = np.flatnonzero(norms > 0.0)
     columns = regressor[:, used] / norms[used]
-    values, _, rank, _ = np.linalg.lstsq(columns, forces, rcond=RANK_TOLERANCE)
+    values, _, rank, _ = np.linalg.lstsq(columns, forces, rcond=TREND_RANK_TOLERANCE)
     if not rank:
         return
     predicted = columns @ values
@@ -197,7 +197,7 @@ def _output_trends(
     count = min(MAX_TREND_SAMPLES, len(time) - 2 * edge)
     rows = np.unique(np.linspace(edge, len(time) - 1 - edge, count).round().astype(int))
     left, sizes, _ = np.linalg.svd(columns[rows], full_matrices=False)
-    basis = left[:, sizes > RANK_TOLERANCE * sizes[0]]
+    basis = left[:, sizes > TREND_RANK_TOLERANCE * sizes[0]]
     basis = _append_column(basis, np.ones(len(rows)))
     deviation = float(np.std(forces[rows]))
     delay = _Column(kind="delay", cause="", values=-smooth_rate, scale=1.0)
@@ -374,7 +374,7 @@ def _append_column(basis: np.ndarray, column: np.ndarray) -> np.ndarray:
     """Return the orthonormal basis (N, r) with one more column, unless it is in its span."""
     remaining = _project_out(basis, _project_out(basis, column))
     size = float(np.linalg.norm(remaining))
-    if size <= RANK_TOLERANCE * np.linalg.norm(column):
+    if size <= TREND_RANK_TOLERANCE * np.linalg.norm(column):
         return basis
     return np.hstack([basis, (remaining / size)[:, None]])
 

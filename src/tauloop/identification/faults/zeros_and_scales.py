@@ -49,7 +49,7 @@ GAUSS_NEWTON_STEPS = 4
 #: Largest value of 1 - 1 / g, where g is the factor by which a position is too large.
 MAX_RATIO_SIZE = 0.95
 #: Directions of unit-norm columns below this share of the largest singular value are ignored.
-RANK_TOLERANCE = 1e-8
+OFFSET_RANK_TOLERANCE = 1e-8
 #: Smallest share of a column that must remain after the regressor is projected out. The limit is
 #: larger for zeros, whose columns contain noise of the accelerations that the regressor lacks.
 MIN_REMAINING_SHARE = {"zero": 0.02, "ratio": 5e-3, "gear": 5e-3, "force": 5e-3}
@@ -313,7 +313,7 @@ class _Comparison:
         norms = np.linalg.norm(columns, axis=0)
         used = norms > 0.0
         left, sizes, right = np.linalg.svd(columns[:, used] / norms[used], full_matrices=False)
-        is_shown = sizes > RANK_TOLERANCE * sizes[0]
+        is_shown = sizes > OFFSET_RANK_TOLERANCE * sizes[0]
         self._basis = left[:, is_shown]
         weighted = (forces * weights).ravel()
         components = self._basis.T @ weighted

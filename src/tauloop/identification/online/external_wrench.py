@@ -23,7 +23,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.common.shown import ReprMixin
 from tauloop.equations.assembly.limits import require_within_limits
-from tauloop.equations.named_values import TOOL
+from tauloop.equations.named_values import TOOL_PORT
 from tauloop.identification.online.alarm_threshold import (
     SECONDS_PER_HOUR,
     Blocks,
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 #: Components of a wrench, in the order of the rows of a tool's Jacobian.
-COMPONENTS, COMPONENT_UNITS = TOOL.columns, TOOL.units
+COMPONENTS, COMPONENT_UNITS = TOOL_PORT.columns, TOOL_PORT.units
 #: A component is distinguished from the others if its independent direction is at least this share
 #: of the largest direction.
 MIN_DIRECTION_SHARE = 1e-3

@@ -16,7 +16,7 @@ from tauloop.common.records import dataclass
 from tauloop.identification.parameters.cones import Cone, divergence
 
 #: A coefficient is at its bound if it is at most this far above zero, as a share of its scale.
-BOUND_TOLERANCE = 1e-6
+LMI_BOUND_TOLERANCE = 1e-6
 #: Distance of coefficients from zero, as a share of their scale, where Newton's method starts from
 #: the prior.
 START_MARGIN = 1e-2
@@ -62,7 +62,7 @@ class ConeMap:
 
     def is_at_bound(self, y: np.ndarray) -> bool:
         """Return whether a number is at its bound."""
-        return self.is_free and self(y)[0, 0] <= BOUND_TOLERANCE
+        return self.is_free and self(y)[0, 0] <= LMI_BOUND_TOLERANCE
 
     def expression(self, cvxpy: Any, y: Any) -> Any:
         """Return the matrix for a CVXPY variable y."""
@@ -223,10 +223,10 @@ def _off_bounds(problem: ConicProblem, y: np.ndarray) -> np.ndarray:
 def _is_inside(problem: ConicProblem, y: np.ndarray) -> bool:
     """Return whether all inertias are strictly positive and all coefficients satisfy their bounds.
 
-    Bounds have the tolerance `BOUND_TOLERANCE`.
+    Bounds have the tolerance `LMI_BOUND_TOLERANCE`.
     """
     is_physical = all(inertia.least(y) > 0.0 for inertia in problem.inertial)
-    return is_physical and all(number.least(y) > -BOUND_TOLERANCE for number in problem.numbers)
+    return is_physical and all(number.least(y) > -LMI_BOUND_TOLERANCE for number in problem.numbers)
 
 
 def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
@@ -368,7 +368,7 @@ def _step_length(problem: ConicProblem, y: np.ndarray, step: np.ndarray) -> floa
             length = min(length, -0.9 / change)
     for number in problem.numbers:
         value, change = number(y)[0, 0], number.change(step)[0, 0]
-        if value > BOUND_TOLERANCE and change < 0.0:
+        if value > LMI_BOUND_TOLERANCE and change < 0.0:
             length = min(length, -0.9 * value / change)
     return float(length)
 

@@ -118,7 +118,13 @@ class TwoRuns(Result):
         for name, noise in self.noise.items():
             attributes = log[f"force.{name}"].attrs | {"quantity": FORCE_NOISE}
             log = log.assign(
-                {f"{FORCE_NOISE}.{name}": ((TIME,), np.full(len(log[TIME]), noise), attributes)}
+                {
+                    f"{FORCE_NOISE}.{name}": (
+                        (TIME,),
+                        np.full(len(log[TIME]), noise),
+                        attributes,
+                    )
+                }
             )
         return log
 

@@ -27,7 +27,7 @@ from tauloop.kinematics.homotopy.paths import (
 )
 
 #: Instructions of a system times its unknowns from which compiling is faster than NumPy.
-WORTH_COMPILING = 600
+MIN_COMPILED_PATHS = 600
 _CALLS = {
     ca.OP_ADD: "tl_plus",
     ca.OP_SUB: "tl_less",
@@ -66,7 +66,7 @@ Follow = Callable[[Printable, np.ndarray, ParameterLine, TrackingOptions | None]
 class PathFollower:
     """Follows paths by machine code, or by NumPy where that is faster or no code is available."""
 
-    def __init__(self, evaluator: Evaluator, least: int = WORTH_COMPILING) -> None:
+    def __init__(self, evaluator: Evaluator, least: int = MIN_COMPILED_PATHS) -> None:
         """Store an evaluator; systems of less than `least` are left to NumPy."""
         self._evaluator, self._least = evaluator, least
         self._kernels: dict[str, RowKernel | None] = {}

@@ -37,10 +37,10 @@ REAL = 1e-7
 MERGE_TOLERANCE = 1e-3
 #: Steps by which a multiple solution is approached, each halving the distance; and the share of the
 #: largest singular value below which directions of the Jacobian are ignored there.
-HALVINGS, PSEUDO = 40, 1e-9
+STEP_HALVINGS, PSEUDO = 40, 1e-9
 #: Residual of dimensionless equations that counts as rounding, the square of the distance of a double
 #: solution.
-CLOSED = 1e-12
+TARGET_RESIDUAL = 1e-12
 #: A path that stopped short has gone to infinity when it grew by more than this factor over the
 #: last thousandth: one towards a multiple solution grows by some per cent, one towards a solution
 #: of multiplicity 20 at infinity by 1.4.
@@ -210,11 +210,11 @@ def _merged(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if not len(x):
         return x
     start, y = x, np.tile(y, (len(x), 1))
-    for _ in range(HALVINGS):
+    for _ in range(STEP_HALVINGS):
         F, J, _ = family.linearised(x, y, np.zeros_like(y))
         x = x - (np.linalg.pinv(J.real, rcond=PSEUDO) @ F.real[..., None])[..., 0]
     F, _, _ = family.linearised(x, y, np.zeros_like(y))
-    is_solution = np.abs(F).max(axis=1) < CLOSED
+    is_solution = np.abs(F).max(axis=1) < TARGET_RESIDUAL
     is_near = np.abs(x - start).max(axis=1) < MERGE_TOLERANCE * (1.0 + np.abs(x).max(axis=1))
     unsigned = family.unsigned(x[is_solution & is_near])
     return distinct(unsigned, MERGE_TOLERANCE).real

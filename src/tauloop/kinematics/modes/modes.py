@@ -48,7 +48,7 @@ from tauloop.model.model import MachineSource, modelled
 
 #: A mode's loops must close within this, characteristic lengths: the toolkit's limit for a closed
 #: loop.
-CLOSED = 1e-9
+MODE_RESIDUAL = 1e-9
 #: Difference of axes that a cut joint makes coincide; axes in opposite directions differ by 2 (axes
 #: a third of a revolution apart by 1.4).
 UPRIGHT = 1e-4
@@ -346,7 +346,7 @@ def _modes(
             diagnostic(
                 "largest loop residual of a mode",
                 max((mode.residual for mode in modes), default=None),
-                at_most=CLOSED * model.assembly.loops.length,
+                at_most=MODE_RESIDUAL * model.assembly.loops.length,
                 unit="m",
                 advice="a mode is so badly conditioned that it cannot be made exact",
             ),
@@ -428,7 +428,7 @@ def _sifted(model: Model, q: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
     is_long = (q[:, lengths] > 0).all(axis=1)
     phi, _ = loops.residuals(q)
     strict = aligned(loops)
-    is_closed = loops.openings(phi) < CLOSED
+    is_closed = loops.openings(phi) < MODE_RESIDUAL
     is_upright = strict.openings(strict.residuals(q)[0]) < UPRIGHT
     is_mode = is_long & is_closed & is_upright
     left_out = {

@@ -21,7 +21,7 @@ from tauloop.common.records import dataclass
 #: sought.
 BISECTIONS = 10
 #: Number of edges that are bisected together.
-CHUNK = 8192
+BORDER_CHUNK = 8192
 
 #: Offset of stored labels: a sparse matrix does not store zeros.
 FIRST = 10
@@ -274,11 +274,11 @@ def bordered(
     turned = rank[1] > rank[0]
     halved = np.flatnonzero(np.isinf(np.maximum(*rank)) | (labels.ndim < 3))
     a, b = border.places(np.where(turned, end, start)), border.places(np.where(turned, start, end))
-    for first in range(0, len(halved), CHUNK):
-        rows = halved[first : first + CHUNK]
+    for first in range(0, len(halved), BORDER_CHUNK):
+        rows = halved[first : first + BORDER_CHUNK]
         border.shares[rows] = _halved(a[rows], b[rows], kinds)
         if progress is not None:
-            progress(min(first + CHUNK, len(halved)), len(halved))
+            progress(min(first + BORDER_CHUNK, len(halved)), len(halved))
     border.shares[turned] = 1.0 - border.shares[turned]
     return border
 

@@ -25,7 +25,7 @@ from tauloop.kinematics.workspaces.pose_axes import PoseAxes
 from tauloop.model import Model
 
 #: Number of poses from which compiling is faster than NumPy, and number of poses per call of the code.
-WORTH_COMPILING, AT_ONCE = 50_000, 262_144
+MIN_COMPILED_POSES, AT_ONCE = 50_000, 262_144
 #: Outputs of the kinematics and of the classification: residuals, dimensionless loop Jacobian,
 #: coordinates with stops, rods.
 _EVIDENCE, _JUDGED = ("discriminants",), ("phi", "K", "limited", "ends")

@@ -22,9 +22,14 @@ from tauloop.compiler.limits import CONVERGED
 from tauloop.compiler.state import State
 from tauloop.equations.ports import numbers
 from tauloop.geometry.clearance import rod_clearance
-from tauloop.kinematics.singularities import KINDS, Singularities, least_distance, singularities
+from tauloop.kinematics.singularities import (
+    SINGULARITY_KINDS,
+    Singularities,
+    least_distance,
+    singularities,
+)
 from tauloop.kinematics.workspaces.border import Border, bordered
-from tauloop.kinematics.workspaces.code import AT_ONCE, WORTH_COMPILING, PoseKernel
+from tauloop.kinematics.workspaces.code import AT_ONCE, MIN_COMPILED_POSES, PoseKernel
 from tauloop.kinematics.workspaces.pose_axes import pose_axes
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
@@ -37,7 +42,7 @@ if TYPE_CHECKING:
 #: Properties of a pose that may colour a map.
 MEASURES = ("serial", "parallel", "constraint", "clearance", "tension")
 #: Number of poses handled together.
-CHUNK = 8192
+MAP_CHUNK = 8192
 #: Poses along the longest axis of a grid whose resolution is not given, and the step to which its
 #: length is measured: rad, or of the power of ten above the characteristic length.
 FINENESS, ROUGH = 120, 1e-3
@@ -130,7 +135,7 @@ class Workspace(Result):
         """Return the axes, and the figures over them."""
         for (name, axis), unit in zip(self.axes.items(), self.units, strict=True):
             yield Variable(name=name, values=axis, over=(name,), unit=unit)
-        for name, unit in _UNITS.items():
+        for name, unit in _AXIS_UNITS.items():
             yield Variable(name=name, values=self.figures[name], over=tuple(self.axes), unit=unit)
 
     @property
@@ -332,7 +337,7 @@ def workspace_grid(
         stages.part(min(first + at_once, len(positions)), len(positions))
     stages.done()
     figures = {}
-    for name in (*_UNITS, SIDE):
+    for name in (*_AXIS_UNITS, SIDE):
         figures[name] = np.concatenate([part[name] for part in parts]).reshape(shape)
     varied = [columns.index(name) for name in axes]
     if limits.connected:
@@ -439,7 +444,7 @@ def _ignore_thin_rims(reason: np.ndarray) -> np.ndarray:
 #: Side of all singularities on which a pose is: the signs of the determinants that change there, as a
 #: number.
 SIDE = "side"
-_UNITS = {
+_AXIS_UNITS = {
     "reason": "",
     "blame": "",
     "serial": "",
@@ -597,7 +602,7 @@ class _PoseClassifier:
         q = np.where(np.isfinite(q), q, self._model.assembly.q)
         return len(Reason) * (side + 4.0) + figures["reason"], q
 
-    def prepared(self, poses: int, least: int = WORTH_COMPILING) -> int:
+    def prepared(self, poses: int, least: int = MIN_COMPILED_POSES) -> int:
         """Return the number of poses handled together.
 
         From `least` on, machine code is used if available.
@@ -608,7 +613,7 @@ class _PoseClassifier:
             else None
         )
         self._kernel = kernel if kernel is not None and kernel.is_there else None
-        return CHUNK if self._kernel is None else AT_ONCE
+        return MAP_CHUNK if self._kernel is None else AT_ONCE
 
     def __call__(self, values: np.ndarray) -> dict[str, np.ndarray]:
         """Return the properties of poses by name, at values (N, n) of the axes (see `PoseAxes`)."""
@@ -634,7 +639,8 @@ class _PoseClassifier:
             parallel=self._parallel_side,
         )
         result = {
-            name: np.ascontiguousarray(verdicts.measures[:, i]) for i, name in enumerate(KINDS)
+            name: np.ascontiguousarray(verdicts.measures[:, i])
+            for i, name in enumerate(SINGULARITY_KINDS)
         }
         result |= {
             "clearance": verdicts.clearance,
@@ -658,7 +664,9 @@ class _PoseClassifier:
 
     def _judged(self, values: np.ndarray, state: State) -> dict[str, np.ndarray]:
         n = len(values)
-        result = {name: np.full(n, np.nan) for name in _UNITS if name not in ("reason", "blame")}
+        result = {
+            name: np.full(n, np.nan) for name in _AXIS_UNITS if name not in ("reason", "blame")
+        }
         result[SIDE] = np.zeros(n)
         reason = np.full(n, Reason.USABLE, dtype=int)
         blame = np.full(n, -1)

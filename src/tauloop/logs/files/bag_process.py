@@ -23,7 +23,7 @@ MAX_FIELDS = 1000
 #: Topic in which Tauloop describes the columns of its own logs.
 CONTENTS_TOPIC = "/tauloop/log"
 #: Units of fields by their message type (ROS's REP 103); joint positions may be rad or m.
-_UNITS = {
+_MESSAGE_UNITS = {
     ("geometry_msgs/msg/Wrench", "force"): "N",
     ("geometry_msgs/msg/Wrench", "torque"): "N m",
     ("geometry_msgs/msg/Pose", "position"): "m",
@@ -148,7 +148,7 @@ def _fields(message: Any, prefix: str, unit: str) -> Iterator[tuple[str, float, 
     for name in message.__dataclass_fields__:
         if name not in ("header", "layout", "__msgtype__"):
             yield from _values(
-                getattr(message, name), f"{prefix}{name}", _UNITS.get((kind, name), unit)
+                getattr(message, name), f"{prefix}{name}", _MESSAGE_UNITS.get((kind, name), unit)
             )
 
 

@@ -14,7 +14,7 @@ from tauloop.logs.files.unpacking import require_ratio
 #: MATLAB's group for contents of cells and objects, and its attribute for a variable's class.
 _REFERENCES, _CLASS = "#refs#", "MATLAB_class"
 #: Attributes of a data set that may contain its unit.
-_UNITS = ("unit", "units")
+_UNIT_ATTRIBUTES = ("unit", "units")
 _TEXT = (b"char", b"string", b"cell", b"function_handle")
 
 
@@ -42,7 +42,9 @@ def hdf5_columns(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
             data_sets = list(_data_sets(file, h5py, "", set()))
             require_ratio(path, sum(data.nbytes for _, data in data_sets))
             for name, data in data_sets:
-                unit = next((_text(data.attrs[key]) for key in _UNITS if key in data.attrs), "")
+                unit = next(
+                    (_text(data.attrs[key]) for key in _UNIT_ATTRIBUTES if key in data.attrs), ""
+                )
                 for label, values in _columns(name, data):
                     columns[label] = values
                     units[label] = unit

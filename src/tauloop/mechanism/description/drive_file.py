@@ -27,7 +27,7 @@ from tauloop.mechanism.description.yaml_nodes import parse_nodes
 from tauloop.mechanism.drive_line import DriveLine, Performance
 
 #: First line of every drive-line file.
-FORMAT = "tauloop-drive/1"
+DRIVE_FORMAT = "tauloop-drive/1"
 PERFORMANCE = Shape(
     name="performance",
     doc="What the criteria judge.",
@@ -44,7 +44,7 @@ DRIVE = Shape(
     name="drive line",
     doc="A drive-line file.",
     fields=(
-        need("format", Choice(options=(FORMAT,)), "format and version"),
+        need("format", Choice(options=(DRIVE_FORMAT,)), "format and version"),
         need("name", Name(), "name of the drive line"),
         field("description", Text(), "what it is, and what was chosen"),
         need("provenance", PROVENANCE, "status and source of values that state none"),

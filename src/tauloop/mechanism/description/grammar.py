@@ -29,7 +29,7 @@ from tauloop.mechanism.expression import STATUSES
 from tauloop.mechanism.model import JOINT_KINDS
 
 #: First line of every machine file.
-FORMAT = "tauloop-machine/1"
+MACHINE_FORMAT = "tauloop-machine/1"
 
 
 _LENGTH = value(units.LENGTH, "geometry")
@@ -88,7 +88,7 @@ PLACEMENT = Shape(
 )
 _PLACED = Either(kinds=(Reference(to="body or frame"), PLACEMENT))
 
-TOOL = Shape(
+TOOL_SHAPE = Shape(
     name="pose",
     doc="A frame given without the body it is fixed to, which is known.",
     fields=(
@@ -435,7 +435,7 @@ PLATFORM = Shape(
             Choice(options=MOTIONS),
             "kind of the joint `platform`; absent: the body is part of the tree",
         ),
-        field("tool", TOOL, "frame of the tool on the body; the body's own if absent"),
+        field("tool", TOOL_SHAPE, "frame of the tool on the body; the body's own if absent"),
         field(
             "payload",
             value(units.MASS, "", "positive"),
@@ -555,7 +555,7 @@ MACHINE = Shape(
     name="machine",
     doc="A machine file.",
     fields=(
-        need("format", Choice(options=(FORMAT,)), "format and version"),
+        need("format", Choice(options=(MACHINE_FORMAT,)), "format and version"),
         need("name", Name(), "name of the machine"),
         field("description", Text(), "what the machine is, and what was chosen"),
         *OMISSIONS,

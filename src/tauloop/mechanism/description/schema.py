@@ -17,7 +17,7 @@ from tauloop.mechanism.description.cursor import (
     Value,
     Whole,
 )
-from tauloop.mechanism.description.grammar import FORMAT, MACHINE, QUALIFIED
+from tauloop.mechanism.description.grammar import MACHINE, MACHINE_FORMAT, QUALIFIED
 from tauloop.mechanism.description.structure import IDENTIFIER, MAX_NAME, REFERENCE, key_pattern
 
 #: Line by which editors find the schema of machine files, `SCHEMA_FILE` next to the machine file.
@@ -27,7 +27,7 @@ EDITOR_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
 _VALUE, _LITERAL = "value", "number or text"
 
 
-def json_schema(top: Shape = MACHINE, title: str = FORMAT) -> dict[str, Any]:
+def json_schema(top: Shape = MACHINE, title: str = MACHINE_FORMAT) -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of machine files, for editors and other tools.
 
     It describes the form. Extension keys state, for people and pages, what only the reader can check:
@@ -61,9 +61,9 @@ def json_schema(top: Shape = MACHINE, title: str = FORMAT) -> dict[str, Any]:
 
 def drive_schema() -> dict[str, Any]:
     """Return the JSON Schema of drive-line files."""
-    from tauloop.mechanism.description.drive_file import DRIVE, FORMAT
+    from tauloop.mechanism.description.drive_file import DRIVE, DRIVE_FORMAT
 
-    return json_schema(DRIVE, FORMAT)
+    return json_schema(DRIVE, DRIVE_FORMAT)
 
 
 def shapes(kind: Kind) -> list[Shape]:

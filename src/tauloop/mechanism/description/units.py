@@ -240,7 +240,7 @@ UNITS: dict[str, tuple[float, Dimension]] = {
 }
 
 #: Units, and other words for them that differ in spelling.
-_WORDS = {
+_DIMENSION_WORDS = {
     "N m": "Nm",
     "N mm": "Nmm",
     "kg m": "kgm",
@@ -253,7 +253,7 @@ _WORDS = {
     "t": "tonne",
     "g": "gram",
 }
-_MEANT = {word: unit for unit, words in _WORDS.items() for word in words.split()}
+_MEANT = {word: unit for unit, words in _DIMENSION_WORDS.items() for word in words.split()}
 
 #: Largest number of characters of a unit; more are a mistake.
 MAX_UNIT = 100

@@ -25,7 +25,7 @@ from tauloop.mechanism.reduction.inertia import clean
 from tauloop.mechanism.reduction.steps import BodyMotions, Step, require
 
 #: Joints of platforms with their own coordinates.
-KINDS = ("free", "planar", "translational")
+PLATFORM_KINDS = ("free", "planar", "translational")
 
 
 def constant_turns(R: np.ndarray) -> tuple[Turn, ...]:
@@ -52,7 +52,9 @@ def hold_platform(
         InputError: the platform has no coordinates of its own, turns, or something acts on a held
             freedom.
     """
-    joint = next((j for j in mechanism.joints if j.name == "platform" and j.kind in KINDS), None)
+    joint = next(
+        (j for j in mechanism.joints if j.name == "platform" and j.kind in PLATFORM_KINDS), None
+    )
     held = set(held)
     problems = Problems()
     if joint is None:

@@ -9,7 +9,7 @@ from tauloop.common.errors import TauloopError
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.printing.operations import (
-    KINDS,
+    OPERATION_KINDS,
     function_operations,
     output_operations,
     restricted,
@@ -211,9 +211,9 @@ def _by_parts(
     copies = {part: rods if part.startswith("one ") else 1 for part in counts if part != ALL}
     counts[ADDED_UP] = {}
     for key in counts[ALL]:
-        total = dict.fromkeys(KINDS, 0)
+        total = dict.fromkeys(OPERATION_KINDS, 0)
         for part, n in copies.items():
-            for kind in KINDS:
+            for kind in OPERATION_KINDS:
                 total[kind] += n * counts[part][key][kind]
         counts[ADDED_UP][key] = total
     for part, counted in counts.items():

@@ -19,7 +19,7 @@ from tauloop.model.model import Model
 
 #: Number of states at which they are compared, and largest condition number of the loops of a
 #: regular state.
-STATES, WORST_CONDITION = 3, 1e3
+CHECK_STATES, WORST_CONDITION = 3, 1e3
 #: Largest relative difference: rounding, 1e-16, times the condition numbers of some blocks.
 AGREEMENT = 1e-9
 TINY = np.finfo(float).tiny
@@ -45,7 +45,7 @@ def compared(
     require_plain(tree)
     exec(compile(tree, "equations.py", "exec"), module)
     rng = np.random.default_rng(0)
-    q = model.assembly.states[:STATES]
+    q = model.assembly.states[:CHECK_STATES]
     nominal = np.array([model.mechanism.parameters[name].value for name in model.free])
     for name, function in implicit.items():
         sizes = [function.size1_in(i) for i in range(1, 5)]

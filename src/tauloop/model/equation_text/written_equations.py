@@ -40,7 +40,7 @@ from tauloop.model.equation_text.equation_texts import (
 )
 from tauloop.model.model import MachineSource, Model, modelled
 
-PARTS = ("loops", "dynamics", "solved")
+EQUATION_PARTS = ("loops", "dynamics", "solved")
 #: Keeps every independent parameter as a symbol.
 EVERYTHING = "all"
 #: Results of the solved equations.
@@ -70,7 +70,7 @@ class EquationOptions(Options):
     """
 
     entry: Entry = PLATFORM
-    parts: tuple[str, ...] = option(PARTS, read=listed, choices=PARTS)
+    parts: tuple[str, ...] = option(EQUATION_PARTS, read=listed, choices=EQUATION_PARTS)
     keep: tuple[str, ...] = option((), read=listed, names="parameters")
     names: Mapping[str, str] = option(factory=dict)
 

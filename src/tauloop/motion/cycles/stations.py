@@ -38,7 +38,7 @@ from tauloop.mechanism.description.yaml_nodes import parse_nodes, read_text
 from tauloop.model import Model
 from tauloop.model.tool import Payload
 
-FORMAT = "tauloop-cycle/1"
+CYCLE_FORMAT = "tauloop-cycle/1"
 #: Default distance from corners at which blends start, m.
 DEFAULT_BLEND = 0.01
 #: Relative difference below which times between items of two conveyors are equal.
@@ -49,7 +49,10 @@ def _by_name(item: Any) -> MapOf:
     return MapOf(item=item, key="coordinate", is_known=True, may_be_empty=False)
 
 
-_LENGTH, _TIME = value(units.LENGTH, sign="positive"), value(units.TIME, sign="not negative")
+_POSITIVE_LENGTH, _TIME = (
+    value(units.LENGTH, sign="positive"),
+    value(units.TIME, sign="not negative"),
+)
 STATION = Shape(
     name="station",
     doc="A place where the tool stops, or that it passes.",
@@ -68,10 +71,10 @@ STATION = Shape(
             "mass at the tool from here on; none if absent",
         ),
         field("velocity", _by_name(value(units.SPEED)), "of the conveyor that the station lies on"),
-        field("pitch", _LENGTH, "distance of the items on the conveyor"),
+        field("pitch", _POSITIVE_LENGTH, "distance of the items on the conveyor"),
         field(
             "blend",
-            _LENGTH,
+            _POSITIVE_LENGTH,
             "of a point that is passed: distance from it at which the corner is cut",
         ),
     ),
@@ -80,11 +83,11 @@ CYCLE = Shape(
     name="cycle",
     doc="A pick-and-place list.",
     fields=(
-        need("format", Choice(options=(FORMAT,)), "format and version"),
+        need("format", Choice(options=(CYCLE_FORMAT,)), "format and version"),
         field("description", Text(), "what is moved"),
         field(
             "blend",
-            _LENGTH,
+            _POSITIVE_LENGTH,
             "distance from corners at the ends of lifts at which they are cut; 10 mm if absent",
         ),
         need(

@@ -52,7 +52,7 @@ MAX_SETTLING_SWEEPS, SETTLING_TOLERANCE = 12, 1e-4
 #: Weights of time, parameter and change of the forces in the distribution of the grid.
 TIME_SHARE, PATH_SHARE, CHANGE_SHARE = 1.0, 0.3, 0.5
 #: Halvings that find when a law passes a place, down to rounding; and a time just after the start.
-HALVINGS, START_OFFSET = 52, 1e-6
+PLANNING_HALVINGS, START_OFFSET = 52, 1e-6
 #: Share by which a profile may exceed limits between its points before a rate at which it keeps
 #: them is looked for.
 PROFILE_TOLERANCE = 1e-5
@@ -343,7 +343,7 @@ def turns(rows: PathRows, law: Law) -> np.ndarray:
     """Return normalised times on both sides of jumps of dry friction, and just inside both ends."""
     reversals = rows.stroke.friction_sides.reversals
     before, behind = np.zeros(len(reversals)), np.ones(len(reversals))
-    for _ in range(HALVINGS if len(reversals) else 0):
+    for _ in range(PLANNING_HALVINGS if len(reversals) else 0):
         middle = 0.5 * (before + behind)
         is_before = law.at(middle).s < reversals
         before, behind = np.where(is_before, middle, before), np.where(is_before, behind, middle)

@@ -38,7 +38,7 @@ FIRST_TOLERANCE, NEARBY_TOLERANCE = 1e-6, 1e-4
 WARM_BARRIER = 1e-5
 #: Largest number of IPOPT steps, and of a start from a nearby solution; after these it starts from
 #: scratch.
-MAX_STEPS, MAX_NEARBY_STEPS = 300, 40
+MAX_PLANNING_STEPS, MAX_NEARBY_STEPS = 300, 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,7 +308,7 @@ class FreeProgram:
             settings: dict[str, object] = {
                 "print_level": 0,
                 "sb": "yes",
-                "max_iter": MAX_STEPS,
+                "max_iter": MAX_PLANNING_STEPS,
                 "tol": FIRST_TOLERANCE,
             }
             if is_warm:

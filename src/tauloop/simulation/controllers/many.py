@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.common.datasets import TIME, Variable, columns, time_axis
+from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axis
 from tauloop.common.errors import InputError, PoseError, solving
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic
@@ -89,7 +89,7 @@ class ManyControlledMotions(Result):
 
     def variables(self) -> Iterator[Variable]:
         """Yield reference, motions, forces and tracking errors, over `start` and `time`."""
-        ports, over = self.model.platform.ports, ("start", *TIME)
+        ports, over = self.model.platform.ports, ("start", *TIME_DIMENSIONS)
         yield time_axis(self.time)
         yield from columns(
             "reference", ports.position.columns, ports.position.units, self.reference

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tauloop.common.datasets import TIME, Variable, columns, time_axis
+from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axis
 from tauloop.common.errors import (
     AssemblyError,
     EngineError,
@@ -124,8 +124,8 @@ class ControlledMotion(Result):
         yield from columns(
             "actuator_error", forces[0], self.model.actuator_units, self.actuator_error
         )
-        yield Variable(name="tool_error", values=self.tool_error, over=TIME, unit="m")
-        yield Variable(name="turn_error", values=self.turn_error, over=TIME, unit="rad")
+        yield Variable(name="tool_error", values=self.tool_error, over=TIME_DIMENSIONS, unit="m")
+        yield Variable(name="turn_error", values=self.turn_error, over=TIME_DIMENSIONS, unit="rad")
 
     @property
     @in_json(flat=True)

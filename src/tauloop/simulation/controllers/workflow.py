@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.common.datasets import TIME, Variable
+from tauloop.common.datasets import TIME_DIMENSIONS, Variable
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
@@ -175,7 +175,7 @@ class ControlComparison(Result):
             values = np.full((len(tables), len(longest[0].array())), np.nan)
             for row, table in zip(values, tables, strict=True):
                 row[: len(table[0].array())] = table[k].array()
-            yield replace(variable, values=values, over=("controller", *TIME))
+            yield replace(variable, values=values, over=("controller", *TIME_DIMENSIONS))
 
     def saturated(self, name: str) -> float:
         """Return the share of forces at the actuators' limits in one run."""

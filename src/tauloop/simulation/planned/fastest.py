@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.common.datasets import TIME, Variable
+from tauloop.common.datasets import TIME_DIMENSIONS, Variable
 from tauloop.common.errors import PoseError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import option
@@ -162,7 +162,7 @@ class FastestMotion(Result):
         forward = np.where(time > self.duration, 2 * self.duration - time, time)
         x = np.clip(forward / self.duration, 0.0, 1.0)
         shares = rows.shares(self.trajectory.law.at(x), 1.0 / self.duration)[0].max(axis=1)
-        yield Variable(name="share", values=shares, over=TIME, unit="1")
+        yield Variable(name="share", values=shares, over=TIME_DIMENSIONS, unit="1")
 
     @property
     @in_json()

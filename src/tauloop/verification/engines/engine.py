@@ -53,7 +53,7 @@ MOST_CONDITION = 1e13
 BY_FORCES, BY_MASS_MATRIX, BY_JACOBIANS = "its tree forces", "its mass matrix", "its Jacobians"
 
 #: Samples worked on at once: bounds the memory for Jacobians.
-CHUNK = 256
+ENGINE_CHUNK = 256
 
 #: A result of a piece of a motion.
 Part = TypeVar("Part", bound=Any)
@@ -408,9 +408,9 @@ class Engine(ReprMixin, ABC):
 
 
 def _parts(motion: NamedMotion) -> Iterator[NamedMotion]:
-    """Return the motion in pieces of at most `CHUNK` samples."""
-    for first in range(0, _samples(motion), CHUNK):
-        piece = slice(first, first + CHUNK)
+    """Return the motion in pieces of at most `ENGINE_CHUNK` samples."""
+    for first in range(0, _samples(motion), ENGINE_CHUNK):
+        piece = slice(first, first + ENGINE_CHUNK)
         yield NamedMotion(
             q={name: x[piece] for name, x in motion.q.items()},
             v={name: x[piece] for name, x in motion.v.items()},

@@ -9,7 +9,7 @@ from tauloop.mechanism.poses import Array
 
 #: Singular values below this share of the largest count as zero: far above rounding, far below
 #: machines in use.
-RANK_TOLERANCE = 1e-9
+LEAST_SQUARES_RANK_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,7 +36,7 @@ class LeastSquares:
                 matrix=matrix, inverse=np.zeros((samples, columns, rows)), null=null
             )
         U, s, Vt = np.linalg.svd(matrix, full_matrices=False)
-        is_kept = s > RANK_TOLERANCE * s[:, :1]
+        is_kept = s > LEAST_SQUARES_RANK_TOLERANCE * s[:, :1]
         V = np.swapaxes(Vt, -1, -2) * is_kept[:, None, :]
         reciprocal = np.divide(1.0, s, where=is_kept, out=np.zeros_like(s))
         inverse = (V * reciprocal[:, None, :]) @ np.swapaxes(U, -1, -2)

@@ -15,7 +15,7 @@ from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
-from tauloop.equations.named_values import TOOL, wrench_of
+from tauloop.equations.named_values import TOOL_PORT, wrench_of
 from tauloop.formats.library import mechanism_of
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.omissions import omission_diagnostics
@@ -66,9 +66,9 @@ class VerifyOptions(Options):
     condition: float = option(CONDITION, least=1.0, flag="--max-condition")
 
     def _note_mismatches(self, problems: Problems) -> None:
-        if self.wrench is not None and len(self.wrench) != len(TOOL.columns):
+        if self.wrench is not None and len(self.wrench) != len(TOOL_PORT.columns):
             problems.add(
-                "wrench", f"has {len(self.wrench)} numbers", f"give {', '.join(TOOL.columns)}"
+                "wrench", f"has {len(self.wrench)} numbers", f"give {', '.join(TOOL_PORT.columns)}"
             )
 
 

@@ -151,13 +151,13 @@ class Library:
 
 
 #: Replaces an array without numbers.
-_NUMBER = ctypes.c_double()
+_EMPTY_ARRAY = ctypes.c_double()
 
 
 def address(array: np.ndarray) -> int:
     """Return the address of an array; a third of NumPy's time for a writable array."""
     if not array.size:
-        return ctypes.addressof(_NUMBER)
+        return ctypes.addressof(_EMPTY_ARRAY)
     flags = array.flags
     if array.dtype == np.float64 and flags.c_contiguous and flags.writeable:
         return ctypes.addressof(ctypes.c_double.from_buffer(array))

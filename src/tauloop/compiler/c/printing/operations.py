@@ -15,7 +15,7 @@ from tauloop.compiler.program import Evaluate, Newton, Program
 from tauloop.equations.values import BatchFunction
 
 #: Kinds of operations, in the order of tables.
-KINDS = ("additions", "multiplications", "divisions", "roots", "trigonometric", "others")
+OPERATION_KINDS = ("additions", "multiplications", "divisions", "roots", "trigonometric", "others")
 _KIND = {
     ca.OP_ADD: "additions",
     ca.OP_SUB: "additions",
@@ -52,7 +52,7 @@ def operations(function: CFunction) -> dict[str, dict[str, int]]:
 
 
 def _by_kind(counts: Counter[str]) -> dict[str, int]:
-    return {kind: counts[kind] for kind in KINDS}
+    return {kind: counts[kind] for kind in OPERATION_KINDS}
 
 
 def output_operations(program: Program, *outputs: str) -> dict[str, dict[str, int]]:
@@ -65,8 +65,8 @@ def function_operations(function: ca.Function) -> dict[str, dict[str, int]]:
     """Return the operations of all outputs of straight-line code, counted as in `operations`."""
     counts = _count(function, [True] * function.n_out())
     return {
-        "once": {kind: counts[kind] for kind in KINDS},
-        "each_iteration": dict.fromkeys(KINDS, 0),
+        "once": {kind: counts[kind] for kind in OPERATION_KINDS},
+        "each_iteration": dict.fromkeys(OPERATION_KINDS, 0),
     }
 
 

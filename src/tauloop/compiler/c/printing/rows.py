@@ -21,7 +21,7 @@ from tauloop.compiler.c.printing.precision import Precision
 
 _INCLUDE = re.compile(r"^#include .*\n", re.MULTILINE)
 #: Parts per thread, because rows take different times.
-PARTS = 8
+ROW_PARTS = 8
 
 
 class RowKernel(Protocol):
@@ -97,5 +97,5 @@ class CompiledRows:
             self._run(n, part.start, part.stop, *numbers, *read, *written)
 
         if n:
-            share_out(shares(n, PARTS * self._threads, least=1, block=1), self._threads, run)
+            share_out(shares(n, ROW_PARTS * self._threads, least=1, block=1), self._threads, run)
         return [array.astype(float, copy=False) for array in written]

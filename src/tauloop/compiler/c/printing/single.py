@@ -50,7 +50,7 @@ _FUNCTIONS = {
         for name in ("tl_sin", "tl_cos", "tl_atan2", "tl_exp", "tl_nearest", "tl_dot", "tl_squares")
     },
 }
-_WORDS = re.compile(
+_C_WORDS = re.compile(
     r"(?P<comment>/\*.*?\*/|\"[^\"\n]*\")|(?P<name>[A-Za-z_]\w*)"
     r"|(?P<number>(?:\d+\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)(?!\w))|(?P<whole>\d\w*)",
     re.DOTALL,
@@ -59,7 +59,7 @@ _WORDS = re.compile(
 
 def in_single(text: str) -> str:
     """Return C code of doubles as C code of floats; comments, strings and integers stay."""
-    return _WORDS.sub(_word, text)
+    return _C_WORDS.sub(_word, text)
 
 
 def single_number(value: float) -> str:

@@ -27,7 +27,7 @@ from tauloop.identification.preparation.channel_choice import ChannelChoice
 from tauloop.identification.preparation.channels import Channels
 
 #: A ratio as near to one is one.
-SAME = 0.01
+SAME_VALUE_RATIO = 0.01
 
 
 def machine_identification_tables(result: MachineIdentification) -> Iterator[Printed]:
@@ -185,7 +185,7 @@ def remarks(result: Identification) -> tuple[str, ...]:
         lines.append(
             f"Ljung-Box probability that the residuals are white: {white:.2g} (least of all outputs)"
         )
-    if ratio is not None and abs(ratio - 1.0) > SAME:
+    if ratio is not None and abs(ratio - 1.0) > SAME_VALUE_RATIO:
         lines.append(
             f"standard deviations that count their correlation are {ratio:.3g} times those given (median)"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tauloop.compiler.c.printing.operations import KINDS
+from tauloop.compiler.c.printing.operations import OPERATION_KINDS
 from tauloop.display.pieces import Paragraph, Printed, Table
 from tauloop.display.tables import table
 from tauloop.mechanism.published import Published
@@ -52,7 +52,11 @@ def _matrix_listing(rows: list[Cost]) -> Table:
 
 def _counts(row: Cost) -> tuple[object, ...]:
     iteration = sum(row.each_iteration.values())
-    return (*(row.once[kind] for kind in KINDS), row.total, f"+ {iteration}" if iteration else "")
+    return (
+        *(row.once[kind] for kind in OPERATION_KINDS),
+        row.total,
+        f"+ {iteration}" if iteration else "",
+    )
 
 
 def _published_listing(paper: Published) -> Table:
