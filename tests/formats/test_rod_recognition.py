@@ -218,7 +218,7 @@ def test_the_rods_of_digit_like_shrink_its_blocks(shared: Path) -> None:
     assert mechanism.platform.body == "foot"
     assert [rod.name for rod in mechanism.rods] == ["toe_b_1_2", "toe_b_1_2_2", "toe_a_1_2"]
     model = Model(mechanism, evaluator=Interpreted())
-    assert [len(block.unknowns) for block in model.actuators.blocks] == [1, 2]
+    assert sorted(len(block.unknowns) for block in model.actuators.blocks) == [1, 2]
     assert (model.assembly.mobility, model.assembly.rank) == (6, 3)
     compare(files, mechanism, resting=("toe_b_1_2", "toe_b_1_2_2", "toe_a_1_2"))
 
