@@ -99,7 +99,7 @@ def test_every_value_of_a_shipped_machine_has_a_source() -> None:
 def test_the_schema_next_to_the_shipped_machines_is_the_published_one() -> None:
     text = (machine_path("delta").parent / "machine.schema.json").read_text(encoding="utf-8")
     assert json.loads(text) == json_schema(), (
-        "write it again: tauloop schema > src/tauloop/mechanism/machines/machine.schema.json"
+        "write it again: tauloop env schema > src/tauloop/mechanism/machines/machine.schema.json"
     )
 
 

@@ -23,7 +23,7 @@ class ExcitationOptions(Options):
 
     Attributes:
         task: series, space and limits.
-        criterion: criterion that is minimized.
+        criterion: criterion to minimize.
         after: motion of an earlier data set, as written by --out; the criterion applies to both
             data sets together.
         drive: put direct drives on these coordinates instead of the actuators.

@@ -106,7 +106,7 @@ class ExcitationProgram:
         Args:
             problem: the task.
             independent: indices of the unknowns that represent the base parameters.
-            criterion: criterion that is minimized.
+            criterion: criterion to minimize.
             grid: times (N,) at which limits apply; the problem's `grid` when not given.
         """
         self.problem, self.independent, self.criterion = problem, independent, criterion

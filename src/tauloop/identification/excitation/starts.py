@@ -42,7 +42,7 @@ class Work:
     Attributes:
         mechanism, task, before: arguments of the `ExcitationProblem`.
         independent: indices of the unknowns that represent the base parameters.
-        criterion: criterion that is minimized.
+        criterion: criterion to minimize.
         starts: series (n_free, 2 K + 1) that meet all limits, each with its number.
         options: options of the solver.
         polishes: whether the starts are optima that are optimized further on the finer grid.
