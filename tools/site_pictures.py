@@ -55,6 +55,10 @@ KINDS = {
             f"-m tauloop_papers.gantry_tau.nearest_figures {DOCS}/reproductions/gantry-tau-figures.png",
         ),
     ),
+    "growth": Kind(
+        ("measured/growth.png",),
+        (f"{ROOT}/benchmarks/bench_growth.py --figure {DOCS}/measured/growth.png",),
+    ),
     "speed": Kind(
         ("speed-scaling.png",),
         (f"{ROOT}/benchmarks/bench_scaling.py --seconds 5 --figure {DOCS}/speed-scaling.png",),

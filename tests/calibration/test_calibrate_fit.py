@@ -541,7 +541,7 @@ def test_a_reading_too_gross_to_be_fitted_is_named_before(tracker, field):
 
 
 def test_start_out_of_reach_is_told(odd):
-    with pytest.raises(PoseError, match="nearer the nominal"):
+    with pytest.raises(PoseError, match="nearer to the nominal geometry"):
         solve(odd, start=np.where(["length" in name for name in odd.names], -1.2, 0.0))
 
 

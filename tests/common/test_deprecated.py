@@ -19,6 +19,7 @@ def test_an_old_name_is_the_new_one_with_a_warning(old: str, new: str) -> None:
     if new not in module.__all__:
         places = (
             tl.identification,
+            tl.simulation,
             tl.simulation.observers,
             tl.compiler,
             tl.display,

@@ -25,7 +25,13 @@ from tauloop.formats.urdf.writer import to_urdf, write_urdf
 from tauloop.formats.writing.expression_writer import ExpressionWriter, parameter_literal
 from tauloop.formats.writing.yaml_writer import dumps, write_yaml
 from tauloop.kinematics import random_states
-from tauloop.mechanism.description.parser import ExpressionError, Quantity, parse, resolve
+from tauloop.mechanism.description.parser import (
+    ExpressionError,
+    Quantity,
+    names,
+    parse,
+    resolve,
+)
 from tauloop.mechanism.description.units import ANGLE, LENGTH, MASS, ONE, UNITS, Dimension
 from tauloop.mechanism.expression import (
     ZERO,
@@ -344,27 +350,36 @@ def expressions(draw: st.DrawFn, dimension: Dimension = LENGTH, depth: int = 0) 
     )
 
 
+def with_derived(writer: ExpressionWriter) -> dict[str, Quantity]:
+    """Return all quantities by name, those that the writer derived included."""
+    known = {name: Quantity(Leaf(name), dimension) for name, dimension in DIMENSIONS.items()}
+
+    def add(name: str) -> None:
+        for used in names(parse(writer.derived[name])):
+            if used not in known:
+                add(used)
+        quantity = resolve(parse(writer.derived[name]), known)
+        assert quantity is not None
+        known[name] = quantity
+
+    for name in writer.derived:
+        if name not in known:
+            add(name)
+    return known
+
+
 @given(text=expressions())
 def test_expressions_come_back_symbol_by_symbol(text: str) -> None:
-    def look_up(name: str) -> Quantity:
-        return Quantity(Leaf(name), DIMENSIONS[name])
-
+    known = {name: Quantity(Leaf(name), dimension) for name, dimension in DIMENSIONS.items()}
     try:
-        read = resolve(parse(text), look_up)
+        read = resolve(parse(text), known)
     except ExpressionError:  # too long for one text, or a constant part without a value
         reject()
     assert read is not None
     writer = ExpressionWriter(dict(DIMENSIONS))
     written = writer.text(read.expression, LENGTH)
 
-    def look_up_written(name: str) -> Quantity:
-        if name not in writer.derived:
-            return look_up(name)
-        derived = resolve(parse(writer.derived[name]), look_up_written)
-        assert derived is not None
-        return derived
-
-    back = resolve(parse(written), look_up_written)
+    back = resolve(parse(written), with_derived(writer))
     assert back is not None
     assert back.expression == read.expression
     assert back.is_zero or back.dimension.matches(LENGTH)
@@ -378,12 +393,7 @@ def test_what_is_too_long_for_one_text_becomes_derived_parameters() -> None:
     text = writer.text(total, LENGTH)
     assert writer.derived
 
-    def look_up(name: str) -> Quantity:
-        if name in DIMENSIONS:
-            return Quantity(Leaf(name), DIMENSIONS[name])
-        return resolve(parse(writer.derived[name]), look_up) or pytest.fail(name)
-
-    back = resolve(parse(text), look_up)
+    back = resolve(parse(text), with_derived(writer))
     assert back is not None
     assert back.expression == total
 

@@ -44,8 +44,16 @@ XYZ = np.array(
 PALETTES: Mapping[str, Mapping[str, str]] = {
     "parts": {role: COLOURS[role] for role in ("base", "link", "rod", "motor", "platform", "tool")},
     "reasons": {Reason(kind).name: colour for kind, colour in cloud.REASONS.items()},
-    "forces": {"pushed": forces.PUSHED, "pulled": forces.PULLED, "free": forces.FREE},
-    "paths": {"inside": marks.INSIDE, "beyond": marks.BEYOND, "singular": marks.SINGULAR},
+    "forces": {
+        "compression": forces.COMPRESSION_COLOR,
+        "tension": forces.TENSION_COLOR,
+        "zero": forces.ZERO_COLOR,
+    },
+    "paths": {
+        "within": marks.WITHIN_COLOR,
+        "beyond": marks.BEYOND_COLOR,
+        "singular": marks.SINGULAR_COLOR,
+    },
 }
 
 

@@ -348,7 +348,7 @@ def test_files_that_do_not_belong_together(tmp_path):
     ]
     assert result[0][1] == "read from a.csv: q and again from c.csv: q"
     assert result[1][1] == f"2 samples where {first} has 3"
-    assert result[2][1] == f"0.1 s where {first} says 0 s"
+    assert result[2][1] == f"0.1 s, and 0 s in {first}"
 
 
 @pytest.mark.parametrize(

@@ -191,8 +191,8 @@ class IdentificationError(TauloopError):
         >>> tl.identification.PhysicallyConsistent(weights=())
         Traceback (most recent call last):
             ...
-        tauloop.common.errors.IdentificationError: PhysicallyConsistent.weights: are none
-            remedy: give at least one, above zero
+        tauloop.common.errors.IdentificationError: PhysicallyConsistent.weights: is empty
+            remedy: give at least one positive weight
     """
 
 
