@@ -49,7 +49,7 @@ for n in (1, 3, 21):
         forces = model.platform.inverse_dynamics(*given, start=states.q[:n])
         model.platform.regressor(*given, start=states.q[:n])
         model.platform.forward_dynamics(*given[:2], forces.force, start=states.q[:n])
-    model.forward_kinematics(model.actuator_position(states.q[:n]), start=states.q[:n])
+    model.actuators.kinematics(model.actuator_position(states.q[:n]), start=states.q[:n])
 """
 
 #: A machine with drive lines.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compiled_machines import compilers
+from compiled_machines import compilers, sanitizing_compilers
 from controlled import LIMIT, Loop, model
 from hypothesis import given, settings, strategies as st
 
@@ -309,11 +309,12 @@ def test_what_is_exported_checks_itself_under_strict_compilers_and_sanitizers(
     )
     sources = [str(tmp_path / f"{export.name}{end}") for end in (".c", "_check.c")]
     words = ("-std=c99", "-O0", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic")
-    for compiler in compilers()[: 1 if name == "five_bar" else None]:
-        program, safe = (
-            tmp_path / "check",
-            ("-fsanitize=undefined,address", "-fno-sanitize-recover=all"),
-        )
+    program = tmp_path / "check"
+    safe = ("-fsanitize=undefined,address", "-fno-sanitize-recover=all")
+    able = sanitizing_compilers(safe)
+    if not able:
+        pytest.skip("needs a compiler with the runtime library of its sanitizers")
+    for compiler in able[: 1 if name == "five_bar" else None]:
         subprocess.run([compiler, *words, *safe, *sources, "-o", str(program), "-lm"], check=True)
         done = subprocess.run([program], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (0, "all is well\n"), compiler

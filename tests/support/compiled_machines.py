@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import shutil
+import subprocess
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +29,24 @@ STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fno-math-err
 def compilers() -> tuple[str, ...]:
     """Compilers that are here, of those that generated code is tried with."""
     return tuple(name for name in ("gcc", "clang") if shutil.which(name))
+
+
+@functools.cache
+def sanitizing_compilers(flags: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the compilers whose runtime library for these sanitizer flags is installed."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "empty.c"
+        source.write_text("int main(void) { return 0; }")
+        return tuple(
+            name
+            for name in compilers()
+            if subprocess.run(
+                [name, *flags, source, "-o", source.with_suffix("")],
+                capture_output=True,
+                check=False,
+            ).returncode
+            == 0
+        )
 
 
 def compiler() -> Compiler:
