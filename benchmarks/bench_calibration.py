@@ -36,7 +36,7 @@ from tauloop.calibration.measurements.reading import read_measurements
 from tauloop.calibration.measurements.simulated import simulated_series
 from tauloop.calibration.pose_selection.candidates import candidate_poses
 from tauloop.calibration.pose_selection.selection import CRITERIA, select_poses
-from tauloop.calibration.problem.pose_equations import station_functions
+from tauloop.calibration.problem.pose_equations import measured_pose_functions
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, calibration_problem
 from tauloop.calibration.problem.residuals import ForwardKinematics, LoopEquations
 from tauloop.calibration.problem.unknowns import Tolerances
@@ -144,17 +144,18 @@ def compiled(problem: CalibrationProblem) -> CalibrationProblem:
     if find_compiler() is None:
         return problem
     evaluator = Compiled(at_least=0)
-    made = {id(station.functions): station for station in problem.stations}
+    made = {id(measured.functions): measured for measured in problem.measured_poses}
     functions = {
-        key: station_functions(
-            replace(problem.reach, evaluator=evaluator), station.series.instrument, problem.n_poses
+        key: measured_pose_functions(
+            replace(problem.reach, evaluator=evaluator), measured.series.instrument, problem.n_poses
         )
-        for key, station in made.items()
+        for key, measured in made.items()
     }
-    stations = tuple(
-        replace(station, functions=functions[id(station.functions)]) for station in problem.stations
+    measured_poses = tuple(
+        replace(measured, functions=functions[id(measured.functions)])
+        for measured in problem.measured_poses
     )
-    return replace(problem, stations=stations, evaluator=evaluator)
+    return replace(problem, measured_poses=measured_poses, evaluator=evaluator)
 
 
 def least_time(work: Callable[[], object], options: argparse.Namespace) -> float:
