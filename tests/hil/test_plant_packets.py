@@ -21,7 +21,7 @@ from plants import free_port, holding_forces, is_bound, run_beside, wait_until
 import tauloop as tl
 from tauloop.common.errors import EngineError, InputError
 from tauloop.hil import PlantClient, PlantOptions
-from tauloop.hil.client import HEAD, MAX_PACKET_DOUBLES
+from tauloop.hil.client import HEAD, MAX_PACKET_DOUBLES, store_whole
 
 pytestmark = [
     pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here"),
@@ -244,9 +244,10 @@ def put(link: PlantClient, size: int, content: bytes) -> None:
     memory, box = link._map, 16 + 8 * MAX_PACKET_DOUBLES
     assert memory is not None
     (count,) = struct.unpack_from("<Q", memory, box)
-    struct.pack_into("<QQ", memory, box, count + 1, size)
+    store_whole(memory, box, count + 1)
+    store_whole(memory, box + 8, size)
     memory[box + 16 : box + 16 + len(content)] = content
-    struct.pack_into("<Q", memory, box, count + 2)
+    store_whole(memory, box, count + 2)
     time.sleep(0.1)
 
 

@@ -50,6 +50,15 @@ class PlantMeasurement(ReprMixin):
         return bool(self.flags & END)
 
 
+def store_whole(memory: mmap.mmap, offset: int, number: int) -> None:
+    """Write an unsigned number of 8 bytes in one store, so that no other process sees half of it.
+
+    `struct.pack_into` writes bytes one after the other.
+    """
+    with memoryview(memory) as view, view[offset : offset + 8].cast("Q") as target:
+        target[0] = number
+
+
 class PlantClient:
     """A link to a plant by UDP or shared memory.
 
@@ -165,10 +174,10 @@ class PlantClient:
             (count,) = struct.unpack_from("<Q", self._map, _BOX)
             # the next odd number; a controller killed while writing leaves an odd one
             count = (count + 1) | 1
-            struct.pack_into("<Q", self._map, _BOX, count)
-            struct.pack_into("<Q", self._map, _BOX + 8, len(row) // 8)
+            store_whole(self._map, _BOX, count)
+            store_whole(self._map, _BOX + 8, len(row) // 8)
             self._map[_BOX + 16 : _BOX + 16 + len(row)] = row
-            struct.pack_into("<Q", self._map, _BOX, count + 1)
+            store_whole(self._map, _BOX, count + 1)
 
     def receive(self, timeout: float = 5.0) -> PlantMeasurement | None:
         """Return the next measurement; None if none arrives within the timeout (s)."""
