@@ -118,7 +118,7 @@ def saved(logs: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> P
 def test_a_log_that_comes_twice_counts_once(logs, saved, tmp_path):
     machine, copy = loads(MACHINE), tmp_path / "copy.csv"
     shutil.copy(logs[1], copy)
-    with pytest.raises(InputError, match=r"log_1\.csv is named twice"):
+    with pytest.raises(InputError, match=r"log_1\.csv is given twice"):
         tl.fold_logs(
             machine, [*logs, logs[1]], tmp_path / "a", tl.FoldOptions(identification=LATER)
         )
@@ -127,7 +127,7 @@ def test_a_log_that_comes_twice_counts_once(logs, saved, tmp_path):
             machine, [*logs, copy], tmp_path / how.errors, tl.FoldOptions(identification=how)
         )
         assert folded.refused == {
-            str(copy): f"has the samples of {logs[1]}, and each log counts once"
+            str(copy): f"has the same samples as {logs[1]}; each log is used once"
         }
         assert folded.status.value == "doubtful"
         require_same(folded, tl.identify(machine, logs, how))

@@ -160,7 +160,7 @@ def test_a_study_is_the_same_whoever_computes_it_and_goes_on_where_it_stopped(tm
     assert largest.quantiles["0.5"] == np.quantile(direct.largest, 0.5)
     assert result.passed == (direct.largest <= 60e-6).sum()
     # two processes, other batches
-    with pytest.raises(InputError, match="a study lies here already"):
+    with pytest.raises(InputError, match="already contains a study"):
         tl.run_study(study, tmp_path / "here")
     tl.run_study(study, tmp_path / "two", tl.StudyOptions(workers=2))
     assert same(columns(tmp_path / "two"), here)
@@ -174,7 +174,7 @@ def test_a_study_is_the_same_whoever_computes_it_and_goes_on_where_it_stopped(tm
     assert again.scalars == result.scalars
     # nothing counts twice
     shutil.copy(parts[0].path, parts[0].path.with_name("samples-0000000000-0000000002.parquet"))
-    with pytest.raises(InputError, match="holds samples that"):
+    with pytest.raises(InputError, match="contains samples that"):
         read_results(study, tmp_path / "two")
 
 

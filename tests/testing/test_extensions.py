@@ -74,7 +74,7 @@ def test_a_format_that_gives_another_machine_or_reads_anything_is_seen():
 
     with pytest.raises(
         ConformanceError,
-        match=r"(?s)its own file ends in IndexError.*0% of a file is read as a machine.*70% of a file ends",
+        match=r"(?s)its own file raises IndexError.*0% of a file is read as a machine.*70% of a file raises",
     ):
         check_format(Careless())
 
