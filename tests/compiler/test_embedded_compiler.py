@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +115,29 @@ def test_refused_text_is_reported_with_the_compilers_message(compiler: EmbeddedC
         MemoryCode(["#include <stdio.h>\nint nothing;"], compiler)
     with pytest.raises(EngineError, match="is not in the compiled code"):
         MemoryCode(["int nothing;"], compiler).address("half")
+
+
+def test_a_forked_process_compiles_and_calls_on_its_own(compiler: EmbeddedCompiler) -> None:
+    if not hasattr(os, "fork"):
+        pytest.skip("needs fork")
+    half = MemoryCode(["double half(double x); double half(double x) { return x / 2; }"], compiler)
+    call = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(half.address("half"))
+    child = os.fork()
+    if child == 0:
+        text = "double third(double x); double third(double x) { return x / 3; }"
+        third = MemoryCode([text], compiler)
+        own = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(third.address("third"))
+        os._exit(0 if (own(3.0), call(4.0)) == (1.0, 2.0) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert call(3.0) == 1.5
+
+
+@pytest.mark.parametrize("line", ["static double kept;", "static int counts[3] = {1, 2, 3};"])
+def test_writable_static_data_is_refused(line: str, compiler: EmbeddedCompiler) -> None:
+    with pytest.raises(EngineError, match="writable static data"):
+        MemoryCode([line], compiler)
+    constant = line.replace("static", "static const").replace("kept", "kept = 1.0")
+    MemoryCode([f"{constant}\nstatic inline double half(double x) {{ return x / 2; }}"], compiler)
 
 
 def test_unsigned_integers_are_converted_as_by_the_processor(compiler: EmbeddedCompiler) -> None:

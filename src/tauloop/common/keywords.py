@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 import sys
 import typing
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from functools import cache, wraps
@@ -91,8 +90,6 @@ class _Call:
             self.name = function.__qualname__.split(".")[-2]
         self.classes = classes
         self._hints: dict[str, Any] = {}
-        #: Types of which every value was accepted, by the name of the argument.
-        self._accepted: defaultdict[str, set[type]] = defaultdict(set)
         self._globals = vars(sys.modules[function.__module__])
         self.parameters = dict(signature(function).parameters)
         #: Arguments without annotation, such as `self`, and arrays, which functions check themselves
@@ -181,7 +178,7 @@ class _Call:
 
     def _wrong_type(self, name: str, value: Any) -> list[Problem]:
         """Return the problems of the type of an argument, if its annotation can be evaluated."""
-        if name in self._unchecked or type(value) in self._accepted[name]:
+        if name in self._unchecked:
             return []
         if name not in self._hints:
             # types that are imported for type checkers only cannot be checked at run time
@@ -194,10 +191,7 @@ class _Call:
             if isinstance(value, hint) and not isinstance(value, bool):
                 return []
         with suppress(TypeError):  # some protocols cannot be checked at run time
-            problems = of_wrong_type(name, value, hint)
-            if not problems and _is_judged_by_type(value):
-                self._accepted[name].add(type(value))
-            return problems
+            return of_wrong_type(name, value, hint)
         return []
 
     def _hint(self, annotation: str) -> Any:
@@ -246,12 +240,6 @@ class _Call:
         if self.parameters["options"].default is None and not field_values:
             return None
         return _create(self.classes[0], field_values)
-
-
-def _is_judged_by_type(value: Any) -> bool:
-    """Return whether the type of a value alone decides if it is accepted: not for containers and arrays."""
-    is_text = isinstance(value, str | bytes)
-    return is_text or not (isinstance(value, Sized | type) or hasattr(value, "ndim"))
 
 
 def keyword_arguments(options: type) -> tuple[Keyword, ...]:

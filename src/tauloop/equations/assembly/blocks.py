@@ -58,13 +58,13 @@ def _grouped(pattern: bytes, row_count: int, column_count: int) -> list[EqualBlo
         waiting &= ~rows
         block = np.flatnonzero(rows), np.flatnonzero(columns)
         grouped.setdefault((len(block[0]), len(block[1])), []).append(block)
-    return [
-        EqualBlocks(
-            rows=np.array([rows for rows, _ in blocks]),
-            columns=np.array([columns for _, columns in blocks]),
-        )
-        for blocks in grouped.values()
-    ]
+    return [_stacked(blocks) for blocks in grouped.values()]
+
+
+def _stacked(blocks: list[tuple[np.ndarray, np.ndarray]]) -> EqualBlocks:
+    """Return blocks of equal size, given by the rows and columns of each."""
+    rows, columns = zip(*blocks, strict=True)
+    return EqualBlocks(rows=np.array(rows), columns=np.array(columns))
 
 
 def singular_values(matrices: np.ndarray) -> np.ndarray:

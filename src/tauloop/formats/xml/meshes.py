@@ -152,14 +152,17 @@ class MeshFiles:
     missing: dict[str, None] = field(default_factory=dict)
     unread: dict[str, None] = field(default_factory=dict)
 
-    def find(self, name: str, beside: Path | None = None) -> Path | None:
+    def find(self, name: str, included_folder: Path | None = None) -> Path | None:
         """Return the file of a name; None, which is recorded, if no readable file exists.
 
         Args:
             name: name in the description.
-            beside: folder of the included file with the name, which is searched last.
+            included_folder: folder of the included file with the name, which is searched last.
         """
-        places = [*self._places(name), *((beside / name,) if beside is not None else ())]
+        places = [
+            *self._places(name),
+            *((included_folder / name,) if included_folder is not None else ()),
+        ]
         path = next((place.resolve() for place in places if os.path.isfile(place)), None)
         if path is None:
             self.missing[name] = None

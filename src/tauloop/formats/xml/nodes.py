@@ -66,7 +66,7 @@ def read_xml(path: str | Path) -> XmlNode:
     """Return the root element of a file.
 
     A file with the syntax errors that TinyXML accepts is read as TinyXML reads it (`_as_tinyxml`).
-    Gazebo, Drake and ROS use TinyXML, so many files have such errors.
+    Gazebo, Drake and ROS use TinyXML, and therefore files with such errors are common.
 
     Raises:
         DescriptionError: the file does not exist, is too large, has too many bodies, is not XML, or

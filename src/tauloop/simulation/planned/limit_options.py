@@ -23,12 +23,13 @@ def motor_curve(text: str) -> tuple[tuple[float, float], ...]:
         InputError: not a list of SPEED:SHARE, or a speed in a unit of something else.
     """
     try:
-        pairs = [(speed, float(share)) for speed, share in (p.split(":") for p in text.split(","))]
+        pairs = [pair.split(":") for pair in text.split(",")]
+        points = [(speed, float(share)) for speed, share in pairs]
     except ValueError:
         problem = f"{text!r} is not a list of SPEED:SHARE"
         remedy = "write pairs such as 0:1,20:1,40:0.3"
         raise InputError.of("motor_curve", problem, remedy) from None
-    return tuple((quantity("motor_curve", speed, *units.SPEEDS), share) for speed, share in pairs)
+    return tuple((quantity("motor_curve", speed, *units.SPEEDS), share) for speed, share in points)
 
 
 def read_payload(text: str | float) -> float | Payload:

