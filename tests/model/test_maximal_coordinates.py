@@ -9,15 +9,28 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from maximal import BLOCKED, Maximal, Motion, Pose, cross, maximal, quaternion, rotation
+from maximal import (
+    BLOCKED,
+    RATES,
+    Link,
+    Maximal,
+    Motion,
+    Pose,
+    cross,
+    maximal,
+    quaternion,
+    rotation,
+    skew,
+)
 from random_machines import FAMILIES, Layout, Size, random_size
 
 import tauloop as tl
 from tauloop import Model
 from tauloop.common.result import Status
 from tauloop.compiler.c import Compiled, Evaluator, Interpreted
+from tauloop.dynamics.joint_forces import joint_forces
 from tauloop.equations.formulations import FORMULATIONS
-from tauloop.mechanism.model import Inertia, Mechanism, Rod, SlenderPart
+from tauloop.mechanism.model import PLATFORM_JOINT, Inertia, Mechanism, Rod, SlenderPart
 
 #: Largest error of any quantity over the condition of its state, in natural units: rounding of
 #: both.
@@ -42,6 +55,9 @@ ACCURATE = 0.2
 #: Number of states of a machine that are differenced; of this number of machines one has its
 #: Jacobians compared.
 DIFFERENCES, JACOBIANS = 2, 5
+
+#: Wrench of a unit internal load above which a component is open, natural units.
+INTERNAL_LOAD = 1e-8
 
 #: The quantities that are compared.
 QUANTITIES = (
@@ -69,6 +85,8 @@ QUANTITIES = (
     "regressor",
     "tree forces",
     "rod forces",
+    "forces in joints",
+    "undetermined forces in joints",
     "preloads",
     "directional derivatives",
     "Jacobians",
@@ -284,6 +302,7 @@ def differences(comparison: Comparison) -> dict[str, float]:
         _terms,
         _energies,
         _reactions,
+        _joint_forces,
         _redundancy,
         _derivatives,
     ):
@@ -545,6 +564,135 @@ def _own_share(system: Maximal, motion: Motion, acceleration: np.ndarray, rod: R
     w = motion.velocity[6 * bodies.lower + 3 :][:3]
     across = L * (cross(alpha, z) + cross(w, cross(w, z)))
     return float(z @ (h / L * (a - motion.gravity) + J / L**2 * across))
+
+
+def _joint_forces(comparison: Comparison, motions: Sequence[Motion], record: Differences) -> None:
+    """Compare forces and moments in all joints and rod ends, in the axes of the base."""
+    model, system, size = comparison.model, comparison.system, comparison.size
+    motion, start = _given(comparison)
+    outcome = model.platform.inverse_dynamics(*motion, **start)
+    joints = joint_forces(model, np.arange(len(motions)), outcome)
+    unit = size.forces([False] * 3 + [True] * 3)
+    internal_unit = size.forces([True] * 6)
+    accelerations, needed = _accelerations(comparison, motions), _needed(comparison, motions)
+    values, expected, is_missing, is_open = [], [], [], []
+    for i, (m, a, f) in enumerate(zip(motions, accelerations, needed, strict=True)):
+        u = comparison.actuator_forces(m, f)
+        reactions, null = m.constraint_forces(f - (system.actuator_weights @ m.rates.J).T @ u)
+        reactions, null = _without_platform_joint(system, reactions, null)
+        gears = slice(len(null) - len(system.coupling_weights), len(null))
+        on_rates = _rate_forces(m, a, u) + system.coupling_weights.T @ reactions[gears]
+        internal_on_rates = system.coupling_weights.T @ null[gears]
+        for rows in _joint_rows(system):
+            by_constraints, by_rates = rows.maps(m)
+            wrench = by_constraints @ reactions[rows.constraints] + by_rates @ on_rates[rows.rates]
+            internal = (
+                by_constraints @ null[rows.constraints] + by_rates @ internal_on_rates[rows.rates]
+            )
+            changes = np.abs(internal * (internal_unit / unit)[:, None]).max(axis=1, initial=0.0)
+            is_open.append(changes > INTERNAL_LOAD * size.length)
+            if rows.name not in joints.names:
+                assert rows.name == PLATFORM_JOINT
+                assert np.abs(wrench / unit).max() < AGREEMENT * m.condition(comparison.independent)
+                is_open.pop()
+                continue
+            value = joints.wrench_in_base[i, joints.names.index(rows.name)]
+            is_missing.append(np.isnan(value))
+            values.append(np.where(is_open[-1] | is_missing[-1], 0.0, value))
+            expected.append(np.where(is_open[-1] | is_missing[-1], 0.0, wrench))
+    shape = (len(motions), -1, 6)
+    record.add("forces in joints", np.reshape(values, shape), np.reshape(expected, shape), unit)
+    record.add(
+        "undetermined forces in joints",
+        np.reshape(is_missing, shape).astype(float),
+        np.reshape(is_open, shape).astype(float),
+    )
+
+
+def _without_platform_joint(
+    system: Maximal, reactions: np.ndarray, null: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return multipliers in which null vectors relieve the joint that gives the platform coordinates."""
+    rows = [rows for rows in _joint_rows(system) if rows.name == PLATFORM_JOINT]
+    if not rows or not null.size:
+        return reactions, null
+    A = null[rows[0].constraints]
+    inverse = np.linalg.pinv(A, rcond=1e-9) if np.abs(A).max() > 1e-9 else np.zeros(A.T.shape)
+    return (
+        reactions - null @ (inverse @ reactions[rows[0].constraints]),
+        null @ (np.eye(null.shape[1]) - inverse @ A),
+    )
+
+
+@dataclass(frozen=True)
+class JointRows:
+    """The rows of a joint or rod end in the equations.
+
+    Attributes:
+        name: the joint, or the end of a rod.
+        link: its joint in maximal coordinates.
+        is_near: whether the wrench is that on the near body.
+        constraints, rates: rows.
+    """
+
+    name: str
+    link: Link
+    is_near: bool
+    constraints: slice
+    rates: slice
+
+    def maps(self, motion: Motion) -> tuple[np.ndarray, np.ndarray]:
+        """Return the wrenches per unit of the constraints' and of the rates' forces (6, rows).
+
+        They act at the origin of the frame on the body. Where that body is the base, they are the
+        opposite of those on the other body.
+        """
+        frame, other = self.link.far, self.link.near
+        if self.is_near:
+            frame, other = other, frame
+        point = motion.pose.of(frame)[1]
+        carrier, sign = (frame, 1.0) if frame.body >= 0 else (other, -1.0)
+        origin = motion.pose.of(carrier)[2]
+        to_point = sign * np.eye(6)
+        to_point[3:, :3] = -sign * skew(point - origin)
+        body = slice(6 * carrier.body, 6 * carrier.body + 6)
+        return (
+            to_point @ motion.constraints.J[self.constraints, body].T,
+            to_point @ motion.rates.J[self.rates, body].T,
+        )
+
+
+def _joint_rows(system: Maximal) -> Iterator[JointRows]:
+    """Yield the rows of all joints but free ones, and of the ends of rods."""
+    ends = {}
+    for bodies in system.rods:
+        ends[id(bodies.links[0])] = (f"{bodies.rod.name}.start", True)
+        ends[id(bodies.links[-1])] = (f"{bodies.rod.name}.end", False)
+    row = rate = 0
+    for link in system.links:
+        constraints = slice(row, row + sum(map(len, BLOCKED[link.kind])))
+        rates = slice(rate, rate + (len(RATES[link.kind]) if link.name else 0))
+        row, rate = constraints.stop, rates.stop
+        if id(link) in ends:
+            name, is_near = ends[id(link)]
+            yield JointRows(name, link, is_near, constraints, rates)
+        elif link.kind != "free" and any(link is joint for joint in system.joints):
+            yield JointRows(link.name, link, False, constraints, rates)
+
+
+def _rate_forces(motion: Motion, acceleration: np.ndarray, forces: np.ndarray) -> np.ndarray:
+    """Return the forces (k,) that motors, losses and rotors exert on the rates of joints."""
+    system = motion.system
+    total = system.actuator_weights.T @ forces
+    coordinates = np.nan_to_num(system.coordinates(motion.pose))
+    for law in system.laws:
+        row = law.weights @ motion.rates.J
+        force = law.stiffness * (law.weights @ coordinates - law.rest) if law.stiffness else 0.0
+        if law.friction is not None:
+            force += system.friction(law.friction, float(row @ motion.velocity))
+        force += law.inertia * float(row @ acceleration + law.weights @ motion.rates.bias)
+        total = total - force * law.weights
+    return total
 
 
 def _redundancy(comparison: Comparison, motions: Sequence[Motion], record: Differences) -> None:

@@ -16,6 +16,10 @@ from typing import TYPE_CHECKING
 from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tauloop.dynamics.joint_forces import (
+        JointForce as JointForce,
+        JointForces as JointForces,
+    )
     from tauloop.dynamics.machine_dynamics import (
         DynamicsOptions as DynamicsOptions,
         MotionAccelerations as MotionAccelerations,

@@ -41,6 +41,8 @@ from tauloop.model.sampled_momenta import MIN_SAMPLES, forces_from_momenta
 if TYPE_CHECKING:
     import xarray as xr
 
+    from tauloop.dynamics.joint_forces import JointForce, JointForces
+
 #: Largest accepted error of two-point differences, as a share of the largest force.
 MAX_DIFFERENCE_ERROR = 0.01
 #: Names of the diagnostics of forces from momenta.
@@ -70,6 +72,7 @@ class DynamicsOptions(Options):
             equations in the extended space; the table then needs no accelerations.
         preload: tensions of cables (N) where redundant actuation leaves a choice: one for all, such
             as '100', or by name, 'cable1=100,cable2=50'; default: the least tensions within bounds.
+        joint_forces: show the forces and moments in all joints and rod ends.
 
     Examples:
         >>> import tauloop as tl
@@ -86,6 +89,7 @@ class DynamicsOptions(Options):
     entry: Entry = PLATFORM
     from_momenta: bool = False
     preload: str | float | Mapping[str, str | float] | None = option(None, read=str)
+    joint_forces: bool = False
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Add problems of a pose in addition to a table, and of momenta without a table."""
@@ -100,6 +104,12 @@ class DynamicsOptions(Options):
         if self.from_momenta and self.motion is None:
             problems.add(
                 "from_momenta", "one pose is not sufficient for differences", "give a table"
+            )
+        if self.from_momenta and self.joint_forces:
+            problems.add(
+                "joint_forces",
+                "forces in joints need accelerations, which momenta replace",
+                "leave from_momenta out",
             )
         if self.from_momenta and self.preload is not None:
             problems.add("from_momenta", "given in addition to a preload", "give one of them")
@@ -118,6 +128,8 @@ class MotionForces(Result):
             freedoms and a motion in actuator coordinates.
         condition: (N,) condition numbers, without unit; infinite if singular. They are computed
             when they are first read, because they take many times longer than the forces.
+        joint_forces: forces and moments in all joints and rod ends, computed when they are first
+            read. Reading raises InputError for forces from momenta, which have no accelerations.
     """
 
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
@@ -137,6 +149,24 @@ class MotionForces(Result):
     )
     hybrid: HybridForces | None = field(metadata=OMITTED)
     condition: np.ndarray = field(metadata=DEFERRED | json_keys(nullable=True))
+    joint_forces: JointForces = field(metadata=DEFERRED | OMITTED)
+
+    def joint(self, name: str) -> JointForce:
+        """Return the force and moment in one joint or rod end.
+
+        Args:
+            name: the joint, or the rod with ".start" or ".end".
+
+        Raises:
+            InputError: there is no such joint.
+        """
+        return self.joint_forces.joint(name)
+
+    @property
+    @in_json("joint_forces", optional=True)
+    def shown_joint_forces(self) -> JointForces | None:
+        """Forces in all joints if the options request them, else None."""
+        return self.joint_forces if self.options.joint_forces else None
 
     @property
     def given(self) -> str:
@@ -166,6 +196,8 @@ class MotionForces(Result):
             yield from columns(
                 "tension", forces.tension_names, ("N",) * len(forces.tension_names), forces.tension
             )
+        if self.options.joint_forces:
+            yield from self.joint_forces.wrenches()
         yield Variable(name="condition", values=self.condition, over=TIME_DIMENSIONS)
 
     @property
@@ -244,6 +276,15 @@ class MotionForces(Result):
             for i, (name, unit) in enumerate(zip(port.columns, port.units, strict=True)):
                 signals[quantity, name] = Channel(
                     quantity=quantity, channel=name, values=array[:, i], unit=unit
+                )
+        if self.options.joint_forces:
+            for variable in self.joint_forces.wrenches():
+                quantity, _, name = variable.name.partition(".")
+                signals[quantity, name] = Channel(
+                    quantity=quantity,
+                    channel=name,
+                    values=variable.array(),
+                    unit=str(variable.unit),
                 )
         return build_log(self.time, list(signals.values()))
 
@@ -354,6 +395,7 @@ def inverse_dynamics(
         forces=forces,
         hybrid=hybrid,
         condition=deferred(lambda: functions.condition(q)),
+        joint_forces=deferred(lambda: _joint_forces(model, time, forces)),
         diagnostics=(
             *forces.diagnostics,
             *path,
@@ -362,6 +404,21 @@ def inverse_dynamics(
         ),
         provenance=provenance(options=used_options, inputs={"machine": model.mechanism.name}),
     )
+
+
+def _joint_forces(model: Model, time: np.ndarray, forces: Forces) -> JointForces:
+    """Return the forces in all joints.
+
+    Raises:
+        InputError: the motion has no accelerations.
+    """
+    # Most calls do not read the forces in joints.
+    from tauloop.dynamics.joint_forces import joint_forces
+
+    if forces.state.a is None:
+        what = "forces from momenta have no accelerations, which forces in joints need"
+        raise InputError.of("joint_forces", what, "give accelerations")
+    return joint_forces(model, time, forces)
 
 
 def _stated(

@@ -8,10 +8,12 @@ import numpy as np
 
 from tauloop.display.pieces import Printed, Table
 from tauloop.display.tables import doubts, table
-from tauloop.dynamics import MotionForces
+from tauloop.dynamics import JointForces, MotionForces
 
 #: Samples that are shown; the rest is in the file or in JSON.
 MAX_SAMPLES = 10
+#: Components below this share of the largest one are rounding errors and are shown as zero.
+ROUNDING_SHARE = 1e-12
 
 
 def dynamics_tables(motion: MotionForces) -> Iterator[Printed]:
@@ -73,6 +75,8 @@ def dynamics_tables(motion: MotionForces) -> Iterator[Printed]:
             np.atleast_2d(forces.tension),
             ["N"] * len(names),
         )
+    if motion.options.joint_forces:
+        yield from _joint_tables(motion.joint_forces)
     yield from (f"note: {note}" for note in motion.notes)
     yield from doubts(motion)
 
@@ -86,3 +90,47 @@ def _listed(
         for column in values.T
     )
     return table(title, "name", (what, ".6g"), "unit", rows=zip(names, shown, units, strict=True))
+
+
+def _joint_tables(joints: JointForces) -> Iterator[Printed]:
+    """Yield the forces in joints: components of one pose, or the largest values of many samples."""
+    if len(joints.time) == 1:
+        wrench = joints.wrench[0]
+        is_rounding = np.abs(wrench) < ROUNDING_SHARE * np.nanmax(np.abs(wrench), initial=0.0)
+        wrench = np.where(is_rounding, 0.0, wrench)
+        heads = [(f"F{axis} [N]", ".4g") for axis in "xyz"]
+        heads += [(f"M{axis} [N m]", ".4g") for axis in "xyz"]
+        rows = [(name, *wrench[k]) for k, name in enumerate(joints.names)]
+        yield table("Forces in joints", "joint", *heads, rows=rows)
+    else:
+        yield table(
+            "Largest forces in joints",
+            "joint",
+            ("force [N]", ".4g"),
+            ("at [s]", ".4g"),
+            ("axial [N]", ".4g"),
+            ("radial [N]", ".4g"),
+            ("moment [N m]", ".4g"),
+            rows=[_largest_row(joints, name) for name in joints.names],
+        )
+    yield (
+        "forces act on the child body of a joint, and on the body at the end of a rod, in the axes "
+        "of the joint's frame on that body"
+    )
+    if joints.undetermined:
+        yield (
+            f"the rigid machine does not determine all components in {len(joints.undetermined)} of "
+            f"{len(joints.points)} joints, because redundant constraints carry them (nan): "
+            "joints with more freedom, such as a ball joint in place of a pin, determine them"
+        )
+
+
+def _largest_row(joints: JointForces, name: str) -> tuple[object, ...]:
+    """Return the largest magnitudes in a joint, with the time of the largest force."""
+    joint = joints.joint(name)
+    force = np.linalg.norm(joint.force, axis=1)
+    sample = int(np.argmax(force))
+    axial = None if joint.axial is None else np.abs(joint.axial).max()
+    radial = None if joint.radial is None else joint.radial.max()
+    moment = np.linalg.norm(joint.moment, axis=1).max()
+    return (name, force[sample], joints.time[sample], axial, radial, moment)

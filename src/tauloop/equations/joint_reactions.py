@@ -1,0 +1,238 @@
+"""Wrenches in all joints and rod ends, by virtual displacements of an extended machine.
+
+Every joint gets a massless frame at its child's side, and the frame is connected to the child by a
+virtual joint with six freedoms that never move. The generalized forces of these freedoms are the
+wrench that the joint transmits. So the tree forces and loop equations of the machine itself give the
+wrenches, and no element needs a second description.
+
+Source: Featherstone 2008, Rigid Body Dynamics Algorithms, section 3.3 (constraint forces by
+d'Alembert's principle).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.common.shown import ReprMixin
+from tauloop.equations.assembly.loops import Loops, closure, nominal, stacked
+from tauloop.equations.newton_euler import tree_forces
+from tauloop.equations.topology import Topology, topology
+from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.equations.values import BatchFunction, Entries, dynamic_parameters
+from tauloop.mechanism.model import Body, Joint, Mechanism, Placement, Rod
+
+#: Suffixes of the names of the virtual frames and joints. File names have no such characters.
+FRAME_SUFFIX, VIRTUAL_SUFFIX = "<frame>", "<virtual>"
+#: Numbers of a wrench: force x, y, z and moment x, y, z.
+WRENCH_SIZE = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReactionPoint:
+    """A joint or rod end in which a wrench is computed.
+
+    Attributes:
+        name: name of the joint, or of the rod with ".start" or ".end".
+        kind: kind of the joint; "rod" for the end of a rod.
+        on: body on which the wrench acts.
+        by: body or rod that exerts it.
+        frame: frame on that body. Its origin is the point of action, its axes are those of the
+            wrench.
+        axis: letter of the axis of a revolute, prismatic or cylindrical joint; else None.
+        sign: -1 where the virtual joint leads from the body to the frame, else 1.
+    """
+
+    name: str
+    kind: str
+    on: str
+    by: str
+    frame: Placement
+    axis: str | None
+    sign: int
+
+
+class _Split(NamedTuple):
+    """Elements that take the place of one joint or rod end."""
+
+    point: ReactionPoint
+    body: Body
+    virtual: Joint
+    frame: Placement
+
+
+def _split(
+    name: str, kind: str, by: str, at: Placement, *, axis: str | None, frame_is_inner: bool
+) -> _Split:
+    """Return a massless frame at a placement and the virtual joint between the two."""
+    frame = Placement(body=f"{name}{FRAME_SUFFIX}")
+    inner, outer = (frame, at) if frame_is_inner else (at, frame)
+    return _Split(
+        point=ReactionPoint(
+            name=name,
+            kind=kind,
+            on=at.body,
+            by=by,
+            frame=at,
+            axis=axis,
+            sign=1 if frame_is_inner else -1,
+        ),
+        body=Body(name=frame.body),
+        virtual=Joint(name=f"{name}{VIRTUAL_SUFFIX}", kind="free", parent=inner, child=outer),
+        frame=frame,
+    )
+
+
+def with_virtual_joints(
+    mechanism: Mechanism, shape: Topology
+) -> tuple[Mechanism, tuple[ReactionPoint, ...]]:
+    """Return the machine with a virtual joint in every joint and rod end, and their points.
+
+    The joints that close loops remain the same.
+
+    Args:
+        mechanism: the machine, with the ends that its loops need.
+        shape: its spanning tree.
+    """
+    outward = {edge.joint.name for edge in shape.tree if not edge.is_reversed}
+    cut = {joint.name for joint in shape.cuts}
+    splits: list[_Split] = []
+    joints: list[Joint] = []
+    for joint in mechanism.joints:
+        joint = replace(joint, is_cut=joint.name in cut)
+        if joint.kind == "free":
+            joints.append(joint)
+            continue
+        split = _split(
+            joint.name,
+            joint.kind,
+            joint.parent.body,
+            joint.child,
+            axis=joint.axes[0] if len(joint.axes) == 1 else None,
+            frame_is_inner=joint.name in outward,
+        )
+        splits.append(split)
+        joints += [replace(joint, child=split.frame), split.virtual]
+    rods: list[Rod] = []
+    for rod in mechanism.rods:
+        ends = [
+            _split(
+                f"{rod.name}.{end}",
+                "rod",
+                rod.name,
+                replace(placement, turns=()),
+                axis=None,
+                frame_is_inner=False,
+            )
+            for end, placement in (("start", rod.start), ("end", rod.end))
+        ]
+        splits += ends
+        joints += [end.virtual for end in ends]
+        rods.append(replace(rod, start=ends[0].frame, end=ends[1].frame))
+    extended = replace(
+        mechanism,
+        bodies=(*mechanism.bodies, *(split.body for split in splits)),
+        joints=tuple(joints),
+        rods=tuple(rods),
+    )
+    return extended, tuple(split.point for split in splits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointReactions(ReprMixin):
+    """Functions of the wrenches in all joints and rod ends (6 k,).
+
+    A wrench acts on the body `on` of its point, about the frame's origin and in the frame's axes.
+
+    Attributes:
+        points: the k joints and rod ends.
+        inertial: (q, v, a) -> wrenches (N, 6 k) that move the masses and overcome gravity.
+        closing: (q, lambda) -> wrenches (N, 6 k) of multipliers (N, c) of all loop equations, to be
+            subtracted.
+        placements: q -> origins and axes of the frames in the base frame (N, 12 k): p, then R by
+            columns.
+    """
+
+    points: tuple[ReactionPoint, ...]
+    inertial: BatchFunction
+    closing: BatchFunction
+    placements: BatchFunction
+
+
+def joint_reactions(loops: Loops) -> JointReactions:
+    """Build the functions of the wrenches in all joints at nominal parameter values."""
+    shape = loops.topology
+    extended, points = with_virtual_joints(loops.mechanism, shape)
+    wide = topology(extended)
+    values = nominal(extended)
+    q, v, a = (
+        ca.SX.sym(name, size)
+        for name, size in (("q", shape.n_q), ("v", shape.n_v), ("a", shape.n_v))
+    )
+    virtual = ca.SX.sym("virtual", WRENCH_SIZE * len(points))
+    q_wide = _embedded(q, shape.coordinate_names, wide.coordinate_names, wide.reference)
+    zeros = (0.0,) * wide.n_v
+    v_wide = _embedded(v, shape.velocity_names, wide.velocity_names, zeros)
+    a_wide = _embedded(a, shape.velocity_names, wide.velocity_names, zeros)
+    names = [name for point in points for name in _virtual_names(point)]
+    virtual_rows = [wide.velocity_names.index(name) for name in names]
+    signs = np.repeat([point.sign for point in points], WRENCH_SIZE)
+
+    configuration = Configuration(q_wide, {})
+    motion = tree_motion(wide, values, configuration, v_wide, a_wide)
+    parameters = dynamic_parameters(extended, wide)
+    pi = ca.vertcat(*(ca.SX(values.scalar(entry.expression)) for entry in parameters))
+    tau = tree_forces(extended, motion, Entries(parameters, pi))
+
+    v_virtual = ca.SX(wide.n_v, 1)
+    v_virtual[virtual_rows] = virtual
+    rows = closure(
+        extended, tree_motion(wide, values, configuration, v_virtual, ca.SX(wide.n_v, 1))
+    )
+    if tuple(row.name for row in rows) != loops.names:
+        raise AssertionError("virtual joints do not change the loop equations")
+    multipliers = ca.SX.sym("lambda", len(rows))
+    rates = stacked(rows)[1]
+    closing = ca.jtimes(rates, virtual, multipliers, True) if rows else ca.SX(len(signs), 1)
+    frames = ca.vertcat(
+        *(
+            ca.vertcat(motion.bodies[frame].p, ca.vec(motion.bodies[frame].R))
+            for frame in (f"{point.name}{FRAME_SUFFIX}" for point in points)
+        )
+    )
+    sign = ca.DM(signs)
+    return JointReactions(
+        points=points,
+        inertial=BatchFunction(
+            ca.Function("inertial", [q, v, a], [ca.densify(sign * tau[virtual_rows])])
+        ),
+        closing=BatchFunction(
+            ca.Function("closing", [q, multipliers], [ca.densify(sign * closing)])
+        ),
+        placements=BatchFunction(ca.Function("frames", [q], [ca.densify(frames)])),
+    )
+
+
+def _virtual_names(point: ReactionPoint) -> tuple[str, ...]:
+    """Return the names of the six virtual velocities: translations, then rotations."""
+    return Joint(
+        name=f"{point.name}{VIRTUAL_SUFFIX}", kind="free", parent=point.frame, child=point.frame
+    ).velocity_names
+
+
+def _embedded(
+    narrow: ca.SX, names: Sequence[str], wide_names: Sequence[str], constants: Sequence[float]
+) -> ca.SX:
+    """Return the column of the extended machine, with constants for the virtual entries."""
+    index = {name: i for i, name in enumerate(names)}
+    return ca.vertcat(
+        *(
+            narrow[index[name]] if name in index else ca.SX(constant)
+            for name, constant in zip(wide_names, constants, strict=True)
+        )
+    )
