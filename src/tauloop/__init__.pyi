@@ -903,6 +903,7 @@ def inverse_dynamics(
     entry: Entry | str = ...,
     from_momenta: bool = False,
     preload: str | float | Mapping[str, str | float] | None = None,
+    joint_forces: bool = False,
     coordinates: Entry | str | None = None,
     progress: Progress | None = None,
 ) -> MotionForces: ...

@@ -20,6 +20,7 @@ from tauloop.cli.commands import command_words
 from tauloop.common.result import plain
 from tauloop.equations.ports import ACTUATORS
 from tauloop.formats.options import ImportOptions
+from tauloop.logs import read_log
 
 CASES = Path(__file__).parents[1] / "cases"
 
@@ -450,3 +451,20 @@ def test_new_writes_a_machine_of_a_file_from_elsewhere_that_check_finds_well(
     source.write_text(FOREIGN[form], encoding="utf-8")
     run("new", "mine", "--template", form, source, "--out", made)
     assert text_of("check", made).endswith("ok")
+
+
+def test_the_command_prints_and_writes_forces_in_joints(tmp_path):
+    table = tmp_path / "forces.csv"
+    result = run("dynamics", "delta", "--joint-forces", "--out", str(table))
+    assert result.exit_code == 0, result.output
+    assert "leg1.shoulder" in result.stdout
+    forces = tl.inverse_dynamics("delta").joint("leg1.shoulder").force[0]
+    log = read_log(table)
+    columns = [log[f"joint.leg1.shoulder.force.{axis}"].item() for axis in "xyz"]
+    assert columns == pytest.approx(forces, rel=1e-6)
+    written = json.loads(run("dynamics", "five_bar", "--joint-forces", "--json").stdout)
+    joints = written["joint_forces"]
+    shoulder = [point["name"] for point in joints["points"]].index("shoulder_1")
+    assert joints["wrench"][0][shoulder][2] is None
+    assert joints["points"][shoulder]["on"] == "crank_1"
+    assert "joint_forces" not in json.loads(run("dynamics", "delta", "--json").stdout)

@@ -116,6 +116,19 @@ def test_the_box_colours_rods_and_names_forces(five_bar: tl.Model) -> None:
         assert not viewer.server.scene.get_handle_by_name("/forces").visible
 
 
+def test_a_box_adds_arrows_of_forces_in_joints(five_bar: tl.Model) -> None:
+    with shown(five_bar, layers=Layers(forces=True)) as viewer:
+        arrows = viewer.server.scene.get_handle_by_name("/forces")
+        motors_only = len(arrows.points)
+        viewer.forces.joints_box.value = True
+        viewer.show(viewer.q)
+        forces = tl.inverse_dynamics(five_bar).joint_forces
+        assert len(arrows.points) == motors_only + len(forces.names)
+        tails = arrows.points[motors_only:, 0]
+        np.testing.assert_allclose(tails, forces.position[0], atol=1e-6)
+        assert "joints up to" in viewer.forces._legend.content
+
+
 #: A turning and a pushing motor on one arm.
 POLAR = """
 format: tauloop-machine/1

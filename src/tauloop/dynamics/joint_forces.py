@@ -13,7 +13,7 @@ from tauloop.common.errors import InputError
 from tauloop.common.plain import json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.equations.joint_reactions import ReactionPoint, joint_reactions
+from tauloop.equations.joint_reactions import ReactionPoint
 from tauloop.mechanism.model import PLATFORM_JOINT
 from tauloop.mechanism.suggestions import unknown_names
 
@@ -203,7 +203,7 @@ def joint_forces(model: Model, time: np.ndarray, forces: Forces) -> JointForces:
     """
     assembly = model.assembly
     loops = assembly.loops
-    reactions = joint_reactions(loops)
+    reactions = model.joint_reactions
     state = forces.state
     q, v, a = (np.atleast_2d(np.asarray(array)) for array in (state.q, state.v, state.a))
     n, k = len(q), len(reactions.points)

@@ -48,6 +48,7 @@ from tauloop.mechanism.suggestions import unknown_names
 if TYPE_CHECKING:
     from tauloop.compiler.c.calling.evaluator import Evaluator
     from tauloop.compiler.state import Accelerations, Forces, State
+    from tauloop.equations.joint_reactions import JointReactions
     from tauloop.model.encoder_fit import ActuatorFit
     from tauloop.model.hybrid import HybridFunctions
     from tauloop.model.motion import Motion
@@ -299,6 +300,13 @@ class Model(ReprMixin):
         from tauloop.model.hybrid import HybridFunctions
 
         return HybridFunctions(self.actuators)
+
+    @cached_property
+    def joint_reactions(self) -> JointReactions:
+        """Functions of the forces and moments in all joints, at nominal parameter values."""
+        from tauloop.equations.joint_reactions import joint_reactions
+
+        return joint_reactions(self.assembly.loops)
 
     @keywords()
     def motion(self, entry: Entry | str) -> Motion:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tauloop.common.errors import TauloopError
 from tauloop.compiler.state import Forces
+from tauloop.dynamics.joint_forces import JointForces, joint_forces
 from tauloop.geometry.machine_geometry import MachineGeometry
 from tauloop.model import Model
 from tauloop.viewer.playback import Playback
@@ -18,6 +19,8 @@ from tauloop.viewer.stage import Stage
 COMPRESSION_COLOR, TENSION_COLOR, ZERO_COLOR = "#b35806", "#053061", "#e8e4da"
 #: Color of motor forces.
 MOTOR_COLOR = "#b0301c"
+#: Color of forces in joints.
+JOINT_COLOR = "#1b7837"
 #: Length of the longest arrow, and radius of its shaft, over the machine's largest dimension.
 ARROW_LENGTH, SHAFT_RADIUS = 0.22, 0.008
 
@@ -66,18 +69,24 @@ class ForceLayer:
 
     Attributes:
         box: check box that shows the layer.
+        joints_box: check box that adds forces in joints to it.
     """
 
     def __init__(self, viewer: Stage, playback: Playback | None, *, is_on: bool) -> None:
         """Add the panel."""
         self._viewer, self._playback = viewer, playback
         self._motion: Forces | None = None
+        self._joints_in_motion: JointForces | None = None
         self._node: Any = None
         gui = viewer.server.gui
         with gui.add_folder("Forces", expand_by_default=is_on):
             self.box = gui.add_checkbox("show", is_on)
+            self.joints_box = gui.add_checkbox(
+                "in joints", False, hint="Forces on the child body of every joint."
+            )
             self._legend = gui.add_markdown("Arrows and colors.")
-        self.box.on_update(lambda _: viewer.show(viewer.q, sample=viewer.sample))
+        for box in (self.box, self.joints_box):
+            box.on_update(lambda _: viewer.show(viewer.q, sample=viewer.sample))
 
     def follow(self, geometry: MachineGeometry, sample: int | None) -> None:
         """Show the forces at the current pose, which is a sample of the motion or None."""
@@ -107,7 +116,10 @@ class ForceLayer:
         scene.name_drives(
             {name: f"{name}: {value:.3g} {units[name]}" for name, value in motors.items()}
         )
-        self._draw(geometry, rods, motors, units)
+        joints = None
+        if self.joints_box.value:
+            joints = self._in_joints(forces, sample)
+        self._draw(geometry, rods, motors, units, None if joints is None else (joints, row))
         when = (
             "in motion"
             if sample is not None and self._playback and self._playback.rates
@@ -126,6 +138,20 @@ class ForceLayer:
         )
         square = f'<span style="color:{MOTOR_COLOR}">■</span>'
         self._legend.content = f"{legend}{square} motors, {when}, up to {largest_motor}"
+        if joints is not None:
+            square = f'<span style="color:{JOINT_COLOR}">■</span>'
+            sizes = np.linalg.norm(_known_forces(joints)[row], axis=1)
+            self._legend.content += f"  \n{square} joints up to {sizes.max(initial=0.0):.3g} N"
+
+    def _in_joints(self, forces: Forces, sample: int | None) -> JointForces:
+        """Return the forces in all joints, those of a motion computed once."""
+        model = self._viewer.model
+        if sample is None:
+            return joint_forces(model, np.zeros(1), forces)
+        if self._joints_in_motion is None:
+            assert self._playback is not None
+            self._joints_in_motion = joint_forces(model, self._playback.time, forces)
+        return self._joints_in_motion
 
     def _of_motion(self, sample: int) -> Forces:
         if self._motion is None:
@@ -139,8 +165,9 @@ class ForceLayer:
         rods: dict[str, float],
         motors: dict[str, float],
         units: dict[str, str],
+        joints: tuple[JointForces, int] | None,
     ) -> None:
-        """Draw arrows: of motors along their axes, of rods at the platform."""
+        """Draw arrows: of motors along their axes, of rods at the platform, and in joints."""
         size = ARROW_LENGTH * self._viewer.scene.size
         lines, colours = [], []
         largest_by_unit = _largest(motors, units)
@@ -163,6 +190,13 @@ class ForceLayer:
                 force = rods[segment.name]
                 lines.append([tip, tip + size * force / largest * direction])
                 colours.append(rgb(COMPRESSION_COLOR if force > 0 else TENSION_COLOR))
+        if joints is not None:
+            in_joints, row = joints
+            vectors = _known_forces(in_joints)[row]
+            longest = np.linalg.norm(vectors, axis=1).max(initial=0.0) or 1.0
+            for origin, vector in zip(in_joints.position[row], vectors, strict=True):
+                lines.append([origin, origin + size / longest * vector])
+                colours.append(rgb(JOINT_COLOR))
         points = np.array(lines, dtype=np.float32).reshape(-1, 2, 3)
         if self._node is None:
             radius = SHAFT_RADIUS * self._viewer.scene.size
@@ -179,6 +213,11 @@ class ForceLayer:
             np.array(colours, dtype=np.uint8).reshape(-1, 3),
         )
         self._node.visible = len(points) > 0
+
+
+def _known_forces(joints: JointForces) -> np.ndarray:
+    """Return the forces (N, k, 3) in joints in base axes; zero for undetermined components."""
+    return np.nan_to_num(joints.wrench_in_base[..., :3])
 
 
 def _largest(motors: dict[str, float], units: dict[str, str]) -> dict[str, float]:
