@@ -79,7 +79,7 @@ def test_mujoco_has_the_same_forces_in_joints(tmp_path):
     mujoco = ClosedInMujoco(path)
     engine, model, data = mujoco.mujoco, mujoco.model, mujoco.data
     arms = tl.Model(path)
-    position = arms.platform.ports.at(arms.assembly.q) + [0.02, -0.03, 0.05]
+    position = np.add(arms.platform.ports.at(arms.assembly.q), [0.02, -0.03, 0.05])
     forces = tl.inverse_dynamics(arms, position, [0.4, -0.7, 0.3], [2.0, 1.0, -3.0])
     state = forces.forces.state
     for i in range(model.njnt):
