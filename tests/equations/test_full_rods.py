@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 from tauloop import Model, load
 from tauloop.compiler.c.calling.evaluator import Interpreted
 from tauloop.compiler.c.printing.operations import output_operations
-from tauloop.equations import rods
+from tauloop.equations import newton_euler
 from tauloop.equations.tree import PointMotion
 from tauloop.kinematics import random_states
 
@@ -48,8 +48,10 @@ def end_forces(
     while not along and 1 - np.dot(R @ h, u) ** 2 < OPEN:
         h = Rotation.random(rng=rng).apply(h)
     parts = [of_revolution(rng), of_revolution(rng) if with_upper else None]
-    motion = rods.rod_motion(A, B, ca.SX(length), is_fixed)
-    ends = rods.full_rod(A, B, motion, neighbour, ca.SX(h), spins, ca.SX([0, 0, -9.81]), *parts)
+    motion = newton_euler.rod_motion(A, B, ca.SX(length), is_fixed)
+    ends = newton_euler.full_rod(
+        A, B, motion, neighbour, ca.SX(h), spins, ca.SX([0, 0, -9.81]), *parts
+    )
     return np.concatenate(
         [ca.DM(part).full()[:, 0] for part in (ends.f_A, ends.f_B, ends.couple_A)]
     )
@@ -69,7 +71,7 @@ def of_revolution(rng: np.random.Generator) -> ca.SX:
 
 
 def in_the_frame() -> Any:
-    return patch.object(rods, "_is_axisymmetric", lambda pi: False)
+    return patch.object(newton_euler, "_is_axisymmetric", lambda pi: False)
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans(), st.booleans())
@@ -105,8 +107,8 @@ def test_what_is_a_body_of_revolution(entries: tuple[int, ...], expected: bool) 
     pi = ca.SX([2.0, 0, 0, 0.7, 0.4, 0, 0.4, 0, 0, 0.05])
     for i in entries:
         pi[i] = pi[i] + 0.01
-    assert rods._is_axisymmetric(pi) is expected
-    assert not rods._is_axisymmetric(ca.SX.sym("pi", 10))
+    assert newton_euler._is_axisymmetric(pi) is expected
+    assert not newton_euler._is_axisymmetric(ca.SX.sym("pi", 10))
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ from typing import Literal
 import casadi as ca
 
 from tauloop.common.records import dataclass
-from tauloop.equations.newton_euler import combination, combined
-from tauloop.equations.rods import inertia_matrix
+from tauloop.equations.newton_euler import combination, combined, inertia_matrix
 from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion
 from tauloop.equations.values import Entries, Values
 from tauloop.mechanism.model import Inertia, Mechanism, Rod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from tauloop.equations.rods import rigid_body_wrench
+from tauloop.equations.newton_euler import rigid_body_wrench
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
 from tauloop.equations.values import Values
