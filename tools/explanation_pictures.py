@@ -23,7 +23,7 @@ from matplotlib.patches import FancyBboxPatch, Rectangle
 import tauloop as tl
 from tauloop.calibration import Position, calibration_problem, identifiability
 from tauloop.calibration.judging.observability import NULL_TOLERANCE
-from tauloop.compiler.solving.position_equations import incidence, position_equations
+from tauloop.compiler.solving.position import incidence, position_equations
 from tauloop.display import PARTS
 from tauloop.drives.equations.control import switching
 from tauloop.drives.equations.elements import elastic_backlash, stribeck_level

@@ -4,6 +4,11 @@ Linear blocks are eliminated within the straight-line code. Their pivot order is
 from sampled states. So nothing is compared at run time, and no pivot is zero where the natural
 order would divide by zero. Closed forms leave their discriminants, and eliminations their pivots,
 as diagnostics.
+
+Equations are sorted into blocks as in Modelica compilers, by CasADi's Dulmage-Mendelsohn
+decomposition.
+
+Source: Davis 2006, Direct Methods for Sparse Linear Systems, for the sorting into blocks.
 """
 
 from __future__ import annotations
@@ -17,8 +22,66 @@ from tauloop.common.records import dataclass
 from tauloop.compiler.program import ClosedForm, Evaluate, LinearBlock, Newton, Pivot, Program, Step
 from tauloop.compiler.solving.bounded import Bounded
 from tauloop.compiler.solving.orthogonal import Factors, factors
-from tauloop.compiler.solving.position_equations import blocks
 from tauloop.equations.values import BatchFunction, quantile
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Equations (rows) and unknowns (columns) of the same number, to be solved together."""
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of equations."""
+        return len(self.rows)
+
+
+def blocks(incidence: ca.Sparsity) -> tuple[Block, ...]:
+    """Return the blocks of a square incidence pattern, each depending on itself and earlier blocks.
+
+    Args:
+        incidence: pattern (n, n) of which equation contains which unknown.
+
+    Raises:
+        ValueError: the pattern is structurally singular.
+    """
+    n = incidence.size1()
+    if n == 0:
+        return ()
+    count, row_order, column_order, row_start, column_start, _, _ = incidence.btf()
+    row_sizes, column_sizes = np.diff(row_start[: count + 1]), np.diff(column_start[: count + 1])
+    if incidence.size2() != n or (row_sizes != column_sizes).any():
+        raise ValueError("structurally singular: some equations contain too few unknowns")
+    listed = [
+        Block(
+            tuple(sorted(row_order[row_start[b] : row_start[b + 1]])),
+            tuple(sorted(column_order[column_start[b] : column_start[b + 1]])),
+        )
+        for b in range(count)
+    ]
+    return _in_order(listed, np.array(ca.DM(incidence, 1).full(), dtype=bool))
+
+
+def _in_order(blocks: list[Block], incidence: np.ndarray) -> tuple[Block, ...]:
+    """Return the blocks sorted so that each needs only earlier ones; ties by the first row."""
+    waiting = sorted(blocks, key=lambda block: block.rows)
+    solved: set[int] = set()
+    ordered: list[Block] = []
+    while waiting:
+        for block in waiting:
+            needed = set(np.flatnonzero(incidence[list(block.rows)].any(axis=0))) - set(
+                block.columns
+            )
+            if needed <= solved:
+                break
+        else:
+            raise ValueError("structurally singular: the blocks depend on each other")
+        waiting.remove(block)
+        solved |= set(block.columns)
+        ordered.append(block)
+    return tuple(ordered)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.common.errors import AssemblyError, PoseError
 from tauloop.compiler.c.calling.evaluator import compiled_diagnostics
 from tauloop.compiler.c.calling.tracking import LONG_MOTION, SEAM, require_continuity
-from tauloop.compiler.solving.position_equations import continued, nearest_turns, turn_near
+from tauloop.compiler.solving.position import continued, nearest_turns, turn_near
 from tauloop.compiler.state import SolveDiagnostics, State
 from tauloop.equations.ports import checked, coordinate_units, numbers
 from tauloop.model.runner import Runner

@@ -27,11 +27,11 @@ import numpy as np
 
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
+from tauloop.compiler.builder import blocks
 from tauloop.compiler.derivatives.accumulation import DerivativeGraph, expression_graph
 from tauloop.compiler.expressions import MotionState, column
 from tauloop.compiler.functions.motion import balanced_forces, free_accelerations, require_actuated
 from tauloop.compiler.program import Program
-from tauloop.compiler.solving.position_equations import blocks
 from tauloop.equations.named_values import TOOL_PORT
 from tauloop.equations.natural_units import natural_units, stribeck_speeds
 from tauloop.equations.ports import force_port

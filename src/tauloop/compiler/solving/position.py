@@ -4,6 +4,10 @@ One equation in one unknown has a closed-form solution: a quadratic in a length,
 q = C for the pair (cos q, sin q), without the angle itself. So do two equations that locate a pin
 at the intersection of two circles, or of a circle and a line, and spheres that meet in a point. All
 other blocks are solved by Newton's method.
+
+The equations are the kept loop equations and norms of quaternions, with angles by cosine and sine.
+The full revolutions of an angle follow from the start values at a single pose, and from the previous
+sample along a motion: the angle nearest to them, a + 2 pi floor((near - a) / 2 pi + 1/2).
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import numpy as np
 from tauloop.common.blas import one_blas_thread
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.compiler.builder import ProgramBuilder
+from tauloop.compiler.builder import Block, ProgramBuilder, blocks
 from tauloop.compiler.program import ClosedForm
 from tauloop.compiler.solving.closed_forms import (
     CircleForm,
@@ -28,17 +32,9 @@ from tauloop.compiler.solving.closed_forms import (
     sphere_form,
     sphere_slope,
 )
-from tauloop.compiler.solving.position_equations import (
-    Block,
-    PositionEquations,
-    blocks,
-    entering_by_value,
-    incidence,
-    nearest_turn,
-    position_equations,
-)
+from tauloop.equations.assembly.loops import closure
 from tauloop.equations.topology import Topology
-from tauloop.equations.tree import Configuration
+from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import Values
 from tauloop.mechanism.model import Mechanism
 
@@ -48,6 +44,148 @@ OPEN = 1e-5
 #: Singular values below the first share of the largest, and entries below the second, do not change
 #: the start of an iteration.
 SLACK, NEGLIGIBLE = 1e-3, 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionEquations:
+    """Position equations with symbols for every coordinate, cosine and sine.
+
+    Attributes:
+        q: coordinates (n_q,).
+        c, s: cosines and sines (n_q,), used where the coordinate is an angle.
+        psi, scales: kept loop equations, then norms of unknown quaternions; phi = psi / scale.
+        sizes: unit of each phi: the characteristic length, m, or one.
+        names, elements: name and element of each phi.
+        differences: d from A to B and length L where a row is a rod's, d.d = L^2; else None.
+        redundant: name, element and residual, a pure number, of every other loop equation.
+    """
+
+    q: ca.SX
+    c: ca.SX
+    s: ca.SX
+    psi: ca.SX
+    scales: ca.SX
+    sizes: np.ndarray
+    names: tuple[str, ...]
+    elements: tuple[str, ...]
+    differences: tuple[tuple[ca.SX, ca.SX] | None, ...]
+    redundant: tuple[tuple[str, str, ca.SX], ...]
+
+
+def position_equations(
+    mechanism: Mechanism,
+    topology: Topology,
+    values: Values,
+    rows: tuple[int, ...],
+    unknown: tuple[int, ...],
+) -> PositionEquations:
+    """Return the kept loop equations, and a norm for every quaternion with an unknown component."""
+    n = topology.n_q
+    q, c, s = ca.SX.sym("q", n), ca.SX.sym("c", n), ca.SX.sym("s", n)
+    pairs = {i: (c[i], s[i]) for i in range(n) if topology.is_angle[i]}
+    zero = ca.SX(topology.n_v, 1)
+    equations = (
+        closure(mechanism, tree_motion(topology, values, Configuration(q, pairs), zero, zero))
+        if rows
+        else []
+    )
+    kept = [equations[i] for i in rows]
+    length = mechanism.characteristic_length
+    psi = [row.psi for row in kept]
+    scales = [row.scale for row in kept]
+    sizes = [length if row.is_length else 1.0 for row in kept]
+    names = [row.name for row in kept]
+    elements = [row.element for row in kept]
+    differences = [None if row.difference is None else (row.difference, row.scale) for row in kept]
+    for iq, _ in topology.quaternions:
+        if set(range(iq, iq + 4)) & set(unknown):
+            psi.append((ca.sumsqr(q[iq : iq + 4]) - 1) / 2)
+            scales.append(ca.SX(1))
+            sizes.append(1.0)
+            differences.append(None)
+            elements.append(topology.coordinate_names[iq].removesuffix(".qw"))
+            names.append(f"{elements[-1]}: unit quaternion")
+    return PositionEquations(
+        q=q,
+        c=c,
+        s=s,
+        psi=ca.vertcat(ca.SX(0, 1), *psi),
+        scales=ca.vertcat(ca.SX(0, 1), *scales),
+        sizes=np.array(sizes, dtype=float),
+        names=tuple(names),
+        elements=tuple(elements),
+        differences=tuple(differences),
+        redundant=tuple(
+            (row.name, row.element, row.residual / (length if row.is_length else 1.0))
+            for i, row in enumerate(equations)
+            if i not in rows
+        ),
+    )
+
+
+def incidence(
+    equations: PositionEquations, topology: Topology, unknown: tuple[int, ...]
+) -> ca.Sparsity:
+    """Return which equation contains which unknown; an angle occurs by its cosine or sine."""
+    angles = _at_angles(equations, topology)
+    return ca.sparsify(ca.jacobian(angles, equations.q)[:, list(unknown)]).sparsity()
+
+
+def _at_angles(equations: PositionEquations, topology: Topology) -> ca.SX:
+    """Return numerators in terms of q alone."""
+    angle = [i for i in range(topology.n_q) if topology.is_angle[i]]
+    if not angle:
+        return equations.psi
+    q = equations.q[angle]
+    return ca.SX(
+        ca.substitute(
+            [equations.psi],
+            [equations.c[angle], equations.s[angle]],
+            [ca.cos(q), ca.sin(q)],
+        )[0]
+    )
+
+
+def entering_by_value(equations: PositionEquations, topology: Topology) -> set[int]:
+    """Return angles that gear equations contain directly, not by cosine and sine."""
+    used = {symbol.element_hash() for symbol in ca.symvar(equations.psi)}
+    return {
+        i
+        for i in range(topology.n_q)
+        if topology.is_angle[i] and equations.q[i].element_hash() in used
+    }
+
+
+#: One revolution, rad.
+TURN = 2.0 * np.pi
+
+
+def nearest_turn(angle: ca.SX, near: ca.SX) -> ca.SX:
+    """Return an angle plus full revolutions, nearest to another angle (rad)."""
+    return angle + TURN * ca.floor((near - angle) * (1.0 / TURN) + 0.5)
+
+
+def nearest_turns(q: np.ndarray, near: np.ndarray, turning: tuple[int, ...]) -> np.ndarray:
+    """Return coordinates (N, n_q) with some angles on the revolution nearest to others."""
+    q = q.copy()
+    turn_near(q, near, turning)
+    return q
+
+
+def turn_near(q: np.ndarray, near: np.ndarray, turning: tuple[int, ...]) -> None:
+    """Do the same as `nearest_turns`, in place."""
+    columns = list(turning)
+    turns = np.round((q[:, columns] - near[..., columns]) / TURN)
+    if turns.any():
+        q[:, columns] -= TURN * turns
+
+
+def continued(q: np.ndarray, turning: tuple[int, ...]) -> np.ndarray:
+    """Return coordinates (N, n_q) of consecutive samples, with continuous angles by index."""
+    q, columns = q.copy(), list(turning)
+    turns = np.round(np.diff(q[:, columns], axis=0) / TURN)
+    q[1:, columns] -= TURN * np.cumsum(turns, axis=0)
+    return q
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

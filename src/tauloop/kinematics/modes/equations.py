@@ -12,11 +12,8 @@ import numpy as np
 
 from tauloop.common.errors import AssemblyError
 from tauloop.common.records import dataclass
-from tauloop.compiler.solving.position_equations import (
-    PositionEquations,
-    blocks,
-    position_equations,
-)
+from tauloop.compiler.builder import blocks
+from tauloop.compiler.solving.position import PositionEquations, position_equations
 from tauloop.equations.assembly.assembly import Assembly
 from tauloop.equations.assembly.coordinates import independent_rows
 from tauloop.equations.assembly.loops import nominal

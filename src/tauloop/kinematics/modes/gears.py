@@ -17,7 +17,7 @@ import numpy as np
 
 from tauloop.common.errors import AssemblyError, Problem
 from tauloop.common.records import dataclass
-from tauloop.compiler.solving.position_equations import PositionEquations
+from tauloop.compiler.solving.position import PositionEquations
 
 #: Ratios of gears are fractions with denominators up to this; teeth are counted in tens to
 #: hundreds.
