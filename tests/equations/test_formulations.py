@@ -18,9 +18,9 @@ from tauloop.common.errors import DescriptionError, InputError, PoseError
 from tauloop.equations.energy import kinetic_energy, potential_energy
 from tauloop.equations.formulations import (
     FORMULATIONS,
+    NAMED_FORMULATIONS,
     NEWTON_EULER,
     Formulation,
-    formulation_named,
     formulation_table,
 )
 from tauloop.equations.formulations.lagrange import koditschek_form
@@ -264,13 +264,13 @@ def test_rods_without_energy_are_refused_by_name() -> None:
         with pytest.raises(
             DescriptionError, match=r"rod: .*differ by 0\.1 kg m\^2 \(of 0\.4\)"
         ) as caught:
-            tree.forces(formulation_named(name))
+            tree.forces(NAMED_FORMULATIONS[name])
         assert len(caught.value.problems) == 2  # both parts, at once
     # Without energies there are forces, but the inertia turns with the rod's frame and not with the
     # rod.
     state = on_the_rod(tree, np.random.default_rng(9))
     forces = [
-        tree.numbers(tree.forces(formulation_named(n)), *state)
+        tree.numbers(tree.forces(NAMED_FORMULATIONS[n]), *state)
         for n in ("newton-euler", "generalized-momentum")
     ]
     assert np.abs(forces[0] - forces[1]).max() > 1e-3 * np.abs(forces[0]).max()
@@ -691,11 +691,11 @@ def test_sampled_momenta_refuse_times_out_of_order() -> None:
 
 def test_formulations_are_found_by_name() -> None:
     assert len({f.name for f in FORMULATIONS}) == len(FORMULATIONS)
-    assert [formulation_named(f.name) for f in FORMULATIONS] == list(FORMULATIONS)
+    assert [NAMED_FORMULATIONS[f.name] for f in FORMULATIONS] == list(FORMULATIONS)
     with pytest.raises(
         InputError, match=r"'hamiltn' is unknown(.|\n)*did you mean hamilton"
     ) as caught:
-        formulation_named("hamiltn")
+        NAMED_FORMULATIONS.named("hamiltn", "formulation")
     assert all(f.name in str(caught.value) for f in FORMULATIONS)
     with pytest.raises(InputError, match="formulation"):
         Model(load("four_bar"), formulation="kane")

@@ -13,12 +13,15 @@ when a result is reported.
 from __future__ import annotations
 
 import sys
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 from tauloop.common.errors import InputError
+from tauloop.common.suggestions import suggestion
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -41,13 +44,10 @@ T = TypeVar("T")
 
 
 @final
-class Registry(Mapping[str, T], Generic[T]):
-    """Objects that can be chosen by name: those of Tauloop, and plugins of installed packages.
+class Registry(ChainMap[str, T], Generic[T]):
+    """Objects that can be chosen by name: those of Tauloop, then plugins of installed packages.
 
-    A name of Tauloop takes precedence over a plugin of the same name.
-
-    Attributes:
-        own: objects of Tauloop, in their order.
+    A name of Tauloop takes precedence over a plugin of the same name. A registry cannot be changed.
     """
 
     def __init__(
@@ -61,32 +61,57 @@ class Registry(Mapping[str, T], Generic[T]):
             own: objects of Tauloop.
             of_class: whether the objects are classes derived from `kind` instead.
         """
-        self.own = own
+        # A ChainMap reads mappings that cannot be changed just as others.
+        super().__init__(MappingProxyType(own), _Plugins(group, kind, of_class))  # type: ignore[arg-type]
+
+    @property
+    def own(self) -> Mapping[str, T]:
+        """Objects of Tauloop, in their order."""
+        return self.maps[0]
+
+    def __iter__(self) -> Iterator[str]:
+        names = [name for mapping in self.maps for name in mapping]
+        return iter(dict.fromkeys(names))
+
+    def named(self, name: str, where: str) -> T:
+        """Return the object of a name that a caller gave as an argument.
+
+        Args:
+            name: the name.
+            where: the argument.
+
+        Raises:
+            InputError: the name is unknown, or a plugin cannot be used.
+        """
+        if name not in self:
+            remedy = f"{suggestion(name, self)} known are {', '.join(self)}".strip()
+            raise InputError.of(where, f"{name!r} is unknown", remedy)
+        return self[name]
+
+
+class _Plugins(Mapping[str, T]):
+    """The plugins of a group by name, imported when they are read."""
+
+    def __init__(self, group: str, kind: type, of_class: bool) -> None:
         self._group, self._kind, self._of_class = group, kind, of_class
 
+    def __contains__(self, name: object) -> bool:
+        return name in installed_plugins(self._group)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(installed_plugins(self._group)))
+
+    def __len__(self) -> int:
+        return len(installed_plugins(self._group))
+
     def __getitem__(self, name: str) -> T:
-        """Return the object of a name.
+        """Import a plugin and check its class.
 
         Raises:
             KeyError: the name is unknown.
-            InputError: a plugin cannot be imported or is not of the class of the group.
+            InputError: the plugin cannot be imported or is not of the class of the group.
         """
-        if name in self.own:
-            return self.own[name]
-        return self._load(installed_plugins(self._group)[name])
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.own or name in installed_plugins(self._group)
-
-    def __iter__(self) -> Iterator[str]:
-        yield from self.own
-        yield from sorted(installed_plugins(self._group).keys() - self.own.keys())
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def _load(self, entry: EntryPoint) -> T:
-        """Import a plugin and check its class."""
+        entry = installed_plugins(self._group)[name]
         package = entry.dist.name if entry.dist else "a package"
         remedy = f"repair or remove {package}"
         try:

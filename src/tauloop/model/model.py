@@ -21,7 +21,7 @@ from tauloop.equations.assembly.limits import Limits, limits_of
 from tauloop.equations.assembly.locks import DEFAULT_LOCKS, Locks
 from tauloop.equations.assembly.loops import loops
 from tauloop.equations.assembly.spins import held_velocities, lock_spins
-from tauloop.equations.formulations import NEWTON_EULER, Formulation, formulation_named
+from tauloop.equations.formulations import NAMED_FORMULATIONS, NEWTON_EULER, Formulation
 from tauloop.equations.ports import (
     ACTUATORS,
     PLATFORM,
@@ -125,7 +125,11 @@ class Model(ReprMixin):
         mechanism = mechanism_of(machine)
         names = text_names(free, "free")
         _require_leaves(mechanism, names)
-        chosen = formulation_named(formulation) if isinstance(formulation, str) else formulation
+        chosen = (
+            NAMED_FORMULATIONS.named(formulation, "formulation")
+            if isinstance(formulation, str)
+            else formulation
+        )
         require_type(chosen, Formulation, "formulation", "give its name, or a Formulation object")
         require_type(locks, Locks, "locks", "give Locks(...)")
         if evaluator is not None:

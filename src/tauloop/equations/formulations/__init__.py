@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import casadi as ca
 
-from tauloop.common.errors import InputError
 from tauloop.common.extensions import Registry
 from tauloop.common.records import dataclass
 from tauloop.equations.formulations.generalized_momentum import generalized_momentum_forces
@@ -16,7 +15,6 @@ from tauloop.equations.newton_euler import tree_forces
 from tauloop.equations.tree import TreeMotion
 from tauloop.equations.values import Entries
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.suggestions import suggestion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,22 +80,14 @@ FORMULATIONS: tuple[Formulation, ...] = (
     ),
 )
 
+#: Formulations by name, including those of installed packages.
+NAMED_FORMULATIONS: Registry[Formulation] = Registry(
+    "tauloop.formulations", Formulation, {item.name: item for item in FORMULATIONS}
+)
+
 
 def formulation_table() -> str:
     """Return the table of formulations in Markdown, for the documentation."""
     rows = [("formulation", "idea", "valid for", "choose it", "source"), ("---",) * 5]
     rows += [(f"`{f.name}`", f.idea, f.valid, f.choose, f.source) for f in FORMULATIONS]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def formulation_named(name: str) -> Formulation:
-    """Return a formulation by name.
-
-    Raises:
-        InputError: no formulation has this name.
-    """
-    by_name = Registry("tauloop.formulations", Formulation, {f.name: f for f in FORMULATIONS})
-    if name not in by_name:
-        remedy = f"{suggestion(name, by_name)} known are {', '.join(by_name)}".strip()
-        raise InputError.of("formulation", f"{name!r} is unknown", remedy)
-    return by_name[name]
