@@ -185,7 +185,8 @@ class _Call:
             with suppress(NameError):
                 self._hints[name] = self._hint(str(self.parameters[name].annotation))
         hint = self._hints.setdefault(name, Any)
-        if value is None and self.parameters[name].default is None:
+        is_default = value is None and self.parameters[name].default is None
+        if hint is Any or is_default:
             return []
         with suppress(TypeError):  # parts of a sequence or a mapping are checked below
             if isinstance(value, hint) and not isinstance(value, bool):
