@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.progress import Task, TaskID
 
-from tauloop.cli.terminal.progress import TimeLeft
+from tauloop.cli.terminal.screen import TimeLeft
 from tauloop.common.progress import STEPS_PER_STAGE, Stages
 
 

@@ -34,7 +34,7 @@ import xarray  # noqa: F401
 import tauloop
 import tauloop_papers
 from tauloop import Model, count_operations, load
-from tauloop.cli.app import main
+from tauloop.cli import main
 from tauloop.common.result import write_json
 from tauloop.display.page_records import KEY, page_record
 

@@ -286,7 +286,7 @@ print('the best so far', flush=True)
 def interrupted(code: str, times: int = 1) -> tuple[int, bytes, float]:
     """Exit code, what was printed, and the time from the last interrupt to the end."""
     whole = (
-        "from tauloop.cli.terminal.interrupts import ends_soon\nwith ends_soon():\n"
+        "from tauloop.cli.terminal.process import ends_soon\nwith ends_soon():\n"
         + textwrap.indent(code, "    ")
     )
     with subprocess.Popen(
@@ -353,7 +353,7 @@ def test_an_interrupt_while_the_command_line_is_imported_leaves_no_traceback(
     def interrupted() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tauloop.cli.app.main", interrupted)
+    monkeypatch.setattr("tauloop.cli.app.app", interrupted)
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 130

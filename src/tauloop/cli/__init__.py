@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING
 
-from tauloop.cli.terminal.startup import prepare_process
+from tauloop.cli.terminal.process import main as main
 from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -29,24 +28,4 @@ if TYPE_CHECKING:
         TABLE as TABLE,
     )
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__, "main")
-
-#: Exit code of a program that Ctrl-C ended (128 and the signal's number).
-INTERRUPTED = 130
-
-
-def main() -> None:
-    """Run the command line; Ctrl-C during its import ends it without a traceback."""
-    prepare_process()
-    # Imported objects stay until the end. A garbage collection over them, now and at the end, would
-    # take a tenth of the time of a short command.
-    gc.disable()
-    try:
-        from tauloop.cli.app import main as run
-
-        gc.enable()
-        run()
-    except KeyboardInterrupt:
-        raise SystemExit(INTERRUPTED) from None
-    finally:
-        gc.freeze()
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 import tauloop
+from tauloop.cli.old_names import renewed
 from tauloop.cli.commands import (
     COMMAND_GROUPS,
     HELP_SECTIONS,
@@ -28,7 +29,6 @@ from tauloop.cli.commands import (
     CommandGroup,
 )
 from tauloop.cli.examples import EXAMPLES
-from tauloop.cli.old_names import renewed
 from tauloop.cli.terminal.completion import TAKES_MACHINE, machines
 from tauloop.common.deprecated import REMOVED_IN
 from tauloop.common.extensions import installed_plugins
@@ -336,12 +336,3 @@ def _frame(
     ] = False,
 ) -> None:
     """Take the options of the top level."""
-
-
-def main() -> None:
-    """Run the command line."""
-    from tauloop.cli.terminal.interrupts import ends_soon
-    from tauloop.cli.terminal.screen import streams
-
-    with ends_soon(), streams():
-        app()

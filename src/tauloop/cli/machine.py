@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tauloop.cli.asked import LOADED_MACHINE, is_quiet
+from tauloop.cli.output import LOADED_MACHINE
 from tauloop.cli.terminal.completion import machines, parameters
-from tauloop.cli.terminal.screen import Screen
+from tauloop.cli.terminal.screen import Screen, is_quiet
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
 from tauloop.equations.assembly.limits import require_within_limits

@@ -8,22 +8,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from tauloop.cli.asked import ASKED, LOADED_MACHINE, is_json, is_quiet
 from tauloop.cli.options import annotated_flag, flags, gathered, options_class, spread
 from tauloop.cli.outputs import FileKind, chosen_files, out_option
-from tauloop.cli.terminal.progress import bar
-from tauloop.cli.terminal.screen import Screen, json_text
+from tauloop.cli.terminal.screen import SHARED_OPTIONS, Screen, bar, is_json, is_quiet, json_text
 from tauloop.common.errors import InputError, Problem, Problems, TauloopError, solving
 from tauloop.common.files import require_writable, unwritable_folder, write_file, write_text
 from tauloop.common.progress import Stages
 from tauloop.common.result import Diagnostic, Result, Status, plain
 from tauloop.display.parts import ReportPart, parts_of
 from tauloop.display.tables import table as table
+
+if TYPE_CHECKING:
+    from tauloop.mechanism.model import Mechanism
 
 #: Exit codes: success, doubtful or failed, invalid input.
 OK, FAILED, BAD_INPUT = 0, 1, 2
@@ -33,6 +34,9 @@ Written = tuple[Path | None, str | Callable[[Path], object]]
 
 #: Words of the running command, ``tauloop`` first, for reports.
 COMMAND_WORDS: ContextVar[tuple[str, ...]] = ContextVar("COMMAND_WORDS", default=())
+
+#: The machine that the running command has loaded.
+LOADED_MACHINE: ContextVar[Mechanism | None] = ContextVar("LOADED_MACHINE", default=None)
 
 #: The option `--json-file` for commands of other packages; Tauloop's commands use `--out`.
 JsonFileOption = Annotated[
@@ -197,8 +201,8 @@ def finish(
     if isinstance(result, Result) and omitted:
         result = replace(result, diagnostics=(*result.diagnostics, *omitted))
     parts = parts_of(result)
-    figure = figure or ASKED.get().get("figure")
-    json_file = ASKED.get().get("json_file")
+    figure = figure or SHARED_OPTIONS.get().get("figure")
+    json_file = SHARED_OPTIONS.get().get("json_file")
     drawn = _drawn(parts, result, figure, draw) if figure is not None else ()
     requested = [(path, write) for path, write in files if path is not None]
     for path, write in requested:
@@ -356,7 +360,7 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> None:
         asked = {name: kwargs.get(name) for name in (*_SHARED, "json_file")}
-        before = ASKED.set(asked)
+        before = SHARED_OPTIONS.set(asked)
         LOADED_MACHINE.set(None)
         try:
             with solving(InputError):
@@ -396,7 +400,7 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
                     err.print(str(problem))
             raise typer.Exit(BAD_INPUT) from None
         finally:
-            ASKED.reset(before)
+            SHARED_OPTIONS.reset(before)
 
     parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():

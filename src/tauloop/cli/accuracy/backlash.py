@@ -14,7 +14,7 @@ from tauloop.cli.machine import (
 )
 from tauloop.cli.output import command, finish, map_file
 from tauloop.cli.outputs import FIGURE, MAP
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar
 from tauloop.display.renderers.result_figures import play_figure
 from tauloop.drives import play_section
 

@@ -6,7 +6,7 @@ import tauloop as tl
 from tauloop.cli.machine import ImportArguments, MachineArgument, WithinLimitsOption, load_model
 from tauloop.cli.output import command, finish
 from tauloop.cli.outputs import FIGURE, RESULT
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar
 
 
 @command(figure=FIGURE, json_file=RESULT)

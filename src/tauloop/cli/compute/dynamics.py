@@ -16,7 +16,7 @@ from tauloop.cli.machine import (
 )
 from tauloop.cli.output import command, finish, log_file
 from tauloop.cli.outputs import FIGURE, TABLE
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar
 
 
 @command(out=TABLE.of("time, motion of platform and actuators, and forces"), figure=FIGURE)

@@ -6,7 +6,7 @@ import tauloop as tl
 from tauloop.cli.compute.poses_given import PoseOption
 from tauloop.cli.machine import MachineArgument, SideOption, WorkersOption, load_model
 from tauloop.cli.output import command, finish
-from tauloop.cli.terminal.progress import bars, search
+from tauloop.cli.terminal.screen import bars, search
 
 
 @command()

@@ -18,7 +18,7 @@ from tauloop.cli.machine import (
 )
 from tauloop.cli.output import command, finish
 from tauloop.cli.outputs import FIGURE, RESULT
-from tauloop.cli.terminal.progress import bars, search
+from tauloop.cli.terminal.screen import bars, search
 
 
 @command(figure=FIGURE, json_file=RESULT)

@@ -18,7 +18,7 @@ from tauloop.cli.machine import (
 )
 from tauloop.cli.output import command, finish, log_file
 from tauloop.cli.outputs import FIGURE, RESULT, TABLE
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar
 from tauloop.cli.values import angle, frequency
 from tauloop.simulation import FreeMotionComparison, FreeMotionOptions, RoundTripOptions
 

@@ -17,7 +17,7 @@ from tauloop.cli.machine import (
 )
 from tauloop.cli.output import command, finish, map_file
 from tauloop.cli.outputs import FIGURE, MAP, RESULT
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar
 from tauloop.display.renderers.result_figures import workspace_figure
 
 

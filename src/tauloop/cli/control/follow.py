@@ -17,7 +17,7 @@ from tauloop.cli.machine import (
 )
 from tauloop.cli.output import command, finish, log_file
 from tauloop.cli.outputs import FIGURE, RESULT, TABLE
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar
 
 
 @command(out=TABLE.of("the motion under the last controller"), figure=FIGURE, json_file=RESULT)

@@ -13,7 +13,7 @@ from tauloop.cli.deliver.exported import (
 )
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import command, finish
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar
 
 
 @command(out=EXPORT_FOLDER, out_default=EXPORT_DEFAULT)

@@ -10,7 +10,7 @@ import typer
 import tauloop as tl
 from tauloop.cli.output import command, finish
 from tauloop.cli.outputs import PAGE
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar
 
 
 @command(out=PAGE, out_default="Default: report.html")

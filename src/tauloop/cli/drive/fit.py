@@ -11,7 +11,7 @@ import tauloop as tl
 from tauloop.cli.machine import LineArgument
 from tauloop.cli.output import command, finish
 from tauloop.cli.outputs import FIGURE
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar
 from tauloop.drives import load_drive
 
 

@@ -6,8 +6,8 @@ import tauloop as tl
 from tauloop.cli.machine import LineArgument
 from tauloop.cli.output import command, finish
 from tauloop.cli.outputs import FIGURE
-from tauloop.cli.terminal.interrupts import keeping
-from tauloop.cli.terminal.progress import bars
+from tauloop.cli.terminal.process import keeping
+from tauloop.cli.terminal.screen import bars
 from tauloop.drives import load_drive
 
 

@@ -11,7 +11,7 @@ import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WorkersOption, load_model
 from tauloop.cli.output import command, finish, log_file
 from tauloop.cli.outputs import FIGURE, RESULT, TABLE
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar
 
 
 @command(out=TABLE.of("the estimates over time"), figure=FIGURE, json_file=RESULT)

@@ -10,7 +10,7 @@ import typer
 import tauloop as tl
 from tauloop.cli.output import command, finish, log_file
 from tauloop.cli.outputs import FIGURE, TABLE
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar
 
 
 @command(out=TABLE.of("positions and the structure's forces"), figure=FIGURE)

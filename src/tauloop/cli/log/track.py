@@ -15,7 +15,7 @@ from tauloop.cli.output import (
     log_file,
 )
 from tauloop.cli.outputs import FIGURE, FOLDER, RESULT, TABLE
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar
 from tauloop.export.microcontroller import export_tracker
 
 

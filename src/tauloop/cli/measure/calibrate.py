@@ -11,7 +11,7 @@ import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import command, finish, machine_file, text_file
 from tauloop.cli.outputs import FIGURE, HAL, INI, MACHINE_FILE, RESULT
-from tauloop.cli.terminal.progress import bars
+from tauloop.cli.terminal.screen import bars
 
 
 @command(

@@ -17,7 +17,7 @@ from tauloop.cli.output import (
     machine_file,
 )
 from tauloop.cli.outputs import FIGURE, MACHINE_FILE, RESULT, TRIANGLE
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar
 from tauloop.identification import identification_model
 
 

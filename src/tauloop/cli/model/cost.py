@@ -6,7 +6,7 @@ import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_model
 from tauloop.cli.output import command, finish
 from tauloop.cli.outputs import RESULT
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar
 
 
 @command(json_file=RESULT)

@@ -8,7 +8,7 @@ import tauloop as tl
 from tauloop.cli.machine import FormulationOption, MachineArgument, SideOption, load_model
 from tauloop.cli.output import command, finish
 from tauloop.cli.outputs import LATEX, PYTHON, TEXT
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar
 
 
 @command(text=TEXT, latex=LATEX, python=PYTHON)

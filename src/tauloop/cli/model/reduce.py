@@ -8,7 +8,7 @@ import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import command, finish, machine_file
 from tauloop.cli.outputs import MACHINE_FILE
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar
 from tauloop.mechanism.reduction import as_laminas
 
 

@@ -11,7 +11,7 @@ from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption,
 from tauloop.cli.output import command, finish
 from tauloop.cli.outputs import FIGURE, RESULT, TABLE
 from tauloop.cli.plan.planned import RateOption
-from tauloop.cli.terminal.progress import bars
+from tauloop.cli.terminal.screen import bars
 from tauloop.cli.values import frequency
 from tauloop.identification import slow_sampling
 

@@ -9,7 +9,7 @@ from tauloop.cli.machine import MachineArgument, SideOption, load_model
 from tauloop.cli.output import command
 from tauloop.cli.outputs import C_ARRAY, FIGURE, RESULT, TABLE
 from tauloop.cli.plan.planned import SamplesOption, finish_motion
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar
 
 
 @command(

@@ -14,7 +14,7 @@ from tauloop.cli.machine import (
 )
 from tauloop.cli.output import command, finish
 from tauloop.cli.outputs import CSV, FIGURE, RESULT
-from tauloop.cli.terminal.progress import bars
+from tauloop.cli.terminal.screen import bars
 
 
 @command(out=CSV.of("the selected poses"), figure=FIGURE, json_file=RESULT)

@@ -9,12 +9,11 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.asked import is_json, is_quiet
 from tauloop.cli.machine import SideOption, load_model
 from tauloop.cli.output import command, console, print_json
 from tauloop.cli.outputs import PAGE
 from tauloop.cli.terminal.completion import machines
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar, is_json, is_quiet
 from tauloop.mechanism import shipped_machines
 
 

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.asked import is_json
 from tauloop.cli.output import command, console, finish, print_json
+from tauloop.cli.terminal.screen import is_json
 from tauloop.mechanism import machine_index
 
 

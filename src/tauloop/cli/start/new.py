@@ -11,12 +11,11 @@ import typer
 
 import tauloop as tl
 from tauloop.authoring import TEMPLATES, NamedValue, dimensions, title
-from tauloop.cli.asked import is_json, is_quiet
 from tauloop.cli.machine import ImportArguments
 from tauloop.cli.output import command, console, finish
 from tauloop.cli.outputs import FIGURE, MACHINE_FILE
 from tauloop.cli.terminal.completion import sources
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar, is_json, is_quiet
 
 
 @command(out_default="Default: NAME.yaml", out=MACHINE_FILE.of("the machine file"), figure=FIGURE)

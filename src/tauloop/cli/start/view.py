@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.asked import is_json
 from tauloop.cli.compute.poses_given import ActuatorsOption, at_actuators
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import (
@@ -20,7 +19,7 @@ from tauloop.cli.output import (
     require_limits,
 )
 from tauloop.cli.outputs import FIGURE, FILM
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar, is_json
 
 if TYPE_CHECKING:
     from tauloop.viewer import View

@@ -11,7 +11,7 @@ import typer
 import tauloop as tl
 from tauloop.cli.output import command, finish
 from tauloop.cli.outputs import FOLDER, RESULT
-from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import bar
 
 STUDY_FOLDER = replace(FOLDER, content="the Parquet parts", endings=(".study",))
 FileArgument = Annotated[

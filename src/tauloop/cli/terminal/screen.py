@@ -1,32 +1,52 @@
-"""Output to the terminal: text without control characters, and full or closed streams."""
+"""Output to the terminal: text without control characters, progress bars, and JSON."""
 
 from __future__ import annotations
 
 import errno
 import json
-import logging
 import os
-import re
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import timedelta
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
-
-#: Control characters except line ends and tabs; characters that change the direction of text or end
-#: lines; surrogates.
-CONTROL_CHARACTERS = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
 )
+from rich.segment import Segment
+from rich.text import Text
+
+from tauloop.cli.terminal.process import CONTROL_CHARACTERS, visible
+from tauloop.common import progress
+
+#: Options of every command, set while a command runs, by their names in Python.
+SHARED_OPTIONS: ContextVar[Mapping[str, Any]] = ContextVar(
+    "SHARED_OPTIONS", default=MappingProxyType({})
+)
+#: Called with the phase of a workflow (and its state after a comma), the completed and the total
+#: work.
+Report = Callable[[str, float, float | None], None]
 
 
-def visible(text: str) -> str:
-    """Return text with control characters written out, such as an escape as its number."""
-    return CONTROL_CHARACTERS.sub(
-        lambda match: match[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text
-    )
+def is_quiet() -> bool:
+    """True if the running command prints problems only (`--quiet`)."""
+    return bool(SHARED_OPTIONS.get().get("quiet"))
+
+
+def is_json() -> bool:
+    """True if the running command prints JSON (`--json`)."""
+    return bool(SHARED_OPTIONS.get().get("as_json"))
 
 
 def json_text(data: Any) -> str:
@@ -61,57 +81,59 @@ class Screen(Console):
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
-class _Visible(logging.Formatter):
-    """Warnings as plain visible text."""
+@contextmanager
+def bars(is_silent: bool = False) -> Iterator[Report]:
+    """Return a context with a bar for each phase and its remaining time, on standard error.
 
-    def format(self, record: logging.LogRecord) -> str:
-        return visible(super().format(record))
+    The bars disappear at the end. There are no bars for JSON, for a quiet command, or if standard
+    output or error is not a terminal.
+    """
+    silent = (
+        is_silent or is_json() or is_quiet() or not (sys.stdout.isatty() and sys.stderr.isatty())
+    )
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeLeft(),
+    )
+    with Progress(*columns, console=Screen(stderr=True), transient=True, disable=silent) as shown:
+        phases: dict[str, TaskID] = {}
+
+        def report(phase: str, done: float, total: float | None) -> None:
+            name = phase.partition(",")[0]
+            if name not in phases:
+                phases[name] = shown.add_task(phase)
+            shown.update(phases[name], description=phase, completed=done, total=total)
+
+        yield report
 
 
 @contextmanager
-def streams() -> Iterator[None]:
-    """Return a context for a program whose output may not be writable or encodable.
-
-    Raises:
-        SystemExit: with the program's status, or 2 where the output cannot be written.
-    """
-    output, errors = sys.stdout, sys.stderr
-    for stream in (output, errors):
-        with suppress(AttributeError, ValueError):  # a stream of a test
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    handler = logging.StreamHandler()
-    handler.setFormatter(_Visible("%(message)s"))
-    logger = logging.getLogger("tauloop")
-    logger.addHandler(handler)
-    status: SystemExit | None = None
-    try:
-        try:
-            yield
-        except SystemExit as end:
-            status = end
-        # Click replaces a pipe whose reader has ended.
-        if sys.stdout is not output:
-            sys.stdout, sys.stderr = output, errors
-            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
-        sys.stdout.flush()
-    except OSError as error:
-        _drop_output(error)
-        raise SystemExit(2) from None
-    finally:
-        logger.removeHandler(handler)
-    if status is not None:
-        raise status
+def bar(phase: str) -> Iterator[progress.Progress]:
+    """Return a context with the bar of a workflow of one phase, as its progress function."""
+    with bars() as report:
+        yield partial(report, phase)
 
 
-def _drop_output(error: OSError) -> None:
-    """Report why the output cannot be written, and discard what the streams still hold."""
-    with suppress(OSError):
-        if error.errno != errno.EPIPE:  # the reader has closed the pipe on purpose
-            target = error.filename or "standard output"
-            sys.stderr.write(visible(f"{target}: cannot be written: {error.strerror or error}\n"))
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            stream.flush()
-            continue
-        with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+class TimeLeft(ProgressColumn):
+    """The remaining time at the average rate so far, from the first step on."""
+
+    max_refresh = 0.5
+
+    def render(self, task: Task) -> Text:
+        """Return hours, minutes and seconds; the elapsed time before the first step is done."""
+        if not task.completed or not task.total:
+            return Text(f"{_clock(task.elapsed)} so far")
+        return Text(f"{_clock((task.elapsed or 0.0) * (task.total / task.completed - 1.0))} left")
+
+
+def _clock(seconds: float | None) -> str:
+    return str(timedelta(seconds=round(seconds or 0.0)))
+
+
+def search(report: Report) -> Callable[[Any], None]:
+    """Return the progress function of a search for modes: one bar for each phase of a block."""
+    return lambda at: report(
+        f"block {at.block} of {at.blocks}: {at.phase}, {at.solutions} known", at.done, at.total
+    )

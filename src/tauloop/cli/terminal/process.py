@@ -1,8 +1,15 @@
-"""Ctrl-C, SIGTERM and SIGHUP end a command soon, also during a long calculation outside Python."""
+"""The process of a command: open and writable streams, a usable environment, and a soon end.
+
+Ctrl-C, SIGTERM and SIGHUP end a command soon, also during a long calculation outside Python.
+"""
 
 from __future__ import annotations
 
+import errno
+import gc
+import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -23,6 +30,65 @@ KEEPING_MESSAGE = b"\nending with the result so far; Ctrl-C again ends at once, 
 END_SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
+#: Valid terminal sizes in environment variables; other sizes are ignored.
+_SIZES = {"COLUMNS": (20, 10_000), "LINES": (4, 10_000)}
+#: Control characters except line ends and tabs; characters that change the direction of text or end
+#: lines; surrogates.
+CONTROL_CHARACTERS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def main() -> None:
+    """Run the command line; Ctrl-C during its import ends it without a traceback."""
+    prepare_process()
+    # Imported objects stay until the end. A garbage collection over them, now and at the end, would
+    # take a tenth of the time of a short command.
+    gc.disable()
+    try:
+        from tauloop.cli.app import app
+
+        gc.enable()
+        with ends_soon(), streams():
+            app()
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
+    finally:
+        gc.freeze()
+
+
+def prepare_process() -> None:
+    """Open closed standard streams, and correct environment variables that would end a command.
+
+    Without a stream 0, 1 or 2 the next opened file gets that number, and a library's output goes
+    into it. Writing to a closed standard output fails, as in other programs. A closed standard error
+    discards everything, because a command without errors does not need it.
+    """
+    if sys.stdin is None:
+        sys.stdin = open(_null(os.O_RDONLY), encoding="utf-8")
+    if sys.stdout is None:
+        sys.stdout = open(_null(os.O_RDONLY), "w", encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = open(_null(os.O_WRONLY), "w", encoding="utf-8", buffering=1)
+    for name, (smallest, largest) in _SIZES.items():
+        stated = os.environ.get(name)
+        if stated is not None and not _is_within(stated, smallest, largest):
+            del os.environ[name]
+    # Figures are written to files; another backend could be missing.
+    os.environ["MPLBACKEND"] = "agg"
+
+
+def _null(flags: int) -> int:
+    """Return the open null device; it gets the lowest free number, that of the closed stream."""
+    return os.open(os.devnull, flags)
+
+
+def _is_within(text: str, smallest: int, largest: int) -> bool:
+    """Return whether a text is a whole number in a range."""
+    try:
+        return smallest <= int(text) <= largest
+    except ValueError:
+        return False
 
 
 @contextmanager
@@ -82,9 +148,8 @@ def ends_soon(grace: float = GRACE_TIME) -> Iterator[None]:
 def _as_interrupts() -> Iterator[list[int]]:
     """Return a context in which SIGTERM and SIGHUP act as Ctrl-C, with those received.
 
-    Signals that are ignored (`nohup`) stay ignored. By default these signals would end the process
-    at
-    once: its temporary files would stay and its child processes would continue.
+    Signals that are ignored (`nohup`) stay ignored. By default these signals would end the
+    process at once: its temporary files would stay and its child processes would continue.
     """
     received: list[int] = []
 
@@ -157,3 +222,66 @@ def end_children() -> None:
                 child = int(folder.name)
                 if int(parent) == parent_id:
                     (os.killpg if int(group) == child else os.kill)(child, signal.SIGKILL)
+
+
+def visible(text: str) -> str:
+    """Return text with control characters written out, such as an escape as its number."""
+    return CONTROL_CHARACTERS.sub(
+        lambda match: match[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text
+    )
+
+
+class _Visible(logging.Formatter):
+    """Warnings as plain visible text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
+
+
+@contextmanager
+def streams() -> Iterator[None]:
+    """Return a context for a program whose output may not be writable or encodable.
+
+    Raises:
+        SystemExit: with the program's status, or 2 where the output cannot be written.
+    """
+    output, errors = sys.stdout, sys.stderr
+    for stream in (output, errors):
+        with suppress(AttributeError, ValueError):  # a stream of a test
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Visible("%(message)s"))
+    logger = logging.getLogger("tauloop")
+    logger.addHandler(handler)
+    status: SystemExit | None = None
+    try:
+        try:
+            yield
+        except SystemExit as end:
+            status = end
+        # Click replaces a pipe whose reader has ended.
+        if sys.stdout is not output:
+            sys.stdout, sys.stderr = output, errors
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+        sys.stdout.flush()
+    except OSError as error:
+        _drop_output(error)
+        raise SystemExit(2) from None
+    finally:
+        logger.removeHandler(handler)
+    if status is not None:
+        raise status
+
+
+def _drop_output(error: OSError) -> None:
+    """Report why the output cannot be written, and discard what the streams still hold."""
+    with suppress(OSError):
+        if error.errno != errno.EPIPE:  # the reader has closed the pipe on purpose
+            target = error.filename or "standard output"
+            sys.stderr.write(visible(f"{target}: cannot be written: {error.strerror or error}\n"))
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+            continue
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
