@@ -16,7 +16,8 @@ from extras import extra
 from kills import prepare
 
 import tauloop as tl
-from tauloop.cli.commands import COMMANDS, command_words
+from tauloop.cli.command_lines import command_words
+from tauloop.cli.commands import COMMANDS
 from tauloop.cli.terminal import progress
 from tauloop.common.result import plain
 from tauloop.compiler.c import CacheOptions, compiled_cache

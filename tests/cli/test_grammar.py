@@ -23,6 +23,7 @@ from typer._completion_shared import get_completion_script
 
 import tauloop as tl
 from tauloop.cli.app import HELP, find_command
+from tauloop.cli.command_lines import renewed
 from tauloop.cli.commands import (
     COMMAND_GROUPS,
     COMMANDS,
@@ -35,7 +36,6 @@ from tauloop.cli.commands import (
     CommandGroup,
 )
 from tauloop.cli.examples import EXAMPLES
-from tauloop.cli.old_names import renewed
 from tauloop.cli.terminal.completion import TAKES_MACHINE
 from tauloop.common import deprecated
 from tauloop.mechanism import shipped_machines

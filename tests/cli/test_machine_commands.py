@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import tauloop as tl
 from tauloop.cli.app import app
-from tauloop.cli.commands import command_words
+from tauloop.cli.command_lines import command_words
 from tauloop.common.result import plain
 from tauloop.equations.ports import ACTUATORS
 from tauloop.formats.options import ImportOptions

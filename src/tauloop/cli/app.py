@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 import tauloop
-from tauloop.cli.old_names import renewed
+from tauloop.cli.command_lines import renewed
 from tauloop.cli.commands import (
     COMMAND_GROUPS,
     HELP_SECTIONS,

@@ -432,12 +432,3 @@ def _flat() -> dict[str, CommandEntry]:
 
 #: All commands by their path, such as ``plan stroke``.
 COMMANDS: Mapping[str, CommandEntry] = _flat()
-
-
-def command_words(words: list[str]) -> str:
-    """Return the words of a command line that name its command, or ""."""
-    for count in (2, 1):
-        path = " ".join(words[:count])
-        if path in COMMANDS:
-            return path
-    return ""

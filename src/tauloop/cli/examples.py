@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tauloop.cli.commands import command_words
+from tauloop.cli.command_lines import command_words
 
 _LINES = (Path(__file__).parent / "examples.txt").read_text(encoding="utf-8").splitlines()
 #: Words after ``tauloop``, by command.

@@ -1,4 +1,4 @@
-"""Command lines of earlier versions, rewritten with current names.
+"""Words of a command line: the command that they name, and current names for earlier ones.
 
 The tables of old names are in `tauloop.common.deprecated`.
 """
@@ -8,10 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from tauloop.cli.commands import COMMAND_GROUPS, TOP_LEVEL, command_words
+from tauloop.cli.commands import COMMAND_GROUPS, COMMANDS, TOP_LEVEL
 from tauloop.cli.outputs import FIGURE
 from tauloop.common import deprecated
 from tauloop.mechanism.suggestions import suggestion
+
+
+def command_words(words: Sequence[str]) -> str:
+    """Return the words of a command line that name its command, or ""."""
+    for count in (2, 1):
+        path = " ".join(words[:count])
+        if path in COMMANDS:
+            return path
+    return ""
 
 
 def renewed(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
