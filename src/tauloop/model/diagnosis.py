@@ -6,36 +6,10 @@ import numpy as np
 
 from tauloop.common.errors import Problem, Problems
 from tauloop.compiler.state import CONVERGED, SolveDiagnostics
-from tauloop.equations.assembly.assembly import Assembly
-from tauloop.equations.assembly.coordinates import conditions
-from tauloop.equations.ports import MAX_LISTED, EntryPorts
+from tauloop.equations.ports import MAX_LISTED
 
 #: A pose with a smaller condition number is regular, regardless of pivots.
 REGULAR = 1e6
-
-
-def condition_numbers(assembly: Assembly, entry: EntryPorts, q: np.ndarray) -> np.ndarray:
-    """Return condition numbers (N,) of poses: the larger of the loops' and the force map's.
-
-    Both are unit-free. The loops' is that of K in the dependent velocities; the force map is
-    [S K^T] of the leading actuators.
-
-    Args:
-        assembly: the machine.
-        entry: port of the given motion.
-        q: coordinates (N, n_q).
-    """
-    loops = assembly.loops
-    _, K = loops.residuals(q)
-    K_scaled = loops.scaled(K)[:, list(assembly.rows)]
-    moving = [i for i in range(loops.topology.n_v) if i not in assembly.frozen]
-    dependent = [i for i in moving if i not in entry.v]
-    S = (loops.transmission * loops.velocity_scale)[list(assembly.leading)][:, moving]
-    S = S / np.maximum(np.abs(S).max(axis=1, keepdims=True, initial=0.0), 1e-300)
-    force_map = np.concatenate(
-        [np.broadcast_to(S, (len(q), *S.shape)), K_scaled[:, :, moving]], axis=1
-    )
-    return np.maximum(conditions(K_scaled[:, :, dependent]), conditions(force_map))
 
 
 def gaps(extremes: np.ndarray, discriminants: np.ndarray) -> np.ndarray:

@@ -47,7 +47,7 @@ from tauloop.equations.ports import (
 )
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.model.diagnosis import condition_numbers, gaps, overflowed, singular, unreached
+from tauloop.model.diagnosis import gaps, overflowed, singular, unreached
 from tauloop.model.tension_terms import tension_terms
 from tauloop.model.tool import LOAD_PORTS
 
@@ -584,14 +584,14 @@ class Runner:
             raise PoseError(terms.problems(bad, len(health.missed), f"{self.ports.name} motion"))
 
     def condition(self, q: np.ndarray) -> np.ndarray:
-        """Return condition numbers (N,) of assembled poses, unit-free (see `condition_numbers`).
+        """Return condition numbers (N,) of assembled poses, unit-free (see `Assembly.pose_conditions`).
 
         Args:
             q: full coordinates (N, n_q).
         """
         rows = np.atleast_2d(q)
         return self.in_pieces(
-            len(rows), lambda part: (condition_numbers(self.assembly, self.ports, rows[part]),)
+            len(rows), lambda part: (self.assembly.pose_conditions(rows[part], self.ports.v),)
         )[0]
 
     def in_pieces(

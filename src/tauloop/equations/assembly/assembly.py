@@ -334,6 +334,28 @@ class Assembly(PlainData, ReprMixin):
             self.loops.scaled(self.loops.residuals(q)[1])[:, list(self.rows)][:, :, moving]
         )
 
+    def pose_conditions(self, q: np.ndarray, known: Iterable[int]) -> np.ndarray:
+        """Return condition numbers (N,) of poses: the larger of the loops' and the force map's.
+
+        Both are unit-free. The loops' is that of K in the unknown velocities; the force map is
+        [S K^T] of the leading actuators.
+
+        Args:
+            q: poses (N, n_q).
+            known: indices of the velocities that are known.
+        """
+        loops = self.loops
+        K = loops.scaled(loops.residuals(q)[1])[:, list(self.rows)]
+        moving = [i for i in range(loops.topology.n_v) if i not in self.frozen]
+        known = set(known)
+        unknown = [i for i in moving if i not in known]
+        S = (loops.transmission * loops.velocity_scale)[list(self.leading)][:, moving]
+        S = S / np.maximum(np.abs(S).max(axis=1, keepdims=True, initial=0.0), 1e-300)
+        force_map = np.concatenate(
+            [np.broadcast_to(S, (len(q), *S.shape)), K[:, :, moving]], axis=1
+        )
+        return np.maximum(conditions(K[:, :, unknown]), conditions(force_map))
+
     @property
     @in_json()
     def reference(self) -> dict[str, float]:
