@@ -1,6 +1,6 @@
 """Tables and paragraphs of results, as data; nothing of this package imports Rich."""
 
-from tauloop.display.tables.building import (
+from tauloop.display.pieces import (
     Column as Column,
     doubts as doubts,
     paragraphs as paragraphs,
