@@ -11,12 +11,12 @@ import pytest
 import tauloop as tl
 from tauloop.calibration import read_instrument
 from tauloop.common.errors import InputError, Problems, TauloopError
+from tauloop.common.options import pairs
 from tauloop.equations.named_values import TOOL_PORT, named_values
 from tauloop.equations.ports import Port
 from tauloop.formats import load_urdf
 from tauloop.logs import load_recording
 from tauloop.mechanism.description.drive_file import read_drive
-from tauloop.mechanism.description.quantities import interval, pairs, quantity
 from tauloop.mechanism.description.units import (
     ANGLE,
     ANGULAR_SPEED,
@@ -24,6 +24,8 @@ from tauloop.mechanism.description.units import (
     LENGTH,
     ONE,
     UnitError,
+    interval,
+    quantity,
     read_quantity,
 )
 from tauloop.simulation.planned.limit_options import motor_curve

@@ -16,6 +16,7 @@ from scipy.integrate import solve_ivp
 
 from tauloop import Model, load
 from tauloop.common.errors import TauloopError
+from tauloop.common.options import pairs_reader
 from tauloop.formats.urdf.reader import load_urdf
 from tauloop.identification import (
     WeightedLeastSquares,
@@ -33,7 +34,6 @@ from tauloop.identification.regression.columns import with_columns
 from tauloop.identification.regression.from_log import regression_data
 from tauloop.logs import Preparation, Signals, prepared_signals
 from tauloop.logs.log import Channel
-from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.motion import Multisine, random_multisine
 
 RATE, DURATION = 200.0, 16.0  # Hz, s

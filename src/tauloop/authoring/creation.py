@@ -17,7 +17,7 @@ from tauloop.common.datasets import Variable
 from tauloop.common.errors import DescriptionError, InputError, PoseError, Problem, TauloopError
 from tauloop.common.files import write_text
 from tauloop.common.keywords import keywords
-from tauloop.common.options import Options, option
+from tauloop.common.options import Options, option, pairs_reader
 from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
@@ -25,7 +25,6 @@ from tauloop.formats.library import FORMATS, format_of, load
 from tauloop.formats.options import ImportOptions
 from tauloop.kinematics.inspection import Inspection, check
 from tauloop.kinematics.workspaces.map import Reason, workspace_grid
-from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.mechanism.description.reader import read_machine
 from tauloop.mechanism.description.schema import EDITOR_LINE, SCHEMA_FILE, json_schema
 from tauloop.mechanism.description.structure import IDENTIFIER

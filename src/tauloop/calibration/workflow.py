@@ -32,8 +32,7 @@ from tauloop.common.options import Options, listed, option
 from tauloop.common.processes import SharedWork
 from tauloop.common.records import dataclass
 from tauloop.formats.library import mechanism_of
-from tauloop.mechanism.description.quantities import quantity
-from tauloop.mechanism.description.units import ANGLE, LENGTH
+from tauloop.mechanism.description.units import ANGLE, LENGTH, quantity
 from tauloop.mechanism.model import Mechanism
 from tauloop.model.model import MachineSource
 

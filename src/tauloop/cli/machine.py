@@ -256,8 +256,8 @@ def _with_values(mechanism: Mechanism, texts: list[str]) -> Mechanism:
     Raises:
         InputError: a name is not a parameter, or a value is not a quantity of its kind; all of them.
     """
-    from tauloop.mechanism.description.quantities import pairs, quantity
-    from tauloop.mechanism.description.units import parse_unit
+    from tauloop.common.options import pairs
+    from tauloop.mechanism.description.units import parse_unit, quantity
 
     problems = Problems()
     values: dict[str, float] = {}
@@ -286,8 +286,7 @@ def _names(option_name: str, text: str | None) -> tuple[str, ...]:
 
 def _vector(text: str) -> tuple[float, ...]:
     """Return three finite numbers separated by commas."""
-    from tauloop.mechanism.description.quantities import quantities_reader
-    from tauloop.mechanism.description.units import ACCELERATION
+    from tauloop.mechanism.description.units import ACCELERATION, quantities_reader
 
     numbers = quantities_reader("--gravity", ACCELERATION)(text)
     if len(numbers) != 3:

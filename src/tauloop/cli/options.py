@@ -235,7 +235,7 @@ def _value(name: str, annotation: Any, value: Any) -> Any:
         return tuple(value)
     if _is_mapping(kind):
         # Imported here because it needs NumPy, which most options do not need.
-        from tauloop.mechanism.description.quantities import pairs_reader
+        from tauloop.common.options import pairs_reader
 
         number, pairs = get_args(kind)[1], pairs_reader(name)(value)
         return (

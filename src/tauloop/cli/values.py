@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tauloop.mechanism.description.quantities import quantity
-from tauloop.mechanism.description.units import ANGLE, FREQUENCY
+from tauloop.mechanism.description.units import ANGLE, FREQUENCY, quantity
 
 
 def frequency(option_name: str, text: str) -> float:

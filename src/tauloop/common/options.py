@@ -143,6 +143,51 @@ def listed(texts: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
+def pairs(
+    where: str,
+    texts: str | Iterable[str] | None,
+    problems: Problems,
+    example: str = "x=0.1",
+    *,
+    bare: bool = False,
+) -> dict[str, str]:
+    """Return texts by name from one or several ``NAME=TEXT,NAME=TEXT``.
+
+    Other forms and repeated names are noted.
+
+    Args:
+        where: the field's name.
+        texts: what was given.
+        problems: what is wrong is noted here.
+        example: for messages.
+        bare: whether a name may stand alone; its text is "" then.
+    """
+    named: dict[str, str] = {}
+    for part in listed(texts or ""):
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        if not name or not (value or bare):
+            problems.add(where, f"{part!r} is not NAME=VALUE", f"such as {example}")
+        elif name in named:
+            problems.add(where, f"{name} is given twice", "give it once")
+        else:
+            named[name] = value
+    return named
+
+
+def pairs_reader(
+    where: str, example: str = "x=0.1", *, bare: bool = False
+) -> Callable[[Any], dict[str, str]]:
+    """Return a function that reads `pairs`, with the same arguments, for a field of options."""
+
+    def read(texts: str | Iterable[str]) -> dict[str, str]:
+        problems = Problems()
+        named = pairs(where, texts, problems, example, bare=bare)
+        InputError.raise_if_any(problems)
+        return named
+
+    return read
+
+
 def each(read: Callable[[str], Any]) -> Callable[[Iterable[str]], tuple[Any, ...]]:
     """Return a `read` function for repeated fields from that of one text."""
     return lambda texts: tuple(map(read, texts))

@@ -11,8 +11,7 @@ from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.common.stopping import StopCode
-from tauloop.mechanism.description.quantities import quantity
-from tauloop.mechanism.description.units import parse_unit
+from tauloop.mechanism.description.units import parse_unit, quantity
 from tauloop.mechanism.drive_line import DriveLine
 
 #: A criterion of a run that failed is this figure, doubled for one that fails at once: worse than

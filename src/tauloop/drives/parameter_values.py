@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tauloop.common.errors import InputError, Problems
-from tauloop.mechanism.description.quantities import interval, pairs, quantity
-from tauloop.mechanism.description.units import UnitError, parse_unit
+from tauloop.common.options import pairs
+from tauloop.mechanism.description.units import UnitError, interval, parse_unit, quantity
 from tauloop.mechanism.expression import ParameterTable
 
 #: Lower and upper limit of a parameter, in SI units or texts with units; or one text, ``LOW:HIGH``.

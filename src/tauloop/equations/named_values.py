@@ -8,9 +8,18 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.common.errors import InputError, Problems
+from tauloop.common.options import pairs
 from tauloop.equations.ports import Port, checked
-from tauloop.mechanism.description.quantities import interval, pairs, quantity
-from tauloop.mechanism.description.units import ANGLE, LENGTH, ONE, Dimension, UnitError, parse_unit
+from tauloop.mechanism.description.units import (
+    ANGLE,
+    LENGTH,
+    ONE,
+    Dimension,
+    UnitError,
+    interval,
+    parse_unit,
+    quantity,
+)
 from tauloop.mechanism.poses import turned_quaternion
 from tauloop.mechanism.suggestions import listing, suggestion
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.extensions import Registry
-from tauloop.common.options import Options, option
+from tauloop.common.options import Options, option, pairs_reader
 from tauloop.common.records import dataclass
 from tauloop.common.result import plain
 from tauloop.identification.estimation.error_models import ErrorModel
@@ -22,9 +22,6 @@ from tauloop.identification.estimation.estimators import Estimator
 from tauloop.identification.regression.from_log import OUTPUTS
 from tauloop.logs.velocities import SOURCES
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import (
-    pairs_reader,
-)
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tauloop.mechanism.description.quantities import quantity
-from tauloop.mechanism.description.units import parse_unit
+from tauloop.mechanism.description.units import parse_unit, quantity
 
 
 def si_value(where: str, value: float | str, unit: str) -> float:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from tauloop.common.errors import Problems
+from tauloop.common.options import pairs
 from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.equations.named_values import full_name, named_values
 from tauloop.equations.ports import Port, numbers
-from tauloop.mechanism.description.quantities import pairs
 from tauloop.model import Model
 from tauloop.model.encoder_fit import (
     AGREES,

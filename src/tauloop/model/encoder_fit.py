@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.common.errors import InputError, PoseError, Problems
+from tauloop.common.options import pairs
 from tauloop.common.records import dataclass
 from tauloop.compiler.catalogue import EMBEDDING
 from tauloop.compiler.state import State
 from tauloop.equations.assembly.assembly import Assembly
 from tauloop.equations.named_values import full_name
 from tauloop.equations.ports import Port, checked, motor_port
-from tauloop.mechanism.description.quantities import pairs, quantity
-from tauloop.mechanism.description.units import parse_unit
+from tauloop.mechanism.description.units import parse_unit, quantity
 
 if TYPE_CHECKING:
     from tauloop.model.motion import Motion

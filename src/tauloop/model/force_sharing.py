@@ -8,6 +8,7 @@ from dataclasses import field
 import numpy as np
 
 from tauloop.common.errors import InputError, Problems
+from tauloop.common.options import pairs_reader
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.compiler import Forces
@@ -15,7 +16,6 @@ from tauloop.compiler.functions.tensions import winches
 from tauloop.equations.named_values import named_values
 from tauloop.equations.ports import Port
 from tauloop.mechanism.bodies import cables
-from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 

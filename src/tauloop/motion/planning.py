@@ -12,7 +12,7 @@ import numpy as np
 from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
-from tauloop.common.options import Options, option
+from tauloop.common.options import Options, option, pairs_reader
 from tauloop.common.plain import in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
@@ -26,11 +26,7 @@ from tauloop.equations.ports import PLATFORM, Entry
 from tauloop.logs import read_log, samples
 from tauloop.logs.log import channels
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import (
-    pairs_reader,
-    quantity,
-)
-from tauloop.mechanism.description.units import ANGLE
+from tauloop.mechanism.description.units import ANGLE, quantity
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
 from tauloop.model.motion import Motion

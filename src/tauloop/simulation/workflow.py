@@ -12,7 +12,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
-from tauloop.common.options import Options, option, require
+from tauloop.common.options import Options, option, pairs_reader, require
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.dynamics.machine_dynamics import motion_table
@@ -23,7 +23,6 @@ from tauloop.integrate.integrators import DormandPrince, Integrator, Radau, Rung
 from tauloop.kinematics.event_texts import parse_events
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.model import Model
 from tauloop.model.force_sharing import sharing_of
 from tauloop.model.model import MachineSource, modelled

@@ -12,10 +12,10 @@ import numpy as np
 
 from tauloop.common.deprecated import JSON_KEYS, warn
 from tauloop.common.errors import InputError, TauloopError
+from tauloop.common.options import pairs_reader
 from tauloop.common.records import dataclass
 from tauloop.common.result import plain
 from tauloop.drives import DriveLine
-from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.study.option_texts import option_names, options_from

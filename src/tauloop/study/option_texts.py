@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from tauloop.common.errors import InputError, Problems
-from tauloop.common.options import KEY, Option
-from tauloop.mechanism.description.quantities import pairs_reader
+from tauloop.common.options import KEY, Option, pairs_reader
 from tauloop.mechanism.suggestions import unknown_names
 
 #: Words for flags in a file.

@@ -37,8 +37,7 @@ from tauloop.logs.files.opening import open_table
 from tauloop.logs.tables import CsvTable, LogTable
 from tauloop.mechanism.description.cursor import Cursor
 from tauloop.mechanism.description.documents import contents, is_whole, open_document
-from tauloop.mechanism.description.quantities import quantity
-from tauloop.mechanism.description.units import UnitError, named
+from tauloop.mechanism.description.units import UnitError, named, quantity
 from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion, unknown_names

@@ -43,8 +43,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.equations.ports import PLATFORM, entry_ports, motor_port
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import quantity
-from tauloop.mechanism.description.units import LENGTH
+from tauloop.mechanism.description.units import LENGTH, quantity
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
 

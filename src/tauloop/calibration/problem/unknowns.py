@@ -13,8 +13,15 @@ from tauloop.common.errors import InputError, Problems
 from tauloop.common.options import listed
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.mechanism.description.quantities import interval
-from tauloop.mechanism.description.units import ANGLE, LENGTH, ONE, Dimension, UnitError, si_unit
+from tauloop.mechanism.description.units import (
+    ANGLE,
+    LENGTH,
+    ONE,
+    Dimension,
+    UnitError,
+    interval,
+    si_unit,
+)
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion
 

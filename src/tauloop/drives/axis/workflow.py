@@ -9,7 +9,7 @@ from typing import Any
 from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.keywords import keywords
-from tauloop.common.options import Options, option
+from tauloop.common.options import Options, option, pairs_reader
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
@@ -21,7 +21,6 @@ from tauloop.drives.parameter_values import values_in_si
 from tauloop.integrate.events import ValuePassed, comparison
 from tauloop.integrate.integrators import Integrator, described
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.mechanism.drive_line import DriveLine
 
 #: Samples per second of a record, and most of them.

@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.keywords import keywords
-from tauloop.common.options import Options, listed, option
+from tauloop.common.options import Options, listed, option, pairs_reader
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.drives.machine.circle import Circle, CircleTest, circle_test
@@ -23,8 +23,7 @@ from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import Integrator
 from tauloop.kinematics.event_texts import parse_events
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import pairs_reader, quantity
-from tauloop.mechanism.description.units import ANGLE, LENGTH
+from tauloop.mechanism.description.units import ANGLE, LENGTH, quantity
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
 

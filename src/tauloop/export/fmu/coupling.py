@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.common.errors import InputError, Problems
-from tauloop.common.options import Options, option
+from tauloop.common.options import Options, option, pairs_reader
 from tauloop.common.records import dataclass
 from tauloop.export.fmu.foreign import ForeignFmu, ForeignVariable
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.mechanism.description.units import Dimension, UnitError, literal, parse_unit
 from tauloop.mechanism.suggestions import listing, suggestion
 

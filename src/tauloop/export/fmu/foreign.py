@@ -19,8 +19,7 @@ from tauloop.common.errors import EngineError, InputError, Problems
 from tauloop.common.files import unreadable
 from tauloop.common.records import dataclass
 from tauloop.export.fmu.unpacking import require_unpackable
-from tauloop.mechanism.description.quantities import quantity
-from tauloop.mechanism.description.units import Dimension
+from tauloop.mechanism.description.units import Dimension, quantity
 from tauloop.mechanism.suggestions import unknown_names
 
 #: Types of variables that can be connected with motions and forces, in versions 2 and 3.

@@ -17,7 +17,6 @@ from tauloop.geometry.clearance import RodClearance
 from tauloop.kinematics.singularities import least_distance
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import quantity
 from tauloop.mechanism.description.units import (
     ACCELERATION,
     ANGLE,
@@ -25,6 +24,7 @@ from tauloop.mechanism.description.units import (
     LENGTH,
     SPEED,
     Dimension,
+    quantity,
 )
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model

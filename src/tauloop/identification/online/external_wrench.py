@@ -46,8 +46,7 @@ from tauloop.logs.log import log_of
 from tauloop.logs.matching import channel_problems
 from tauloop.logs.signals import HIGHEST_CUTOFF
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import interval
-from tauloop.mechanism.description.units import UnitError
+from tauloop.mechanism.description.units import UnitError, interval
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled

@@ -20,7 +20,7 @@ from scipy.special import ndtri
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.keywords import keywords
-from tauloop.common.options import Options, option
+from tauloop.common.options import Options, option, pairs_reader
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, plain, provenance
@@ -32,7 +32,6 @@ from tauloop.identification.parameters.base_estimates import BaseEstimates
 from tauloop.identification.parameters.link_equations import LinkEquations
 from tauloop.identification.parameters.link_intervals import LinkSet
 from tauloop.identification.parameters.link_quantities import LinkQuantities
-from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.model.model import MachineSource
 
 #: Directions of the scaled equations with a singular value below this share of the largest change

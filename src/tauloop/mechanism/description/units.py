@@ -2,17 +2,21 @@
 
 The angle is a separate dimension. It is ignored when two dimensions are compared (torque times angle
 is energy) and required only for angles and angular speeds, so that ``35`` is never 35 rad.
+
+``0.5 mm``, ``0.5mm`` and ``+5e-1 mm`` are one number. In a file only an exact zero has no unit; on
+the command line a number alone is in SI units.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
 from functools import lru_cache
 
+from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
 from tauloop.mechanism.suggestions import suggestion
 
@@ -438,3 +442,86 @@ def read_quantity(text: str, *wanted: Dimension, is_si: bool = False) -> Literal
     if not read.unit and (is_si or read.number == 0.0):
         return replace(read, dimension=wanted[0])
     raise misfit(repr(text.strip()), read.dimension, wanted, read.number)
+
+
+def quantity(where: str, text: str, *wanted: Dimension) -> float:
+    """Return a number in SI units from text such as ``1 kHz``; a number alone is in SI units.
+
+    Args:
+        where: name of the option or argument, for the message.
+        text: what is written.
+        wanted: permitted dimensions; the first is that of a number without unit.
+
+    Raises:
+        InputError: no number, an unknown unit, or a unit of something else.
+    """
+    try:
+        return read_quantity(text, *wanted, is_si=True).value
+    except UnitError as error:
+        raise InputError.of(where, error.what, error.remedy) from None
+
+
+def quantity_reader(where: str, *wanted: Dimension) -> Callable[[str], float]:
+    """Return a function that reads a `quantity` or an SI number for a field of options."""
+
+    def read(text: str | float) -> float:
+        return quantity(where, text if isinstance(text, str) else f"{text:.17g}", *wanted)
+
+    return read
+
+
+def quantities_reader(where: str, *wanted: Dimension) -> Callable[[str], tuple[float, ...]]:
+    """Return a function that reads quantities with commas between them, for a field of options."""
+    return lambda text: tuple(
+        quantity(where, part, *wanted) for part in text.split(",") if part.strip()
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """Two ends in SI units, infinite where one is left open, and their dimension."""
+
+    lower: float
+    upper: float
+    dimension: Dimension
+
+
+def interval(text: str, between: str, *wanted: Dimension, is_si: bool = False) -> Interval:
+    """Return two ends such as ``1.2 m:1.3 m`` or ``:5 deg``.
+
+    A unit after the second end only, as in ``200:230 mm``, holds for both.
+
+    Args:
+        text: what is written.
+        between: separator of both ends.
+        wanted: permitted dimensions, the same for both.
+        is_si: whether a number alone is in SI units.
+
+    Raises:
+        UnitError: no two ends, both left out, two dimensions, the wrong order, or an end that is no
+            quantity.
+    """
+    low, separator, high = (part.strip() for part in f" {text} ".partition(between))
+    form = f"LOW{between}HIGH"
+    if not separator or not (low or high):
+        raise UnitError(
+            f"{text.strip()!r} is not {form}", f"write {form}, such as 1 mm{between}2 mm"
+        )
+    upper = read_quantity(high, *wanted, is_si=is_si) if high else None
+    if low and upper is not None and upper.unit and not literal(low).unit:
+        low = f"{low} {upper.unit}"
+    lower = read_quantity(low, *wanted, is_si=is_si) if low else None
+    ends = [end for end in (lower, upper) if end is not None]
+    if len({end.dimension for end in ends if end.number or end.unit}) > 1:
+        raise UnitError(f"{text.strip()!r} has two units", "give both ends of one kind")
+    dimension = next((end.dimension for end in ends if end.number or end.unit), ends[0].dimension)
+    if lower is not None and upper is not None and lower.value > upper.value:
+        names = (shown(end.value, dimension) for end in (lower, upper))
+        raise UnitError(
+            "the lower end {} is above the upper end {}".format(*names), "swap or correct them"
+        )
+    return Interval(
+        lower=-math.inf if lower is None else lower.value,
+        upper=math.inf if upper is None else upper.value,
+        dimension=dimension,
+    )

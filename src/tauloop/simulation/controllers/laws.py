@@ -19,8 +19,7 @@ from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import Method
 from tauloop.integrate.sensitivity import SensitivityDirection
 from tauloop.integrate.tableau import chained
-from tauloop.mechanism.description.quantities import quantity
-from tauloop.mechanism.description.units import FREQUENCY
+from tauloop.mechanism.description.units import FREQUENCY, quantity
 from tauloop.model import Model
 
 SPACES = ("joint", "platform")

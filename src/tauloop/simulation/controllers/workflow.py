@@ -11,7 +11,7 @@ import numpy as np
 from tauloop.common.datasets import TIME_DIMENSIONS, Variable
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
-from tauloop.common.options import Options, option
+from tauloop.common.options import Options, option, pairs_reader
 from tauloop.common.plain import in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
@@ -23,7 +23,7 @@ from tauloop.integrate.tableau import Tableau
 from tauloop.kinematics.event_texts import parse_events
 from tauloop.logs.log import log_of
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import pairs_reader, quantity
+from tauloop.mechanism.description.units import quantity
 from tauloop.mechanism.suggestions import suggestion, unknown_names
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled

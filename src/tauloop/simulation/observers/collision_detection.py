@@ -17,14 +17,13 @@ from scipy.stats import gumbel_r
 from tauloop.common.datasets import Variable, columns, time_axis
 from tauloop.common.errors import EngineError, InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
-from tauloop.common.options import Options, option
+from tauloop.common.options import Options, option, pairs_reader
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model

@@ -8,7 +8,7 @@ from tauloop.common.errors import InputError
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import quantities_reader, quantity
+from tauloop.mechanism.description.units import quantities_reader, quantity
 from tauloop.mechanism.model import Platform
 from tauloop.model.tool import Payload
 from tauloop.motion.fastest.limits import PathLimits

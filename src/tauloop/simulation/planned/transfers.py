@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
-from tauloop.common.options import each, option
+from tauloop.common.options import each, option, pairs_reader
 from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
@@ -20,9 +20,6 @@ from tauloop.equations.named_values import (
     quaternion_start,
 )
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import (
-    pairs_reader,
-)
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
