@@ -21,8 +21,7 @@ from tauloop.formats.format import Format, Written, named
 from tauloop.formats.library import FORMATS, load, mechanism_of
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.sdf.writer import LOOP_CLOSURE_TOLERANCE
-from tauloop.mechanism.model import Freedom, Mechanism
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import Freedom, Mechanism, omission_diagnostics
 from tauloop.model.model import MachineSource
 
 

@@ -259,9 +259,9 @@ def _omitted(result: Any) -> tuple[Diagnostic, ...]:
         or not getattr(result, "needs_forces", True)
     ):
         return ()
-    from tauloop.mechanism.omissions import OMITTED, omission_diagnostics
+    from tauloop.mechanism.model import OMITTED_FORCES, omission_diagnostics
 
-    stated = any(item.name.endswith(OMITTED) for item in getattr(result, "diagnostics", ()))
+    stated = any(item.name.endswith(OMITTED_FORCES) for item in getattr(result, "diagnostics", ()))
     return () if stated else omission_diagnostics(mechanism)
 
 

@@ -32,7 +32,7 @@ from tauloop.equations.ports import (
 from tauloop.kinematics.singularities import require_regular, singularity_report
 from tauloop.kinematics.straight_path import reached_along_line
 from tauloop.mechanism.bodies import called_cables
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import HybridForces, Model, Motion
 from tauloop.model.force_sharing import EQUAL_SHARES, pushed_cables, sharing_of
 from tauloop.model.model import MachineSource, modelled

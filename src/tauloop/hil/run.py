@@ -27,7 +27,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.hil.options import PlantOptions
 from tauloop.hil.plant import PlantCode
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model.model import MachineSource
 
 #: Largest share of a period for the computation of a step, in 999 of 1000 steps.

@@ -75,7 +75,7 @@ from tauloop.identification.regression.from_log import (
 from tauloop.identification.regression.streaming import merge, split_each
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Signals, samples
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource
 

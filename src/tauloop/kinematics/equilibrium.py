@@ -23,7 +23,7 @@ from tauloop.common.errors import PoseError
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.kinematics.inspection import undriven
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 
 #: Largest number of steps of the search.

@@ -29,8 +29,7 @@ from tauloop.equations.assembly.spins import find_spins
 from tauloop.equations.ports import ACTUATORS, PLATFORM, coordinate_units
 from tauloop.formats.library import motor_remedy
 from tauloop.mechanism.bodies import cables
-from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Mechanism
-from tauloop.mechanism.omissions import omission_problems
+from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Mechanism, omission_problems
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
 

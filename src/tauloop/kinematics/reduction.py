@@ -24,8 +24,7 @@ from tauloop.kinematics.alike import ALIKE, mass_center, motion, parallel_rods
 from tauloop.kinematics.states import random_states
 from tauloop.mechanism.bodies import principal_moments, struts
 from tauloop.mechanism.description import units
-from tauloop.mechanism.model import BASE, Inertia, Mechanism
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import BASE, Inertia, Mechanism, omission_diagnostics
 from tauloop.mechanism.reduction import (
     BodyMotions,
     Step,

@@ -16,6 +16,7 @@ import numpy as np
 from tauloop.common.errors import InputError, Problem, Problems, TauloopError
 from tauloop.common.extensions import Registry
 from tauloop.common.records import dataclass
+from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.description.units import ONE, UnitError, parse_unit, read_quantity
 from tauloop.mechanism.expression import (
@@ -53,6 +54,10 @@ PLATFORM_JOINT = "platform"
 #: which the machine is drawn and sampled; a motion may leave it.
 LimitKind = Literal["stop", "drawing"]
 LIMIT_KINDS: tuple[LimitKind, ...] = ("stop", "drawing")
+
+#: Name of the diagnostic of forces of a source file that an imported machine lacks.
+OMITTED_FORCES = "forces of the source file that are left out"
+_OMISSION_REMEDY = "remove them from the source if they are not meant, or add equivalent elements to a machine file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -779,3 +784,35 @@ def spanning_joints(
         if body.name not in depth
     )
     return edges
+
+
+def omission_diagnostics(mechanism: Mechanism) -> tuple[Diagnostic, ...]:
+    """Return diagnostics of omitted forces, which make a result doubtful; empty without any."""
+    if not mechanism.omitted_forces:
+        return ()
+    advice = f"{'; '.join(mechanism.omitted_forces)}: {_OMISSION_REMEDY}"
+    return (diagnostic(OMITTED_FORCES, len(mechanism.omitted_forces), at_most=0.0, advice=advice),)
+
+
+def omission_problems(mechanism: Mechanism) -> tuple[Problem, ...]:
+    """Return a problem for each omitted force and for each element of unknown effect."""
+    omitted = (
+        Problem(
+            where="omitted_forces",
+            what=f"the file states {force}, which is left out",
+            remedy=_OMISSION_REMEDY,
+        )
+        for force in mechanism.omitted_forces
+    )
+    unknown = (
+        Problem(
+            where=element,
+            what="is not an element that Tauloop knows: it may change the machine",
+            remedy="remove it if it has no effect on the motion, or write what it does in another way",
+        )
+        for element in mechanism.unknown_elements
+    )
+    return tuple(
+        Problem(where=problem.where, what=problem.what, remedy=problem.remedy, file=mechanism.file)
+        for problem in (*omitted, *unknown)
+    )

@@ -15,7 +15,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic
 from tauloop.equations.assembly.limits import beyond_limits
 from tauloop.integrate.integrators import Integrator
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.simulation.free_motion import DriveSpring, free_motion_setup
 from tauloop.simulation.routes import ROUTES

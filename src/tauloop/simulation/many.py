@@ -16,7 +16,7 @@ from tauloop.compiler.c.calling.threads import LARGEST_PIECE, in_pieces
 from tauloop.compiler.c.printing.rows import RowKernel
 from tauloop.equations.assembly.limits import MotionRange
 from tauloop.equations.ports import coordinate_units, numbers, velocity_units
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.simulation.forces import ConstantForce
 from tauloop.simulation.simulation import Simulator, balance_diagnostics

@@ -19,7 +19,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic
 from tauloop.equations.assembly.limits import beyond_limits
 from tauloop.integrate.integrators import DormandPrince, Integrator
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.simulation.forces import InverseDynamicsForce, MotionInTime
 from tauloop.simulation.routes import Route

@@ -30,7 +30,7 @@ from tauloop.integrate.sensitivity import (
     split_sensitivities,
 )
 from tauloop.logs.log import log_of
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.runner import Runner
 from tauloop.simulation.ending import why_ended

@@ -45,8 +45,7 @@ from tauloop.integrate.sampled import (
 from tauloop.integrate.sensitivity import course_along, labelled, sensitive, split_sensitivities
 from tauloop.integrate.system import HybridSystem
 from tauloop.mechanism.drive_line import DriveLine, DualDrive
-from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import Mechanism, omission_diagnostics
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.motion import Trajectory

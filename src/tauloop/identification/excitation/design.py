@@ -24,8 +24,7 @@ from tauloop.identification.excitation.starts import Report
 from tauloop.logs import read_log, samples
 from tauloop.logs.log import TIME
 from tauloop.logs.matching import channel_problems
-from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import Mechanism, omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource
 from tauloop.motion.sampled import SampledMotion

@@ -47,7 +47,7 @@ from tauloop.logs.matching import channel_problems
 from tauloop.logs.signals import HIGHEST_CUTOFF
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.units import UnitError, interval
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
 from tauloop.simulation.controllers.laws import read_bandwidth

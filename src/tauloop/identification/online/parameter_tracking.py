@@ -40,7 +40,7 @@ from tauloop.logs.checks.bad_samples import without_bad_samples
 from tauloop.logs.log import log_of
 from tauloop.logs.matching import channel_problems
 from tauloop.mechanism.description import units
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import omission_diagnostics
 from tauloop.mechanism.poses import placement_pose
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model

@@ -27,7 +27,7 @@ from tauloop.equations.assembly.loops import closure, stacked
 from tauloop.equations.ports import PLATFORM, Entry, coordinate_units, force_port, velocity_units
 from tauloop.equations.tree import Configuration
 from tauloop.mechanism.description.units import si_unit
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import omission_diagnostics
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.equation_text.equation_check import compared
 from tauloop.model.equation_text.equation_texts import (

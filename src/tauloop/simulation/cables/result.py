@@ -17,7 +17,7 @@ from tauloop.equations.ports import Port
 from tauloop.integrate.events import Occurrence
 from tauloop.logs.log import log_of
 from tauloop.mechanism.bodies import cables
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.simulation.cables.machines import CableMachine
 from tauloop.simulation.simulation import ENERGY_TOLERANCE, SIMULATED_LOOP_TOLERANCE, Simulation

@@ -23,7 +23,7 @@ from tauloop.equations.ports import numbers
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.system import HybridSystem
 from tauloop.integrate.tableau import Tableau
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.tool import Payload
 from tauloop.motion import Trajectory

@@ -25,7 +25,7 @@ from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.description import units
 from tauloop.mechanism.expression import leaves
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
 from tauloop.model.tool import Payload

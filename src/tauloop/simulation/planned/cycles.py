@@ -19,8 +19,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.description import units
-from tauloop.mechanism.model import Platform
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import Platform, omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
 from tauloop.model.tool import Payload

@@ -17,8 +17,7 @@ from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.mechanism.description import units
-from tauloop.mechanism.model import Platform
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import Platform, omission_diagnostics
 from tauloop.model.model import MachineSource, modelled
 from tauloop.motion import StrokeOptions
 from tauloop.motion.fastest.changes import changes_taken, limited_law

@@ -20,7 +20,7 @@ from tauloop.equations.named_values import (
     quaternion_start,
 )
 from tauloop.mechanism.description import units
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
 from tauloop.motion.fastest.limits import PathRows

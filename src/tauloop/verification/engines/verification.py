@@ -17,8 +17,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.equations.named_values import TOOL_PORT, wrench_of
 from tauloop.formats.library import mechanism_of
-from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import Mechanism, omission_diagnostics
 from tauloop.model.model import MachineSource
 from tauloop.verification.engines.check import CONDITION, check_with_engines
 from tauloop.verification.engines.comparison import (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tauloop.display.pieces import Paragraph, Printed
 from tauloop.display.tables import table
-from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.mechanism.model import omission_diagnostics
 from tauloop.verification.engines.verification import TOLERANCE, VerifiedMachine, agrees
 
 
