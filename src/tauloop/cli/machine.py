@@ -214,9 +214,9 @@ def load_model(
     from tauloop.model import Model  # commands that only read a machine do not need it
 
     if (count := thread_count(threads)) > 1:
-        from tauloop.compiler.c.calling.evaluator import WORTH_COMPILING, Compiled
+        from tauloop.compiler.c.calling.evaluator import default_evaluator
 
-        options["evaluator"] = Compiled(at_least=WORTH_COMPILING, threads=count)
+        options["evaluator"] = default_evaluator(threads=count)
     return announced(Model(load_machine(name, arguments), **options), within_limits)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
@@ -299,9 +300,13 @@ class Cuda(Evaluator):
 
     def wants_code(self, program: Program, samples: int) -> bool:
         """Return whether there are at least `at_least` samples and the program is not too large."""
-        return samples >= max(self.at_least, 2) and program.operations <= LARGEST_PROGRAM
+        return self.is_large(samples) and program.operations <= LARGEST_PROGRAM
 
-    def kernel(self, function: CFunction) -> DeviceKernel:
+    def is_large(self, samples: float) -> bool:
+        """Return whether there are at least `at_least` samples, and more than one."""
+        return samples >= max(self.at_least, 2)
+
+    def kernel(self, function: CFunction, samples: float = math.inf) -> DeviceKernel:
         """Return a kernel for batches.
 
         Raises:
@@ -309,12 +314,19 @@ class Cuda(Evaluator):
         """
         return DeviceKernel(DeviceFunction(function, self.device, folder=self.folder))
 
-    def tracker(self, function: CFunction, *, in_lanes: bool) -> Tracker | None:
+    def tracker(
+        self, function: CFunction, samples: float = math.inf, *, in_lanes: bool
+    ) -> Tracker | None:
         """Return None: motions are tracked on the host processor."""
         return None
 
     def rows(
-        self, text: str, name: str, letters: str, precision: Precision = Precision.DOUBLE
+        self,
+        text: str,
+        name: str,
+        letters: str,
+        precision: Precision = Precision.DOUBLE,
+        evaluations: float = math.inf,
     ) -> DeviceRows:
         """Return a kernel over rows.
 

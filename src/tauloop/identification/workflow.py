@@ -13,7 +13,7 @@ from tauloop.common.errors import IdentificationError, InputError, Problem, Prob
 from tauloop.common.keywords import keywords
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.compiler.c import Compiled
+from tauloop.compiler.c.calling.evaluator import default_evaluator
 from tauloop.formats.library import mechanism_of
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.estimation.bending import Bending
@@ -79,9 +79,6 @@ from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource
 
-#: Number of samples at which the regressor is compiled. Compilation takes seconds, but is needed
-#: only once for a machine.
-MIN_COMPILED_SAMPLES = 5_000
 #: Largest number of samples of the motion that a result stores for display.
 MAX_DISPLAYED_SAMPLES = 4_000
 #: Largest number of samples of each log for the choice of friction laws, from its beginning.
@@ -110,7 +107,7 @@ def identification_model(
     known = mechanism.with_values(leaves)
     if isinstance(machine, Model) and known == mechanism:
         return machine
-    return Model(known, evaluator=Compiled(at_least=MIN_COMPILED_SAMPLES, threads=threads))
+    return Model(known, evaluator=default_evaluator(threads=threads))
 
 
 @keywords(IdentificationOptions)

@@ -139,7 +139,7 @@ def _tracked(
 
     None means that there is no machine code, or that parts do not meet.
     """
-    tracker = runner.tracker(in_lanes) if len(target) else None
+    tracker = runner.tracker(len(target), in_lanes) if len(target) else None
     if tracker is None:
         return None
     try:

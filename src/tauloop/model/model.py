@@ -113,8 +113,9 @@ class Model(ReprMixin):
                 function; all others have fixed values.
             formulation: formulation for inverse dynamics and regressors, by its name in
                 `equations.formulations.FORMULATIONS`, or an object.
-            evaluator: how functions are evaluated. By default they are interpreted, and compiled
-                for large batches; `Compiled()` uses machine code from the first sample on.
+            evaluator: how functions are evaluated. By default the embedded compiler makes machine
+                code in milliseconds, and the system's compiler faster code for large batches;
+                `Compiled()` uses the system's compiler from the first sample on.
             locks: degrees of freedom that are held; by default the spins of links between two ball
                 joints, and of pins.
 
@@ -198,13 +199,9 @@ class Model(ReprMixin):
     @cached_property
     def evaluator(self) -> Evaluator:
         """How programs are evaluated."""
-        from tauloop.compiler.c.calling.evaluator import WORTH_COMPILING, Compiled
+        from tauloop.compiler.c.calling.evaluator import default_evaluator
 
-        return (
-            Compiled(at_least=WORTH_COMPILING)
-            if self.given_evaluator is None
-            else self.given_evaluator
-        )
+        return default_evaluator() if self.given_evaluator is None else self.given_evaluator
 
     @property
     def topology(self) -> Topology:

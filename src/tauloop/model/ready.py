@@ -160,7 +160,7 @@ def _make(
         The function, and whether the record's name covers all its inputs: it does not cover other
         packages, nor the drive-line files that a machine file may name.
     """
-    from tauloop.compiler.c.calling.evaluator import WORTH_COMPILING, Compiled
+    from tauloop.compiler.c.calling.evaluator import default_evaluator
     from tauloop.equations.formulations import FORMULATIONS
     from tauloop.formats.library import FORMATS, format_of, load, mechanism_of
     from tauloop.mechanism.model import JOINT_KINDS
@@ -179,7 +179,7 @@ def _make(
         options.free,
         formulation=options.formulation,
         locks=options.locks,
-        evaluator=Compiled(at_least=WORTH_COMPILING, threads=options.threads, folder=folder),
+        evaluator=default_evaluator(threads=options.threads, folder=folder),
     )
     motion = model.motion(options.entry)
     made = motion.compiled(spec, outputs or spec.outputs[:1])

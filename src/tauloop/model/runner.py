@@ -77,8 +77,8 @@ class Runner:
         self.mechanism = self.assembly.mechanism
         self.topology = self.assembly.topology
         self._turning = self.ports.whole_quaternions(self.topology)
-        self._kernels: dict[Program, Kernel | None] = {}
-        self._trackers: dict[tuple[Program, bool], Tracker | None] = {}
+        self._kernels: dict[tuple[Program, bool], Kernel | None] = {}
+        self._trackers: dict[tuple[Program, bool, bool], Tracker | None] = {}
         self._elsewhere: dict[tuple[int, ...], Self] = {}
         self._once: dict[ProgramSpec, Once] = {}
 
@@ -488,23 +488,24 @@ class Runner:
 
     def _kernel(self, program: Program, inputs: dict[str, np.ndarray], n: int) -> Kernel | None:
         """Return machine code of a program, cached (or its failure); None if it is interpreted."""
+        key = program, self.evaluator.is_large(n)
         try:
-            return self._kernels[program]
+            return self._kernels[key]
         except KeyError:
             if not self.evaluator.wants_code(program, n):
                 return None
-        kernel = self._kernels[program] = self.evaluator.kernel(c_function(program, inputs))
+        kernel = self._kernels[key] = self.evaluator.kernel(c_function(program, inputs), n)
         if kernel is not None:
             kernel.nominal = self.nominal
         return kernel
 
-    def tracker(self, in_lanes: bool) -> Tracker | None:
-        """Return cached machine code that follows motions; None if there is none."""
+    def tracker(self, samples: int, in_lanes: bool) -> Tracker | None:
+        """Return cached machine code that follows motions of a number of samples, or None."""
         program = self.program(KINEMATICS[0])
-        key = (program, in_lanes)
+        key = (program, self.evaluator.is_large(samples), in_lanes)
         if key not in self._trackers:
             function = c_function(program, self.empty_inputs(), ("q",))
-            self._trackers[key] = self.evaluator.tracker(function, in_lanes=in_lanes)
+            self._trackers[key] = self.evaluator.tracker(function, samples, in_lanes=in_lanes)
         return self._trackers[key]
 
     def require(self, health: SolveDiagnostics, inputs: dict[str, np.ndarray]) -> None:

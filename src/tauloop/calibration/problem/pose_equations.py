@@ -137,7 +137,7 @@ class PoseFunction:
         )
         if evaluator.wants_code(program, samples):
             sizes = {name: np.zeros((1, function.numel_in(name))) for name in self._inputs}
-            self._kernel = evaluator.kernel(c_function(program, sizes))
+            self._kernel = evaluator.kernel(c_function(program, sizes), samples)
 
     def __call__(self, arrays: Sequence[np.ndarray], n: int) -> list[np.ndarray]:
         """Return the outputs at n samples, with one array (n, k) per input and per output."""

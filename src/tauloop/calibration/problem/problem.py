@@ -44,7 +44,7 @@ from tauloop.common.deprecated import old_attribute
 from tauloop.common.errors import InputError, PoseError, Problem, solving
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.compiler.c.calling.evaluator import WORTH_COMPILING, Compiled, Evaluator
+from tauloop.compiler.c.calling.evaluator import Evaluator, default_evaluator
 from tauloop.equations.assembly.assembly import Assembly, assemble
 from tauloop.equations.assembly.locks import DEFAULT_LOCKS
 from tauloop.equations.assembly.loops import loops
@@ -351,8 +351,8 @@ def calibration_problem(
             of the machine file.
         equilibrium: whether the machine is in static equilibrium at every pose, in the degrees of
             freedom that its actuators leave open.
-        evaluator: how functions are evaluated. By default they are interpreted, and compiled for
-            very many poses; use `Compiled()` for many fits.
+        evaluator: how functions are evaluated. By default the number of poses decides which
+            compiler is used; use `Compiled()` for many fits.
 
     Raises:
         InputError: wrong names or shapes.
@@ -373,7 +373,7 @@ def calibration_problem(
     all_nuisances = (*nuisances.values(), *encoders)
     unknowns = select_unknowns(mechanism, all_nuisances, parameters, tolerances or Tolerances())
     unknowns = bounded(unknowns, bounds or {})
-    evaluator = Compiled(at_least=WORTH_COMPILING) if evaluator is None else evaluator
+    evaluator = default_evaluator() if evaluator is None else evaluator
     balance = equilibrium_of(assembly, independent_rows(assembly)) if equilibrium else None
     reach = Reach(
         assembly=assembly,

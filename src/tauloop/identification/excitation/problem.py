@@ -11,6 +11,7 @@ import numpy as np
 from tauloop.common.errors import IdentificationError, InputError, Problem, Problems
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.choice import WORTH_OPTIMIZING
 from tauloop.compiler.c.calling.evaluator import Compiled
 from tauloop.compiler.state import State
 from tauloop.equations.assembly.cut_freedoms import cut_freedoms
@@ -53,9 +54,8 @@ SAMPLES_PER_SHORTEST_PERIOD = 24
 POLISH_SAMPLES_PER_SHORTEST_PERIOD = 48
 #: ... and in the grid on which they are evaluated.
 FINE_SAMPLES_PER_SHORTEST_PERIOD = 96
-#: Batches of at least this number of samples are evaluated by machine code. Random searches
-#: evaluate such batches repeatedly.
-MIN_COMPILED_SAMPLES = 10_000
+#: Usual number of batches of a random search, all of the same size.
+BATCHES = 80
 #: Violation of limits that is returned for poses whose loops do not close.
 UNREACHABLE_EXCESS = 1e6
 #: `RankOptions.preference` of base parameters whose order is given by `ExcitationTask.first`.
@@ -182,7 +182,8 @@ class ExcitationProblem:
             InputError: names, numbers or limits do not match the machine; lists all problems.
             IdentificationError: the center violates limits; lists the limits and values.
         """
-        self.model = Model(mechanism, evaluator=Compiled(at_least=MIN_COMPILED_SAMPLES))
+        evaluator = Compiled(at_least=WORTH_OPTIMIZING // BATCHES)
+        self.model = Model(mechanism, evaluator=evaluator)
         names = self.model.motion(task.space).ports.position.columns
         task = replace(task, held=in_full(names, task.held), center=in_full(names, task.center))
         self.mechanism, self.task = mechanism, task

@@ -1,8 +1,8 @@
 """Calls of machine code from Python by a small extension module, which is faster than ctypes.
 
-The C compiler that makes the machine code compiles the module once, if Python's headers are
-installed. Without them ctypes does the same, some two tenths of a microsecond slower. The module
-uses only Python's stable interface.
+The system's C compiler compiles the module once, with the first machine code that it makes, if
+Python's headers are installed. Without the module ctypes does the same, some two tenths of a
+microsecond slower. The module uses only Python's stable interface.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def bound_call(
         inputs: array to whose front a state is copied.
     """
     code, table = _code(library, name, arrays)
-    module = _binding()
+    module = _binding_for(library)
     if module is None:
         return functools.partial(_called, code, ctypes.byref(table), inputs)
     kept = (code, table, inputs, library)
@@ -98,7 +98,7 @@ def checked_call(
             its result.
     """
     code, table = _code(library, name, arrays)
-    module, health = _binding(), arrays[-1]
+    module, health = _binding_for(library), arrays[-1]
     if module is None:
         return functools.partial(
             _checked, code, ctypes.byref(table), buffers, health, result, otherwise
@@ -137,7 +137,7 @@ def counted_call(
         block: samples of the largest block of lanes; a row that all samples share is repeated this
             many times.
     """
-    module = _binding()
+    module = _binding_for(library)
     if module is None or len(sizes) > MOST_ARRAYS:
         return None
     call: Callable[..., int | None] = module.bind_counted(
@@ -201,9 +201,18 @@ def _called(code: Any, table: Any, inputs: np.ndarray, state: Any = None) -> Non
     code(table)
 
 
+def _binding_for(library: Library) -> ModuleType | None:
+    """Return the extension module, or None; code in memory does not wait for its compilation."""
+    return _binding() if library.path is not None else _binding(is_made=False)
+
+
 @functools.cache
-def _binding() -> ModuleType | None:
-    """Return the extension module, or None without a compiler, headers or disk space."""
+def _binding(*, is_made: bool = True) -> ModuleType | None:
+    """Return the extension module, or None without a compiler, headers or disk space.
+
+    Args:
+        is_made: whether the module is compiled if it is not in the cache.
+    """
     headers, source = (
         Path(sysconfig.get_path("include")),
         c_file("tauloop.compiler.c.calling", "caller.c"),
@@ -215,8 +224,9 @@ def _binding() -> ModuleType | None:
     with suppress(ImportError, OSError):
         if is_intact(module):
             return _loaded(module)
-    with suppress(ImportError, OSError, EngineError, InputError):  # missing, or damaged
-        return _loaded(_made(source, module, headers))
+    if is_made:
+        with suppress(ImportError, OSError, EngineError, InputError):  # missing, or damaged
+            return _loaded(_made(source, module, headers))
     return None
 
 

