@@ -117,7 +117,7 @@ def measured(
         controller = ComputedTorque(bandwidth=BANDWIDTH, space=space)
         fine = follow(made, controller, sampling, substeps=FINE)
         for label, method in METHODS.items():
-            kept = Kept(CompiledLoop(model, model, controller, method))
+            kept = Kept(CompiledLoop(model, model, controller))
             found = follow(made, controller, sampling, loop=kept, method=method, substeps=1)
             if found.end or kept.given is None:
                 raise RuntimeError(f"{name}: {found.end}")

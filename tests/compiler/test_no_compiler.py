@@ -29,7 +29,7 @@ def test_one_notice_for_all_programs_and_the_interpreters_numbers(
         Y = model.platform.regressor(*motion)
         q = model.actuators.kinematics(model.actuator_position(states.q)).q
     (record,) = caplog.records
-    for word in ("running interpreted", "slower", "none was found", "install one"):
+    for word in ("running interpreted", "slower", "none was found", "install gcc"):
         assert word in record.getMessage()
     assert np.array_equal(forces, plain.platform.inverse_dynamics(*motion).force)
     expected = plain.platform.forward_dynamics(*motion[:2], forces).a

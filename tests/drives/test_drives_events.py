@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
+from python_runs import InterpretedAxis
 from scipy.integrate import solve_ivp
 
 import tauloop as tl
@@ -54,20 +53,20 @@ def by_scipy(*events):
     return solution.t_events
 
 
-@pytest.mark.parametrize("interpreted", [False, True], ids=["compiled", "interpreted"])
+@pytest.mark.parametrize("kind", [Axis, InterpretedAxis], ids=["compiled", "interpreted"])
 @pytest.mark.parametrize(
     "integrator",
     [DormandPrince(**TIGHT), Radau(rtol=1e-10, atol=1e-11)],
     ids=lambda occurrence: type(occurrence).__name__,
 )
-def test_a_line_notes_what_scipy_finds(interpreted, integrator):
+def test_a_line_notes_what_scipy_finds(kind, integrator):
     words = [
         ("cart.position>0.1", False),
         ("cart.velocity<-0.05", False),
         ("cart.position<0.099", True),
     ]
     events = [comparison("watch", text, is_terminal=ends) for text, ends in words]
-    result = run(Axis(read_drive(MASS % ""), events=events, interpreted=interpreted), integrator)
+    result = run(kind(read_drive(MASS % ""), events=events), integrator)
 
     def above(_, y):
         return y[0] - 0.1
@@ -94,14 +93,6 @@ def test_a_line_notes_what_scipy_finds(interpreted, integrator):
     assert not result.criteria.failed[0]
 
 
-def test_the_compiled_lines_of_these_tests_are_compiled():
-    axis = Axis(
-        read_drive(MASS % ""), events=[comparison("watch", "cart.position>0.1", is_terminal=False)]
-    )
-    run(axis)
-    assert axis.is_compiled or shutil.which("cc") is None
-
-
 def test_what_is_only_watched_changes_nothing():
     watched = Axis(
         read_drive(MASS % ""), events=[comparison("watch", "cart.position>0.1", is_terminal=False)]
@@ -110,13 +101,11 @@ def test_what_is_only_watched_changes_nothing():
     assert beside.signal("cart.position") == pytest.approx(alone.signal("cart.position"), abs=1e-10)
 
 
-@pytest.mark.parametrize("interpreted", [False, True], ids=["compiled", "interpreted"])
-def test_a_held_torque_passes_a_value_at_a_sample(interpreted):
+@pytest.mark.parametrize("kind", [Axis, InterpretedAxis], ids=["compiled", "interpreted"])
+def test_a_held_torque_passes_a_value_at_a_sample(kind):
     """kp e held: it falls below 4 N at the first sample at which the measured error is below 80 mm."""
     event = comparison("watch", "push.torque<4", is_terminal=False)
-    result = run(
-        Axis(read_drive(MASS % ", sample_time: 10 ms"), events=[event], interpreted=interpreted)
-    )
+    result = run(kind(read_drive(MASS % ", sample_time: 10 ms"), events=[event]))
     position, time = result.signal("cart.position"), result.time
     first = next(k for k in range(1, 200) if 0.1 - np.interp(k * 0.01, time, position) < 0.08)
     assert result.occurrences[0].time == pytest.approx(first * 0.01, abs=1e-12)

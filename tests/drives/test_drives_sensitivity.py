@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from python_runs import InterpretedAxis
 
 from tauloop.common.errors import InputError
 from tauloop.compiler.c.calling.compiler import find_compiler
@@ -282,7 +283,7 @@ def test_interpreted_runs_have_the_same_gradients() -> None:
     names = ("kp", "m", "d")
     sensitive = SensitiveAxis(read_drive(ONE_MASS), names)
     made = sensitive.gradients(duration=1.0)
-    sensitive.axis = Axis(sensitive.axis.line, directions=len(names), interpreted=True)
+    sensitive.axis = InterpretedAxis(sensitive.axis.line, directions=len(names))
     slow = sensitive.gradients(duration=1.0)
     for name in DIFFERENTIABLE:
         np.testing.assert_allclose(slow.by[name], made.by[name], rtol=1e-9)

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from python_integrator import InterpretedProblem, Run
 from scipy.integrate import solve_ivp
 
 import tauloop.integrate
 from tauloop.integrate.integrators import Method
-from tauloop.integrate.interpreted import InterpretedProblem, Run, StepOutcome
+from tauloop.integrate.outcome import StepOutcome
 from tauloop.integrate.tableau import dormand_prince
 
 FOLDER = Path(tauloop.integrate.__file__).parent

@@ -9,15 +9,17 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 import pytest
+from python_runs import InterpretedSamples
 
 from tauloop import Model, load
+from tauloop.compiler.c.calling.evaluator import default_evaluator
 from tauloop.compiler.catalogue import FORWARD_DYNAMICS
 from tauloop.compiler.derivatives.tangents import tangent_program
 from tauloop.compiler.program import Newton
 from tauloop.integrate import DormandPrince, Radau, RungeKutta4
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.routine import Routine, straight
-from tauloop.integrate.sampled import CompiledSamples, InterpretedSamples, SampledRun
+from tauloop.integrate.sampled import CompiledSamples, SampledRun
 from tauloop.integrate.sensitivity import (
     SensitivityDirection,
     course_along,
@@ -85,11 +87,7 @@ def last(
         max_steps=100_000,
     )
     along = sensitive(made, n + m)
-    run = (
-        CompiledSamples(along, None, integrator.method.tableau)
-        if is_compiled
-        else InterpretedSamples(along)
-    )
+    run = CompiledSamples(along, default_evaluator()) if is_compiled else InterpretedSamples(along)
     trace = run(course_along(course, directions))
     assert trace.outcome == 0
     states, by = split_sensitivities(trace.states, directions)

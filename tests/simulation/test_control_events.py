@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from python_runs import InterpretedLoop
 from scipy.integrate import solve_ivp
 
 from tauloop import Model, load
@@ -12,7 +13,6 @@ from tauloop.integrate import DormandPrince, Radau
 from tauloop.kinematics.event_texts import parse_events
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
 from tauloop.simulation.controllers.laws import PD, RUNGE_KUTTA_4, Sampling
-from tauloop.simulation.controllers.loop import InterpretedLoop
 from tauloop.simulation.controllers.run import follow
 
 TIGHT = DormandPrince(rtol=1e-11, atol=1e-12)

@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from python_runs import InterpretedLoop
 
 import tauloop as tl
 from tauloop import Model, load
@@ -19,7 +20,6 @@ from tauloop.simulation.controllers.laws import (
     GravityCompensation,
     Sampling,
 )
-from tauloop.simulation.controllers.loop import InterpretedLoop
 from tauloop.simulation.controllers.run import follow
 
 #: Central differences over a share of a value; speeds are themselves differences at 1 kHz, which

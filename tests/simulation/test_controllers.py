@@ -14,6 +14,7 @@ from types import ModuleType
 import casadi as ca
 import numpy as np
 import pytest
+from python_runs import InterpretedLoop
 from scipy.integrate import solve_ivp
 
 from tauloop import Model, load
@@ -33,7 +34,7 @@ from tauloop.simulation.controllers.laws import (
     Sampling,
 )
 from tauloop.simulation.controllers.library import CONTROLLERS
-from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop
+from tauloop.simulation.controllers.loop import CompiledLoop
 from tauloop.simulation.controllers.run import follow
 from tauloop.simulation.controllers.system import pose_error
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from python_runs import InterpretedLoop
 
 import tauloop as tl
 from tauloop.compiler.c.calling.evaluator import Interpreted
@@ -9,7 +10,7 @@ from tauloop.compiler.catalogue import MOMENTUM_OBSERVER
 from tauloop.model import Model
 from tauloop.simulation import Sampling, follow
 from tauloop.simulation.controllers.laws import ComputedTorque
-from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop
+from tauloop.simulation.controllers.loop import CompiledLoop
 from tauloop.simulation.observers import (
     DifferencedVelocities,
     MeasuredMotion,

@@ -8,6 +8,7 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
+from python_runs import InterpretedLoop
 from scipy.integrate import solve_ivp
 from scipy.optimize import lsq_linear
 
@@ -17,7 +18,7 @@ from tauloop.common.errors import InputError
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
 from tauloop.simulation.controllers.error_steps import between, error_steps
 from tauloop.simulation.controllers.laws import ComputedTorque, Sampling
-from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop
+from tauloop.simulation.controllers.loop import CompiledLoop
 from tauloop.simulation.controllers.predictive import (
     LIMITED,
     RELAXED_PROGRAMS,

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from python_runs import InterpretedLoop
 from redundant_machines import CHANGES, redundant as model
 from scipy.optimize import least_squares
 
@@ -20,7 +21,7 @@ from tauloop.motion import POLYNOMIAL_345, Line, Seconds, Trajectory, plan, stro
 from tauloop.simulation.controllers.error_steps import ErrorSteps
 from tauloop.simulation.controllers.laws import Controller, Sampling
 from tauloop.simulation.controllers.library import CONTROLLERS
-from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop
+from tauloop.simulation.controllers.loop import CompiledLoop
 from tauloop.simulation.controllers.predictive import (
     PredictiveRun,
     PredictiveTracking,

@@ -6,7 +6,6 @@ import functools
 from typing import Any
 
 from tauloop import Model, load
-from tauloop.compiler.c.calling.evaluator import Interpreted
 from tauloop.simulation import DormandPrince, Integrator, Route, Simulation, Simulator, Wrench
 from tauloop.simulation.free_motion import FreeMotionSetup, free_motion_setup
 
@@ -27,11 +26,6 @@ def swinger(name: str, route: Route, integrator: Integrator = FINE) -> Simulator
 @functools.cache
 def frictionless(name: str) -> Model:
     return Model(load(name).without_friction())
-
-
-@functools.cache
-def interpreted(name: str) -> FreeMotionSetup:
-    return free_motion_setup(load(name), evaluator=Interpreted())
 
 
 @functools.lru_cache(maxsize=32)

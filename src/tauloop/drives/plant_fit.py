@@ -303,7 +303,8 @@ def fit_drive_line(
         for name in names
         if name not in known
     )
-    axis = Axis(line, threads=options.threads)
+    runs = options.generations * options.population * len(steps)
+    axis = Axis(line, threads=options.threads, runs=runs)
     unknowns = [
         PlantUnknown(name=name, lower=low, upper=high, logarithmic=low > 0.0)
         for name, (low, high) in ranges.items()

@@ -210,7 +210,7 @@ def slopes(
         has_overshoot = np.ones(len(batch.places), bool)
         if names:
             if batch.axis not in made:
-                made[batch.axis] = SensitiveAxis(batch.axis.line, names)
+                made[batch.axis] = SensitiveAxis(batch.axis.line, names, runs=axis.runs)
             gradients = made[batch.axis].gradients(
                 batch.columns, step=batch.steps, integrator=integrator
             )

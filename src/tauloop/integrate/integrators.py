@@ -1,8 +1,8 @@
 """Integrators of simulations, control loops and drive lines, and the interface for new ones.
 
 An integrator is a frozen dataclass that defines its method: explicit, by a tableau with a dense
-output, or Radau IIA. All of them run in `hybrid.c` and in `interpreted`, with the same events,
-samples and projections onto the loops:
+output, or Radau IIA. All of them run in `hybrid.c`, with the same events, samples and projections
+onto the loops:
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Midpoint(Integrator):
@@ -37,6 +37,9 @@ FINEST = 1e-14
 MOST_STEPS = 200_000
 #: First step of an adaptive integrator, s; its error estimate soon finds a better one.
 FIRST_STEP = 1e-4
+#: Usual step of an adaptive integrator, s, and usual number of evaluations of rates in a step of
+#: Radau IIA. They estimate the work of a run, which decides how it is compiled.
+USUAL_STEP, RADAU_EVALUATIONS = 2e-3, 12
 #: Default tolerance of zero: speeds below this are standstill (SI).
 ZERO = 1e-9
 
@@ -62,6 +65,15 @@ class Method:
     def numbers(self) -> tuple[float, float, float, float]:
         """Return first step, tolerances and maximum step, as C takes them."""
         return self.first, self.rtol, self.atol, self.longest
+
+    def evaluations(self, duration: float) -> float:
+        """Return the approximate number of evaluations of rates in a duration, s."""
+        stages, step = RADAU_EVALUATIONS, self.longest
+        if self.tableau is not None:
+            stages = len(self.tableau.c)
+        if self.tableau is None or self.tableau.is_adaptive:
+            step = min(step, USUAL_STEP)
+        return stages * max(duration / step, 1.0)
 
     @classmethod
     def adaptive(

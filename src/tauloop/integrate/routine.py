@@ -1,4 +1,4 @@
-"""Routines: right-hand sides and samples as lists of calls, which run alike in C and in Python.
+"""Routines: right-hand sides and samples as lists of calls.
 
 A routine's arrays have names. All routines have the state `y`, its `rate` and `guards`, the modes
 `s`, the coordinates `start` from which Newton's method continues, the inputs `in` of a sample,
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
-from functools import cached_property
 
 import casadi as ca
 import numpy as np
@@ -22,11 +21,8 @@ from tauloop.compiler.c.printing.precision import Precision
 from tauloop.compiler.c.printing.source import CFunction, c_source, number
 from tauloop.compiler.derivatives.tangents import moved
 from tauloop.compiler.program import Program
-from tauloop.compiler.state import CONVERGED, SMALLEST_PIVOT, solve_diagnostics
-from tauloop.equations.values import BatchFunction
+from tauloop.compiler.state import SMALLEST_PIVOT
 
-#: Arrays by name, in Python.
-Arrays = dict[str, np.ndarray]
 #: Python function of a sample: (time, inputs, outputs that it changes in place).
 Own = Callable[[float, np.ndarray, np.ndarray], None]
 
@@ -89,52 +85,6 @@ class RoutineCall:
     smallest_pivot: float = SMALLEST_PIVOT
     when: str = ""
     tangent: RoutineCall | None = None
-
-    @cached_property
-    def _code(self) -> BatchFunction:
-        assert isinstance(self.function, ca.Function)
-        return BatchFunction(self.function)
-
-    def run(self, arrays: Arrays, worst: np.ndarray, own: Own | None) -> bool:
-        """Run the call on arrays by name; return whether the result is reliable."""
-        if self.when and _view(arrays, self.when, 1) == 0:
-            return True
-        if self.function is None:
-            if own is not None:
-                time, seen, made = (_view(arrays, place, n) for place, n in self.further.values())
-                own(float(time[0]), seen, made)
-            return True
-        if isinstance(self.function, ca.Function):
-            sizes = map(self.function.numel_in, range(self.function.n_in()))
-            views = [
-                _view(arrays, place, n)[None] for place, n in zip(self.inputs, sizes, strict=True)
-            ]
-            parts = self._code(views, 1)
-        else:
-            program = self.function.program
-            named = {
-                name: _view(arrays, place, n)[None] for name, (place, n) in self.further.items()
-            }
-            results, diagnostics = program.run(named, 1)
-            parts = [results[port.name] for port in self.function.outputs]
-            judged = solve_diagnostics(
-                program, diagnostics, {str(i): part for i, part in enumerate(parts)}
-            )
-            if self.is_judged:
-                least = float(judged.discriminants.min(initial=1.0)) if judged.finite[0] else -1e300
-                residual = sum(float(np.abs(part[0])) for part in judged.residuals.values())
-                figures = np.array([least, min(float(judged.smallest_pivot[0]), 1e300), residual])
-                if not (least >= 0 and figures[1] > self.smallest_pivot and residual < CONVERGED):
-                    worst[3:] = figures
-                    return False
-                worst[:3] = [
-                    min(worst[0], least),
-                    min(worst[1], figures[1]),
-                    max(worst[2], residual),
-                ]
-        for place, part in zip(self.outputs, parts, strict=True):
-            _view(arrays, place, part.shape[1])[:] = part[0]
-        return True
 
     def limited(self, precision: Precision) -> RoutineCall:
         """Return the call with the loop limits of a precision."""
@@ -216,11 +166,6 @@ def split_place(place: str) -> tuple[str, int]:
     """Return a place's array and offset."""
     name, _, offset = place.partition(" + ")
     return name, int(offset or 0)
-
-
-def _view(arrays: Arrays, place: str, size: int | None = None) -> np.ndarray:
-    name, start = split_place(place)
-    return arrays[name][start : None if size is None else start + size]
 
 
 def straight(
@@ -307,18 +252,6 @@ class Routine:
             name: size * (1 + self.directions * (name in self.varied))
             for name, size in self.own.items()
         }
-
-    def run(self, arrays: Arrays, worst: np.ndarray, own: Own | None = None) -> bool:
-        """Run the routine on arrays by name; return whether the result is reliable."""
-        arrays |= {name: np.zeros(size) for name, size in self._room().items()}
-        for call in self.calls:
-            for j in range(1, 1 + self.directions) if call.tangent is not None else ():
-                there = ((name, n) for name, n in self.varied.items() if name in arrays)
-                arrays |= {moved(name): arrays[name][j * n : (j + 1) * n] for name, n in there}
-                call.tangent.run(arrays, worst, None)  # type: ignore[union-attr]
-            if not call.run(arrays, worst, own):
-                return False
-        return True
 
     def text(self, name: str) -> str:
         """Return a C function with this name."""

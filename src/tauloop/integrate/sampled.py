@@ -1,4 +1,4 @@
-"""Systems under a sampled control: as machine code, or step by step in Python.
+"""Systems under a sampled control, as machine code.
 
 The control of a machine and the controls of its drive lines are routines: rates, resets, and the
 calculations of a sample.
@@ -7,14 +7,13 @@ calculations of a sample.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import ClassVar, final
 
 import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
-from tauloop.compiler.c.calling.evaluator import NOT_FINITE
+from tauloop.compiler.c.calling.evaluator import NOT_FINITE, Compiled
 from tauloop.compiler.c.calling.library import Callback, Library
 from tauloop.compiler.c.printing.c_helpers import c_file
 from tauloop.compiler.state import CONVERGED, SMALLEST_PIVOT
@@ -22,9 +21,9 @@ from tauloop.equations.assembly.assembly import Assembly
 from tauloop.equations.assembly.singular_kinds import singular_kind
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Method
-from tauloop.integrate.interpreted import Run, StepOutcome
+from tauloop.integrate.outcome import StepOutcome
 from tauloop.integrate.routine import Own
-from tauloop.integrate.system import WORST, HybridSystem, RoutineProblem
+from tauloop.integrate.system import WORST, HybridSystem
 from tauloop.integrate.tableau import Tableau
 
 #: Events after which a run is given up.
@@ -161,33 +160,37 @@ def _occurrence(system: HybridSystem, event: Event, time: float, known: np.ndarr
 
 @final
 class CompiledSamples:
-    """Runs of a system in machine code."""
+    """Runs of a system in machine code, compiled on demand: the length of a run decides how."""
 
     _SIGNATURE: ClassVar[str] = "ndld" + "d" * 5 + "**n" + "*" * 14
 
-    def __init__(self, system: HybridSystem, folder: Path | None, method: Tableau | None) -> None:
-        """Compile for a method, unless in the cache; other methods are compiled on demand.
+    def __init__(self, system: HybridSystem, evaluator: Compiled) -> None:
+        """Store a system, and the evaluator that chooses its compiler."""
+        self.system, self._evaluator = system, evaluator
+        self._compiled: dict[tuple[Tableau | None, int, bool], Callable[..., int]] = {}
+
+    def _code(self, course: SampledRun) -> Callable[..., int]:
+        """Return the code of a run.
 
         Raises:
             EngineError: there is no compiler, or it fails.
         """
-        self.system, self._folder = system, folder
-        self._compiled: dict[tuple[Tableau | None, int], Callable[..., int]] = {}
-        self._code(method, 0)
-
-    def _code(self, method: Tableau | None, events: int) -> Callable[..., int]:
-        if (method, events) not in self._compiled:
-            library = Library.made(
-                self.system.source(method, c_file("tauloop.integrate", "sampled.c"), events=events),
-                folder=self._folder,
-            )
-            self._compiled[method, events] = library.function("tl_sampled", self._SIGNATURE, "n")
-        return self._compiled[method, events]
+        method, events = course.method.tableau, len(course.events)
+        work = len(course.inputs) * course.method.evaluations(course.period)
+        key = method, events, self._evaluator.is_large(work)
+        if key not in self._compiled:
+            loop = c_file("tauloop.integrate", "sampled.c")
+            source = self.system.source(method, loop, events=events)
+            compiler, folder = self._evaluator.compiler(work), self._evaluator.folder
+            library = Library.made(source, compiler, folder=folder)
+            self._compiled[key] = library.function("tl_sampled", self._SIGNATURE, "n")
+        return self._compiled[key]
 
     def __call__(self, course: SampledRun) -> SampledTrace:
         """Run the system.
 
         Raises:
+            EngineError: there is no compiler, or it fails.
             Exception: any exception of the Python functions.
         """
         system, method, n, count = (
@@ -207,7 +210,7 @@ class CompiledSamples:
         )
         own = Callback(course.own, *course.own_sizes) if course.own else _NOTHING
         watch = Callback(_values(system, course.events), known, count) if count else _NOTHING
-        reached = self._code(method.tableau, count)(
+        reached = self._code(course)(
             *(n, course.period, course.whole, course.change),
             *method.numbers,
             float(course.max_steps),
@@ -235,85 +238,3 @@ class CompiledSamples:
                 for row in happened[: int(report[4])]
             ),
         )
-
-
-@final
-class InterpretedSamples:
-    """Runs of a system in Python, without a compiler or as a reference for machine code."""
-
-    def __init__(self, system: HybridSystem) -> None:
-        """Keep the equations."""
-        self.system = system
-
-    def __call__(self, course: SampledRun) -> SampledTrace:
-        """Run it."""
-        values, count, n = (
-            _values(self.system, course.events),
-            len(course.events),
-            len(course.inputs),
-        )
-        problem = RoutineProblem(self.system, course.p, course.held, values, count)
-        modes_then = np.array([*self.system.modes, *np.zeros(count)])
-        run = Run(problem, course.method, course.y, modes=modes_then, guess=course.q)
-        states: list[np.ndarray] = []
-        modes: list[np.ndarray] = []
-        held: list[np.ndarray] = []
-        happened: list[Occurrence] = []
-        code, own = int(StepOutcome.SUCCESS), len(self.system.modes)
-        begins = 0 if course.change > 0 else 1
-        for k in range(n):
-            problem.arrays["in"] = course.inputs[k]
-            if not problem.sample(run, course.own):
-                code = StepOutcome.SINGULAR
-            if code != StepOutcome.SUCCESS:
-                break
-            states.append(run.y.copy())
-            held.append(problem.arrays["z"][: self.system.held].copy())
-            for part in range(begins, 2):
-                acts = k - course.whole - 1 + part
-                limit = (k + 1) * course.period if part else k * course.period + course.change
-                problem.arrays["held"] = course.held if acts < 0 else held[acts]
-                run.is_known = False
-                if len(run.s) and code == StepOutcome.SUCCESS and not run.agree():
-                    code = StepOutcome.SINGULAR
-                if part == begins:
-                    modes.append(run.s[:own].copy())
-                while k + 1 < n and code == StepOutcome.SUCCESS and run.time < limit:
-                    code = self._stepped(run, limit, course, happened)
-        reached = len(states)
-        return SampledTrace(
-            states=np.array(states).reshape(reached, self.system.states),
-            modes=np.array(modes).reshape(reached, own),
-            held=np.array(held).reshape(reached, self.system.held),
-            outcome=int(code),
-            end=run.time,
-            steps=run.steps + run.rejected,
-            events=run.events,
-            worst=problem.worst[:3],
-            failed=problem.worst[3:],
-            occurrences=tuple(happened),
-        )
-
-    def _stepped(
-        self, run: Run, limit: float, course: SampledRun, happened: list[Occurrence]
-    ) -> int:
-        """Take a step and handle the events at its end; return the outcome."""
-        before = run.s
-        code = (
-            int(run.next(limit))
-            if run.steps + run.rejected < course.max_steps
-            else int(StepOutcome.MAX_STEPS)
-        )
-        if not course.events or code != StepOutcome.SUCCESS or not run.is_event:
-            return code
-        if not run.agree():
-            return int(StepOutcome.SINGULAR)
-        flips = (run.s - before)[len(self.system.modes) :]
-        for event, flip in zip(course.events, flips, strict=True):
-            if flip == 0 or event.direction * flip < 0:
-                continue
-            if len(happened) == MOST_EVENTS:
-                return int(StepOutcome.CHATTERING)
-            happened.append(_occurrence(self.system, event, run.time, np.asarray(run.known)))
-            code = int(StepOutcome.EVENT) if event.is_terminal else code
-        return code

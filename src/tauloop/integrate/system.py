@@ -1,4 +1,4 @@
-"""Systems of routines (rates, resets, samples and projection), in C and as a Python problem.
+"""Systems of routines (rates, resets, samples and projection), in C.
 
 Simulations, controls of machines, drive lines and machines with drive lines are such systems; they
 differ in the loops around the steps.
@@ -6,18 +6,17 @@ differ in the loops around the steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
 
 import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.printing.c_helpers import c_file
-from tauloop.compiler.c.printing.precision import RETURNED, Precision
+from tauloop.compiler.c.printing.precision import Precision
 from tauloop.compiler.c.printing.single import SHORTEST_STEP
 from tauloop.compiler.c.printing.source import number
-from tauloop.integrate.interpreted import InterpretedProblem, Run
-from tauloop.integrate.routine import Arrays, Own, Routine, functions_text
+from tauloop.integrate.routine import Routine, functions_text
 from tauloop.integrate.source import integrator_source
 from tauloop.integrate.tableau import Tableau
 
@@ -118,95 +117,3 @@ class HybridSystem:
         ]
         functions = functions_text(routines.values(), single=precision is Precision.SINGLE)
         return "\n".join([functions, precision.written("\n".join(body))])
-
-
-class RoutineProblem(InterpretedProblem):
-    """A system in Python, as in `system.c`.
-
-    Attributes:
-        system: the system.
-        arrays: arrays by name; `in` and `held` belong to the loop around the steps.
-        worst: smallest discriminant, smallest pivot and largest residual so far, and those of the
-            last failure (6,).
-        law: sets the applied forces at every evaluation of rates; None if they are constant.
-    """
-
-    def __init__(
-        self,
-        system: HybridSystem,
-        p: np.ndarray,
-        held: np.ndarray,
-        values: Own | None = None,
-        events: int = 0,
-    ) -> None:
-        """Create the problem.
-
-        Args:
-            system: the system.
-            p: constants.
-            held: forces before the first sample, followed by kept numbers.
-            values: sets the guards of events, from the known coordinates and velocities.
-            events: number of events.
-        """
-        self.system, self.worst = system, np.array(WORST)
-        self.law: Callable[[float, np.ndarray, np.ndarray], None] | None = None
-        self.arrays: Arrays = {
-            "p": p,
-            "z": np.array(held, dtype=float),
-            "held": np.array(held, dtype=float),
-        }
-        self._values, self._events = values, events
-
-    def seen(self, run: Run, y: np.ndarray) -> Arrays:
-        """Return the arrays at a state."""
-        modes, directions = len(self.system.modes), self.system.directions
-        self.arrays |= {"y": y.copy(), "start": run.guess, "s": run.s[:modes]}
-        self.arrays |= {
-            "rate": np.zeros(max(len(y), 1)),
-            "guards": np.zeros(modes * (1 + directions)),
-        }
-        return self.arrays
-
-    def rate(self, run: Run, time: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        """Return rates, and guards of the system and of events."""
-        arrays, modes, directions = (
-            self.seen(run, y),
-            len(self.system.modes),
-            self.system.directions,
-        )
-        if self.law is not None:
-            self.law(time, y[: len(y) // (1 + directions)], arrays["in"])
-        good = self.system.rate.run(arrays, self.worst)
-        guards, slopes = arrays["guards"][:modes], arrays["guards"][modes:]
-        self.slopes = slopes.reshape(directions, modes)
-        if good and self.system.rate.known:
-            run.known = np.concatenate(
-                [arrays[place][:size] for place, size in self.system.rate.known]
-            )
-        if self._values is not None:
-            values = np.full(self._events, np.nan)
-            if good:
-                self._values(time, np.asarray(run.known), values)
-            guards = np.concatenate([guards, values])
-        return arrays["rate"], guards, good
-
-    def reset(self, run: Run, y: np.ndarray) -> np.ndarray:
-        """Return the state with the values that the modes prescribe."""
-        arrays = self.seen(run, y)
-        self.system.reset.run(arrays, self.worst)
-        return arrays["y"]
-
-    def sample(self, run: Run, own: Own | None = None) -> bool:
-        """Compute a sample at the current state; return whether it is reliable."""
-        good = self.system.sample.run(self.seen(run, run.y), self.worst, own)
-        return good and bool(np.isfinite(self.arrays["z"][: self.system.held]).all())
-
-    def back(self, run: Run, y: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return the projected state."""
-        for _ in range(RETURNS if self.system.back.calls else 0):
-            arrays = self.seen(run, y)
-            self.system.back.run(arrays, self.worst)
-            y = arrays["y"]
-            if arrays["rate"][0] < RETURNED:
-                return y, 1
-        return y, -1 if self.system.back.calls else 0

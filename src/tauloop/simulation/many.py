@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field
-from functools import partial
 
 import numpy as np
 
@@ -12,15 +11,13 @@ from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axi
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic
+from tauloop.compiler.c.calling.evaluator import Compiled
 from tauloop.compiler.c.calling.threads import LARGEST_PIECE, in_pieces
-from tauloop.compiler.c.printing.rows import RowKernel
 from tauloop.equations.assembly.limits import MotionRange
 from tauloop.equations.ports import coordinate_units, numbers, velocity_units
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
-from tauloop.simulation.forces import ConstantForce
 from tauloop.simulation.simulation import Simulator, balance_diagnostics
-from tauloop.simulation.stepping.compiled import CompiledStepper
 from tauloop.simulation.stepping.starts import many_steps, starts_kernel
 from tauloop.simulation.stepping.steps import Ending, ManySteps
 
@@ -83,8 +80,7 @@ def simulate_many(
     """Simulate from many starts under constant forces.
 
     Machine code divides the starts among the `threads` of the evaluator. On a device
-    (`evaluator=tl.gpu.Cuda()`) an explicit integrator computes each start in its own thread. In all
-    other cases the starts are simulated one after the other.
+    (`evaluator=tl.gpu.Cuda()`) an explicit integrator computes each start in its own thread.
 
     Args:
         simulator: machine, route and integrator; without a wrench.
@@ -154,40 +150,25 @@ def _motions(
     """
     n, evaluator = len(starts[0]), simulator.model.evaluator
     work = n * len(time)
-    is_compiled = isinstance(simulator.stepper, CompiledStepper)
-    integrate = _in_machine_code if is_compiled else _one_by_one
-    if (
-        not is_compiled
+    is_on_device = (
+        not isinstance(evaluator, Compiled)
         and simulator.stepper.method.tableau is not None
         and evaluator.wants_code(simulator.system.rate.program, work)
-    ):
+    )
+    if is_on_device:
         kernel = starts_kernel(simulator.stepper, evaluator)
-        if kernel is not None:
-            integrate = partial(_in_kernel, kernel)
+    else:
+        kernel = simulator.stepper.starts_kernel(float(time[-1]), n)
 
     def motions_of(chosen: slice) -> Sequence[np.ndarray]:
-        runs = integrate(simulator, [array[chosen] for array in starts], time)
+        y, q, _, forces = (array[chosen] for array in starts)
+        held = np.broadcast_to(forces, (len(y), simulator.system.acting))
+        runs = many_steps(kernel, simulator.stepper, (y, q, held), float(time[-1]), time)
         return _energy_and_residuals(simulator, runs, work)
 
-    if not is_compiled:
+    if is_on_device:
         return motions_of(slice(0, n))
     return in_pieces(n, evaluator.threads, motions_of, least=0, most=LARGEST_PIECE // len(time))
-
-
-def _in_machine_code(
-    simulator: Simulator, starts: Sequence[np.ndarray], time: np.ndarray
-) -> ManySteps:
-    y, q, _, forces = starts
-    assert isinstance(simulator.stepper, CompiledStepper)
-    return simulator.stepper.many(y, forces, q, float(time[-1]), time)
-
-
-def _in_kernel(
-    kernel: RowKernel, simulator: Simulator, starts: Sequence[np.ndarray], time: np.ndarray
-) -> ManySteps:
-    y, q, _, forces = starts
-    held = np.broadcast_to(forces, (len(y), simulator.system.acting))
-    return many_steps(kernel, simulator.stepper, (y, q, held), float(time[-1]), time)
 
 
 def _checked(
@@ -232,30 +213,6 @@ def _checked(
         )
     InputError.raise_if_any(problems)
     return np.broadcast_to(forces, (len(q), n_u))
-
-
-def _one_by_one(simulator: Simulator, starts: Sequence[np.ndarray], time: np.ndarray) -> ManySteps:
-    _, q, v, forces = starts
-    n, duration = len(q), float(time[-1])
-    y = np.full((n, len(time), simulator.system.size), np.nan)
-    near = np.full((n, len(time), q.shape[1]), np.nan)
-    runs = [
-        simulator.run(duration, q=q[i], v=v[i], force=ConstantForce(tuple(forces[i])))
-        for i in range(n)
-    ]
-    for i, run in enumerate(runs):
-        inside = time <= run.time[-1]
-        if len(run.steps):
-            y[i, inside] = run.steps.at(time[inside])
-            step = np.searchsorted(run.time, time[inside], side="right") - 1
-            near[i, inside] = run.q[np.clip(step, 0, len(run.q) - 1)]
-    return ManySteps(
-        y=y,
-        near=near,
-        reached=np.array([run.time[-1] for run in runs]),
-        endings=tuple(run.ending for run in runs),
-        steps=np.array([len(run.steps) for run in runs]),
-    )
 
 
 def _energy_and_residuals(simulator: Simulator, runs: ManySteps, work: int) -> Sequence[np.ndarray]:

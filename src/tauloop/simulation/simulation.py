@@ -42,7 +42,7 @@ from tauloop.simulation.sensitivity import (
     require_differentiable,
     simulation_directions,
 )
-from tauloop.simulation.stepping.choice import stepper
+from tauloop.simulation.stepping.compiled import CompiledStepper
 from tauloop.simulation.stepping.stepper import Laws, Stepper, SteppingState
 from tauloop.simulation.stepping.steps import Ending, Steps, joined_steps
 from tauloop.simulation.system import BALANCE, System
@@ -214,7 +214,7 @@ class Simulator:
         with_wrench: bool = False,
         sensitivities: Sequence[str] = (),
     ) -> None:
-        """Build the system, and compile it if the model's evaluator compiles.
+        """Build the system; runs compile it on demand.
 
         Args:
             model: the machine.
@@ -235,7 +235,9 @@ class Simulator:
         self.integrator: Integrator = DormandPrince() if integrator is None else integrator
         chosen: Route = IndependentCoordinates() if route is None else route
         self.system = System(self.model, chosen, with_wrench=with_wrench)
-        self.stepper: Stepper = stepper(self.system, self.integrator, len(self.sensitivities))
+        self.stepper: Stepper = CompiledStepper(
+            self.system, self.integrator, len(self.sensitivities)
+        )
         self._energy = _energy(model)
         self._by_runner: dict[Runner, Simulator] = {}
 
@@ -268,6 +270,7 @@ class Simulator:
                 sensitivities by unknown names, with force laws in Python that depend on the
                 motion, or with Coulomb friction.
             AssemblyError: the start is not assembled.
+            EngineError: there is no C compiler, or it fails.
         """
         if not 0 < duration < np.inf:
             raise InputError.of("duration", f"must be positive, got {duration:g} s", "give seconds")
@@ -296,7 +299,8 @@ class Simulator:
         if self.sensitivities:
             require_differentiable(self.system, force, wrench)
         along = simulation_directions(self.system, self.sensitivities, start_q, start_v)
-        state, stages = self.stepper.begin(y, acting, start_q, along), Stages(progress, 1)
+        state = self.stepper.begin(y, acting, start_q, along, duration)
+        stages = Stages(progress, 1)
         parts: list[Steps] = []
         happened: list[Occurrence] = []
         ending: Ending | None = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.common.errors import Problems
-from tauloop.compiler.c.calling.evaluator import Compiled, Interpreted
 from tauloop.integrate import DormandPrince, Integrator
 from tauloop.mechanism import Mechanism
 from tauloop.model import Model
@@ -13,8 +12,6 @@ from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
 from tauloop.simulation import Controller, Route, Sampling, Simulator, follow
 from tauloop.testing.conformance import ConformanceError, compare
 
-#: Relative difference of compiled and interpreted simulations, due to rounding.
-COMPILED_TOLERANCE = 1e-9
 #: Integrator of the reference solution.
 REFERENCE_INTEGRATOR = DormandPrince(rtol=1e-11, atol=1e-12)
 
@@ -22,7 +19,7 @@ REFERENCE_INTEGRATOR = DormandPrince(rtol=1e-11, atol=1e-12)
 def check_integrator(
     integrator: Integrator, mechanism: Mechanism, *, seconds: float = 0.1, error: float = 1e-5
 ) -> None:
-    """Check an integrator on a machine in free fall: its error, and C against Python.
+    """Check the error of an integrator on a machine in free fall.
 
     Args:
         integrator: the integrator, with steps or tolerances for the allowed error.
@@ -75,45 +72,18 @@ def _check_fall(
     integrator: Integrator = REFERENCE_INTEGRATOR,
     route: Route | None = None,
 ) -> None:
-    problems = Problems()
-    models = {
-        "compiled": Model(mechanism, evaluator=Compiled()),
-        "interpreted": Model(mechanism, evaluator=Interpreted()),
-    }
-    expected = Simulator(models["compiled"], integrator=REFERENCE_INTEGRATOR).run(seconds)
-    final_q = {}
-    for evaluation, model in models.items():
-        run = Simulator(model, integrator=integrator, route=route).run(seconds)
-        if run.problem is not None:
-            problems.append(run.problem)
-            continue
-        final_q[evaluation] = run.q[-1]
-        compare(
-            problems,
-            f"{evaluation}, coordinates",
-            run.q[-1],
-            expected.q[-1],
-            tolerance=error,
-            remedy=remedy,
-        )
-        compare(
-            problems,
-            f"{evaluation}, velocities",
-            run.v[-1],
-            expected.v[-1],
-            tolerance=10 * error,
-            remedy=remedy,
-        )
-    if len(final_q) == 2:
-        remedy = "make C and Python equal"
-        compare(
-            problems,
-            "compiled",
-            final_q["compiled"],
-            final_q["interpreted"],
-            tolerance=COMPILED_TOLERANCE,
-            remedy=remedy,
-        )
+    problems, model = Problems(), Model(mechanism)
+    expected = Simulator(model, integrator=REFERENCE_INTEGRATOR).run(seconds)
+    run = Simulator(model, integrator=integrator, route=route).run(seconds)
+    if run.problem is not None:
+        problems.append(run.problem)
+    else:
+        final = {
+            "coordinates": (run.q[-1], expected.q[-1], error),
+            "velocities": (run.v[-1], expected.v[-1], 10 * error),
+        }
+        for name, (values, wanted, tolerance) in final.items():
+            compare(problems, name, values, wanted, tolerance=tolerance, remedy=remedy)
     ConformanceError.raise_if_any(problems)
 
 

@@ -31,23 +31,28 @@ class SensitiveAxis:
     """
 
     def __init__(
-        self, line: DriveLine, names: Sequence[str], *, folder: Path | None = None
+        self,
+        line: DriveLine,
+        names: Sequence[str],
+        *,
+        folder: Path | None = None,
+        runs: int = 1,
     ) -> None:
-        """Extend the equations and compile them (or find them in the cache).
+        """Extend the equations; runs compile them on demand.
 
         Args:
             line: the drive line.
             names: of the parameters (n) to differentiate by.
             folder: the cache; the user's own without it.
+            runs: number of runs that are expected in all, as of `Axis`.
 
         Raises:
             InputError: a parameter that is none or that the criteria's scales depend on; encoders
                 that count.
-            EngineError: there is no C compiler, or it fails.
         """
         _require(line, names)
         self.names = tuple(names)
-        self.axis = Axis(line, folder=folder, directions=len(self.names))
+        self.axis = Axis(line, folder=folder, directions=len(self.names), runs=runs)
         figures = self.axis.system.figures.function
         p = figures.sx_in()[0]
         by = ca.jacobian(figures(p)[-1], p)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from tauloop.common.datasets import TIME_DIMENSIONS, Tabular, Variable, time_axis
-from tauloop.common.errors import EngineError, InputError, Problem, Problems
+from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.evaluator import default_evaluator
 from tauloop.compiler.c.calling.library import Library, is_forked
-from tauloop.drives.axis.interpreted import InterpretedAxis
 from tauloop.drives.axis.source import REPORT, axis_routines, axis_source
 from tauloop.drives.criteria import NAMES, Criteria, Outcome, priced
 from tauloop.drives.equations.system import AxisSystem, build_system, senseless
@@ -26,14 +25,17 @@ from tauloop.integrate.tableau import Tableau
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import unknown_names
 
-_LOGGER = logging.getLogger("tauloop")
-
 #: What carries a drive line forward where nothing else is said.
 LINE_INTEGRATOR = DormandPrince(rtol=1e-7, atol=1e-9, max_steps=2_000_000)
 
 
 class Axis:
-    """A drive line as compiled code; made once, run as often as needed."""
+    """A drive line as compiled code; made once, run as often as needed.
+
+    Attributes:
+        line: the drive line.
+        runs: number of runs that are expected in all.
+    """
 
     def __init__(
         self,
@@ -42,20 +44,19 @@ class Axis:
         threads: int = 1,
         folder: Path | None = None,
         events: Sequence[ValuePassed] = (),
-        interpreted: bool = False,
         directions: int = 0,
+        runs: int = 1,
     ) -> None:
-        """Sort the equations and compile them (or find them in the cache).
-
-        Where there is no compiler, or it fails, runs are interpreted, with a warning in the log.
+        """Sort the equations; runs compile them on demand.
 
         Args:
             line: the drive line.
             threads: cores that a batch is shared out over.
             folder: the cache; the user's own without it.
             events: signals that pass values, to look for in runs.
-            interpreted: run step by step in Python, a thousand times slower.
             directions: of derivatives, which come behind states, parameters and held numbers.
+            runs: number of runs that are expected in all; a search has faster code, which takes
+                longer to compile.
 
         Raises:
             DescriptionError: rigid connections make no sense.
@@ -66,32 +67,28 @@ class Axis:
         self.threads = threads
         self.names = line.parameters.names
         self.nominal = line.parameters.vector()
-        self._folder = folder
-        self._interpreted = InterpretedAxis(self.system, self._routines) if interpreted else None
+        self.runs = runs
+        self._evaluator = default_evaluator(threads=threads, folder=folder)
         #: The same line with its motors used in other ways.
         self._others: dict[str, Axis] = {}
-        #: Compiled runs by the tableau of their integrator.
-        self._compiled: dict[Tableau | None, Callable[..., None]] = {}
-        if not interpreted:
-            self._prepare(LINE_INTEGRATOR)
+        #: Compiled runs by the tableau of their integrator, and whether they are many.
+        self._compiled: dict[tuple[Tableau | None, bool], Callable[..., None]] = {}
 
-    def _prepare(self, integrator: Integrator) -> Callable[..., None] | None:
-        """Return the compiled run of an integrator; None where runs are interpreted."""
-        if self._interpreted is not None:
-            return None
-        tableau = integrator.method.tableau
-        if tableau not in self._compiled:
-            try:
-                source = axis_source(self.system, self._routines, tableau)
-                library = Library.made(source, threads=self.threads > 1, folder=self._folder)
-            except EngineError as error:
-                _LOGGER.warning(
-                    "the drive line runs interpreted, a thousand times slower: %s", error
-                )
-                self._interpreted = InterpretedAxis(self.system, self._routines)
-                return None
-            self._compiled[tableau] = library.function("drive_batch", "ni**ddddd*n****n*i*")
-        return self._compiled[tableau]
+    def _code(self, integrator: Integrator, runs: int, duration: float) -> Callable[..., None]:
+        """Return the compiled run of an integrator.
+
+        Raises:
+            EngineError: there is no compiler, or it fails.
+        """
+        method = integrator.method
+        work = max(runs, self.runs) * method.evaluations(duration)
+        key = method.tableau, self._evaluator.is_large(work)
+        if key not in self._compiled:
+            source = axis_source(self.system, self._routines, method.tableau)
+            compiler, folder = self._evaluator.compiler(work), self._evaluator.folder
+            library = Library.made(source, compiler, threads=self.threads > 1, folder=folder)
+            self._compiled[key] = library.function("drive_batch", "ni**ddddd*n****n*i*")
+        return self._compiled[key]
 
     def with_motors(self, motors: str) -> Axis:
         """Return the axis with its motors used in one of the ways of `DriveOptions`, made once.
@@ -102,17 +99,9 @@ class Axis:
         if motors == MOTORS[0]:
             return self
         if motors not in self._others:
-            interpreted = self._interpreted is not None
-            line = with_motors(self.line, motors)
-            self._others[motors] = Axis(
-                line, threads=self.threads, folder=self._folder, interpreted=interpreted
-            )
+            line, folder = with_motors(self.line, motors), self._evaluator.folder
+            self._others[motors] = Axis(line, threads=self.threads, folder=folder, runs=self.runs)
         return self._others[motors]
-
-    @property
-    def is_compiled(self) -> bool:
-        """Return whether runs are machine code."""
-        return self._interpreted is None
 
     def parameters(
         self, values: Mapping[str, float | np.ndarray], n: int | None = None
@@ -171,6 +160,9 @@ class Axis:
         """Reports (N, k) of all runs; of one run states, modes and held numbers (T, n) at given times, and events.
 
         `marks` (N, 5, n) takes the states at the places `MARKS`, where the runs come there.
+
+        Raises:
+            EngineError: there is no C compiler, or it fails.
         """
         sizes = (self._routines.states, len(self._routines.modes), self._routines.held)
         times = np.zeros(0) if times is None else np.ascontiguousarray(times)
@@ -179,13 +171,8 @@ class Axis:
         happened = np.zeros(
             (MOST_EVENTS if self.system.watched and len(times) else 0, 2 + sizes[0])
         )
-        run, method = self._prepare(integrator), integrator.method
-        if run is None:
-            assert self._interpreted is not None
-            report = self._interpreted.run(
-                parameters, fixed, integrator, times, kept, happened, marks
-            )
-            return report, kept, happened
+        method, duration = integrator.method, float(fixed[:, 7].max(initial=0.0))
+        run = self._code(integrator, len(parameters), duration)
         report = np.empty((len(parameters), len(REPORT)))
         run(
             len(parameters),

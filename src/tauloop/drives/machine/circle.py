@@ -204,7 +204,6 @@ def circle_test(
     values: Mapping[str, float] | None = None,
     integrator: Integrator = PATH_INTEGRATOR,
     presliding: float | None = None,
-    interpreted: bool = False,
     folder: Path | None = None,
     events: Sequence[Event] = (),
     progress: Progress | None = None,
@@ -218,7 +217,7 @@ def circle_test(
         values: leaf parameters of the lines that differ from the machine file, SI; those that a
             variation does not have are left out of it.
         integrator: of the equations.
-        presliding, interpreted, folder: as of `DrivenMachine`.
+        presliding, folder: as of `DrivenMachine`.
         events: to look for; a terminal one ends a run.
         progress: called with what is done and what there is to do.
 
@@ -245,7 +244,6 @@ def circle_test(
             mechanism,
             variation=variation,
             presliding=presliding,
-            interpreted=interpreted,
             folder=folder,
         )
         own = {

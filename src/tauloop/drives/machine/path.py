@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.common.datasets import Variable, columns, time_axis
-from tauloop.common.errors import EngineError, InputError, Problem
+from tauloop.common.errors import InputError, Problem
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
+from tauloop.compiler.c.calling.evaluator import default_evaluator
 from tauloop.compiler.functions.extended import energy_program
 from tauloop.drives.axis.simulation import signal_variables
 from tauloop.drives.equations.system import senseless
@@ -35,15 +36,13 @@ from tauloop.drives.machine.sensitivity import machine_directions
 from tauloop.drives.machine.system import MACHINE_INPUTS, MachineSystem, machine_system
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import DormandPrince, Integrator, described
-from tauloop.integrate.interpreted import StepOutcome
+from tauloop.integrate.outcome import StepOutcome
 from tauloop.integrate.sampled import (
     CompiledSamples,
-    InterpretedSamples,
     SampledRun,
     SampledTrace,
 )
 from tauloop.integrate.sensitivity import course_along, labelled, sensitive, split_sensitivities
-from tauloop.integrate.system import HybridSystem
 from tauloop.mechanism.drive_line import DriveLine, DualDrive
 from tauloop.mechanism.model import Mechanism, omission_diagnostics
 from tauloop.mechanism.suggestions import unknown_names
@@ -134,10 +133,9 @@ class DrivenMachine:
         bandwidth: float = DIRECT_BANDWIDTH,
         period: float | None = None,
         presliding: float | None = None,
-        interpreted: bool = False,
         folder: Path | None = None,
     ) -> None:
-        """Sort the equations and compile them (or find them in the cache).
+        """Sort the equations; runs compile them on demand.
 
         Args:
             mechanism: with a drive line on any of its actuators.
@@ -147,8 +145,6 @@ class DrivenMachine:
             presliding: m or rad; Coulomb friction that would stick with the machine is then LuGre
                 friction, whose bristles bend so far at the actuator before they slide. Without it
                 such friction is refused.
-            interpreted: run step by step in Python, thousands of times slower; so it is, with a
-                warning in the log, where there is no compiler.
             folder: the cache; the user's own without it.
 
         Raises:
@@ -170,10 +166,8 @@ class DrivenMachine:
                 with_bristles(varied, *pair, presliding) for pair in zip(lines, dry, strict=True)
             )
         self.system: MachineSystem = machine_system(varied, plant, lines)
-        self._folder = folder
-        self.runner: CompiledSamples | InterpretedSamples = self._made(
-            sampled_machine(self.system), interpreted
-        )
+        self._evaluator = default_evaluator(folder=folder)
+        self.runner = CompiledSamples(sampled_machine(self.system), self._evaluator)
 
     def _complete(self, bandwidth: float, period: float | None) -> tuple[DriveLine, ...]:
         """Return a line for every actuator."""
@@ -196,18 +190,6 @@ class DrivenMachine:
                 zip(self.mechanism.actuators, self.lines, strict=True)
             )
         )
-
-    def _made(
-        self, sampled: HybridSystem, interpreted: bool
-    ) -> CompiledSamples | InterpretedSamples:
-        if not interpreted:
-            try:
-                return CompiledSamples(sampled, self._folder, PATH_INTEGRATOR.method.tableau)
-            except EngineError as error:
-                _LOGGER.warning(
-                    "drive lines run interpreted, which is thousands of times slower: %s", error
-                )
-        return InterpretedSamples(sampled)
 
     def follow(
         self,
@@ -249,7 +231,7 @@ class DrivenMachine:
         free = system.plant.mechanism.parameters.vector(system.plant.free)
         course = course_along(replace(course, p=np.append(course.p, free)), directions)
         sampled = sensitive(sampled_machine(system), len(directions))
-        trace = self._made(sampled, isinstance(self.runner, InterpretedSamples))(course)
+        trace = CompiledSamples(sampled, self._evaluator)(course)
         states, motion_by = split_sensitivities(trace.states, directions)
         held, _ = split_sensitivities(trace.held, directions)
         motion = run.result(replace(trace, states=states, held=held), integrator)

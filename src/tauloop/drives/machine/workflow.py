@@ -59,7 +59,6 @@ class BallbarOptions(Options):
             deflection, m or rad.
         rtol: relative tolerance of an integration step.
         integrator: integrator instead of the explicit one with that tolerance.
-        interpreted: run step by step in Python, which is thousands of times slower.
         until: end at this event: 'platform.z<-0.7' or 'singularity<0.05', as of `tauloop simulate`.
         watch: record the times of this event, written as for --until, and continue.
 
@@ -87,7 +86,6 @@ class BallbarOptions(Options):
     )
     rtol: float = option(PATH_INTEGRATOR.rtol, flag="--tolerance")
     integrator: Integrator | None = option(None, flag="")
-    interpreted: bool = False
     until: tuple[str | Event, ...] = option((), metavar="EVENT")
     watch: tuple[str | Event, ...] = option((), flag="--record", metavar="EVENT")
 
@@ -156,7 +154,6 @@ def ballbar(
         integrator=options.integrator
         or replace(PATH_INTEGRATOR, rtol=options.rtol, atol=1e-2 * options.rtol),
         presliding=options.presliding,
-        interpreted=options.interpreted,
         events=parse_events(model, options.until, options.watch),
         progress=progress,
     )

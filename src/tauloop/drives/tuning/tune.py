@@ -311,7 +311,8 @@ class _Steps:
 
     def __init__(self, line: DriveLine, options: TuningOptions) -> None:
         self._line, self._options = line, options
-        self._axis = Axis(line, threads=options.threads)
+        runs = max(options.budget, options.generations * options.population)
+        self._axis = Axis(line, threads=options.threads, runs=runs)
         self._values = values_in_si(line.parameters, options.values, "values")
         self._integrator = replace(LINE_INTEGRATOR, rtol=options.rtol, atol=1e-2 * options.rtol)
         self._least = np.inf
@@ -360,7 +361,7 @@ class _Steps:
     def gradient(self) -> Gradient:
         """Return the gradient of the cost at a point, by sensitivities."""
         options = self._options
-        sensitive = SensitiveAxis(self._line, tuple(options.bounds))
+        sensitive = SensitiveAxis(self._line, tuple(options.bounds), runs=options.budget)
 
         def at(point: np.ndarray) -> np.ndarray:
             values = {**self._values, **dict(zip(options.bounds, map(float, point), strict=True))}

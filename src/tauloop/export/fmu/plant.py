@@ -259,7 +259,7 @@ def loops_of(program: Program) -> str:
 
 def _driven(model: Model, tolerance: float) -> FmuFunctions:
     """Return the functions of a machine with torques of its drive lines' motors."""
-    driven = with_free(DrivenMachine(model.mechanism, interpreted=True).system, model.free)
+    driven = with_free(DrivenMachine(model.mechanism).system, model.free)
     sampled, plant, lines = sampled_machine(driven), driven.plant, driven.lines
     inputs: list[FmuVariable] = []
     for line, actuator in zip(lines, plant.mechanism.actuators, strict=True):

@@ -1,4 +1,4 @@
-"""The sampled control loop of a machine, in Python and in machine code.
+"""The sampled control loop of a machine, in machine code.
 
 Forces are constant between samples, and an explicit method with fixed steps integrates the
 platform's coordinates. Quaternions are normalised after each step.
@@ -16,14 +16,13 @@ from tauloop.common.deprecated import warn
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic
-from tauloop.compiler.c.calling.evaluator import Compiled
+from tauloop.compiler.c.calling.evaluator import Compiled, default_evaluator
 from tauloop.compiler.functions.tool import WRENCH
 from tauloop.integrate.routine import Own
-from tauloop.integrate.sampled import CompiledSamples, InterpretedSamples, SampledRun, SampledTrace
+from tauloop.integrate.sampled import CompiledSamples, SampledRun, SampledTrace
 from tauloop.integrate.sensitivity import course_along, sensitive, split_sensitivities
-from tauloop.integrate.tableau import Tableau
 from tauloop.model import Model
-from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Controller, Correction, Loop
+from tauloop.simulation.controllers.laws import Controller, Correction, Loop
 from tauloop.simulation.controllers.redundant import spread
 from tauloop.simulation.controllers.system import ControlLayouts, control_system
 
@@ -95,39 +94,36 @@ class CompiledLoop:
         plant: Model,
         model: Model,
         controller: Controller,
-        method: Tableau | None = RUNGE_KUTTA_4,
         *,
         directions: int = 0,
         loaded: bool = False,
     ) -> None:
-        """Compile the loop, or take it from the cache.
+        """Build the loop; runs compile it on demand, which their length decides how.
 
         Args:
             plant: the simulated machine.
             model: the machine that the controller assumes.
             controller: the control law; other gains or other sampling options need no new
                 compilation.
-            method: an explicit integrator between samples; Radau IIA if None. Other methods are
-                compiled when requested.
             directions: number of directions of derivatives.
             loaded: whether a wrench and a payload act at the tool.
-
-        Raises:
-            EngineError: there is no compiler, or compilation fails.
         """
         self._made_for = (plant, model, type(controller), controller.space, directions, loaded)
-        folder = plant.evaluator.folder if isinstance(plant.evaluator, Compiled) else None
+        evaluator = plant.evaluator
+        if not isinstance(evaluator, Compiled):
+            evaluator = default_evaluator()
         self._layouts = ControlLayouts(plant, model, controller, loaded=loaded)
         #: The last loop and its arrays, which are reused if this loop runs again.
         self._last: tuple[Loop, SampledRun] | None = None
         system = control_system(plant, model, controller, loaded=loaded)
-        self._run = CompiledSamples(sensitive(system, directions), folder, method)
+        self._run = CompiledSamples(sensitive(system, directions), evaluator)
 
     def __call__(self, loop: Loop) -> Trace:
         """Run the loop.
 
         Raises:
-            InputError: the loop was compiled for another machine or law.
+            InputError: the loop was built for another machine or law.
+            EngineError: there is no compiler, or it fails.
         """
         arguments = (
             loop.plant,
@@ -146,18 +142,6 @@ class CompiledLoop:
             self._last = loop, _sampled_run(loop, self._layouts)
         run = replace(self._last[1], own=_in_place(loop))
         return _trace(loop, self._layouts, self._run(run), run.own)
-
-
-class InterpretedLoop:
-    """The control loop in Python, for use without a compiler and to verify machine code."""
-
-    def __call__(self, loop: Loop) -> Trace:
-        """Run the loop."""
-        machines, loaded = (loop.plant, loop.model, loop.controller), loop.load is not None
-        system = sensitive(control_system(*machines, loaded=loaded), len(loop.directions))
-        layouts = ControlLayouts(*machines, loaded=loaded)
-        run = replace(_sampled_run(loop, layouts), own=_in_place(loop))
-        return _trace(loop, layouts, InterpretedSamples(system)(run), run.own)
 
 
 def control_numbers(loop: Loop, layouts: ControlLayouts) -> tuple[np.ndarray, np.ndarray]:

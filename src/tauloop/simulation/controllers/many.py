@@ -13,7 +13,7 @@ from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axi
 from tauloop.common.errors import InputError, PoseError, solving
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic
-from tauloop.compiler.c.calling.evaluator import Compiled
+from tauloop.compiler.c.calling.evaluator import Compiled, default_evaluator
 from tauloop.compiler.c.printing.c_helpers import c_file
 from tauloop.compiler.c.printing.precision import Precision
 from tauloop.compiler.c.printing.rows import RowKernel, row_kernel_letters, without_headers
@@ -233,21 +233,24 @@ def follow_many(
 
 
 def _kernel(loop: Loop, n: int) -> RowKernel | None:
-    """Return the machine code of a loop from n starts; None if it is not available."""
+    """Return the machine code of a loop from n starts; None for laws that it does not contain.
+
+    Raises:
+        EngineError: there is no compiler, or it fails.
+    """
     evaluator, method = loop.plant.evaluator, loop.method.tableau
     if method is None or loop.delay or not isinstance(loop.controller, CompiledLaw):
         return None
     system = control_system(loop.plant, loop.model, loop.controller, loaded=loop.load is not None)
     program = loop.plant.platform.runner.program(FORWARD_DYNAMICS)
-    if not isinstance(evaluator, Compiled) and not evaluator.wants_code(
-        program, n * len(loop.forward)
-    ):
-        return None
+    samples = n * len(loop.forward)
+    if not isinstance(evaluator, Compiled) and not evaluator.wants_code(program, samples):
+        evaluator = default_evaluator()
     precision = evaluator.precision
     loop.method.require_precision(precision)
-    return evaluator.rows(
-        control_text(system, method, precision), "tl_control", CONTROL_LETTERS, precision
-    )
+    text = control_text(system, method, precision)
+    work = samples * loop.method.evaluations(loop.period)
+    return evaluator.rows(text, "tl_control", CONTROL_LETTERS, precision, work)
 
 
 def _one_by_one(

@@ -13,7 +13,6 @@ import numpy as np
 from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axis
 from tauloop.common.errors import (
     AssemblyError,
-    EngineError,
     InputError,
     PoseError,
     Problems,
@@ -40,7 +39,7 @@ from tauloop.simulation.controllers.laws import (
     Loop,
     Sampling,
 )
-from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop, Trace
+from tauloop.simulation.controllers.loop import CompiledLoop, Trace
 from tauloop.simulation.controllers.redundant import gained_masses, passive_problems
 from tauloop.simulation.controllers.sensitivity import directions
 from tauloop.simulation.forces import Wrench
@@ -56,7 +55,7 @@ SATURATED = "share of saturated forces"
 
 
 class LoopRunner(Protocol):
-    """A function that runs a control loop: `InterpretedLoop()`, or a reusable `CompiledLoop`."""
+    """A function that runs a control loop, such as a reusable `CompiledLoop`."""
 
     def __call__(self, loop: Loop) -> Trace:
         """Return the trace of the run."""
@@ -184,8 +183,7 @@ def follow(
         sampling: sampling of the controller.
         plant: the simulated machine, of the same structure; it starts where its own lengths put it.
             The controller's model by default.
-        loop: an `InterpretedLoop`, or a `CompiledLoop` built before. By default the loop is
-            compiled; without a compiler it is interpreted, which is thousands of times slower.
+        loop: a `CompiledLoop` built before; a new one by default.
         method: integrator between samples: a tableau with `substeps` steps per sample, or any other
             integrator.
         substeps: number of parts of a sample; the delay is rounded to whole parts.
@@ -205,6 +203,7 @@ def follow(
         InputError: a machine or an option that does not fit. A failure during the run is not
             raised: the result ends early and states the reason.
         PoseError: the trajectory cannot be followed at all.
+        EngineError: there is no C compiler, or it fails.
     """
     prepared, wanted = prepared_loop(
         trajectory,
@@ -331,19 +330,13 @@ def _load(
     return np.concatenate([arrays[name] for name in LOAD_PORTS], axis=1)
 
 
-def loop_runner(loop: Loop) -> LoopRunner:
-    """Return a compiled runner of a loop, or an interpreted one without a compiler."""
-    try:
-        return CompiledLoop(
-            *(loop.plant, loop.model, loop.controller, loop.method.tableau),
-            directions=len(loop.directions),
-            loaded=loop.load is not None,
-        )
-    except EngineError as error:
-        _LOGGER.warning(
-            "the control loop runs without machine code, thousands of times slower: %s", error
-        )
-        return InterpretedLoop()
+def loop_runner(loop: Loop) -> CompiledLoop:
+    """Return a runner of a loop."""
+    return CompiledLoop(
+        *(loop.plant, loop.model, loop.controller),
+        directions=len(loop.directions),
+        loaded=loop.load is not None,
+    )
 
 
 def _check(

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import gumbel_r
 
 from tauloop.common.datasets import Variable, columns, time_axis
-from tauloop.common.errors import EngineError, InputError, PoseError, Problems, solving
+from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option, pairs_reader
 from tauloop.common.plain import OMITTED, in_json, json_keys
@@ -34,8 +34,8 @@ from tauloop.motion.planning import planned
 from tauloop.motion.trajectory import Trajectory
 from tauloop.simulation.controllers.laws import Sampling, read_bandwidth
 from tauloop.simulation.controllers.library import COMPILED, CONTROLLERS
-from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop
-from tauloop.simulation.controllers.run import ControlledMotion, LoopRunner, follow
+from tauloop.simulation.controllers.loop import CompiledLoop
+from tauloop.simulation.controllers.run import ControlledMotion, follow
 from tauloop.simulation.controllers.workflow import STROKE_LIMIT_SHARE
 from tauloop.simulation.forces import Wrench, wrench_at_tool
 from tauloop.simulation.observers.observers import OBSERVERS, MeasuredMotion, platform_force
@@ -304,10 +304,7 @@ class _CollisionSimulation:
         self._sampling = Sampling(
             frequency=options.frequency, resolution=options.resolution, differences=differs
         )
-        try:
-            self._loop: LoopRunner = CompiledLoop(self._plant, model, self._law, loaded=True)
-        except EngineError:
-            self._loop = InterpretedLoop()
+        self._loop = CompiledLoop(self._plant, model, self._law, loaded=True)
 
     def _is_active(self, time: float) -> bool:
         return self.at <= time < self.until

@@ -1,1 +1,1 @@
-"""Integrations step by step, in machine code or in Python."""
+"""Integrations step by step."""

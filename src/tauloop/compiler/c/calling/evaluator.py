@@ -92,8 +92,12 @@ class Evaluator(ABC):
         letters: str,
         precision: Precision = Precision.DOUBLE,
         evaluations: float = math.inf,
-    ) -> RowKernel | None:
-        """Return a kernel over rows from a text for all compilers, or None if there is none."""
+    ) -> RowKernel:
+        """Return a kernel over rows from a text for all compilers.
+
+        Raises:
+            EngineError: there is no compiler, or it fails. Loops over rows are not interpreted.
+        """
 
 
 @final
@@ -122,9 +126,13 @@ class Interpreted(Evaluator):
         letters: str,
         precision: Precision = Precision.DOUBLE,
         evaluations: float = math.inf,
-    ) -> RowKernel | None:
-        """Return None."""
-        return None
+    ) -> RowKernel:
+        """Return machine code over rows: only programs are interpreted.
+
+        Raises:
+            EngineError: there is no compiler, or it fails.
+        """
+        return default_evaluator().rows(text, name, letters, precision, evaluations)
 
 
 @final
@@ -186,14 +194,14 @@ class Compiled(Evaluator):
         letters: str,
         precision: Precision = Precision.DOUBLE,
         evaluations: float = math.inf,
-    ) -> RowKernel | None:
-        """Return machine code over rows; None, with a warning in the log, if that fails."""
-        try:
-            compiler = self.compiler(evaluations)
-            return CompiledRows(text, name, letters, self.threads, self.folder, precision, compiler)
-        except EngineError as error:
-            self._warn(f"running interpreted, which is some tens of times slower: {error}")
-            return None
+    ) -> RowKernel:
+        """Return machine code over rows.
+
+        Raises:
+            EngineError: there is no compiler, or it fails.
+        """
+        compiler = self.compiler(evaluations)
+        return CompiledRows(text, name, letters, self.threads, self.folder, precision, compiler)
 
     def _warn(self, text: str) -> None:
         if text not in self._logged:

@@ -1,15 +1,26 @@
-"""The integrator in Python: for computers without a compiler, and as a reference for `hybrid.c`."""
+"""The integrator in Python, a reference for `hybrid.c` and `system.c`: the same steps, by NumPy and CasADi."""
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
+import casadi as ca
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.common.stopping import StopCode
+from tauloop.compiler.c.printing.precision import RETURNED
+from tauloop.compiler.derivatives.tangents import moved
+from tauloop.compiler.state import CONVERGED, solve_diagnostics
+from tauloop.equations.values import BatchFunction
 from tauloop.integrate.integrators import Method
+from tauloop.integrate.outcome import StepOutcome
+from tauloop.integrate.routine import Own, Routine, RoutineCall, split_place
+from tauloop.integrate.system import RETURNS, WORST, HybridSystem
 
+#: Arrays by name.
+Arrays = dict[str, np.ndarray]
 #: As in `hybrid.c`, which explains the values.
 SAFETY, LEAST_FACTOR, GREATEST_FACTOR, RETREAT, STRETCH = 0.9, 0.2, 10.0, 0.25, 0.01
 SMALLEST_STEP, SMALLEST_RETREAT, FARTHEST_RETURN = 1e-13, 1e-10, 10.0
@@ -26,22 +37,6 @@ _M = np.linalg.inv(_A)
 _REAL = float(min(np.linalg.eigvals(_M), key=lambda value: abs(value.imag)).real)
 _E = np.array([-13 - 7 * _ROOT, -13 + 7 * _ROOT, -1.0]) / 3
 _P = np.linalg.inv(np.stack([_C, _C**2, _C**3], axis=1))
-
-
-class StepOutcome(StopCode):
-    """Outcome of a step, with the numbers of `hybrid.c`.
-
-    `SINGULAR` is a rate that cannot be relied on; `LOOPS_LOST` a state that cannot be led back to
-    where it must be.
-    """
-
-    SUCCESS = 0
-    SINGULAR = 1
-    STEP_TOO_SMALL = 2
-    LOOPS_LOST = 3
-    CHATTERING = 4
-    MAX_STEPS = 20
-    EVENT = 21
 
 
 class InterpretedProblem(ABC):
@@ -418,3 +413,158 @@ class _Trial:
         self.norm, self.factor = norm, factor
         self.Q = np.zeros((1, len(end))) if Q is None else Q
         self.healthy, self.good = healthy, healthy and norm < 1.0
+
+
+def view(arrays: Arrays, place: str, size: int | None = None) -> np.ndarray:
+    name, start = split_place(place)
+    return arrays[name][start : None if size is None else start + size]
+
+
+@functools.cache
+def _batch_function(function: ca.Function) -> BatchFunction:
+    return BatchFunction(function)
+
+
+def run_call(call: RoutineCall, arrays: Arrays, worst: np.ndarray, own: Own | None) -> bool:
+    """Run a call on arrays by name; return whether the result is reliable."""
+    if call.when and view(arrays, call.when, 1) == 0:
+        return True
+    if call.function is None:
+        if own is not None:
+            time, seen, made = (view(arrays, place, n) for place, n in call.further.values())
+            own(float(time[0]), seen, made)
+        return True
+    if isinstance(call.function, ca.Function):
+        sizes = map(call.function.numel_in, range(call.function.n_in()))
+        views = [view(arrays, place, n)[None] for place, n in zip(call.inputs, sizes, strict=True)]
+        parts = _batch_function(call.function)(views, 1)
+    else:
+        program = call.function.program
+        named = {name: view(arrays, place, n)[None] for name, (place, n) in call.further.items()}
+        results, diagnostics = program.run(named, 1)
+        parts = [results[port.name] for port in call.function.outputs]
+        judged = solve_diagnostics(
+            program, diagnostics, {str(i): part for i, part in enumerate(parts)}
+        )
+        if call.is_judged:
+            least = float(judged.discriminants.min(initial=1.0)) if judged.finite[0] else -1e300
+            residual = sum(float(np.abs(part[0])) for part in judged.residuals.values())
+            figures = np.array([least, min(float(judged.smallest_pivot[0]), 1e300), residual])
+            if not (least >= 0 and figures[1] > call.smallest_pivot and residual < CONVERGED):
+                worst[3:] = figures
+                return False
+            worst[:3] = [
+                min(worst[0], least),
+                min(worst[1], figures[1]),
+                max(worst[2], residual),
+            ]
+    for place, part in zip(call.outputs, parts, strict=True):
+        view(arrays, place, part.shape[1])[:] = part[0]
+    return True
+
+
+def run_routine(
+    routine: Routine, arrays: Arrays, worst: np.ndarray, own: Own | None = None
+) -> bool:
+    """Run a routine on arrays by name; return whether the result is reliable."""
+    arrays |= {name: np.zeros(size) for name, size in routine._room().items()}
+    for call in routine.calls:
+        for j in range(1, 1 + routine.directions) if call.tangent is not None else ():
+            there = ((name, n) for name, n in routine.varied.items() if name in arrays)
+            arrays |= {moved(name): arrays[name][j * n : (j + 1) * n] for name, n in there}
+            run_call(call.tangent, arrays, worst, None)
+        if not run_call(call, arrays, worst, own):
+            return False
+    return True
+
+
+class RoutineProblem(InterpretedProblem):
+    """A system in Python, as in `system.c`.
+
+    Attributes:
+        system: the system.
+        arrays: arrays by name; `in` and `held` belong to the loop around the steps.
+        worst: smallest discriminant, smallest pivot and largest residual so far, and those of the
+            last failure (6,).
+        law: sets the applied forces at every evaluation of rates; None if they are constant.
+    """
+
+    def __init__(
+        self,
+        system: HybridSystem,
+        p: np.ndarray,
+        held: np.ndarray,
+        values: Own | None = None,
+        events: int = 0,
+    ) -> None:
+        """Create the problem.
+
+        Args:
+            system: the system.
+            p: constants.
+            held: forces before the first sample, followed by kept numbers.
+            values: sets the guards of events, from the known coordinates and velocities.
+            events: number of events.
+        """
+        self.system, self.worst = system, np.array(WORST)
+        self.law: Callable[[float, np.ndarray, np.ndarray], None] | None = None
+        self.arrays: Arrays = {
+            "p": p,
+            "z": np.array(held, dtype=float),
+            "held": np.array(held, dtype=float),
+        }
+        self._values, self._events = values, events
+
+    def seen(self, run: Run, y: np.ndarray) -> Arrays:
+        """Return the arrays at a state."""
+        modes, directions = len(self.system.modes), self.system.directions
+        self.arrays |= {"y": y.copy(), "start": run.guess, "s": run.s[:modes]}
+        self.arrays |= {
+            "rate": np.zeros(max(len(y), 1)),
+            "guards": np.zeros(modes * (1 + directions)),
+        }
+        return self.arrays
+
+    def rate(self, run: Run, time: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        """Return rates, and guards of the system and of events."""
+        arrays, modes, directions = (
+            self.seen(run, y),
+            len(self.system.modes),
+            self.system.directions,
+        )
+        if self.law is not None:
+            self.law(time, y[: len(y) // (1 + directions)], arrays["in"])
+        good = run_routine(self.system.rate, arrays, self.worst)
+        guards, slopes = arrays["guards"][:modes], arrays["guards"][modes:]
+        self.slopes = slopes.reshape(directions, modes)
+        if good and self.system.rate.known:
+            run.known = np.concatenate(
+                [arrays[place][:size] for place, size in self.system.rate.known]
+            )
+        if self._values is not None:
+            values = np.full(self._events, np.nan)
+            if good:
+                self._values(time, np.asarray(run.known), values)
+            guards = np.concatenate([guards, values])
+        return arrays["rate"], guards, good
+
+    def reset(self, run: Run, y: np.ndarray) -> np.ndarray:
+        """Return the state with the values that the modes prescribe."""
+        arrays = self.seen(run, y)
+        run_routine(self.system.reset, arrays, self.worst)
+        return arrays["y"]
+
+    def sample(self, run: Run, own: Own | None = None) -> bool:
+        """Compute a sample at the current state; return whether it is reliable."""
+        good = run_routine(self.system.sample, self.seen(run, run.y), self.worst, own)
+        return good and bool(np.isfinite(self.arrays["z"][: self.system.held]).all())
+
+    def back(self, run: Run, y: np.ndarray) -> tuple[np.ndarray, int]:
+        """Return the projected state."""
+        for _ in range(RETURNS if self.system.back.calls else 0):
+            arrays = self.seen(run, y)
+            run_routine(self.system.back, arrays, self.worst)
+            y = arrays["y"]
+            if arrays["rate"][0] < RETURNED:
+                return y, 1
+        return y, -1 if self.system.back.calls else 0

@@ -1,61 +1,62 @@
-"""Runs of a single drive line in Python with its criteria: equal to the compiled ones, but slow."""
+"""Runs in Python that machine code is compared with: simulations, sampled loops, and drive lines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import final
 
 import numpy as np
+from python_integrator import RoutineProblem, Run
 
+from tauloop.drives.axis.simulation import Axis
 from tauloop.drives.axis.source import MARKS, REPORT
 from tauloop.drives.criteria import Outcome
 from tauloop.drives.equations.system import INPUTS, AxisSystem
+from tauloop.integrate.events import Occurrence
 from tauloop.integrate.integrators import Integrator
-from tauloop.integrate.interpreted import Run, StepOutcome
-from tauloop.integrate.system import HybridSystem, RoutineProblem
+from tauloop.integrate.outcome import StepOutcome
+from tauloop.integrate.sampled import MOST_EVENTS, SampledRun, SampledTrace, _occurrence, _values
+from tauloop.integrate.sensitivity import sensitive
+from tauloop.integrate.system import HybridSystem
+from tauloop.simulation.controllers.laws import Loop
+from tauloop.simulation.controllers.loop import Trace, _in_place, _sampled_run, _trace
+from tauloop.simulation.controllers.system import ControlLayouts, control_system
+from tauloop.simulation.stepping.stepper import CAPACITY, ENDING_OF_OUTCOME, Stepper, SteppingState
+from tauloop.simulation.stepping.steps import Ending, Steps
 
 #: As in `axis.c`; and halvings that find where the judged position passes a level or turns.
 FAR, HUGE, LATE, HALVINGS = 1e3, 1e12, 0.75, 50
 
 
-class InterpretedAxis:
-    """What the compiled library does, one step after the other."""
-
-    def __init__(self, system: AxisSystem, routines: HybridSystem) -> None:
-        """Keep the equations."""
-        self._system, self._routines = system, routines
+class InterpretedAxis(Axis):
+    """A drive line that runs as the compiled library does, one step after the other."""
 
     def run(
         self,
         parameters: np.ndarray,
         fixed: np.ndarray,
         integrator: Integrator,
-        times: np.ndarray,
-        kept: tuple[np.ndarray, np.ndarray, np.ndarray],
-        happened: np.ndarray,
+        times: np.ndarray | None = None,
         marks: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Reports (N, k) of runs one after the other.
-
-        Args:
-            parameters: (N, n_p).
-            fixed: figures of each run (N, 8), as the library takes them.
-            integrator: of the equations.
-            times: at which the states of a run are kept (T,).
-            kept: takes states, modes and held numbers (T, n).
-            happened: takes number, time and state of events (most, 2 + n); none where it is empty.
-            marks: takes the states (N, 5, n) at the places `MARKS`.
-        """
+    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+        """See `Axis.run`."""
+        sizes = (self._routines.states, len(self._routines.modes), self._routines.held)
+        times = np.zeros(0) if times is None else times
+        states, modes, held = (np.full((len(times), size), np.nan) for size in sizes)
+        most = MOST_EVENTS if self.system.watched and len(times) else 0
+        happened = np.zeros((most, 2 + sizes[0]))
         reports = np.empty((len(parameters), len(REPORT)))
         for i, (p, f) in enumerate(zip(parameters, fixed, strict=True)):
-            step = _Step(self._system, self._routines, p, f, integrator)
-            reports[i] = step.to_the_end(times, kept)
+            step = _Step(self.system, self._routines, p, f, integrator)
+            reports[i] = step.to_the_end(times, (states, modes, held))
             if marks is not None:
                 step.marks["last"] = step.run.y
-                for name, states in step.marks.items():
-                    marks[i, MARKS.index(name)] = states
+                for name, marked in step.marks.items():
+                    marks[i, MARKS.index(name)] = marked
             if len(happened):
                 happened[: len(step.happened)] = step.happened[: len(happened)]
-        return reports
+        return reports, (states, modes, held), happened
 
 
 class _Step:
@@ -238,3 +239,150 @@ def _halved(holds: Callable[[float], bool], a: float, b: float) -> tuple[float, 
         else:
             b = x
     return a, b
+
+
+@final
+class InterpretedStepper(Stepper):
+    """A stepper in Python."""
+
+    def _begin_integration(self, progress: SteppingState, duration: float) -> Run:
+        problem = RoutineProblem(self.routines, progress.p, np.zeros(0))
+        problem.arrays["in"], problem.law = progress.acting, progress.laws.law
+        return Run(problem, self.method, progress.y, guess=progress.guess)
+
+    def advance(self, progress: SteppingState, end: float) -> Steps:
+        """Return the next steps, computed one at a time."""
+        run, laws = progress.own, progress.laws
+        assert isinstance(run, Run)
+        rows: list[tuple[object, ...]] = []
+        evaluations, rejected, ending = run.evaluations, run.rejected, None
+        with np.errstate(all="ignore"):
+            while ending is None and run.time < end and len(rows) < CAPACITY:
+                limit = end
+                if laws.sampled is not None:
+                    if run.time >= progress.samples * laws.period:
+                        laws.sampled(run.time, run.y[: self.system.size], progress.acting)
+                        progress.samples, run.is_known = progress.samples + 1, False
+                    limit = min(end, progress.samples * laws.period)
+                steps = run.steps
+                code = run.next(limit)
+                if run.steps > steps:
+                    rows.append((run.origin, run.start, run.start_known, run.Q))
+                ending = None if code == StepOutcome.SUCCESS else ENDING_OF_OUTCOME[code]
+        progress.time, progress.guess[:], progress.y[:] = run.time, run.guess, run.y
+        m = len(rows)
+        times, states, known, polynomials = (
+            np.array(column, dtype=float)
+            for column in (zip(*rows, strict=True) if rows else [()] * 4)
+        )
+        n, acting = (
+            self.routines.states,
+            self.routines.coordinates + self.routines.velocities + self.routines.inputs,
+        )
+        columns = (
+            times,
+            states.reshape(m, n),
+            known.reshape(m, acting),
+            polynomials.reshape(m, len(run.Q), n),
+        )
+        spent = run.evaluations - evaluations, run.rejected - rejected
+        return self._steps(
+            progress,
+            columns,
+            spent,
+            Ending.SUCCESS if ending is None and run.time >= end else ending,
+        )
+
+
+@final
+class InterpretedSamples:
+    """Runs of a system in Python, without a compiler or as a reference for machine code."""
+
+    def __init__(self, system: HybridSystem) -> None:
+        """Keep the equations."""
+        self.system = system
+
+    def __call__(self, course: SampledRun) -> SampledTrace:
+        """Run it."""
+        values, count, n = (
+            _values(self.system, course.events),
+            len(course.events),
+            len(course.inputs),
+        )
+        problem = RoutineProblem(self.system, course.p, course.held, values, count)
+        modes_then = np.array([*self.system.modes, *np.zeros(count)])
+        run = Run(problem, course.method, course.y, modes=modes_then, guess=course.q)
+        states: list[np.ndarray] = []
+        modes: list[np.ndarray] = []
+        held: list[np.ndarray] = []
+        happened: list[Occurrence] = []
+        code, own = int(StepOutcome.SUCCESS), len(self.system.modes)
+        begins = 0 if course.change > 0 else 1
+        for k in range(n):
+            problem.arrays["in"] = course.inputs[k]
+            if not problem.sample(run, course.own):
+                code = StepOutcome.SINGULAR
+            if code != StepOutcome.SUCCESS:
+                break
+            states.append(run.y.copy())
+            held.append(problem.arrays["z"][: self.system.held].copy())
+            for part in range(begins, 2):
+                acts = k - course.whole - 1 + part
+                limit = (k + 1) * course.period if part else k * course.period + course.change
+                problem.arrays["held"] = course.held if acts < 0 else held[acts]
+                run.is_known = False
+                if len(run.s) and code == StepOutcome.SUCCESS and not run.agree():
+                    code = StepOutcome.SINGULAR
+                if part == begins:
+                    modes.append(run.s[:own].copy())
+                while k + 1 < n and code == StepOutcome.SUCCESS and run.time < limit:
+                    code = self._stepped(run, limit, course, happened)
+        reached = len(states)
+        return SampledTrace(
+            states=np.array(states).reshape(reached, self.system.states),
+            modes=np.array(modes).reshape(reached, own),
+            held=np.array(held).reshape(reached, self.system.held),
+            outcome=int(code),
+            end=run.time,
+            steps=run.steps + run.rejected,
+            events=run.events,
+            worst=problem.worst[:3],
+            failed=problem.worst[3:],
+            occurrences=tuple(happened),
+        )
+
+    def _stepped(
+        self, run: Run, limit: float, course: SampledRun, happened: list[Occurrence]
+    ) -> int:
+        """Take a step and handle the events at its end; return the outcome."""
+        before = run.s
+        code = (
+            int(run.next(limit))
+            if run.steps + run.rejected < course.max_steps
+            else int(StepOutcome.MAX_STEPS)
+        )
+        if not course.events or code != StepOutcome.SUCCESS or not run.is_event:
+            return code
+        if not run.agree():
+            return int(StepOutcome.SINGULAR)
+        flips = (run.s - before)[len(self.system.modes) :]
+        for event, flip in zip(course.events, flips, strict=True):
+            if flip == 0 or event.direction * flip < 0:
+                continue
+            if len(happened) == MOST_EVENTS:
+                return int(StepOutcome.CHATTERING)
+            happened.append(_occurrence(self.system, event, run.time, np.asarray(run.known)))
+            code = int(StepOutcome.EVENT) if event.is_terminal else code
+        return code
+
+
+class InterpretedLoop:
+    """The control loop in Python, for use without a compiler and to verify machine code."""
+
+    def __call__(self, loop: Loop) -> Trace:
+        """Run the loop."""
+        machines, loaded = (loop.plant, loop.model, loop.controller), loop.load is not None
+        system = sensitive(control_system(*machines, loaded=loaded), len(loop.directions))
+        layouts = ControlLayouts(*machines, loaded=loaded)
+        run = replace(_sampled_run(loop, layouts), own=_in_place(loop))
+        return _trace(loop, layouts, InterpretedSamples(system)(run), run.own)
