@@ -30,7 +30,8 @@ PoseOption = Annotated[
     ),
 ]
 
-_Options = TypeVar("_Options", tl.DynamicsOptions, tl.ViewOptions)
+#: Names in quotes, because the viewer takes longer to import than forces to compute.
+_Options = TypeVar("_Options", "tl.DynamicsOptions", "tl.ViewOptions")
 
 
 def at_actuators(options: _Options, actuators: str) -> _Options:
