@@ -10,7 +10,6 @@ import casadi as ca
 
 from tauloop.compiler.c.calling.signature import CPort
 from tauloop.compiler.c.printing.source import CFunction, wanted_values
-from tauloop.compiler.c.printing.straight import needed_instructions
 from tauloop.compiler.program import Evaluate, Newton, Program
 from tauloop.equations.values import BatchFunction
 
@@ -93,5 +92,14 @@ def restricted(program: Program, output: str, entries: Sequence[int]) -> Program
 
 
 def _count(function: ca.Function, wanted: Sequence[bool]) -> Counter[str]:
-    codes = (function.instruction_id(k) for k in needed_instructions(function, wanted))
-    return Counter(_KIND.get(code, "others") for code in codes if code not in _FREE)
+    """Return the operations of some outputs by kind, from a function that has no others."""
+    inputs = function.sx_in()
+    results = function.call(inputs)
+    outputs = [result for result, is_wanted in zip(results, wanted, strict=True) if is_wanted]
+    needed = ca.Function("needed", inputs, outputs)
+    codes = Counter(map(needed.instruction_id, range(needed.n_instructions())))
+    counts: Counter[str] = Counter()
+    for code, number in codes.items():
+        if code not in _FREE:
+            counts[_KIND.get(code, "others")] += number
+    return counts

@@ -130,11 +130,6 @@ def with_reciprocals(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     return tuple(rewritten)
 
 
-def needed_instructions(function: ca.Function, wanted: Sequence[bool]) -> set[int]:
-    """Return the numbers of the instructions on which the wanted outputs depend."""
-    return {instruction.number for instruction in instructions(function, wanted)}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
     """A part of straight-line code.
