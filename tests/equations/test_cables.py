@@ -226,6 +226,29 @@ def test_nearest_points_and_margins_against_non_negative_least_squares(r: int) -
             )
 
 
+@pytest.mark.parametrize("distance", [1e-7, 1e-8, 1e-9])
+def test_margins_of_cables_that_are_almost_parallel(distance: float) -> None:
+    """Symmetric frames: rows in pairs that differ by rounding or by the first step of a path.
+
+    Without that difference the rows are +-a and +-b, and the margin is half the narrower of the
+    two ranges. The rows differ by `distance`, the points are below 1e3, so the margins by about
+    their product.
+    """
+    rng = np.random.default_rng(4)
+    angle = rng.uniform(0.5, 2.5, 100)
+    a = np.tile([0.5, 0.0], (100, 1))
+    b = 0.5 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    rows = np.stack([a, -a, b, -b] * 4, axis=1)
+    least = rng.uniform(5.0, 20.0, (100, 2))
+    greatest = least + rng.uniform(50.0, 500.0, (100, 2))
+    sides = np.stack([least[:, 0], -greatest[:, 0], least[:, 1], -greatest[:, 1]] * 4, axis=1)
+    moved = rows + distance * rng.normal(size=rows.shape)
+    margins, weights = margin(moved, sides)
+    expected = 0.5 * (greatest - least).min(axis=1)
+    np.testing.assert_allclose(margins, expected, rtol=0, atol=1e5 * distance)
+    assert np.abs(np.einsum("nk,nkr->nr", weights, moved)).max() < 1e-12
+
+
 def test_winches_with_drum_inertia_and_friction_do_not_change_what_cables_pull() -> None:
     """The same tensions as with bare winches; the motor's torque is what turns its drum, by hand."""
     plate = SUSPENDED

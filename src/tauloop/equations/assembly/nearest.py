@@ -84,8 +84,7 @@ class _NearestSearch:
         i, G = self._added[s], self._rows[s]
         g = G[np.arange(len(s)), i]
         working = np.where(self._at_work[s][:, :, None], G, 0.0)
-        share = self._shares(working, g)
-        rest = g - np.einsum("nk,nkr->nr", share, working)
+        share, rest = _project(working, g)
         length = (rest**2).sum(axis=1)
         missed = self._sides[s, i] - (g * self._y[s]).sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -127,14 +126,6 @@ class _NearestSearch:
         self._added[s[free & keeps]] = worst[free & keeps]
         self._left = s[keeps]
 
-    def _shares(self, working: np.ndarray, g: np.ndarray) -> np.ndarray:
-        """Return the least-squares coefficients (N, n) of a condition in the active ones."""
-        if not working.shape[2]:
-            return np.zeros(working.shape[:2])
-        return np.asarray(
-            np.einsum("nrk,nr->nk", np.linalg.pinv(working, rcond=DEPENDENCE_TOLERANCE), g)
-        )
-
     def _contradict(self, s: np.ndarray, i: np.ndarray, share: np.ndarray) -> None:
         """Store the weights of conditions that contradict each other."""
         weights = np.where(self._at_work[s], np.maximum(-share, 0.0), 0.0)
@@ -152,6 +143,24 @@ class _NearestSearch:
             missed=np.where(np.isfinite(missed), missed, np.inf),
             weights=self._weights,
         )
+
+
+def _project(working: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least-squares coefficients (N, n) of g in the active rows, and the rest (N, r).
+
+    The projection is applied twice: one pass leaves rounding errors of the size of the
+    coefficients, which are large if active rows are almost parallel. A dependent condition would
+    then count as independent.
+    """
+    share, rest = np.zeros(working.shape[:2]), g
+    if not working.shape[2]:
+        return share, rest
+    inverse = np.linalg.pinv(working, rcond=DEPENDENCE_TOLERANCE)
+    for _ in range(2):
+        part = np.einsum("nrk,nr->nk", inverse, rest)
+        share = share + part
+        rest = rest - np.einsum("nk,nkr->nr", part, working)
+    return share, rest
 
 
 def margin(rows: np.ndarray, sides: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
