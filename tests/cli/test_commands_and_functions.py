@@ -386,6 +386,8 @@ def test_the_commands_json_is_the_functions_and_slow_ones_show_progress(
         .replace("CABLES", str(cables))
     )
     text = text.replace("CASE", str(CASE)).replace("STUDY", str(STUDY))
+    if words.startswith("study show"):
+        tl.run_study(STUDY, tmp_path / "parts")
     document = run_json(*text.split(), code=None)
     if (name := command_words(words.split())) not in SOMETIMES:
         assert bool(reports) == (name not in QUICK)

@@ -107,7 +107,7 @@ def test_play_prints_draws_and_writes(tmp_path: Path) -> None:
         "accuracy", "backlash", "gantry_tau_3dof", "--plane", "y,z", "--out", picture, "--out", out
     )
     assert "all, worst case" in text
-    assert "work volume" in text
+    assert "workspace: platform.x" in text
     assert picture.read_bytes().startswith(PNG)
     assert out.stat().st_size > 0
 

@@ -273,7 +273,7 @@ def test_the_json_of_excite_is_the_functions(tmp_path: Path) -> None:
     ports = model.actuators.ports
     names = ports.position.columns
     center = float(ports.at(model.assembly.q)[0])
-    limits = ["--speed", f"{names[0]}=3,{names[1]}=172 deg/s", "--max-acceleration", "20"]
+    limits = ["--max-velocity", f"{names[0]}=3,{names[1]}=172 deg/s", "--max-acceleration", "20"]
     held = [
         "--hold",
         f"{names[0]}={center!r}",

@@ -93,7 +93,7 @@ def play_tables(play: PlayMap) -> Iterator[Printed]:
         for name, (low, high) in play.volume.items()
         if name in play.data.dims
     )
-    yield f"workspace:  {', '.join(axes)}"
+    yield f"workspace: {', '.join(axes)}"
     for name, count in list(play.space.excluded_by().items())[:MAX_LISTED_ELEMENTS]:
         yield f"left out, by {name}: {count} poses"
     yield str(play.diagnostics[-1])
