@@ -121,14 +121,15 @@ def tx40(shared: Path) -> dict[str, Any]:
 
 
 def test_the_arms_friction_at_low_speed_is_named_and_nothing_else_is_wrong(tx40):
+    """Joint 4 may be left out: its Stribeck term explains 2.5 times what the preparation leaves."""
     by_name = {finding["where"]: finding for finding in tx40["findings"]}
     assert (
-        {"joint_1", "joint_3", "joint_4"}
+        {"joint_1", "joint_2", "joint_3"}
         <= set(by_name)
         <= {"motor_6", *(f"joint_{k}" for k in range(1, 7))}
     )
-    for name in ("joint_1", "joint_3", "joint_4"):
-        assert "has friction that is smaller below some" in by_name[name]["what"]
+    for name in ("joint_1", "joint_2", "joint_3"):
+        assert "has friction that is smaller below about" in by_name[name]["what"]
         assert f'--stribeck "{name}=' in by_name[name]["remedy"]
     assert all("has friction" in finding["what"] for finding in by_name.values())
 

@@ -216,7 +216,7 @@ def test_the_controllers_code_lies_beside_its_page_and_is_checked(
     assert (tmp_path / "a-c" / made[0].name / f"{made[0].name}_check.c").read_text() == list(
         made[0].files.values()
     )[2]
-    assert "no C compiler here" in write_page(tmp_path / "a.html", [kept]).read_text(
+    assert "no C compiler on this computer" in write_page(tmp_path / "a.html", [kept]).read_text(
         encoding="utf-8"
     )
     assert kept.status is Status.OK

@@ -616,7 +616,7 @@ def test_a_start_that_is_not_assembled_is_refused():
     v[2] = 1.0
     with pytest.raises(AssemblyError, match="opens this loop at"):
         simulated(model, 0.1, v=v)
-    with pytest.raises(InputError, match="no row of 6 finite numbers"):
+    with pytest.raises(InputError, match="needs 6 finite numbers"):
         simulated(model, 0.1, q=q[:3])
     turned = frictionless("rcid").assembly.q.copy()
     turned[3] = 1.01
