@@ -187,7 +187,7 @@ def test_efforts_that_are_all_zero_state_nothing(tmp_path: Path) -> None:
     mechanism = read(tmp_path, tree)
     assert list(motors_of(mechanism)) == ["crank_pin", "knee_pin", "rocker_pin"]
     assert (
-        "the file states no motors: every joint has one, crank_pin, knee_pin, rocker_pin"
+        "the file states no motors: every joint that turns or slides has one, crank_pin, knee_pin, rocker_pin"
         in mechanism.description
     )
     assert read(tmp_path, four_bar(efforts=("0", "0", "0"))).unstated_motors == (

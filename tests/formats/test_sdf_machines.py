@@ -446,3 +446,96 @@ def test_the_placement_frame_turns_gravity(tmp_path: Path) -> None:
                 'name="arm">', 'name="arm"><pose relative_to="table">0 0 1 0 0 0</pose>', 1
             ),
         )
+
+
+# What the axes of a universal joint state
+
+FIRST = """<limit><lower>-1</lower><upper>2</upper><effort>5</effort><velocity>7</velocity></limit>
+<dynamics><damping>0.3</damping></dynamics>"""
+SECOND = """<initial_position>0.2</initial_position><limit><effort>0</effort></limit>
+<dynamics><spring_stiffness>3</spring_stiffness><spring_reference>0.1</spring_reference></dynamics>"""
+
+
+def wrist(kind: str, *, parent: str = "stand", child: str = "hand") -> str:
+    """Return a hand on a universal joint, or on two hinges with a massless link between them."""
+    first = f"<axis><xyz>1 0 0</xyz>{FIRST}</axis>"
+    if kind == "universal":
+        second = f"<axis2><xyz>0 1 0</xyz>{SECOND}</axis2>"
+        ends = f"<parent>{parent}</parent><child>{child}</child>"
+        joints = f'<joint name="u" type="universal">{ends}{first}{second}</joint>'
+    else:
+        joints = f"""<link name="cross"><pose>0 0 0.1 0 0 0</pose><tauloop:massless/></link>
+<joint name="u.first" type="revolute"><parent>{parent}</parent><child>cross</child>{first}</joint>
+<joint name="u.second" type="revolute"><parent>cross</parent><child>{child}</child>
+<axis><xyz>0 1 0</xyz>{SECOND}</axis></joint>"""
+    return f"""<model name="wrist" xmlns:tauloop="x"><link name="stand"/>
+<joint name="floor" type="fixed"><parent>world</parent><child>stand</child></joint>
+<link name="hand"><pose>0 0 0.1 0 0 0</pose>{LOWER}</link>{joints}</model>"""
+
+
+def test_the_axes_of_a_universal_joint_are_those_of_two_hinges(tmp_path: Path) -> None:
+    universal, hinges = (read(tmp_path, wrist(kind)) for kind in ("universal", "hinges"))
+    for machine in (universal, hinges):
+        assert machine.omitted_forces == ()
+        assert [(motor.name, motor.force) for motor in machine.actuators] == [("u.first", 5.0)]
+    one, two = tl.Model(universal), tl.Model(hinges)
+    assert one.assembly.q == pytest.approx([0.0, 0.2])
+    (joint,) = (joint for joint in universal.joints if joint.name == "u")
+    ends = [(freedom.lower, freedom.upper, freedom.speed) for freedom in joint.freedoms]
+    assert ends == [(-1.0, 2.0, 7.0), (-math.inf, math.inf, math.inf)]
+    x, v = np.array([[0.4, -0.3]]), np.array([[0.5, 0.7]])
+    assert one.platform.ports.position.columns == two.platform.ports.position.columns
+    for name in ("mass_matrix", "bias"):
+        values = [
+            np.asarray(getattr(model.platform, name)(*((x,) if name == "mass_matrix" else (x, v))))
+            for model in (one, two)
+        ]
+        assert values[0] == pytest.approx(values[1], rel=ROUNDING, abs=ROUNDING)
+
+
+def test_efforts_of_a_universal_joint_count_among_those_of_the_file(tmp_path: Path) -> None:
+    """A motor on the hinge whose effort is 0 would be another machine."""
+    axis2 = "<axis2><xyz>1 0 0</xyz><limit><effort>4</effort></limit></axis2>"
+    effort = "<limit><effort>4</effort></limit>"
+    text = arm(kind="universal", elbow=axis2, axis=effort).replace(
+        "<child>upper</child><axis><xyz>0 1 0</xyz>",
+        "<child>upper</child><axis><xyz>0 1 0</xyz><limit><effort>0</effort></limit>",
+    )
+    machine = read(tmp_path, text)
+    assert [motor.name for motor in machine.actuators] == ["elbow.first", "elbow.second"]
+    assert "- effort 0 means no motor: shoulder" in machine.description
+
+
+def test_motors_may_be_named_on_the_axes_of_a_universal_joint(tmp_path: Path) -> None:
+    text = arm(kind="universal", elbow="<axis2><xyz>1 0 0</xyz></axis2>")
+    machine = read(tmp_path, text, motors=("elbow.second", "shoulder"))
+    assert [motor.name for motor in machine.actuators] == ["elbow.second", "shoulder"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("<lower>-1</lower>", "<lower>3</lower>", "lower limit 3 is above upper limit 2"),
+        ("<damping>0.3<", "<damping>-0.3<", "damping is -0.3"),
+        (">3</spring_stiffness>", ">-3</spring_stiffness>", "the stiffness of the spring is -3"),
+    ],
+)
+def test_wrong_numbers_of_a_universal_joint_are_refused(
+    tmp_path: Path, old: str, new: str, what: str
+) -> None:
+    text = wrist("universal")
+    assert old in text
+    with pytest.raises(DescriptionError, match=what):
+        read(tmp_path, text.replace(old, new))
+
+
+def test_a_universal_joint_that_the_tree_enters_by_its_child_keeps_its_axes(
+    tmp_path: Path,
+) -> None:
+    """Its coordinates are exchanged, and so is what acts on them."""
+    machine = read(tmp_path, wrist("universal", parent="hand", child="stand"))
+    assert [motor.name for motor in machine.actuators] == ["u.second"]
+    (joint,) = (joint for joint in machine.joints if joint.name == "u")
+    assert joint.reference == pytest.approx((0.2, 0.0))
+    assert joint.freedoms[0].spring is not None
+    assert joint.freedoms[1].friction is not None

@@ -310,7 +310,7 @@ def test_what_was_found_on_the_way_is_in_the_description(tmp_path):
         "- angles printed with few digits are taken as exact right angles: to_b",
         "- a: <visual> has none of the shapes box, cylinder, capsule, sphere, mesh (line 5); the shape is not drawn",
         "- not used: transmission (1)",
-        "- the file states no motors: every joint has one, a_joint, to_b",
+        "- the file states no motors: every joint that turns or slides has one, a_joint, to_b",
     ]
     assert mechanism.parameters["to_b.origin.rpy[0]"].value == np.pi / 2
     assert [body.name for body in mechanism.bodies] == ["a", "b"]

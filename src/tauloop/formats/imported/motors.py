@@ -47,8 +47,9 @@ class ChosenMotors:
 
 
 def scalar_joints(tree: UrdfTree) -> dict[str, UrdfJoint]:
-    """Return the joints that turn or slide, by name."""
-    return {joint.name: joint for joint in tree.joints if joint.kind in ("revolute", "prismatic")}
+    """Return the joints that turn or slide, and the axes of universal joints, by name."""
+    parts = [part for joint in tree.joints for part in joint.axis_joints or (joint,)]
+    return {part.name: part for part in parts if part.kind in ("revolute", "prismatic")}
 
 
 def direct(names: Iterable[str]) -> tuple[StatedMotor, ...]:
@@ -100,7 +101,8 @@ def choose_motors(
     names = [joint.name for joint in left]
     if is_open:
         return ChosenMotors(unstated=tuple(names))
-    notes = (f"the file states no motors: every joint has one, {listing(names)}",) if names else ()
+    note = "the file states no motors: every joint that turns or slides has one"
+    notes = (f"{note}, {listing(names)}",) if names else ()
     return ChosenMotors(motors=direct(names), notes=notes)
 
 

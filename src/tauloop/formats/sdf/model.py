@@ -85,6 +85,12 @@ class SdfJoint:
             return ""
         return (".first", ".second")[index ^ self.is_reversed]
 
+    @property
+    def has_rotor(self) -> bool:
+        """Return whether Drake's element gives it the inertia of a rotor."""
+        rotor = self.node.first(ROTOR)
+        return rotor is not None and not is_zero(rotor.content)
+
     def texts(self) -> tuple[str, ...]:
         """Return the texts of its losses, stiffnesses and rotor inertia."""
         paths = [(axis, "dynamics", tag) for axis in ("axis", "axis2") for tag in ACTING_TAGS] + [
@@ -98,9 +104,9 @@ class SdfJoint:
         """Return whether losses, a spring or a rotor act on it."""
         return not all(is_zero(text) for text in self.texts())
 
-    def limit(self, tag: str) -> str | None:
+    def limit(self, tag: str, axis: str = "axis") -> str | None:
         """Return the text of a limit; None if there is none or its value means none."""
-        node = descend(self.node, "axis", "limit", tag)
+        node = descend(self.node, axis, "limit", tag)
         if node is None:
             return None
         try:

@@ -15,7 +15,14 @@ from pathlib import Path
 
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.sdf.include import with_included_models
-from tauloop.formats.sdf.model import GEAR_RATIO, ROTOR, SdfJoint, SdfMimic, SdfReader
+from tauloop.formats.sdf.model import (
+    GEAR_RATIO,
+    ROTOR,
+    SdfJoint,
+    SdfMimic,
+    SdfReader,
+    descend,
+)
 from tauloop.formats.sdf.tree import child_frame, origin_element, urdf_elements
 from tauloop.formats.urdf.parts import UrdfCoupling, UrdfJoint, UrdfReader, UrdfTree
 from tauloop.formats.urdf.reader import machine_of
@@ -72,7 +79,9 @@ def read_sdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) ->
     tree = tree_of(spanned.robot, source.file, model.largest_length, options.package_folders)
     origins = UrdfReader(source.file, model.largest_length)
     pairs = tuple(zip(tree.joints, spanned.joints, strict=True))
-    joints = tuple(_completed(reader, origins, _of_kind(joint, sdf), sdf) for joint, sdf in pairs)
+    joints = tuple(
+        _completed(reader, origins, _of_kind(reader, joint, sdf), sdf) for joint, sdf in pairs
+    )
     scalar = [(joint, sdf) for joint, sdf in pairs if joint.kind in ("revolute", "prismatic")]
     rotors = {
         joint.name: _rotor(reader, sdf)
@@ -112,7 +121,12 @@ def _completed(
     joint = replace(joint, child_xyz=xyz, child_rpy=rpy)
     if joint.kind not in ("revolute", "prismatic"):
         return joint
-    axis = sdf.node.first("axis")
+    return _with_spring(reader, joint, sdf, "axis")
+
+
+def _with_spring(reader: SdfReader, joint: UrdfJoint, sdf: SdfJoint, tag: str) -> UrdfJoint:
+    """Return a joint that turns or slides with the spring and the start of one of SDF's axes."""
+    axis = sdf.node.first(tag)
     dynamics = None if axis is None else axis.first("dynamics")
     stiffness = (
         0.0 if dynamics is None else reader.leaf(dynamics, joint.name, "spring_stiffness", 0.0)
@@ -169,16 +183,41 @@ def _coupling(
     )
 
 
-def _of_kind(joint: UrdfJoint, sdf: SdfJoint) -> UrdfJoint:
+def _of_kind(reader: SdfReader, joint: UrdfJoint, sdf: SdfJoint) -> UrdfJoint:
     """Return a joint of a kind that URDF lacks, in its frame.
 
-    Without ``<effort>`` it has no effort limit.
+    Without ``<effort>`` a joint that turns or slides has no effort limit; an axis of a universal
+    joint states none, as most universal joints are passive.
     """
     if sdf.kind == "universal":
-        return replace(joint, kind="universal", axes=("x", "y"))
+        parts = [_axis_joint(reader, joint, sdf, tag) for tag in ("axis", "axis2")]
+        parts.sort(key=lambda part: part.name)
+        return replace(joint, kind="universal", axes=("x", "y"), axis_joints=tuple(parts))
     if sdf.kind == "spherical":
         return replace(joint, kind="spherical")
     return replace(joint, effort=math.inf) if joint.effort is None else joint
+
+
+def _axis_joint(reader: SdfReader, joint: UrdfJoint, sdf: SdfJoint, tag: str) -> UrdfJoint:
+    """Return the rotation about one axis of a universal joint, with what the axis states."""
+    values: dict[str, float] = {}
+    limit = descend(sdf.node, tag, "limit")
+    for key in ("lower", "upper", "effort", "velocity"):
+        if limit is not None and sdf.limit(key, tag) is not None:
+            values[key] = reader.leaf(limit, sdf.name, key, 0.0)
+    lower, upper = values.get("lower", -math.inf), values.get("upper", math.inf)
+    if limit is not None and lower > upper:
+        what = f"lower limit {lower:g} is above upper limit {upper:g}"
+        reader.problem(limit, sdf.name, what, "swap them")
+    dynamics = descend(sdf.node, tag, "dynamics")
+    for key in ("damping", "friction"):
+        values[key] = 0.0 if dynamics is None else reader.leaf(dynamics, sdf.name, key, 0.0)
+        if values[key] < 0.0:
+            what = f"{key} is {values[key]:g}"
+            reader.problem(sdf.node, sdf.name, what, "give zero or a positive number")
+    name = f"{joint.name}{sdf.coordinate(('axis', 'axis2').index(tag))}"
+    part = replace(joint, name=name, kind="revolute", velocity=math.inf)
+    return _with_spring(reader, replace(part, **values), sdf, tag)
 
 
 def _effort(joint: SdfJoint) -> float:

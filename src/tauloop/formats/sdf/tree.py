@@ -101,8 +101,8 @@ class _Spanning:
                 f"mass and inertia follow from collisions: {', '.join(self.automatic)}"
             )
         for joint in hung:
-            if joint.kind == "universal" and joint.is_loaded:
-                self.omitted.append(f"what acts on the axes of the universal joint {joint.name}")
+            if joint.kind == "universal" and joint.has_rotor:
+                self.omitted.append(f"the rotor of the universal joint {joint.name}")
         return SdfTree(
             robot=robot,
             joints=tuple(hung),

@@ -118,7 +118,11 @@ def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -
             is_reversed=extra.ball.is_reversed,
             freedoms=extra.ball.freedoms,
         )
-    neutral = JOINT_KINDS[joint.kind].neutral
+    reference = JOINT_KINDS[joint.kind].neutral
+    if joint.axis_joints:
+        reference = tuple(part.start for part in joint.axis_joints)
+    elif len(reference) == 1:
+        reference = (joint.start - extra.offset_value,)
     axes = joint.axes
     if joint.kind in ("revolute", "prismatic", "planar"):
         axes, turns = _along(joint.kind, joint.axis)
@@ -133,7 +137,7 @@ def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -
         parent=parent,
         child=child,
         axes=axes,
-        reference=neutral if len(neutral) != 1 else (joint.start - extra.offset_value,),
+        reference=reference,
         freedoms=_freedoms(joint, extra, leaves),
     )
 
@@ -218,6 +222,8 @@ def _along_axis(axis: Triple, distance: Expression) -> Vector:
 
 
 def _freedoms(joint: UrdfJoint, extra: JointExtra, leaves: Leaves) -> tuple[Freedom, ...]:
+    if joint.axis_joints:
+        return tuple(_freedoms(part, JointExtra(), leaves)[0] for part in joint.axis_joints)
     count = len(JOINT_KINDS[joint.kind].velocities)
     if count != 1:
         return (Freedom(),) * count

@@ -48,7 +48,7 @@ class UrdfJoint:
     """A joint of the tree; angles in rad, lengths in m, effort in N m or N.
 
     `kind` is a key of `JOINT_KINDS`. `axes` are those of a universal joint, which URDF itself does
-    not have. `effort` is None if the file states none. `stiffness` and `rest` belong to a spring,
+    not have, and `axis_joints` its rotations, named after its coordinates. `effort` is None if the file states none. `stiffness` and `rest` belong to a spring,
     and `start` is the coordinate at the start. The joint's frame on its child is at `child_xyz`,
     rotated by `child_rpy`; URDF itself puts the child's frame there.
     """
@@ -72,6 +72,7 @@ class UrdfJoint:
     child_xyz: Triple = (0.0, 0.0, 0.0)
     child_rpy: Triple = (0.0, 0.0, 0.0)
     axes: tuple[AxisName, ...] = ()
+    axis_joints: tuple[UrdfJoint, ...] = ()
 
     @property
     def force(self) -> float:
