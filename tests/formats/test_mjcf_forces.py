@@ -11,6 +11,7 @@ from extras import extra
 import tauloop as tl
 from tauloop import DescriptionError
 from tauloop.common.result import Status
+from tauloop.formats import ImportOptions
 from tauloop.formats.mjcf.reader import load_mjcf
 
 #: Accelerations and inertias by MuJoCo, of the largest.
@@ -134,6 +135,136 @@ def test_forces_that_are_left_out_make_results_doubtful(
     assert tl.simulate(machine, tl.SimulationOptions(duration=0.01)).status is Status.DOUBTFUL
     assert tl.convert(machine, tmp_path / "m.yaml").status is Status.DOUBTFUL
     assert tl.load(tmp_path / "m.yaml").omitted_forces == machine.omitted_forces
+
+
+@pytest.mark.parametrize(
+    ("options", "omitted"),
+    [
+        (
+            {
+                "wrist": 'type="ball"',
+                "ends": '<actuator><motor name="m" joint="wrist"/></actuator>',
+            },
+            "the force of the actuator m, on 'wrist', which is not a hinge or slide",
+        ),
+        (
+            {"ends": '<actuator><general name="m" site="tip"/></actuator>'},
+            "the force of the actuator m, which drives no joint and no fixed tendon",
+        ),
+        (
+            {
+                "ends": '<tendon><spatial name="rope"><site site="s"/></spatial></tendon>'
+                '<actuator><motor name="m" tendon="rope"/></actuator>'
+            },
+            "the force of the actuator m, on tendon 'rope'",
+        ),
+        (
+            {"wrist": 'axis="0 1 0" stiffness="2 0.5"'},
+            "the nonlinear stiffness (2 0.5) of joint wrist",
+        ),
+        (
+            {"wrist": 'axis="0 1 0" damping="2 0 0.5"'},
+            "the nonlinear damping (2 0 0.5) of joint wrist",
+        ),
+        (
+            {"body": 'gravcomp="1"', "wrist": 'axis="0 1 0" actuatorgravcomp="true"'},
+            "the compensation of the weight of body lower (gravcomp=1)",
+        ),
+        (
+            {
+                "upper": 'gravcomp="1"',
+                "body": 'gravcomp="1"',
+                "wrist": 'axis="0 1 0" actuatorgravcomp="true"',
+            },
+            "the compensation of the weight of body upper (gravcomp=1)",
+        ),
+    ],
+)
+def test_actuators_and_terms_that_are_left_out_make_results_doubtful(
+    tmp_path: Path, options: dict[str, str], omitted: str
+) -> None:
+    machine = read(tmp_path, arm(**options))
+    assert machine.omitted_forces[0] == omitted
+    assert not tl.check(machine).is_usable
+
+
+def test_motors_that_the_caller_names_replace_actuators_that_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "m.xml").write_text(
+        arm(ends='<actuator><general name="m" site="tip"/></actuator>'), encoding="utf-8"
+    )
+    machine = load_mjcf(tmp_path / "m.xml", options=ImportOptions(motors=("wrist",)))
+    assert machine.omitted_forces == ()
+    assert [actuator.name for actuator in machine.actuators] == ["wrist"]
+
+
+def test_actuators_that_supply_gravcomp_carry_the_weight(tmp_path: Path) -> None:
+    """MuJoCo adds the compensation to the forces of actuators, so that gravity acts in full."""
+    text = arm(
+        upper='gravcomp="1"',
+        body='gravcomp="1"',
+        wrist='axis="0 1 0" actuatorgravcomp="true"',
+        default='<joint actuatorgravcomp="true"/>',
+        ends='<actuator><motor name="other" joint="wrist"/></actuator>',
+    )
+    machine = read(tmp_path, text)
+    assert machine.omitted_forces == ()
+    assert "the actuators supply gravcomp" in machine.description
+    mujoco = extra("mujoco")
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = STATES
+    mujoco.mj_forward(model, data)
+    force = tl.Model(machine).platform.bias(*(np.array([x]) for x in STATES))[0]
+    assert force == pytest.approx(data.qfrc_bias - data.qfrc_passive, rel=SAME)
+
+
+@pytest.mark.parametrize(
+    "given", ['diaginertia="0.01 0.05 0.01"', 'fullinertia=".01 .05 .01 .005 0 0"']
+)
+def test_the_compiler_balances_moments_that_no_body_can_have(tmp_path: Path, given: str) -> None:
+    lower = f'<inertial pos="0.2 0 0.1" mass="0.7" {given}/>'
+    text = arm(lower=lower).replace("<compiler ", '<compiler balanceinertia="true" ')
+    machine = read(tmp_path, text)
+    assert "balanceinertia makes each 0.02333" in machine.description
+    expected = accelerations(text, *STATES)
+    assert own_accelerations(machine, *STATES) == pytest.approx(expected, rel=SAME)
+
+
+@pytest.mark.parametrize("size", ["", 'size="0.3 0.3 0.3"'])
+def test_a_shape_that_is_fitted_to_a_mesh_is_refused(tmp_path: Path, size: str) -> None:
+    """A size of a default class has no effect there, and would give another mass."""
+    lower = '<geom type="box" mesh="wedge"/>'
+    with pytest.raises(DescriptionError, match="MuJoCo fits this box to mesh 'wedge'"):
+        read(tmp_path, arm(lower=lower, default=f"<geom {size}/>"))
+
+
+def test_a_motor_on_a_tendon_over_a_hinge_and_a_slide(tmp_path: Path) -> None:
+    """The tendon's length is in metres, so the motor slides."""
+    tendon = (
+        '<tendon><fixed name="belt"><joint joint="shoulder" coef="0.1"/>'
+        '<joint joint="wrist" coef="1"/></fixed></tendon>'
+        '<actuator><motor name="pull" tendon="belt" gear="2"/></actuator>'
+    )
+    machine = read(tmp_path, arm(wrist='type="slide" axis="0 0 1"', ends=tendon))
+    motor = machine.actuators[1]
+    assert (motor.name, motor.turns) == ("pull", False)
+    ratios = [(name, machine.value(ratio)) for name, ratio in motor.drives]
+    assert ratios == [("shoulder", 0.2), ("wrist", 2.0)]
+    units = {p.name: p.unit for p in machine.parameters if p.name.startswith("pull.")}
+    assert units == {"pull.drives.shoulder": "m/rad", "pull.drives.wrist": ""}
+    tl.convert(machine, tmp_path / "m.yaml")
+    assert tl.load(tmp_path / "m.yaml").actuators == machine.actuators
+
+
+@pytest.mark.parametrize("actuator", ['<pid joint="wrist" kp="3"/>', '<plugin joint="wrist"/>'])
+def test_an_actuator_with_a_control_law_is_an_ideal_motor(tmp_path: Path, actuator: str) -> None:
+    machine = read(tmp_path, arm(ends=f"<actuator>{actuator}</actuator>"))
+    assert [name for motor in machine.actuators for name, _ in motor.drives] == [
+        "shoulder",
+        "wrist",
+    ]
+    assert "is read as an ideal motor, without its control law" in machine.description
+    assert tl.check(machine).is_usable
 
 
 def test_wind_without_a_medium_pushes_nothing(tmp_path: Path) -> None:

@@ -690,10 +690,7 @@ SNIPPETS: dict[Place, str] = {
         "mjcf",
         "actuator",
         plugin='<plugin joint="j0" plugin="mujoco.pid"/>',
-        pid="",
-        orientation="",
     ),
-    **_snippets("mjcf", "default", pid="", orientation=""),
     **_snippets("mjcf", "geom", plugin='<plugin plugin="mujoco.sdf.torus"/>'),
     **_snippets("mjcf", "mesh", plugin='<plugin plugin="mujoco.sdf.torus"/>'),
     **_snippets(
@@ -719,6 +716,8 @@ SNIPPETS: dict[Place, str] = {
         element='<custom><tuple name="set"><element objtype="body" objname="link0" prm="0"/></tuple></custom>',
         user='<sensor><user dim="1"/></sensor>',
         lengthrange='<compiler><lengthrange mode="none"/></compiler>',
+        pid='<actuator><pid joint="j0"/></actuator>',
+        orientation='<actuator><orientation joint="j0"/></actuator>',
         spatial='<tendon><spatial name="rope"><site site="P"/><site site="Q"/></spatial></tendon>',
         pulley=(
             '<tendon><spatial name="rope"><site site="P"/><site site="Q"/><pulley divisor="2"/><site site="P"/>'

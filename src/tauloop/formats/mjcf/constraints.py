@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import field, replace
 
 import numpy as np
@@ -32,8 +33,12 @@ from tauloop.mechanism.poses import FramePose
 #: Losses on the length of a fixed tendon that become losses of its motor.
 _TENDON_LOSSES = ("armature", "damping", "frictionloss")
 MINUS_ONE = Constant(-1.0)
+#: An actuator whose force acts at contacts.
+_CONTACT_ACTUATOR = "adhesion"
 #: Kinds of joints with one coordinate.
 _SCALAR_JOINT_KINDS = ("revolute", "prismatic")
+#: Attributes that name what an actuator drives, where that is a joint or a fixed tendon.
+_TRANSMISSIONS = ("joint", "jointinparent", "tendon")
 #: Values of control-law attributes that describe an ideal motor.
 _IDEAL_MOTOR_LAWS = ("", "none", "fixed")
 
@@ -260,7 +265,10 @@ class ConstraintReader:
     # Actuators
 
     def actuators(self, root: XmlNode) -> tuple[Actuator, ...]:
-        """Return motors on joints and on fixed tendons; other actuators are listed in the notes."""
+        """Return motors on joints and on fixed tendons.
+
+        The forces of other actuators are listed as omitted, except of those that act on contacts.
+        """
         actuators: list[Actuator] = []
         for section in root.all("actuator"):
             for k, plain in enumerate(section.children):
@@ -271,9 +279,10 @@ class ConstraintReader:
                         node, name, "an actuator has this name already", "rename one of the two"
                     )
                 if node.tag not in ACTUATORS:
-                    self._reader.notes.append(
-                        f"{name}: <{node.tag}> of <actuator> is not carried over"
-                    )
+                    continue  # the list of unknown elements reports it
+                if node.tag == _CONTACT_ACTUATOR:
+                    self._reader.use(node, "body")
+                    self._reader.notes.append(f"{name}: an actuator on contacts is left out")
                     continue
                 drives = self._drives(node, name)
                 if drives:
@@ -292,7 +301,7 @@ class ConstraintReader:
             acting, spring = self._losses[tendon], self._springs.get(tendon)
             if not terms or not (acting or spring):
                 continue
-            if len({self._bodies.kinds[joint] for joint, _ in terms}) > 1:
+            if self._is_over_both_kinds(terms):
                 self._reader.omitted.append(
                     f"spring and losses of tendon {tendon}, which is over hinges and slides"
                 )
@@ -437,48 +446,49 @@ class ConstraintReader:
         self._springs[name] = (stiffness, rest)
 
     def _drives(self, node: XmlNode, name: str) -> tuple[tuple[str, Expression], ...]:
-        """Return coordinates with their ratios; none with a note if they are not supported."""
+        """Return coordinates with their ratios; none if the actuator is left out or is wrong."""
         reader = self._reader
         gear = (reader.numbers(node, name, "gear") or (1.0,))[0]
-        key = next(
-            (key for key in ("joint", "jointinparent", "tendon") if key in node.attributes), ""
-        )
-        terms: list[tuple[str, float]] = []
+        key = next((key for key in _TRANSMISSIONS if key in node.attributes), "")
+        word = reader.word(node, key) if key else ""
+        reason = self._left_out_because(key, word)
+        if reason:
+            reader.omitted.append(f"the force of the actuator {name}, {reason}")
+            return ()
         if key == "tendon":
-            word = reader.word(node, "tendon")
-            if word not in self._tendons:
-                reader.notes.append(f"{name}: an actuator on tendon {word!r} is not carried over")
-                return ()
             terms = self._tendons[word]
-        elif key:
-            word = reader.word(node, key)
-            joint = self._bodies.joint_names.get(word)
-            if joint is not None and self._bodies.kinds[joint] not in _SCALAR_JOINT_KINDS:
-                reader.notes.append(
-                    f"{name}: "
-                    f"an actuator on {word!r}, which is not a hinge or slide, is not carried over"
-                )
-                return ()
+        else:
             joint = self._scalar(node, name, key)
             terms = [(joint, 1.0)] if joint is not None else []
-        else:
-            reader.notes.append(f"{name}: an actuator that drives no joint is not carried over")
         if gear**2 == 0.0 or any(ratio == 0.0 for _, ratio in terms):
             reader.problem(
                 node, name, "the gear is zero", "give the ratio, or leave the actuator out"
             )
-        if len({self._bodies.kinds[joint] for joint, _ in terms}) > 1:
-            reader.notes.append(f"{name}: a tendon over hinges and slides is not carried over")
-            return ()
-        return tuple(
-            (
-                joint,
-                ONE
-                if gear * ratio == 1.0
-                else self._leaves.leaf(f"{name}.drives.{joint}", gear * ratio, "", "drive"),
-            )
-            for joint, ratio in terms
-        )
+        slides = self._is_over_both_kinds(terms)
+        drives: list[tuple[str, Expression]] = []
+        for joint, ratio in terms:
+            unit = "m/rad" if slides and self._bodies.kinds[joint] == "revolute" else ""
+            expression: Expression = ONE
+            if gear * ratio != 1.0 or unit:
+                leaf = f"{name}.drives.{joint}"
+                expression = self._leaves.leaf(leaf, gear * ratio, unit, "drive")
+            drives.append((joint, expression))
+        return tuple(drives)
+
+    def _left_out_because(self, key: str, word: str) -> str:
+        """Return why an actuator on an element is left out; "" if it is read, or is refused."""
+        if not key:
+            return "which drives no joint and no fixed tendon"
+        if key == "tendon":
+            return "" if word in self._tendons else f"on tendon {word!r}"
+        joint = self._bodies.joint_names.get(word)
+        if joint is not None and self._bodies.kinds[joint] not in _SCALAR_JOINT_KINDS:
+            return f"on {word!r}, which is not a hinge or slide"
+        return ""
+
+    def _is_over_both_kinds(self, terms: Sequence[tuple[str, float]]) -> bool:
+        """Return whether a tendon is over hinges and slides, so that its length is in metres."""
+        return len({self._bodies.kinds[joint] for joint, _ in terms}) > 1
 
     def _actuator(
         self, node: XmlNode, name: str, drives: tuple[tuple[str, Expression], ...]
@@ -496,7 +506,7 @@ class ConstraintReader:
         force = self._limit(node, name, "forcerange", "forcelimited")
         if node.tag == "motor":
             force = min(force, self._limit(node, name, "ctrlrange", "ctrllimited"))
-        turns = self._bodies.kinds[drives[0][0]] == "revolute"
+        turns = all(self._bodies.kinds[joint] == "revolute" for joint, _ in drives)
         losses = self._losses.get(node.attributes.get("tendon", ""), {})
         gear = abs((reader.numbers(node, name, "gear") or (1.0,))[0])
         gear = gear if gear**2 else 1.0  # a zero gear has been reported

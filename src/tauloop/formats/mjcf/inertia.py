@@ -70,7 +70,7 @@ def body_inertia(
     inertial = node.first("inertial")
     how = reader.compiler.from_geoms
     if inertial is not None and how != "true":
-        return _inertial(reader, name, inertial)
+        return _possible(reader, name, _inertial(reader, name, inertial))
     if how == "false":
         return None
     computed = [_geom(reader, name, geom, frame, meshes) for geom, frame in geoms]
@@ -78,7 +78,21 @@ def body_inertia(
     if not parts:
         return None
     reader.solids.append(name)
-    return summed(parts)
+    return _possible(reader, name, summed(parts))
+
+
+def _possible(reader: MjcfReader, name: str, inertia: LinkInertia) -> LinkInertia:
+    """Return an inertia; one that no body can have is balanced if the compiler does that."""
+    moments = inertia.about_center
+    what = impossible_inertia(moments) if np.isfinite(moments).all() else ""
+    if not what:
+        return inertia
+    if not reader.compiler.is_balancing:
+        reader.notes.append(f"{name}: {what}")
+        return inertia
+    mean = float(np.trace(moments)) / 3.0
+    reader.notes.append(f"{name}: {what}; balanceinertia makes each {mean:.4g}")
+    return LinkInertia(mass=inertia.mass, center=inertia.center, about_center=mean * np.eye(3))
 
 
 def _inertial(reader: MjcfReader, name: str, node: XmlNode) -> LinkInertia:
@@ -99,8 +113,6 @@ def _inertial(reader: MjcfReader, name: str, node: XmlNode) -> LinkInertia:
         inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     else:
         inertia = np.diag(reader.vector(node, name, "diaginertia", (0.0,) * 3))
-    if np.isfinite(inertia).all() and (what := impossible_inertia(inertia)):
-        reader.notes.append(f"{name}: {what}")
     if not (R == np.eye(3)).all():
         inertia = R @ inertia @ R.T
     return LinkInertia(mass=mass, center=center, about_center=inertia)
@@ -123,6 +135,13 @@ def _geom(
         return _mesh(reader, body, node, frame, meshes, given_mass, density, mode)
     if kind not in SIZE_COUNTS:
         what = f"its mass follows from the volume of a {kind} geom, which is not computed here"
+        reader.problem(
+            node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body"
+        )
+        return None
+    if "mesh" in node.attributes:
+        mesh = reader.word(node, "mesh")
+        what = f"MuJoCo fits this {kind} to mesh {mesh!r}, which is not done here"
         reader.problem(
             node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body"
         )

@@ -126,10 +126,14 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
     constraints = ConstraintReader(reader, leaves, tree)
     constraints.read_tendons(root)
     loops, couplings = constraints.equality(root)
+    forces = tuple(reader.omitted)
     actuators = _motors(reader, root, constraints.actuators(root), bodies.joints, options.motors)
+    if options.motors:
+        reader.omitted[:] = forces  # the caller's motors take the place of all actuators
     unstated = _unstated(reader, root, bodies.joints)
     lengths = constraints.tendon_lengths()
-    gravity = _gravity(reader, root, options, leaves, _weight_share(reader, bodies, leaves))
+    share = _weight_share(reader, bodies, leaves, actuators)
+    gravity = _gravity(reader, root, options, leaves, share)
     joints = started_at(reader, root, bodies.joints, bodies.kinds, options.keyframe)
     platform = _platform(reader, root, tree, (*bodies.joints, *loops), couplings, options)
     reader.raise_any()
@@ -156,7 +160,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
         unstated_motors=() if actuators else unstated,
         platform=platform,
         solids=tuple(geoms.solids),
-        omitted_forces=(*reader.omitted, *reader.texts("omitted_forces")),
+        omitted_forces=tuple(dict.fromkeys((*reader.omitted, *reader.texts("omitted_forces")))),
         unknown_elements=(*listed.unknown_texts(), *reader.texts("unknown_elements")),
         file=file,
     )
@@ -208,11 +212,13 @@ def _unstated(reader: MjcfReader, root: XmlNode, joints: Sequence[Joint]) -> tup
     return names
 
 
-def _weight_share(reader: MjcfReader, bodies: Bodies, leaves: Leaves) -> float:
+def _weight_share(
+    reader: MjcfReader, bodies: Bodies, leaves: Leaves, actuators: Sequence[Actuator]
+) -> float:
     """Return the share of gravity that remains after equal compensation of all bodies, else 1.
 
     The weights of some bodies, or of all by different shares, are not gravity of the machine; they
-    are left out.
+    are left out. Actuators that supply the compensation carry the weight, so that gravity remains.
     """
     pairs = (
         (joint.parent.body, joint.child.body) for joint in bodies.joints if joint.kind == "fixed"
@@ -227,7 +233,13 @@ def _weight_share(reader: MjcfReader, bodies: Bodies, leaves: Leaves) -> float:
         if body.inertia is not None and leaves.value(body.inertia.mass) > 0.0
     ]
     shares = [bodies.compensated.get(name, 0.0) for name in heavy]
-    if len(set(shares)) == 1:
+    driven = {name for actuator in actuators for name, _ in actuator.drives}
+    if any(shares) and bodies.commanded == {*bodies.kinds} <= driven:
+        reader.notes.append(
+            "gravity is that of the file: the actuators supply gravcomp (actuatorgravcomp)"
+        )
+        return 1.0
+    if len(set(shares)) == 1 and not (any(shares) and bodies.commanded):
         if shares[0]:
             reader.notes.append(
                 f"gravity is {1.0 - shares[0]:g} of the file's: gravcomp={shares[0]:g} on all bodies"

@@ -16,7 +16,7 @@ from tauloop.mechanism.poses import FramePose, quaternion_rotation, rotation_abo
 
 #: The class of elements that name no class.
 DEFAULT_CLASS = "main"
-#: Actuators that are more than an ideal motor: position and velocity servos and muscles.
+#: Actuators that are more than an ideal motor: servos, muscles and plugins with a control law.
 SERVOS = (
     "position",
     "velocity",
@@ -26,6 +26,9 @@ SERVOS = (
     "muscle",
     "adhesion",
     "dcmotor",
+    "pid",
+    "orientation",
+    "plugin",
 )
 #: All kinds of actuators share one set of defaults.
 ACTUATORS = ("general", "motor", *SERVOS)
@@ -41,6 +44,8 @@ CUSTOM_FRICTION_TERMS = {
     "static": "static part",
     "stribeck": "",
 }
+#: Attributes that may have coefficients of higher order.
+_POLYNOMIALS = ("stiffness", "damping")
 #: Attributes for an orientation, each with its number of components.
 _ORIENTATIONS = {"quat": 4, "axisangle": 4, "xyaxes": 6, "zaxis": 3, "euler": 3}
 #: Smallest length of an axis that has a direction.
@@ -63,6 +68,7 @@ class MjcfCompiler:
         groups: first and last group of geoms with mass.
         meshes: folder to which files of meshes are relative.
         has_bare_names: whether only the last part of these file names counts.
+        is_balancing: whether moments of inertia that no body can have are replaced by their mean.
     """
 
     angle: float = math.pi / 180
@@ -72,6 +78,7 @@ class MjcfCompiler:
     groups: tuple[int, int] = (0, 5)
     meshes: Path = Path()
     has_bare_names: bool = False
+    is_balancing: bool = False
 
 
 class MjcfReader(XmlReader):
@@ -184,6 +191,7 @@ class MjcfReader(XmlReader):
                 node, "angle", "eulerseq", "autolimits", "inertiafromgeom", "inertiagrouprange"
             )
             self.use(node, "meshdir", "texturedir", "assetdir", "coordinate", "strippath")
+            self.use(node, "balanceinertia")
             for key in ("boundmass", "boundinertia"):
                 if self.number(node, "compiler", key, 0.0) <= MUJOCO_BOUND:
                     self.use(node, key)
@@ -220,6 +228,7 @@ class MjcfReader(XmlReader):
             groups=(int(low), int(high)) if is_whole else (0, 5),
             meshes=Path(self.file).parent / settings.get("meshdir", settings.get("assetdir", "")),
             has_bare_names=settings.get("strippath") == "true",
+            is_balancing=settings.get("balanceinertia") == "true",
         )
 
     # Values
@@ -242,11 +251,17 @@ class MjcfReader(XmlReader):
     def value(self, node: XmlNode, where: str, attribute: str, default: float = 0.0) -> float:
         """Return a number, of several (a polynomial) the first.
 
-        Other coefficients are listed as omitted if they are not zero.
+        Other coefficients of stiffness and damping are listed as omitted if they are not zero.
         """
         self.use(node, attribute)
         words = node.attributes.get(attribute, "").split()
-        if len(words) > 1 and all(map(_is_zero, words[1:])):
+        others = words[1:]
+        if others and (attribute in _POLYNOMIALS or all(map(_is_zero, others))):
+            if not all(map(_is_zero, others)):
+                self.vector(node, where, attribute, (0.0,) * len(words))
+                self.omitted.append(
+                    f"the nonlinear {attribute} ({' '.join(words)}) of {node.tag} {where}"
+                )
             node = replace(node, attributes={**node.attributes, attribute: words[0]})
         return self.number(node, where, attribute, default)
 

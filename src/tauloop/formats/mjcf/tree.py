@@ -72,6 +72,7 @@ class Bodies:
         names: names of bodies and joints here, by their names in the file.
         rests: rest coordinate of the spring of each hinge and slide.
         compensated: compensated share of the weight of each body (gravcomp), where it is not zero.
+        commanded: joints at which the actuators supply the compensation (actuatorgravcomp).
         last: last body of the file that has mass and moves.
         heaviest: largest mass of a body, kg.
     """
@@ -86,6 +87,7 @@ class Bodies:
     joint_names: dict[str, str] = field(default_factory=dict)
     rests: dict[str, float] = field(default_factory=dict)
     compensated: dict[str, float] = field(default_factory=dict)
+    commanded: set[str] = field(default_factory=set)
     last: str = ""
     heaviest: float = 0.0
 
@@ -381,6 +383,8 @@ class TreeReader:
         self.bodies.rests[name] = rest
         if any(reader.numbers(node, name, "springyield")):
             reader.omitted.append(f"the yield of the spring of joint {name}")
+        if reader.word(node, "actuatorgravcomp") == "true":
+            self.bodies.commanded.add(name)
         lower, upper = self._limits(node, name, kind)
         kept = reader.kept_friction("joint", node)
         # these depend on the axes in which the freedoms are measured
