@@ -471,7 +471,6 @@ def ballbar(
     presliding: float | str | None = None,
     rtol: float = 1e-08,
     integrator: Integrator | None = None,
-    interpreted: bool = False,
     until: Sequence[str | Event] | str = (),
     watch: Sequence[str | Event] | str = (),
     progress: Progress | None = None,

@@ -219,10 +219,10 @@ def test_actuators_that_supply_gravcomp_carry_the_weight(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "given", ['diaginertia="0.01 0.05 0.01"', 'fullinertia=".01 .05 .01 .005 0 0"']
+    "moments", ['diaginertia="0.01 0.05 0.01"', 'fullinertia=".01 .05 .01 .005 0 0"']
 )
-def test_the_compiler_balances_moments_that_no_body_can_have(tmp_path: Path, given: str) -> None:
-    lower = f'<inertial pos="0.2 0 0.1" mass="0.7" {given}/>'
+def test_the_compiler_balances_moments_that_no_body_can_have(tmp_path: Path, moments: str) -> None:
+    lower = f'<inertial pos="0.2 0 0.1" mass="0.7" {moments}/>'
     text = arm(lower=lower).replace("<compiler ", '<compiler balanceinertia="true" ')
     machine = read(tmp_path, text)
     assert "balanceinertia makes each 0.02333" in machine.description

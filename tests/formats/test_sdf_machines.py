@@ -478,17 +478,17 @@ def test_the_axes_of_a_universal_joint_are_those_of_two_hinges(tmp_path: Path) -
     for machine in (universal, hinges):
         assert machine.omitted_forces == ()
         assert [(motor.name, motor.force) for motor in machine.actuators] == [("u.first", 5.0)]
-    one, two = tl.Model(universal), tl.Model(hinges)
-    assert one.assembly.q == pytest.approx([0.0, 0.2])
+    joined, separate = tl.Model(universal), tl.Model(hinges)
+    assert joined.assembly.q == pytest.approx([0.0, 0.2])
     (joint,) = (joint for joint in universal.joints if joint.name == "u")
     ends = [(freedom.lower, freedom.upper, freedom.speed) for freedom in joint.freedoms]
     assert ends == [(-1.0, 2.0, 7.0), (-math.inf, math.inf, math.inf)]
     x, v = np.array([[0.4, -0.3]]), np.array([[0.5, 0.7]])
-    assert one.platform.ports.position.columns == two.platform.ports.position.columns
+    assert joined.platform.ports.position.columns == separate.platform.ports.position.columns
     for name in ("mass_matrix", "bias"):
         values = [
             np.asarray(getattr(model.platform, name)(*((x,) if name == "mass_matrix" else (x, v))))
-            for model in (one, two)
+            for model in (joined, separate)
         ]
         assert values[0] == pytest.approx(values[1], rel=ROUNDING, abs=ROUNDING)
 

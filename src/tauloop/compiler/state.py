@@ -96,7 +96,9 @@ class SolveDiagnostics(ReprMixin):
         error 1e-16 / p^2 of the accelerations.
         """
         least = float(self.smallest_pivot.min(initial=np.inf))
-        share = np.finfo(float).eps / max(least, SMALLEST_PIVOT) ** 2
+        pivot = max(least, SMALLEST_PIVOT)
+        # The square of the pivot overflows for machines without loops.
+        share = np.finfo(float).eps / pivot / pivot
         if share <= ACCURATE:
             return ()
         advice = f"a loop is nearly at a dead centre (smallest pivot {least:.2g} of its usual size), where forces grow "
