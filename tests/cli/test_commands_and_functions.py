@@ -18,7 +18,7 @@ from kills import prepare
 import tauloop as tl
 from tauloop.cli.command_lines import command_words
 from tauloop.cli.commands import COMMANDS
-from tauloop.cli.terminal import progress
+from tauloop.cli.terminal import screen
 from tauloop.common.result import plain
 from tauloop.compiler.c import CacheOptions, compiled_cache
 from tauloop.drives import load_drive
@@ -344,14 +344,14 @@ def reports(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[tuple[in
     """What the bars of a command are drawn of, by their names."""
     seen: dict[str, list[tuple[int, int]]] = {}
 
-    class Drawn(progress.Progress):
+    class Drawn(screen.Progress):
         def update(self, task_id: Any, **values: Any) -> None:
             seen.setdefault(values["description"].partition(",")[0], []).append(
                 (values["completed"], values["total"])
             )
             super().update(task_id, **values)
 
-    monkeypatch.setattr(progress, "Progress", Drawn)
+    monkeypatch.setattr(screen, "Progress", Drawn)
     yield seen
     rising(seen)
 
