@@ -23,7 +23,7 @@ from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option, pairs_reader
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Result, diagnostic, plain, provenance
+from tauloop.common.result import Diagnostic, Result, diagnostic, plain, provenance
 from tauloop.common.shown import ReprMixin
 from tauloop.formats.library import mechanism_of
 from tauloop.identification.estimation.result import Identification
@@ -31,7 +31,7 @@ from tauloop.identification.machine_result import MachineIdentification
 from tauloop.identification.parameters.base_estimates import BaseEstimates
 from tauloop.identification.parameters.link_equations import LinkEquations
 from tauloop.identification.parameters.link_intervals import LinkSet
-from tauloop.identification.parameters.link_quantities import LinkQuantities
+from tauloop.identification.parameters.link_quantities import LinkQuantities, LinkQuantity
 from tauloop.model.model import MachineSource
 
 #: Directions of the scaled equations with a singular value below this share of the largest change
@@ -233,11 +233,8 @@ def link_parameters(
     """
     mechanism = mechanism_of(machine)
     options = options or LinkOptions()
-    if isinstance(estimates, str | Path):
-        estimates = BaseEstimates.read(Path(estimates))
-    if not isinstance(estimates, BaseEstimates):
-        estimates = BaseEstimates.of(estimates)
-    equations = LinkEquations(mechanism, estimates, options.known)
+    fitted = _base_estimates(estimates)
+    equations = LinkEquations(mechanism, fitted, options.known)
     if not equations.unknown:
         raise IdentificationError.of(
             "known",
@@ -245,75 +242,155 @@ def link_parameters(
             "leave out the parameters to be computed",
         )
     rng, stages = np.random.default_rng(options.seed), Stages(progress, 1 + len(equations.unknown))
-    x, misfit = _fitted(equations, equations.start)
-    N, covariance = _null_directions(equations, x)
-    # A parameter can be stationary at one member of a family, such as at the middle of a link, but
-    # not at others. The directions are therefore computed at several members.
-    draws = rng.normal(scale=MEMBER_DISTANCE, size=(OTHER_MEMBERS, N.shape[1]))
-    members, directions = [x], [N]
-    for step in equations.sizes * (draws @ N.T):
-        members.append(_fitted(equations, x + step)[0])
-        directions.append(_null_directions(equations, members[-1])[0])
-    slopes = [np.abs(equations.jacobian(member)).max(axis=0) for member in members]
-    is_seen = np.any(np.array(slopes) > 0.0, axis=0)
-    is_free = np.max([np.linalg.norm(M, axis=1) for M in directions], axis=0) > DETERMINED_TOLERANCE
-    families = tuple(_families(equations, directions, is_free & is_seen))
-    family_of = {name: k for k, family in enumerate(families) for name in family.members}
+    solution = _solution(equations, rng)
+    families = tuple(_families(equations, solution.directions, solution.is_free & solution.is_seen))
     quantities = LinkQuantities(equations, rng)
     links = LinkSet(quantities)
     nearest = links.nearest()
     links.within(float(np.hypot(nearest, ndtri(0.5 + 0.5 * options.confidence))))
     stages.done()
     parameters = []
-    for k, parameter in enumerate(stages.over(equations.unknown)):
-        if not is_seen[k]:
-            continue
-        quantity = quantities.unknown[k] if is_free[k] else None
-        lower, upper = links.interval(quantity) if quantity is not None else (None, None)
-        parameters.append(
-            LinkParameter(
-                name=parameter.name,
-                unit=parameter.unit,
-                links=equations.links(k),
-                file=None if np.isnan(parameter.value) else parameter.value,
-                value=None if is_free[k] else float(x[k]),
-                deviation=None if is_free[k] else float(np.sqrt(covariance[k, k])),
-                kind=quantity.kind if quantity is not None else "",
-                lower=_without_solver_zero(lower, equations.sizes[k]),
-                upper=_without_solver_zero(upper, equations.sizes[k]),
-                family=family_of.get(parameter.name),
-            )
-        )
+    for k in stages.over(range(len(equations.unknown))):
+        if solution.is_seen[k]:
+            quantity = quantities.unknown[k] if solution.is_free[k] else None
+            parameters.append(_link_parameter(equations, solution, k, quantity, links, families))
     return LinkParameters(
         machine=mechanism.name,
         parameters=tuple(parameters),
         families=families,
         unseen=tuple(
             parameter.name
-            for parameter, seen in zip(equations.unknown, is_seen, strict=True)
+            for parameter, seen in zip(equations.unknown, solution.is_seen, strict=True)
             if not seen
         ),
         known=equations.known,
-        covariance=np.where(is_free | is_free[:, None], 0.0, covariance)[np.ix_(is_seen, is_seen)],
-        diagnostics=(
-            diagnostic(
-                "distance of the estimates from physically possible links, in standard deviations",
-                nearest,
-                at_most=MAX_DEVIATIONS,
-                advice="no links have these values within their deviations: check known values and units, and whether "
-                "the model lacks an effect",
-            ),
-            diagnostic(
-                "largest misfit of estimates and known values, in standard deviations",
-                misfit,
-                at_most=MAX_DEVIATIONS,
-                advice="known values contradict the estimates: check both, and give known values their deviations",
-            ),
-        ),
+        covariance=solution.covariance_of_determined,
+        diagnostics=_diagnostics(nearest, solution.misfit),
         provenance=provenance(
             packages=("numpy", "scipy", "casadi", "cvxpy", "clarabel"),
             options=plain(options),
-            inputs={"machine": mechanism.name, "base_parameters": len(estimates.values)},
+            inputs={"machine": mechanism.name, "base_parameters": len(fitted.values)},
+        ),
+    )
+
+
+def _base_estimates(
+    estimates: BaseEstimates | Identification | MachineIdentification | str | Path,
+) -> BaseEstimates:
+    """Return base parameters with their covariance, from any form that a caller has."""
+    if isinstance(estimates, str | Path):
+        return BaseEstimates.read(Path(estimates))
+    return estimates if isinstance(estimates, BaseEstimates) else BaseEstimates.of(estimates)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Solution:
+    """Unknowns that agree with the estimates, and which of them the estimates determine.
+
+    Attributes:
+        x: fitted unknowns (n,), SI.
+        covariance: covariance (n, n) of the fit.
+        misfit: largest misfit of a row, in standard deviations.
+        directions: N (n, d) at the fitted unknowns, then at other members of the families.
+        is_seen: (n,) whether any estimate depends on each unknown.
+        is_free: (n,) whether each unknown is not determined.
+    """
+
+    x: np.ndarray
+    covariance: np.ndarray
+    misfit: float
+    directions: tuple[np.ndarray, ...]
+    is_seen: np.ndarray
+    is_free: np.ndarray
+
+    @property
+    def covariance_of_determined(self) -> np.ndarray:
+        """Covariance of the seen unknowns; zero for those that are not determined."""
+        determined = np.where(self.is_free | self.is_free[:, None], 0.0, self.covariance)
+        return determined[np.ix_(self.is_seen, self.is_seen)]
+
+
+def _solution(equations: LinkEquations, rng: np.random.Generator) -> _Solution:
+    """Return the fitted unknowns, with the directions in which they are not determined.
+
+    A parameter can be stationary at one member of a family, such as at the middle of a link, but not
+    at others. The directions are therefore computed at several members.
+    """
+    x, misfit = _fitted(equations, equations.start)
+    N, covariance = _null_directions(equations, x)
+    draws = rng.normal(scale=MEMBER_DISTANCE, size=(OTHER_MEMBERS, N.shape[1]))
+    members, directions = [x], [N]
+    for step in equations.sizes * (draws @ N.T):
+        member, _ = _fitted(equations, x + step)
+        members.append(member)
+        directions.append(_null_directions(equations, member)[0])
+    slopes = [np.abs(equations.jacobian(member)).max(axis=0) for member in members]
+    changes = np.max([np.linalg.norm(M, axis=1) for M in directions], axis=0)
+    return _Solution(
+        x=x,
+        covariance=covariance,
+        misfit=misfit,
+        directions=tuple(directions),
+        is_seen=np.any(np.array(slopes) > 0.0, axis=0),
+        is_free=changes > DETERMINED_TOLERANCE,
+    )
+
+
+def _link_parameter(
+    equations: LinkEquations,
+    solution: _Solution,
+    k: int,
+    quantity: LinkQuantity | None,
+    links: LinkSet,
+    families: Sequence[LinkFamily],
+) -> LinkParameter:
+    """Return the value of unknown k, or its interval if it is not determined.
+
+    Args:
+        equations: the equations.
+        solution: their solution.
+        k: index of the unknown.
+        quantity: the unknown as a quantity of links; None if it is determined or has no interval.
+        links: the physically possible links.
+        families: families of the unknowns that are not determined.
+    """
+    parameter, is_free = equations.unknown[k], solution.is_free[k]
+    lower, upper = links.interval(quantity) if quantity is not None else (None, None)
+    family = next((i for i, item in enumerate(families) if parameter.name in item.members), None)
+    return LinkParameter(
+        name=parameter.name,
+        unit=parameter.unit,
+        links=equations.links(k),
+        file=None if np.isnan(parameter.value) else parameter.value,
+        value=None if is_free else float(solution.x[k]),
+        deviation=None if is_free else float(np.sqrt(solution.covariance[k, k])),
+        kind=quantity.kind if quantity is not None else "",
+        lower=_without_solver_zero(lower, equations.sizes[k]),
+        upper=_without_solver_zero(upper, equations.sizes[k]),
+        family=family,
+    )
+
+
+def _diagnostics(nearest: float, misfit: float) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics of the estimates, both in standard deviations.
+
+    Args:
+        nearest: distance of the estimates from physically possible links.
+        misfit: largest misfit of a row.
+    """
+    return (
+        diagnostic(
+            "distance of the estimates from physically possible links, in standard deviations",
+            nearest,
+            at_most=MAX_DEVIATIONS,
+            advice="no links have these values within their deviations: check known values and units, and whether "
+            "the model lacks an effect",
+        ),
+        diagnostic(
+            "largest misfit of estimates and known values, in standard deviations",
+            misfit,
+            at_most=MAX_DEVIATIONS,
+            advice="known values contradict the estimates: check both, and give known values their deviations",
         ),
     )
 
