@@ -30,7 +30,7 @@ from tauloop.common.plain import OMITTED
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
-from tauloop.identification.preparation.periods import FORCE_NOISE, average_periods
+from tauloop.identification.preparation.periods import FORCE_NOISE, PeriodAverage, average_periods
 from tauloop.logs import channels, read_log, sample_period, samples, units
 from tauloop.logs.log import TIME, as_signals, build_log, port_channels
 from tauloop.mechanism.description.units import TIME as DURATION
@@ -204,7 +204,6 @@ def subtract_actuator_forces(
         ['position.motor', 'force.motor', 'connected_force.motor', 'own_force.motor']
     """
     options = options or SubtractionOptions()
-    period = options.period
     stages = Stages(progress, 3)
     _require_logs({"connected": connected, "disconnected": disconnected})
     connected, disconnected = (
@@ -212,62 +211,36 @@ def subtract_actuator_forces(
         for log in stages.over((connected, disconnected))
     )
     names, unmatched = _common(connected, disconnected)
-    step = sample_period(connected)
-    disconnected_step = sample_period(disconnected)
-    if abs(disconnected_step / step - 1.0) > PERIOD_TOLERANCE:
-        raise InputError.of(
-            "disconnected",
-            f"is sampled every {disconnected_step:.6g} s, the connected run every {step:.6g} s",
-            "record both runs at one rate",
-        )
+    step = _common_period(connected, disconnected)
     noise: dict[str, float] = {}
     periods = (1, 1)
-    if period is not None:
-        first = average_periods(connected, period)
-        second = average_periods(disconnected, period)
-        for name in names:
-            channel = f"force.{name}"
-            noise[name] = math.hypot(first.deviation(channel), second.deviation(channel))
-        connected = first.log
-        disconnected = second.log
+    if options.period is not None:
+        first = average_periods(connected, options.period)
+        second = average_periods(disconnected, options.period)
+        noise = _noise_of_difference(first, second, names)
+        connected, disconnected = first.log, second.log
         periods = (first.periods, second.periods)
-    position = samples(connected, "position", names)
-    disconnected_position = samples(disconnected, "position", names)
-    stroke = np.ptp(position, axis=0)
-    moving = stroke > 0.0
-    if not moving.any():
-        raise LogError.of("connected", "no actuator moves", "excite the actuators")
-    count = len(position)
-    scaled = position[:, moving] / stroke[moving]
-    interpolation = _Record if period is None else _Periodic
-    signal = interpolation(disconnected_position[:, moving] / stroke[moving])
-    shift = _delay(scaled, signal, min(options.largest_delay / step, count / 2))
-    covered = signal.covered(count, shift)
-    if len(covered) < MIN_COVERED_SHARE * count:
-        raise LogError.of(
-            "disconnected",
-            f"covers {len(covered)} of {count} samples of the connected run after alignment",
-            "record the whole motion in both runs",
-        )
-    difference = scaled[covered] - signal.values_at(covered, shift)
-    shares = np.zeros(len(names))
-    shares[moving] = difference.std(axis=0)
+    interpolation = _Record if options.period is None else _Periodic
+    alignment = _aligned(
+        samples(connected, "position", names),
+        samples(disconnected, "position", names),
+        interpolation,
+        options.largest_delay / step,
+    )
+    covered, shift, shares = alignment.covered, alignment.shift, alignment.difference
     _require_same_motion(names, shares, shift * step)
     force = samples(connected, "force", names)[covered]
-    own_force = interpolation(samples(disconnected, "force", names)).values_at(covered, shift)
+    disconnected_force = samples(disconnected, "force", names)
+    own_force = interpolation(disconnected_force).values_at(covered, shift)
     spread = np.maximum(force.std(axis=0), np.finfo(float).tiny)
     stages.done()
     return TwoRuns(
         log=_log(connected, names, covered, force, own_force),
         delay=float(shift * step),
-        motion_mismatch=dict(zip(names, (shares * stroke).tolist(), strict=True)),
+        motion_mismatch=dict(zip(names, (shares * alignment.stroke).tolist(), strict=True)),
         noise=noise,
         removed=dict(zip(names, (own_force.std(axis=0) / spread).tolist(), strict=True)),
-        dropped=tuple(
-            str(name)
-            for name, array in connected.data_vars.items()
-            if array.attrs["quantity"] not in (*MOTION_QUANTITIES, "force")
-        ),
+        dropped=_dropped(connected),
         unmatched=unmatched,
         periods=periods,
         diagnostics=(
@@ -283,10 +256,96 @@ def subtract_actuator_forces(
             packages=("numpy", "scipy", "xarray"),
             options=asdict(options),
             inputs={
-                "connected_samples": count,
-                "disconnected_samples": len(disconnected_position),
+                "connected_samples": len(connected[TIME]),
+                "disconnected_samples": len(disconnected_force),
             },
         ),
+    )
+
+
+def _common_period(connected: xr.Dataset, disconnected: xr.Dataset) -> float:
+    """Return the sampling period of both runs, s.
+
+    Raises:
+        InputError: the runs have different periods.
+    """
+    step = sample_period(connected)
+    disconnected_step = sample_period(disconnected)
+    if abs(disconnected_step / step - 1.0) > PERIOD_TOLERANCE:
+        raise InputError.of(
+            "disconnected",
+            f"is sampled every {disconnected_step:.6g} s, the connected run every {step:.6g} s",
+            "record both runs at one rate",
+        )
+    return step
+
+
+def _noise_of_difference(
+    first: PeriodAverage, second: PeriodAverage, names: tuple[str, ...]
+) -> dict[str, float]:
+    """Return the standard deviations of differences of averaged forces, by channel."""
+    noise: dict[str, float] = {}
+    for name in names:
+        channel = f"force.{name}"
+        noise[name] = math.hypot(first.deviation(channel), second.deviation(channel))
+    return noise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Alignment:
+    """How the disconnected run is shifted onto the connected run.
+
+    Attributes:
+        shift: shift of the disconnected run, in samples.
+        covered: samples of the connected run that the disconnected run covers.
+        stroke: range of each position of the connected run (n,), m or rad.
+        difference: RMS difference of the positions over the stroke (n,), without constant offsets;
+            zero for positions that rest.
+    """
+
+    shift: float
+    covered: np.ndarray
+    stroke: np.ndarray
+    difference: np.ndarray
+
+
+def _aligned(
+    position: np.ndarray,
+    disconnected_position: np.ndarray,
+    interpolation: type[_Record | _Periodic],
+    largest_shift: float,
+) -> _Alignment:
+    """Return the shift of the disconnected run for which the positions (N, n) differ least.
+
+    Raises:
+        LogError: no actuator moves, or the disconnected run covers too little of the connected run.
+    """
+    stroke = np.ptp(position, axis=0)
+    moving = stroke > 0.0
+    if not moving.any():
+        raise LogError.of("connected", "no actuator moves", "excite the actuators")
+    count = len(position)
+    scaled = position[:, moving] / stroke[moving]
+    signal = interpolation(disconnected_position[:, moving] / stroke[moving])
+    shift = _delay(scaled, signal, min(largest_shift, count / 2))
+    covered = signal.covered(count, shift)
+    if len(covered) < MIN_COVERED_SHARE * count:
+        raise LogError.of(
+            "disconnected",
+            f"covers {len(covered)} of {count} samples of the connected run after alignment",
+            "record the whole motion in both runs",
+        )
+    difference = np.zeros(len(stroke))
+    difference[moving] = (scaled[covered] - signal.values_at(covered, shift)).std(axis=0)
+    return _Alignment(shift=shift, covered=covered, stroke=stroke, difference=difference)
+
+
+def _dropped(connected: xr.Dataset) -> tuple[str, ...]:
+    """Return the columns of the connected run that the result lacks, except forces."""
+    return tuple(
+        str(name)
+        for name, array in connected.data_vars.items()
+        if array.attrs["quantity"] not in (*MOTION_QUANTITIES, "force")
     )
 
 
