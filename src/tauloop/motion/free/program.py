@@ -92,7 +92,7 @@ class _Local:
         down = K.T @ slope + last * (cost / T)
         point = [unknown, b, rows.loops.symbols]
         options = {"cse": True}
-        self.size, self.count = 4 * m + 1, k
+        self.count = k
         made = [
             ca.Function("free_rows", point, [values, cost], options),
             ca.Function("free_slopes", point, [values, ca.densify(Jy @ K), cost, down], options),
@@ -169,6 +169,75 @@ def _sparse(matrix: csc_matrix) -> ca.DM:
     )
 
 
+class _Selection:
+    """Rows of the problem: those kept at all points, and bounds of the changes of forces between them.
+
+    Attributes:
+        matrix: selects and subtracts rows of all points.
+        count: number of rows.
+        rises: number of changes of forces, each bounded from above and from below.
+    """
+
+    def __init__(self, points: int, own: int, count: int, change: float) -> None:
+        """Create the selection.
+
+        Args:
+            points: number of points.
+            own: number of kept rows of a point.
+            count: number of all rows of a point; the others are forces.
+            change: largest change of a force from point to point, over the duration.
+        """
+        forces = count - own
+        row_of = eye(points * count, format="csr")
+        first = np.arange(points)[:, None] * count
+        kept = (first + np.arange(own)).ravel()
+        moved = (first + own + np.arange(forces)).ravel()
+        difference = row_of[:0]
+        if forces:
+            difference = row_of[moved[forces:]] - row_of[moved[:-forces]]
+        selected = vstack([row_of[kept], difference, difference]).tocsc()
+        self.count, self.rises = selected.shape[0], difference.shape[0]
+        by_time = np.zeros(len(kept))
+        if forces:
+            limits = [np.full(self.rises, -change), np.full(self.rises, change)]
+            by_time = np.concatenate([by_time, *limits])
+        self.matrix, self._by_time = _sparse(selected), ca.DM(by_time)
+
+    def __call__(self, values: ca.MX, duration: ca.MX) -> ca.MX:
+        """Return the rows of the problem from the rows (count, points) of all points."""
+        return self.matrix @ ca.vec(values) + self._by_time * duration
+
+    def jacobian(self, slopes: ca.MX) -> ca.MX:
+        """Return the Jacobian of the rows from that of the rows of all points (count points, n)."""
+        jacobian = self.matrix @ slopes
+        if self.rises:
+            n = slopes.size2()
+            jacobian += ca.sparsify(self._by_time) @ ca.sparsify(ca.DM(np.eye(n)[-1:]))
+        return jacobian
+
+
+def _joined_slopes(slopes: ca.MX, column: np.ndarray, count: int, n: int) -> ca.MX:
+    """Return the Jacobian (count points, n) of the rows of all points from that of each point."""
+    points, q = column.shape
+    j, c, r = np.meshgrid(np.arange(points), np.arange(q), np.arange(count), indexing="ij")
+    assembly = _Assembly(
+        (j * count + r).ravel(),
+        column[j, c].ravel(),
+        (count * points, n),
+        (column[j, c] >= 0).ravel(),
+    )
+    return assembly(slopes)
+
+
+def _joined_bends(bends: ca.MX, column: np.ndarray, n: int) -> ca.MX:
+    """Return the upper triangle of the Hessian (n, n) from that of each point."""
+    points, q = column.shape
+    j, c, r = np.meshgrid(np.arange(points), np.arange(q), np.arange(q), indexing="ij")
+    low, high = np.minimum(column[j, r], column[j, c]), np.maximum(column[j, r], column[j, c])
+    assembly = _Assembly(low.ravel(), high.ravel(), (n, n), ((r <= c) & (low >= 0)).ravel())
+    return assembly(bends)
+
+
 class FreeProgram:
     """Program for the least time, or the least integral of a cost, between two poses."""
 
@@ -198,96 +267,14 @@ class FreeProgram:
         self.rows, self.intervals = rows, intervals
         self.u = np.linspace(0.0, 1.0, INNER_POINTS * intervals + 1)
         self.fixed = REST_POINTS + is_held
-        is_time = rate is None
-        local, m = (
-            _Local(rows, rows.values if exact is None else exact, rate, change < np.inf, compiled),
-            rows.y.numel() // 3,
-        )
-        span, weights = bases(self.u, intervals)
-        self._loops = ClosedLoops(rows.loops, self.u, m)
-        points, k, q = len(self.u), local.count, local.size
-        step = self.u[1]
-        quadrature = np.full(points, step)
-        quadrature[[0, -1]] = 0.5 * step
-        basis = np.concatenate([weights.reshape(points, -1), quadrature[:, None]], axis=1).T
-        controls = intervals + DEGREE
-        n = m * (controls - 2 * self.fixed) + 1
-        unknown, ends, unit = ca.MX.sym("w", n), ca.MX.sym("e", 2 * m), ca.MX.sym("t")
-        inner = unknown[:-1]
-        first, last = (ca.repmat(part, self.fixed, 1) for part in (ends[:m], ends[m:]))
-        whole = ca.vertcat(first, inner, last)
-        index = (span[:, None, None] + np.arange(DEGREE + 1)[:, None]) * m + np.arange(m)
-        index = index.reshape(points, -1)
-        places = ca.reshape(whole[index.ravel().tolist()], 4 * m, points)
-        where = ca.horzcat(*(ca.reshape(places[:, j], m, 4) @ basis[:4, j] for j in range(points)))
-        arguments = [
-            ca.MX(ca.vertcat(places, ca.repmat(unknown[-1], 1, points))),
-            ca.MX(ca.DM(basis)),
-        ]
-        arguments.append(self._loops(where) if rows.loops.symbols.numel() else ca.MX(0, points))
-        column = np.full((points, q), -1)
-        free = index - self.fixed * m
-        column[:, :-1] = np.where((free >= 0) & (free < n - 1), free, -1)
-        column[:, -1] = n - 1
-
-        # rows at all points, and changes of forces between them
-        own, forces = rows.values.numel(), local.count - rows.values.numel()
-        blocks_of = eye(points * k, format="csr")
-        picked = (np.arange(points)[:, None] * k + np.arange(own)).ravel()
-        moved = (np.arange(points)[:, None] * k + own + np.arange(forces)).ravel()
-        difference = (
-            blocks_of[moved[forces:]] - blocks_of[moved[: len(moved) - forces]]
-            if forces
-            else blocks_of[:0]
-        )
-        select = vstack([blocks_of[picked], difference, difference]).tocsc()
-        rises = difference.shape[0]
-        by_time = np.concatenate(
-            [np.zeros(len(picked)), np.full(rises, -change * step), np.full(rises, change * step)]
-        )
-        selection, in_time = _sparse(select), ca.DM(by_time if forces else np.zeros(len(picked)))
-        values, cost = local.at("free_rows", points).call(arguments)
-        kept = selection @ ca.vec(values) + in_time * unknown[-1]
-        s_values, s_slopes, s_cost, s_down = local.at("free_slopes", points).call(arguments)
-        j, c, r = np.meshgrid(np.arange(points), np.arange(q), np.arange(k), indexing="ij")
-        everything = _Assembly(
-            (j * k + r).ravel(), column[j, c].ravel(), (k * points, n), (column[j, c] >= 0).ravel()
-        )
-        jacobian = selection @ everything(s_slopes)
-        if forces:
-            jacobian += ca.sparsify(in_time) @ ca.sparsify(ca.DM(np.eye(n)[-1:]))
-        multipliers, factor = ca.MX.sym("l", select.shape[0]), ca.MX.sym("f")
-        cost_factor = ca.MX(0) if is_time else factor / unit
-        back = ca.MX(ca.reshape(selection.T @ multipliers, k, points))
-        blocks = local.at("free_bends", points).call(
-            [*arguments, back, ca.MX(ca.repmat(cost_factor, 1, points))]
-        )[0]
-        j, c, r = np.meshgrid(np.arange(points), np.arange(q), np.arange(q), indexing="ij")
-        low, high = np.minimum(column[j, r], column[j, c]), np.maximum(column[j, r], column[j, c])
-        bent = _Assembly(low.ravel(), high.ravel(), (n, n), ((r <= c) & (low >= 0)).ravel())
-        objective = (unknown[-1] if is_time else ca.sum2(cost)) / unit
-        sums = _Assembly(column.ravel(), np.zeros(column.size, int), (n, 1), (column >= 0).ravel())
-        down = ca.DM(np.eye(n)[:, -1]) / unit if is_time else ca.densify(sums(s_down)) / unit
-        parameters = ca.vertcat(ends, unit)
-        self.problem: dict[str, Any] = {"x": unknown, "p": parameters, "f": objective, "g": kept}
-        both = [unknown, parameters]
-        s_objective = (unknown[-1] if is_time else ca.sum2(s_cost)) / unit
-        s_kept = selection @ ca.vec(s_values) + in_time * unknown[-1]
-        self.derivatives: dict[str, ca.Function] = {
-            "grad_f": ca.Function(
-                "nlp_grad_f", both, [s_objective, down], ["x", "p"], ["f", "grad_f_x"]
-            ),
-            "jac_g": ca.Function(
-                "nlp_jac_g", both, [s_kept, jacobian], ["x", "p"], ["g", "jac_g_x"]
-            ),
-            "hess_lag": ca.Function(
-                "nlp_hess_l",
-                [*both, factor, multipliers],
-                [bent(blocks)],
-                ["x", "p", "lam_f", "lam_g"],
-                ["triu_hess_gamma_x_x"],
-            ),
-        }
+        self._m = rows.y.numel() // 3
+        self._loops = ClosedLoops(rows.loops, self.u, self._m)
+        judged = rows.values if exact is None else exact
+        local = _Local(rows, judged, rate, change < np.inf, compiled)
+        points = len(self.u)
+        selection = _Selection(points, rows.values.numel(), local.count, change * self.u[1])
+        self._set_problem(local, selection, is_time=rate is None)
+        rises = selection.rises
         self.lower = np.concatenate(
             [np.tile(rows.lower, points), np.full(rises, -np.inf), np.zeros(rises)]
         )
@@ -300,7 +287,101 @@ class FreeProgram:
         }
         self._solvers = dict[bool, ca.Function]()
         self._sequential = Sequential(self.derivatives)
-        self._m = m
+
+    def _set_problem(self, local: _Local, selection: _Selection, *, is_time: bool) -> None:
+        """Set the problem and its derivatives.
+
+        Args:
+            local: functions of one point.
+            selection: rows of the problem from the rows of all points.
+            is_time: whether the duration is minimized.
+        """
+        points, m = len(self.u), self._m
+        n = m * (self.intervals + DEGREE - 2 * self.fixed) + 1
+        unknown, ends, unit = ca.MX.sym("w", n), ca.MX.sym("e", 2 * m), ca.MX.sym("t")
+        span, weights = bases(self.u, self.intervals)
+        index = (span[:, None, None] + np.arange(DEGREE + 1)[:, None]) * m + np.arange(m)
+        index = index.reshape(points, -1)
+        arguments = self._arguments(unknown, ends, index, weights)
+        column = self._columns(index, n)
+
+        values, cost = local.at("free_rows", points).call(arguments)
+        parameters = ca.vertcat(ends, unit)
+        self.problem: dict[str, Any] = {
+            "x": unknown,
+            "p": parameters,
+            "f": (unknown[-1] if is_time else ca.sum2(cost)) / unit,
+            "g": selection(values, unknown[-1]),
+        }
+        values, slopes, cost, down = local.at("free_slopes", points).call(arguments)
+        sums = _Assembly(column.ravel(), np.zeros(column.size, int), (n, 1), (column >= 0).ravel())
+        gradient = ca.DM(np.eye(n)[:, -1]) if is_time else ca.densify(sums(down))
+        objective = (unknown[-1] if is_time else ca.sum2(cost)) / unit
+        factor, multipliers = ca.MX.sym("f"), ca.MX.sym("l", selection.count)
+        back = ca.MX(ca.reshape(selection.matrix.T @ multipliers, local.count, points))
+        cost_factor = ca.MX(0) if is_time else factor / unit
+        bends = local.at("free_bends", points).call(
+            [*arguments, back, ca.MX(ca.repmat(cost_factor, 1, points))]
+        )[0]
+        both = [unknown, parameters]
+        self.derivatives: dict[str, ca.Function] = {
+            "grad_f": ca.Function(
+                "nlp_grad_f", both, [objective, gradient / unit], ["x", "p"], ["f", "grad_f_x"]
+            ),
+            "jac_g": ca.Function(
+                "nlp_jac_g",
+                both,
+                [
+                    selection(values, unknown[-1]),
+                    selection.jacobian(_joined_slopes(slopes, column, local.count, n)),
+                ],
+                ["x", "p"],
+                ["g", "jac_g_x"],
+            ),
+            "hess_lag": ca.Function(
+                "nlp_hess_l",
+                [*both, factor, multipliers],
+                [_joined_bends(bends, column, n)],
+                ["x", "p", "lam_f", "lam_g"],
+                ["triu_hess_gamma_x_x"],
+            ),
+        }
+
+    def _arguments(
+        self, unknown: ca.MX, ends: ca.MX, index: np.ndarray, weights: np.ndarray
+    ) -> list[ca.MX]:
+        """Return the arguments of the functions of a point, for all points.
+
+        Args:
+            unknown: free control points, and the duration.
+            ends: free coordinates at both ends.
+            index: numbers of the control points that each point depends on (points, 4 m).
+            weights: their weights, and those of the derivatives.
+        """
+        points, m = len(self.u), self._m
+        quadrature = np.full(points, self.u[1])
+        quadrature[[0, -1]] = 0.5 * self.u[1]
+        basis = np.concatenate([weights.reshape(points, -1), quadrature[:, None]], axis=1).T
+        first, last = (ca.repmat(part, self.fixed, 1) for part in (ends[:m], ends[m:]))
+        whole = ca.vertcat(first, unknown[:-1], last)
+        places = ca.reshape(whole[index.ravel().tolist()], 4 * m, points)
+        where = ca.horzcat(*(ca.reshape(places[:, j], m, 4) @ basis[:4, j] for j in range(points)))
+        has_loops = self.rows.loops.symbols.numel() > 0
+        return [
+            ca.MX(ca.vertcat(places, ca.repmat(unknown[-1], 1, points))),
+            ca.MX(ca.DM(basis)),
+            self._loops(where) if has_loops else ca.MX(0, points),
+        ]
+
+    def _columns(self, index: np.ndarray, n: int) -> np.ndarray:
+        """Return the unknowns that the variables of each point are (points, 4 m + 1).
+
+        It is -1 for control points that are fixed. The last variable is the duration.
+        """
+        free = index - self.fixed * self._m
+        column = np.full((len(index), index.shape[1] + 1), n - 1)
+        column[:, :-1] = np.where((free >= 0) & (free < n - 1), free, -1)
+        return column
 
     def _solver(self, is_warm: bool) -> ca.Function:
         """Return IPOPT, for a first solution or from one nearby."""
