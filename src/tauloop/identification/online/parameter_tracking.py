@@ -24,7 +24,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.equations.values import BODY_SUFFIXES
 from tauloop.identification.machine_result import MachineIdentification
-from tauloop.identification.online.causal_rows import CausalFilters, CausalRows
+from tauloop.identification.online.causal_rows import CausalFilters, CausalRows, UpdateRows
 from tauloop.identification.online.external_wrench import (
     bad_sample_diagnostics,
     force_limit_diagnostics,
@@ -34,6 +34,7 @@ from tauloop.identification.options import LogSource, PreparationOptions
 from tauloop.identification.parameters.base_estimates import BaseEstimates
 from tauloop.identification.preparation.channels import less_known_forces, without_saturation
 from tauloop.identification.preparation.measured import recorded
+from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.identification.preparation.repairs import repairs
 from tauloop.logs import sample_period, samples
 from tauloop.logs.checks.bad_samples import without_bad_samples
@@ -384,52 +385,31 @@ def track_parameters(
     options = options or TrackOptions()
     model = modelled(machine)
     start = tracker_start(model, fit, options)
-    repaired = repairs(
-        model, PreparationOptions(fill_gaps=options.fill_gaps, resample=options.resample)
-    )
-    entry = recorded(log, "log", None, repaired)
-    (entry,), _ = less_known_forces(without_saturation(model, [entry]))
+    entry = _recorded_log(model, log, options)
     _, bad = without_bad_samples(entry.log)
     port = model.actuators.ports.position
-    force_units = dict(zip(*model.output_ports("actuators"), strict=True))
-    position_units = dict(zip(port.columns, port.units, strict=True))
-    InputError.raise_if_any(
-        channel_problems(entry.log, {"position": position_units, "force": force_units})
-    )
     position = samples(entry.log, "position", port.columns)
     force = samples(entry.log, "force", [actuator.name for actuator in model.mechanism.actuators])
     filters = causal_filters(sample_period(entry.log), position, options)
     stages = Stages(progress, -(-len(position) // SAMPLES_PER_PIECE))
     rows = CausalRows(model, filters, start.columns, start.offset)
-    fitted, elapsed = start.fit(), filters.interval * filters.period
+    fitted = start.fit()
     tracked = [start.names.index(name) for name in fitted.tracked]
-    indices, estimates, deviations, frozen, misfits = [], [], [], [], []
+    history = _UpdateHistory()
     for begin in stages.over(range(0, len(position), SAMPLES_PER_PIECE)):
         piece = slice(begin, begin + SAMPLES_PER_PIECE)
-        updates = rows(position[piece], force[piece])
-        for index, Y, f, is_used in zip(
-            updates.samples, updates.regressor, updates.force, updates.counts, strict=True
-        ):
-            fitted.update(Y, f, elapsed, is_used)
-            values = fitted.values
-            indices.append(index)
-            estimates.append(values[tracked])
-            deviations.append(fitted.tracked_deviations)
-            frozen.append(fitted.is_frozen)
-            misfits.append((f - Y @ values)[is_used] * fitted.weights[is_used])
-    if not indices:
+        history.update(fitted, rows(position[piece], force[piece]), tracked, filters)
+    if not history.samples:
         raise InputError.of(
             "log",
             f"its {len(position)} samples are fewer than those of one update",
             "record longer, or shorten the interval",
         )
-    all_misfits = np.concatenate(misfits)
-    misfit = float(np.sqrt(np.mean(np.square(all_misfits)))) if len(all_misfits) else None
     return ParameterTrack(
         diagnostics=(
             diagnostic(
                 "misfit of the updates, in standard deviations of the noise",
-                misfit,
+                history.misfit,
                 at_most=MAX_MISFIT,
                 advice="the saved fit does not match this log: identify the machine again, or state the noise",
             ),
@@ -453,13 +433,72 @@ def track_parameters(
         model=model,
         names=fitted.tracked,
         parameter_units=tuple(start.parameter_units[k] for k in tracked),
-        time=np.asarray(entry.log.time)[indices],
-        estimates=np.array(estimates),
-        deviations=np.array(deviations),
-        frozen=np.array(frozen),
+        time=np.asarray(entry.log.time)[history.samples],
+        estimates=np.array(history.estimates),
+        deviations=np.array(history.deviations),
+        frozen=np.array(history.frozen),
         filters=filters,
         final=dict(zip(start.names, fitted.values.tolist(), strict=True)),
     )
+
+
+def _recorded_log(model: Model, log: LogSource, options: TrackOptions) -> MeasuredLog:
+    """Return the log without saturated samples and known forces.
+
+    Raises:
+        InputError: the log lacks channels, or they have wrong units.
+    """
+    repaired = repairs(
+        model, PreparationOptions(fill_gaps=options.fill_gaps, resample=options.resample)
+    )
+    entry = recorded(log, "log", None, repaired)
+    (entry,), _ = less_known_forces(without_saturation(model, [entry]))
+    port = model.actuators.ports.position
+    force_units = dict(zip(*model.output_ports("actuators"), strict=True))
+    position_units = dict(zip(port.columns, port.units, strict=True))
+    InputError.raise_if_any(
+        channel_problems(entry.log, {"position": position_units, "force": force_units})
+    )
+    return entry
+
+
+class _UpdateHistory:
+    """Results of a recursive fit after each update.
+
+    Attributes:
+        samples: samples of the log up to which the updates go.
+        estimates, deviations: values and standard deviations of the tracked parameters.
+        frozen: which of them are frozen.
+    """
+
+    def __init__(self) -> None:
+        self.samples: list[int] = []
+        self.estimates: list[np.ndarray] = []
+        self.deviations: list[np.ndarray] = []
+        self.frozen: list[np.ndarray] = []
+        self._misfits: list[np.ndarray] = []
+
+    def update(
+        self, fitted: RecursiveFit, updates: UpdateRows, tracked: list[int], filters: CausalFilters
+    ) -> None:
+        """Update the fit by each row of a piece of the log, and store its results."""
+        elapsed = filters.interval * filters.period
+        for sample, Y, f, is_used in zip(
+            updates.samples, updates.regressor, updates.force, updates.counts, strict=True
+        ):
+            fitted.update(Y, f, elapsed, is_used)
+            values = fitted.values
+            self.samples.append(sample)
+            self.estimates.append(values[tracked])
+            self.deviations.append(fitted.tracked_deviations)
+            self.frozen.append(fitted.is_frozen)
+            self._misfits.append((f - Y @ values)[is_used] * fitted.weights[is_used])
+
+    @property
+    def misfit(self) -> float | None:
+        """Root mean square of the residuals, in standard deviations; None without any."""
+        misfits = np.concatenate(self._misfits)
+        return float(np.sqrt(np.mean(np.square(misfits)))) if len(misfits) else None
 
 
 def causal_filters(period: float, position: np.ndarray, options: TrackOptions) -> CausalFilters:
