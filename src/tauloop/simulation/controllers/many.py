@@ -172,31 +172,19 @@ def follow_many(
         payload=payload,
         values=values,
     )
-    plant, entry = loop.plant, loop.plant.platform.ports
-    x = np.atleast_2d(numbers(position, "position"))
-    v = (
-        np.zeros((len(x), entry.velocity.size))
-        if velocity is None
-        else np.atleast_2d(numbers(velocity, "velocity"))
-    )
-    q = plant.platform.kinematics(x, v, start=np.tile(loop.q, (len(x), 1))).q
-    v = np.broadcast_to(v, (len(x), entry.velocity.size))
+    x, v, q = _starts(loop, position, velocity)
     kernel = _kernel(loop, len(x))
     if kernel is None:
         states, forces, report = _one_by_one(loop, x, v, q, every)
     else:
-        parts = ControlLayouts(plant, loop.model, controller, loaded=loop.load is not None)
-        arrays, shapes = control_arrays(loop, parts, (x, v, q), every)
-        states, forces, report = kernel(len(x), (len(loop.forward), every), arrays, shapes)
-        states, forces = (
-            np.ascontiguousarray(array.transpose(2, 0, 1)) for array in (states, forces)
-        )
+        states, forces, report = _by_kernel(kernel, loop, x, v, q, every)
+    plant, entry = loop.plant, loop.plant.platform.ports
     stored = slice(None, None, every)
     reference, n_p = entry.at(wanted.q)[stored], entry.position.size
     known = np.isfinite(states).all(axis=2)
-    at, errors = np.nonzero(known)[1], np.full((2, *known.shape), np.nan)
+    sample, errors = np.nonzero(known)[1], np.full((2, *known.shape), np.nan)
     errors[:, known] = tool_errors(
-        loop, reference[at], states[known][:, :n_p], wanted.q[stored][at]
+        loop, reference[sample], states[known][:, :n_p], wanted.q[stored][sample]
     )
     result = ManyControlledMotions(
         diagnostics=(),
@@ -215,21 +203,36 @@ def follow_many(
         residual=report[5],
         model=plant,
     )
-    beyond = plant.limits.diagnostics(
-        plant.platform.kinematics(
-            result.position[known], start=np.repeat(q, known.sum(axis=1), axis=0)
-        ).q,
-        np.broadcast_to(result.time, known.shape)[known],
-    )
+    starts = np.repeat(q, known.sum(axis=1), axis=0)
+    reached = plant.platform.kinematics(result.position[known], start=starts)
+    times = np.broadcast_to(result.time, known.shape)[known]
     return replace(
         result,
         diagnostics=(
             *_diagnostics(result),
             saturation(forces[known], loop.limit),
-            *beyond,
+            *plant.limits.diagnostics(reached.q, times),
             *omission_diagnostics(plant.mechanism),
         ),
     )
+
+
+def _starts(
+    loop: Loop, position: object, velocity: object | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return positions (N, n_position) and velocities (N, n) of the platform, and coordinates.
+
+    Raises:
+        InputError: the arrays do not fit the machine.
+        PoseError: a start is out of reach.
+    """
+    x = np.atleast_2d(numbers(position, "position"))
+    size = (len(x), loop.plant.platform.ports.velocity.size)
+    v = np.zeros(size)
+    if velocity is not None:
+        v = np.atleast_2d(numbers(velocity, "velocity"))
+    q = loop.plant.platform.kinematics(x, v, start=np.tile(loop.q, (len(x), 1))).q
+    return x, np.broadcast_to(v, size), q
 
 
 def _kernel(loop: Loop, n: int) -> RowKernel | None:
@@ -251,6 +254,17 @@ def _kernel(loop: Loop, n: int) -> RowKernel | None:
     text = control_text(system, method, precision)
     work = samples * loop.method.evaluations(loop.period)
     return evaluator.rows(text, "tl_control", CONTROL_LETTERS, precision, work)
+
+
+def _by_kernel(
+    kernel: RowKernel, loop: Loop, x: np.ndarray, v: np.ndarray, q: np.ndarray, every: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return states (N, T, ...), forces (N, T, n_u) and report (6, N) by machine code."""
+    layouts = ControlLayouts(loop.plant, loop.model, loop.controller, loaded=loop.load is not None)
+    arrays, shapes = control_arrays(loop, layouts, (x, v, q), every)
+    states, forces, report = kernel(len(x), (len(loop.forward), every), arrays, shapes)
+    states, forces = (np.ascontiguousarray(array.transpose(2, 0, 1)) for array in (states, forces))
+    return states, forces, report
 
 
 def _one_by_one(
