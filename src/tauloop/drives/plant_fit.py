@@ -288,21 +288,7 @@ def fit_drive_line(
     options = replace(options, values=others, unknowns=ranges)
     line = with_motors(line, options.motors)
     known = line.parameters.values
-    named = [
-        ("unknowns", options.unknowns),
-        ("values", options.values),
-        *((step.name, step.parameters) for step in steps),
-    ]
-    InputError.raise_if_any(
-        Problem(
-            where=where,
-            what=f"no parameter {name!r}",
-            remedy=suggestion(name, known) or f"{', '.join(known)}",
-        )
-        for where, names in named
-        for name in names
-        if name not in known
-    )
+    InputError.raise_if_any(_unknown_parameters(known, options, steps))
     runs = options.generations * options.population * len(steps)
     axis = Axis(line, threads=options.threads, runs=runs)
     unknowns = [
@@ -324,16 +310,11 @@ def fit_drive_line(
         integrator=replace(LINE_INTEGRATOR, rtol=options.rtol, atol=1e-2 * options.rtol),
         progress=progress,
     )
-    tolerances = [step.tolerances[name] for step in steps for name in step.printed]
-    missed = [
-        abs(ours - measured) / tolerance
-        for (_, _, measured, ours, _), tolerance in zip(fit.rows, tolerances, strict=True)
-    ]
     return FittedPlant(
         diagnostics=(
             diagnostic(
                 "largest miss of a measured figure, held-out ones too, in tolerances",
-                max(missed),
+                _largest_miss(fit, steps),
                 at_most=MET,
                 advice="the drive line's structure does not give these steps, or the search ended too soon",
             ),
@@ -348,13 +329,46 @@ def fit_drive_line(
         units={name: si_unit(line.parameters[name].unit) for name in options.unknowns}
         | criteria_units(line),
         fit=fit,
-        findings=tuple(
-            Problem(
-                # either way is the same
-                where=fit.named(direction * np.sign(direction[np.abs(direction).argmax()])),
-                what=f"is left open: the figures change by less than {DETERMINED:g} tolerance over the ranges",
-                remedy="measure other steps, or take a value from elsewhere",
-            )
-            for direction in fit.undetermined
-        ),
+        findings=_undetermined(fit),
     )
+
+
+def _unknown_parameters(
+    known: Mapping[str, float], options: DriveLineFitOptions, steps: Sequence[Observation]
+) -> Problems:
+    """Return the names in options and steps that are not parameters of the drive line."""
+    named = [
+        ("unknowns", options.unknowns),
+        ("values", options.values),
+        *((step.name, step.parameters) for step in steps),
+    ]
+    problems = Problems()
+    for where, names in named:
+        for name in names:
+            if name not in known:
+                remedy = suggestion(name, known) or f"{', '.join(known)}"
+                problems.add(where, f"no parameter {name!r}", remedy)
+    return problems
+
+
+def _largest_miss(fit: PlantFit, steps: Sequence[Observation]) -> float:
+    """Return the largest difference of a fitted from a measured criterion, in tolerances."""
+    tolerances = [step.tolerances[name] for step in steps for name in step.printed]
+    return max(
+        abs(ours - measured) / tolerance
+        for (_, _, measured, ours, _), tolerance in zip(fit.rows, tolerances, strict=True)
+    )
+
+
+def _undetermined(fit: PlantFit) -> tuple[Problem, ...]:
+    """Return a finding for each direction of the unknowns that the steps leave open."""
+    findings = Problems()
+    for direction in fit.undetermined:
+        # Both signs mean the same; the largest component is positive.
+        largest = direction[np.abs(direction).argmax()]
+        findings.add(
+            fit.named(direction * np.sign(largest)),
+            f"is left open: the figures change by less than {DETERMINED:g} tolerance over the ranges",
+            "measure other steps, or take a value from elsewhere",
+        )
+    return tuple(findings)

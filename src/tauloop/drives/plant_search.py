@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -347,73 +348,23 @@ def search_plant(
             unknown that nothing uses; all at once.
     """
     _require(axis, unknowns, observations, known)
-    used = [observation for observation in observations if not observation.held_out]
-    printed = np.array([value for item in used for value in item.printed.values()])
-    tolerances = np.array([item.tolerances[name] for item in used for name in item.printed])
-    evaluations, looks, stages = 0, 0, Stages(progress, 3)
-
-    def residuals(shares: np.ndarray) -> np.ndarray:
-        nonlocal evaluations
-        evaluations += len(shares)
-        criteria = predicted(axis, unknowns, used, shares, integrator, known, signed=True)
-        return np.clip((criteria - printed) / tolerances, -WORST, WORST)
-
-    made: dict[Axis, SensitiveAxis] = {}
-
-    def jacobian(share: np.ndarray) -> np.ndarray:
-        J = np.full((len(printed), len(share)), np.nan)
-        if exact:
-            J = slopes(axis, unknowns, used, share, integrator, known, made) / tolerances[:, None]
-        columns = np.flatnonzero(np.isnan(J).any(axis=0))
-
-        def moved(places: np.ndarray) -> np.ndarray:
-            shares = np.tile(share, (len(places), 1))
-            shares[:, columns] = places
-            return residuals(shares)
-
-        if len(columns):
-            differences = box_differences(moved, share[columns], DIFFERENCE).T
-            J[:, columns] = np.where(np.isnan(J[:, columns]), differences, J[:, columns])
-        return J
-
-    def losses(shares: np.ndarray) -> np.ndarray:
-        nonlocal looks
-        looks += 1
-        stages.part(looks, generations + 1)
-        return _loss(residuals(shares.T))
-
-    def misfits(share: np.ndarray) -> np.ndarray:
-        nonlocal looks
-        looks += 1
-        stages.part(looks, polish)
-        return residuals(share[None])[0]
-
+    misfit = _PlantMisfit(axis, unknowns, observations, integrator, known, is_exact=exact)
+    stages = Stages(progress, 3)
     best = np.full(len(unknowns), 0.5) if start is None else np.clip(start, 0.0, 1.0)
     if generations > 0:
-        generator = np.random.default_rng(seed)
-        first = generator.random((population, len(unknowns)))
-        if spread is not None:
-            first = np.clip(best + spread * generator.standard_normal(first.shape), 0.0, 1.0)
-        first[0] = best
-        best = differential_evolution(
-            losses,
-            [(0.0, 1.0)] * len(unknowns),
-            init=first,
-            maxiter=generations,
-            tol=0.0,
-            mutation=(0.4, 0.9),
-            recombination=0.8,
-            rng=np.random.default_rng(seed),
-            polish=False,
-            vectorized=True,
-            updating="deferred",
-        ).x
+        first = _first_population(best, seed, population, spread)
+        best = _evolved(misfit, first, seed, generations, stages)
     stages.done()
-    looks = 0
+    looks = count(1)
+
+    def residuals(share: np.ndarray) -> np.ndarray:
+        stages.part(next(looks), polish)
+        return misfit.residuals(share[None])[0]
+
     fitted = least_squares(
-        misfits,
+        residuals,
         best,
-        jac=jacobian,
+        jac=misfit.jacobian,
         bounds=(0.0, 1.0),
         loss="soft_l1",
         max_nfev=polish,
@@ -421,7 +372,117 @@ def search_plant(
     stages.done()
     fit = assess_plant(axis, unknowns, observations, fitted.x, integrator=integrator, known=known)
     stages.done()
-    return replace(fit, evaluations=evaluations + 2 * len(unknowns) + 1)
+    return replace(fit, evaluations=misfit.evaluations + 2 * len(unknowns) + 1)
+
+
+class _PlantMisfit:
+    """Differences of criteria from the printed ones that are fitted, in tolerances.
+
+    Attributes:
+        evaluations: number of plants that were simulated.
+    """
+
+    def __init__(
+        self,
+        axis: Axis,
+        unknowns: Sequence[PlantUnknown],
+        observations: Sequence[Observation],
+        integrator: Integrator | None,
+        known: Mapping[str, float] | None,
+        *,
+        is_exact: bool,
+    ) -> None:
+        """Take the arguments of `search_plant`."""
+        self.evaluations = 0
+        self._axis, self._unknowns = axis, unknowns
+        self._integrator, self._known, self._is_exact = integrator, known, is_exact
+        self._used = [item for item in observations if not item.held_out]
+        self._printed = np.array([value for item in self._used for value in item.printed.values()])
+        self._tolerances = np.array(
+            [item.tolerances[name] for item in self._used for name in item.printed]
+        )
+        self._sensitive_axes: dict[Axis, SensitiveAxis] = {}
+
+    def residuals(self, shares: np.ndarray) -> np.ndarray:
+        """Return the residuals (N, m) of plants at shares (N, n) of the ranges."""
+        self.evaluations += len(shares)
+        criteria = predicted(
+            self._axis,
+            self._unknowns,
+            self._used,
+            shares,
+            self._integrator,
+            self._known,
+            signed=True,
+        )
+        return np.clip((criteria - self._printed) / self._tolerances, -WORST, WORST)
+
+    def jacobian(self, share: np.ndarray) -> np.ndarray:
+        """Return the derivatives (m, n) at shares (n,): exact ones if wanted, else differences."""
+        J = np.full((len(self._printed), len(share)), np.nan)
+        if self._is_exact:
+            J = slopes(
+                self._axis,
+                self._unknowns,
+                self._used,
+                share,
+                self._integrator,
+                self._known,
+                self._sensitive_axes,
+            )
+            J = J / self._tolerances[:, None]
+        columns = np.flatnonzero(np.isnan(J).any(axis=0))
+
+        def moved(places: np.ndarray) -> np.ndarray:
+            shares = np.tile(share, (len(places), 1))
+            shares[:, columns] = places
+            return self.residuals(shares)
+
+        if len(columns):
+            differences = box_differences(moved, share[columns], DIFFERENCE).T
+            J[:, columns] = np.where(np.isnan(J[:, columns]), differences, J[:, columns])
+        return J
+
+
+def _first_population(
+    best: np.ndarray, seed: int, population: int, spread: float | None
+) -> np.ndarray:
+    """Return the plants (population, n) at which the global search starts, `best` among them.
+
+    They are spread evenly over the ranges, or normally about `best` with a deviation.
+    """
+    generator = np.random.default_rng(seed)
+    first = generator.random((population, len(best)))
+    if spread is not None:
+        first = np.clip(best + spread * generator.standard_normal(first.shape), 0.0, 1.0)
+    first[0] = best
+    return first
+
+
+def _evolved(
+    misfit: _PlantMisfit, first: np.ndarray, seed: int, generations: int, stages: Stages
+) -> np.ndarray:
+    """Return the best plant (n,) that differential evolution finds from a first population."""
+    looks = count(1)
+
+    def losses(shares: np.ndarray) -> np.ndarray:
+        stages.part(next(looks), generations + 1)
+        return _loss(misfit.residuals(shares.T))
+
+    evolution = differential_evolution(
+        losses,
+        [(0.0, 1.0)] * first.shape[1],
+        init=first,
+        maxiter=generations,
+        tol=0.0,
+        mutation=(0.4, 0.9),
+        recombination=0.8,
+        rng=np.random.default_rng(seed),
+        polish=False,
+        vectorized=True,
+        updating="deferred",
+    )
+    return np.asarray(evolution.x)
 
 
 def assess_plant(
