@@ -30,11 +30,11 @@ from tauloop.calibration.result import Calibration, EstimatedUnknown
 from tauloop.calibration.solving.checks import inspect
 from tauloop.calibration.solving.exchanges import DEFAULT_SEARCH_TIME
 from tauloop.calibration.solving.losses import LOSSES, Loss, Squares
-from tauloop.calibration.solving.solver import SQUARES, bounds_met, solve
+from tauloop.calibration.solving.solver import SQUARES, Solution, bounds_met, solve
 from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, diagnostic, plain, provenance
+from tauloop.common.result import Diagnostic, Provenance, diagnostic, plain, provenance
 from tauloop.equations.assembly.limits import limits_of
 from tauloop.mechanism.description import units
 
@@ -121,82 +121,125 @@ def fit_geometry(
     if start is not None:
         reduced_start = np.array([start[problem.names.index(name)] for name in reduced.names])
     solution = solve(reduced, reduced_start, loss=options.loss, near=near)
-    factor = variance_factor(solution)
     tightness = prior_tightness(reduced, solution, known_noise=not options.scale_covariance)
-    used = factor if options.scale_covariance and factor is not None else 1.0
-    C = covariance(solution, used, reduced.tolerances)
-    freedom = degrees_of_freedom(solution)
-    factor_95 = interval_factor(freedom, known_noise=not options.scale_covariance)
-    is_undetermined = undetermined(solution, reduced.tolerances)
-    deviations = [
-        None if factor_95 is None or is_lost else float(np.sqrt(variance))
-        for is_lost, variance in zip(is_undetermined, np.diag(C), strict=True)
-    ]
+    bars = _error_bars(reduced, solution, scale_covariance=options.scale_covariance)
     forward = reduced.predicting()
     before = error_statistics(forward, at_start)
-    after_evaluation = solution.evaluation if is_forward else forward.evaluate(solution.correction)
-    errors = tuple(state.errors for state in after_evaluation.states)
-    outlying = outliers(reduced, solution, errors)
-    at_bounds = bounds_met(reduced, solution)
+    at_end = solution.evaluation if is_forward else forward.evaluate(solution.correction)
+    errors = tuple(state.errors for state in at_end.states)
     estimates = tuple(
-        _estimated(unknown, float(step), deviation, factor_95, bound)
+        _estimated(unknown, float(step), deviation, bars.factor_95, bound)
         for unknown, step, deviation, bound in zip(
-            reduced.estimated, solution.correction, deviations, at_bounds, strict=True
+            reduced.estimated,
+            solution.correction,
+            bars.deviations,
+            bounds_met(reduced, solution),
+            strict=True,
         )
     )
+    has_deviations = any(deviation is not None for deviation in bars.deviations)
     result = Calibration(
         problem=reduced,
         solution=solution,
         estimates=estimates,
-        covariance=None if all(deviation is None for deviation in deviations) else C,
-        correlations=correlations(C),
-        degrees_of_freedom=freedom,
-        variance_factor=factor,
+        covariance=bars.covariance if has_deviations else None,
+        correlations=correlations(bars.covariance),
+        degrees_of_freedom=bars.degrees_of_freedom,
+        variance_factor=bars.variance_factor,
         identifiability=identified,
         findings=findings,
         before=before,
-        after=error_statistics(forward, after_evaluation),
+        after=error_statistics(forward, at_end),
         errors=errors,
-        outliers=outlying,
+        outliers=outliers(reduced, solution, errors),
         diagnostics=(),
         prior_tightness=tightness,
-        provenance=provenance(
-            packages=("numpy", "scipy", "casadi"),
-            options={
-                "loss": {"name": type(options.loss).__name__, **plain(options.loss)},
-                "residuals": type(problem.residuals).__name__,
-                "leave_out_weak": options.leave_out_weak,
-                "scale_covariance": options.scale_covariance,
-                "encoder_noise": problem.encoder_noise,
-                "equilibrium": problem.equilibrium is not None,
-                "bounds": {
-                    name: [_finite(b.lower), _finite(b.upper)] for name, b in options.bounds.items()
-                },
-            },
-            inputs={
-                "machine": problem.mechanism.name,
-                "series": [
-                    {
-                        "instrument": type(series.instrument).__name__,
-                        "name": series.instrument.name,
-                        "poses": len(series),
-                        "noise": series.sigma,
-                    }
-                    for series in problem.series
-                ],
-            },
-        ),
+        provenance=_provenance(problem, options),
     )
     priors = (tightness.diagnostic(),) if tightness is not None else ()
-    misfits = encoder_misfits(reduced, solution)
-    doubts = (
-        *_support(result, noise_is_sized=factor_95 is not None),
-        *_corrections(result),
-        *_trends(result),
-        *hanging(forward, after_evaluation),
-    )
     return replace(
-        result, diagnostics=(*_diagnostics(result, after_evaluation), *doubts, *misfits, *priors)
+        result,
+        diagnostics=(
+            *_diagnostics(result, at_end),
+            *_support(result, noise_is_sized=bars.factor_95 is not None),
+            *_corrections(result),
+            *_trends(result),
+            *hanging(forward, at_end),
+            *encoder_misfits(reduced, solution),
+            *priors,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ErrorBars:
+    """Uncertainty of the estimates.
+
+    Attributes:
+        covariance: covariance (n, n) of the corrections, SI.
+        deviations: standard deviation of each; None if it is not determined.
+        factor_95: half the width of the 95 % interval over the deviation; None without readings
+            from which the noise can be estimated.
+        degrees_of_freedom: readings and priors less unknowns.
+        variance_factor: weighted sum of squares over these; None without any.
+    """
+
+    covariance: np.ndarray
+    deviations: tuple[float | None, ...]
+    factor_95: float | None
+    degrees_of_freedom: int
+    variance_factor: float | None
+
+
+def _error_bars(
+    problem: CalibrationProblem, solution: Solution, *, scale_covariance: bool
+) -> _ErrorBars:
+    """Return the uncertainty of a solution, with the stated noise or the size of the residuals."""
+    factor = variance_factor(solution)
+    scale = factor if scale_covariance and factor is not None else 1.0
+    C = covariance(solution, scale, problem.tolerances)
+    freedom = degrees_of_freedom(solution)
+    factor_95 = interval_factor(freedom, known_noise=not scale_covariance)
+    is_undetermined = undetermined(solution, problem.tolerances)
+    return _ErrorBars(
+        covariance=C,
+        deviations=tuple(
+            None if factor_95 is None or is_lost else float(np.sqrt(variance))
+            for is_lost, variance in zip(is_undetermined, np.diag(C), strict=True)
+        ),
+        factor_95=factor_95,
+        degrees_of_freedom=freedom,
+        variance_factor=factor,
+    )
+
+
+def _provenance(problem: CalibrationProblem, options: FitOptions) -> Provenance:
+    """Return the provenance of a fit."""
+    return provenance(
+        packages=("numpy", "scipy", "casadi"),
+        options={
+            "loss": {"name": type(options.loss).__name__, **plain(options.loss)},
+            "residuals": type(problem.residuals).__name__,
+            "leave_out_weak": options.leave_out_weak,
+            "scale_covariance": options.scale_covariance,
+            "encoder_noise": problem.encoder_noise,
+            "equilibrium": problem.equilibrium is not None,
+            "bounds": {
+                name: [_finite(b.lower), _finite(b.upper)] for name, b in options.bounds.items()
+            },
+        },
+        inputs={
+            "machine": problem.mechanism.name,
+            "series": [
+                {
+                    "instrument": type(series.instrument).__name__,
+                    "name": series.instrument.name,
+                    "poses": len(series),
+                    "noise": series.sigma,
+                }
+                for series in problem.series
+            ],
+        },
     )
 
 
