@@ -345,30 +345,15 @@ def inverse_dynamics(
     is_hybrid = entry is ACTUATORS and bool(model.assembly.passive)
     ports = model.hybrid.ports if is_hybrid else functions.ports.motion
     if options.from_momenta:
+        _require_momenta(model, is_hybrid=is_hybrid)
         ports = {name: port for name, port in ports.items() if name != "acceleration"}
-        if is_hybrid or model.assembly.is_redundant:
-            reason = "redundant actuators need weights to share forces"
-            if is_hybrid:
-                reason = "the motion of passive freedoms follows from accelerations"
-            raise InputError.of("from_momenta", reason, "give accelerations")
     if table is None:
         arrays = _samples(ports, stated, functions.ports.at(model.assembly.q))
         time = np.arange(len(arrays["position"]), dtype=float)
     else:
         time, arrays = motion_table(ports, table)
     stages.done()
-    start = None
-    path: tuple[Diagnostic, ...] = ()
-    is_tracked = table is not None and (bool(functions.turning) or functions.runner.iterates)
-    if model.assembly.rows and (entry is ACTUATORS or is_tracked):
-        reached = functions.follow(arrays["position"])
-        start = reached.q if table is None else functions.counted(reached).q
-        path = reached.opened
-    if table is None and len(time) == 1 and functions.runner.iterates:
-        position_sample = arrays["position"][0]
-        q = np.asarray(functions.kinematics(position_sample).q if start is None else start[0])
-        q, path = reached_along_line(functions, position_sample, q)
-        start = q[None]
+    start, path = _followed(functions, arrays["position"], is_table=table is not None)
     sharing = EQUAL_SHARES
     if options.preload is not None:
         sharing = sharing_of(model.mechanism, options.preload)
@@ -419,6 +404,44 @@ def _joint_forces(model: Model, time: np.ndarray, forces: Forces) -> JointForces
         what = "forces from momenta have no accelerations, which forces in joints need"
         raise InputError.of("joint_forces", what, "give accelerations")
     return joint_forces(model, time, forces)
+
+
+def _require_momenta(model: Model, *, is_hybrid: bool) -> None:
+    """Refuse forces from momenta for redundant actuators and passive freedoms."""
+    reason = ""
+    if model.assembly.is_redundant:
+        reason = "redundant actuators need weights to share forces"
+    if is_hybrid:
+        reason = "the motion of passive freedoms follows from accelerations"
+    if reason:
+        raise InputError.of("from_momenta", reason, "give accelerations")
+
+
+def _followed(
+    functions: Motion, position: np.ndarray, *, is_table: bool
+) -> tuple[np.ndarray | None, tuple[Diagnostic, ...]]:
+    """Return coordinates at which the solution of each sample starts, and diagnostics of the path.
+
+    The path is followed if positions do not determine the coordinates in closed form. None: no
+    start is needed.
+
+    Args:
+        functions: functions of the motion.
+        position: samples (N, n).
+        is_table: whether they are the samples of a table, along one motion.
+    """
+    start = None
+    path: tuple[Diagnostic, ...] = ()
+    is_tracked = is_table and (bool(functions.turning) or functions.runner.iterates)
+    if functions.assembly.rows and (functions.ports.entry is ACTUATORS or is_tracked):
+        reached = functions.follow(position)
+        start = functions.counted(reached).q if is_table else reached.q
+        path = reached.opened
+    if not is_table and len(position) == 1 and functions.runner.iterates:
+        q = np.asarray(functions.kinematics(position[0]).q if start is None else start[0])
+        q, path = reached_along_line(functions, position[0], q)
+        start = q[None]
+    return start, path
 
 
 def _stated(
