@@ -485,43 +485,23 @@ def _fit_and_evaluate(
     stages: Stages,
 ) -> MachineIdentification:
     """Return the identification from regression data, with its checks and additional results."""
-    errors = logs.errors
-    parts = data.parts
     bending = _bending(model, data, options)
-    whole: Identification | None = None
+    whole = None
     if options.validation is None:
-        with faults_first((*logs.bad_samples, *data.faults)):
-            estimator = chosen_estimator(options, data.instruments, data.noise)
-            whole = fit(merge(parts), None, estimator, errors=errors, bending=bending)
+        whole = _fit(logs, data, options, merge(data.parts), None, data.instruments, bending)
     stages.done()
-    fitted, held_out = _split(parts, options)
+    fitted, held_out = _split(data.parts, options)
     training = merge(fitted)
     instruments = [rows[: len(part)] for rows, part in zip(data.instruments, fitted, strict=False)]
-    with faults_first((*logs.bad_samples, *data.faults)):
-        estimator = chosen_estimator(options, instruments, data.noise)
-        result = fit(training, held_out, estimator, errors=errors, bending=bending)
+    result = _fit(logs, data, options, training, held_out, instruments, bending)
     stages.done()
     best = result if whole is None else whole
-    fit_faults = FitFaults(problems=data.faults, laws=data.laws, delays=data.delays)
-    if not data.faults:
-        fit_faults = faults_of_fit(
-            model,
-            data.motions,
-            parts,
-            result,
-            training,
-            output=options.output,
-            presliding=data.presliding,
-        )
+    fit_faults = _faults_of_fit(model, data, options, result, training)
     comparison = None
     if options.compare_logs:
         comparison = _compare_logs(logs, data, options, best.base)
     machine_file = compare_with_prior(model, result, training.unknowns)
-    has_more_columns = training.parameters != data.machine[0].parameters
-    machine_data = merge(data.machine[: logs.fitted]) if has_more_columns else training
-    unexcited_problems = unexcited(
-        model, machine_data, np.random.default_rng(0), output=options.output
-    )
+    not_excited = _unexcited(model, logs, data, options, training)
     stages.done()
     findings = (*logs.bad_samples, *logs.channels.problems)
     findings += reported_faults(result, fit_faults.problems)
@@ -531,9 +511,9 @@ def _fit_and_evaluate(
         findings += comparison.problems
     notes = data.repairs
     if options.preparation.hold:
-        notes += tuple(f"because of held axes, {problem.what}" for problem in unexcited_problems)
+        notes += tuple(f"because of held axes, {problem.what}" for problem in not_excited)
     else:
-        findings += unexcited_problems
+        findings += not_excited
     result = replace(
         result,
         diagnostics=(
@@ -588,6 +568,55 @@ def _fit_and_evaluate(
         force_delays=fit_faults.delays,
         terms=options.terms,
     )
+
+
+def _fit(
+    logs: PreparedLogs,
+    data: _IdentificationData,
+    options: IdentificationOptions,
+    fitted: RegressionData,
+    held_out: RegressionData | None,
+    instruments: Sequence[np.ndarray],
+    bending: Bending | None,
+) -> Identification:
+    """Return the fit of the logs; faults of the logs are reported before those of the fit."""
+    with faults_first((*logs.bad_samples, *data.faults)):
+        estimator = chosen_estimator(options, instruments, data.noise)
+        return fit(fitted, held_out, estimator, errors=logs.errors, bending=bending)
+
+
+def _faults_of_fit(
+    model: Model,
+    data: _IdentificationData,
+    options: IdentificationOptions,
+    result: Identification,
+    training: RegressionData,
+) -> FitFaults:
+    """Return the faults of the logs, or those that the fit shows if the logs have none."""
+    if data.faults:
+        return FitFaults(problems=data.faults, laws=data.laws, delays=data.delays)
+    return faults_of_fit(
+        model,
+        data.motions,
+        data.parts,
+        result,
+        training,
+        output=options.output,
+        presliding=data.presliding,
+    )
+
+
+def _unexcited(
+    model: Model,
+    logs: PreparedLogs,
+    data: _IdentificationData,
+    options: IdentificationOptions,
+    training: RegressionData,
+) -> tuple[Problem, ...]:
+    """Return the parameters of the machine that the fitted motion does not excite."""
+    has_more_columns = training.parameters != data.machine[0].parameters
+    machine_data = merge(data.machine[: logs.fitted]) if has_more_columns else training
+    return unexcited(model, machine_data, np.random.default_rng(0), output=options.output)
 
 
 def _bending(
