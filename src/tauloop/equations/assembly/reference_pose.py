@@ -295,7 +295,7 @@ def in_words(kinds: tuple[str, ...], detail: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Substitute(PlainData):
-    """A regular pose that stands in for a singular reference pose of the file.
+    """A regular pose that replaces a singular reference pose of the file.
 
     Attributes:
         kinds: kinds of singularities, keys of `SINGULARITY_EFFECTS`.

@@ -31,7 +31,7 @@ from tauloop.simulation.system import System
 _WRENCH = tuple(f"tool.{kind}_{axis}" for kind in ("force", "moment") for axis in "xyz")
 _WRENCH_UNITS = ("N",) * 3 + ("N m",) * 3
 #: C array with the inputs of the drive lines; the name is part of generated code.
-_LINE_INPUTS = "told"
+_LINE_INPUTS = "line_inputs"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
