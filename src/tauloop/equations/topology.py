@@ -159,8 +159,7 @@ def topology(mechanism: Mechanism) -> Topology:
     kinds = [JOINT_KINDS[joint.kind] for joint in joints]
     starts_q = [0, *accumulate(len(kind.coordinates) for kind in kinds)]
     starts_v = [0, *accumulate(len(kind.velocities) for kind in kinds)]
-    # a quaternion comes last
-    scalars = [sum(not name.startswith("q") for name in kind.coordinates) for kind in kinds]
+    scalars = [kind.scalars for kind in kinds]
     blocks = list(zip(kinds, scalars, starts_q, starts_v, strict=False))
     return Topology(
         tree=tuple(

@@ -220,6 +220,11 @@ class JointKind:
     placement: Callable[[Sequence[Any], Any], tuple[Any, Any]] | None = None
 
     @property
+    def scalars(self) -> int:
+        """Number of coordinates before those of a quaternion, which comes last."""
+        return sum(not name.startswith("q") for name in self.coordinates)
+
+    @property
     def neutral(self) -> tuple[float, ...]:
         """Coordinates at which the two frames coincide: zeros, and (1, 0, 0, 0) of a quaternion."""
         return tuple(float(name == "qw") for name in self.coordinates)

@@ -261,9 +261,10 @@ class _CableRun:
         time: float,
     ) -> None:
         """Note the events whose functions change sign in an impact."""
-        states = [
-            phase.described(*(row[None] for row in phase.start(q, rates))) for rates in (v, after)
-        ]
+        states = []
+        for rates in (v, after):
+            coordinates, velocities = phase.start(q, rates)
+            states.append(phase.described(coordinates[None], velocities[None]))
         for event in self._watched:
             before, now = (float(event.function(np.array([time]), *state)[0]) for state in states)
             if before * now < 0 and event.direction * now >= 0 and not self._is_ended:

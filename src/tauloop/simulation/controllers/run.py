@@ -325,8 +325,10 @@ def _load(
         wrench_now = wrench(t) if callable(wrench) else wrench
         payload_now = None if payload is None else payload(t)
         rows.append(loads(wrench_now, payload_now))
-    columns_by_name = {name: np.array([row[name] for row in rows]) for name in LOAD_PORTS}
-    arrays, _ = checked(LOAD_PORTS, columns_by_name)
+    loads_by_name = {}
+    for name in LOAD_PORTS:
+        loads_by_name[name] = np.array([row[name] for row in rows])
+    arrays, _ = checked(LOAD_PORTS, loads_by_name)
     return np.concatenate([arrays[name] for name in LOAD_PORTS], axis=1)
 
 
