@@ -13,7 +13,7 @@ from tauloop.common.result import diagnostic, plain
 from tauloop.common.stopping import MESSAGES, StopReason
 from tauloop.compiler import Forces, SolveDiagnostics, State
 from tauloop.drives import Outcome
-from tauloop.integrate.interpreted import StepOutcome
+from tauloop.integrate.outcome import StepOutcome
 from tauloop.kinematics.homotopy.paths import PathEnding
 from tauloop.simulation import Ending
 from tauloop.simulation.controllers.loop import _reported

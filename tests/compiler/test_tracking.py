@@ -126,8 +126,11 @@ def test_a_long_motion_is_followed_in_lanes(folder: Path) -> None:
     center = model.actuator_position(model.assembly.q)
     position = center + 0.02 * np.stack([np.sin(3 * t), np.cos(2 * t) - 1], axis=1)
     q, _, _ = single(position, model.actuators.follow(position[:1]).q, np.zeros(0))
-    assert np.abs(model.actuators.track(position).q - q).max() < SAME
-    assert (model.actuators.program("kinematics_0"), True) in model.actuators.runner._trackers
+    for evaluator, has_lanes in ((Compiled(folder=folder), True), (None, False)):
+        public = Model(load("five_bar"), evaluator=evaluator)
+        assert np.abs(public.actuators.track(position).q - q).max() < SAME
+        (key,) = public.actuators.runner._trackers
+        assert key == (public.actuators.program("kinematics_0"), has_lanes, has_lanes)
 
 
 def test_without_machine_code_it_is_reached_one_by_one() -> None:

@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from python_paths import track
 
 from tauloop.common.errors import InputError
 from tauloop.common.result import Status
@@ -27,7 +28,7 @@ from tauloop.kinematics.homotopy.monodromy import (
     _ModeSearch,
     distinct,
 )
-from tauloop.kinematics.homotopy.paths import ParameterLine, PathEnding, TrackingOptions, track
+from tauloop.kinematics.homotopy.paths import ParameterLine, PathEnding, TrackingOptions
 from tauloop.kinematics.homotopy.widening import Widened
 from tauloop.kinematics.modes.equations import position_problem
 from tauloop.kinematics.modes.modes import ModeOptions, Modes, assembly_modes, working_modes
@@ -234,7 +235,7 @@ def test_the_trace_of_a_block_of_angles_bends_where_a_solution_is_missing(
     family = Widened(block, rng)
     w = problem.variables.values(assembly.q[None, :])[0]
     y = family.of_machine(w[list(block.y)]).astype(complex)
-    search = _ModeSearch(family, y, rng, MonodromyOptions())
+    search = _ModeSearch(family, y, rng, MonodromyOptions(), track)
     search.probe(64)
     while not search.is_complete():
         search.loop()

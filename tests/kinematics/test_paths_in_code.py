@@ -7,14 +7,18 @@ import numpy as np
 import pytest
 from compiled_machines import compilers
 from extras import extra
+from python_paths import track
 from scipy.optimize import linear_sum_assignment
 
 from tauloop import Model, assembly_modes, load, working_modes
-from tauloop.compiler.c.calling.evaluator import Compiled, Interpreted
+from tauloop.common.errors import EngineError
+from tauloop.compiler.c.calling import choice
+from tauloop.compiler.c.calling.evaluator import Compiled
 from tauloop.gpu import Cuda, Processor, compile_cuda
 from tauloop.kinematics.homotopy.code import PathFollower, PrintedSystem, paths_text
 from tauloop.kinematics.homotopy.evaluation import ComplexFunction
-from tauloop.kinematics.homotopy.paths import ParameterLine, PathEnding, TrackingOptions, track
+from tauloop.kinematics.homotopy.paths import ParameterLine, PathEnding, TrackingOptions
+from tauloop.kinematics.modes import modes as modes_module
 
 needs_compiler = pytest.mark.skipif(
     not compilers(), reason="needs a C compiler, and there is none here"
@@ -69,7 +73,7 @@ def test_paths_end_where_those_of_numpy_end(ways, tmp_path):
     system = Conics(3, ways)
     x, line = many_lines(system, 150)
     here = track(system, x, line)
-    there = PathFollower(Compiled(folder=tmp_path), least=0)(system, x, line)
+    there = PathFollower(Compiled(folder=tmp_path))(system, x, line)
     assert here.is_regular.mean() > 0.9
     assert np.array_equal(here.endings, there.endings)
     assert here.steps == there.steps
@@ -83,7 +87,7 @@ def test_no_number_depends_on_threads_or_on_the_paths_beside(tmp_path):
     system = Conics(4, 2)
     x, line = many_lines(system, 90)
     whole, shared, gpu = (
-        PathFollower(evaluator, least=0)(system, x, line)
+        PathFollower(evaluator)(system, x, line)
         for evaluator in (
             Compiled(folder=tmp_path),
             Compiled(threads=3, folder=tmp_path),
@@ -94,12 +98,10 @@ def test_no_number_depends_on_threads_or_on_the_paths_beside(tmp_path):
         assert np.array_equal(whole.x, other.x)
         assert np.array_equal(whole.t, other.t)
     parts = {name: getattr(line, name)[31:32] for name in ("y0", "y1", "e0", "e1")}
-    alone = PathFollower(Compiled(folder=tmp_path), least=0)(
-        system, x[31:32], ParameterLine(**parts)
-    )
+    alone = PathFollower(Compiled(folder=tmp_path))(system, x[31:32], ParameterLine(**parts))
     assert np.array_equal(alone.x[0], whole.x[31])
     nobody = {name: getattr(line, name)[:0] for name in parts}
-    assert PathFollower(Compiled(folder=tmp_path), least=0)(
+    assert PathFollower(Compiled(folder=tmp_path))(
         system, x[:0], ParameterLine(**nobody)
     ).x.shape == (0, 2)
 
@@ -117,7 +119,7 @@ def test_paths_to_multiple_solutions_and_to_infinity_are_no_regular_ones(tmp_pat
         root = np.sqrt(2 - x0 * (1.0 / (1 + y0[0, 0]))) - x0
         zero = np.zeros((1, 2), dtype=complex)
         line = ParameterLine(y0=y0, y1=np.array([[0.0j, 1.0 + 0.0j]]), e0=zero, e1=zero)
-        follow = PathFollower(Compiled(folder=tmp_path), least=0)
+        follow = PathFollower(Compiled(folder=tmp_path))
         for tracked in (
             follow(system, np.array([[x0, root]]), line, options),
             track(system, [[x0, root]], line, options),
@@ -127,31 +129,38 @@ def test_paths_to_multiple_solutions_and_to_infinity_are_no_regular_ones(tmp_pat
 
 
 @needs_compiler
-def test_modes_are_the_same_with_threads_on_a_device_and_without_a_compiler(tmp_path):
+def test_modes_are_the_same_with_threads_on_a_device_and_by_the_embedded_compiler(tmp_path):
     evaluators = (
         Compiled(folder=tmp_path),
         Compiled(threads=2, folder=tmp_path),
         Cuda(device=Processor(), folder=tmp_path),
-        Interpreted(),
+        Compiled(at_least=10**9),
     )
-    alone, shared, gpu, interpreted = (
+    alone, shared, gpu, embedded = (
         assembly_modes(Model(load("five_bar"), evaluator=evaluator)) for evaluator in evaluators
     )
     assert list(tmp_path.glob("*.so"))
     for other in (shared, gpu):
         assert np.array_equal(alone.q, other.q)
         assert alone.blocks == other.blocks
-    assert np.abs(alone.q - interpreted.q).max() < 1e-12
+    assert np.abs(alone.q - embedded.q).max() < 1e-12
+
+
+def test_without_any_compiler_modes_state_the_remedy(monkeypatch):
+    monkeypatch.setattr(choice, "find_compiler", lambda: None)
+    monkeypatch.setattr(choice, "find_embedded_compiler", lambda: None)
+    with pytest.raises(EngineError, match="C compiler: none was found"):
+        assembly_modes(Model(load("five_bar")))
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["rcid", "gantry_tau_5dof"])
-def test_modes_of_large_machines_are_those_of_numpy(name, tmp_path):
+def test_modes_of_large_machines_are_those_of_numpy(name, tmp_path, monkeypatch):
     for modes in (assembly_modes, working_modes):
-        coded, plain = (
-            modes(Model(load(name), evaluator=each))
-            for each in (Compiled(folder=tmp_path), Interpreted())
-        )
+        coded = modes(Model(load(name), evaluator=Compiled(folder=tmp_path)))
+        with monkeypatch.context() as patch:
+            patch.setattr(modes_module, "PathFollower", lambda evaluator: track)
+            plain = modes(Model(load(name)))
         # of modes alike rounding decides which comes first
         apart = np.abs(coded.q[:, None] - plain.q).max(axis=2)
         pairs = linear_sum_assignment(apart)

@@ -14,7 +14,7 @@ from simulation_machines import simulated
 from tauloop import Model, load
 from tauloop.calibration.problem.building import _inverse as inverses
 from tauloop.common.errors import AssemblyError, PoseError
-from tauloop.integrate.interpreted import StepOutcome
+from tauloop.integrate.outcome import StepOutcome
 from tauloop.integrate.sampled import SampledTrace
 from tauloop.kinematics.singularities import singularities
 from tauloop.motion import Line

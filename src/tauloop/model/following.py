@@ -95,7 +95,10 @@ def track(runner: Runner, position: object, start: object | None = None) -> Stat
         return track(there, target, start)
     if not runner.iterates and not runner.catalogue.positions.turns_matter:
         return _continued(runner, runner.kinematics({"position": target}), start)
-    tracked = _tracked(runner, target, start, True) if len(target) >= LONG_MOTION else None
+    n = len(target)
+    # lanes are faster only where the compiler vectorises them
+    has_lanes = n >= LONG_MOTION and runner.evaluator.is_large(n)
+    tracked = _tracked(runner, target, start, True) if has_lanes else None
     tracked = _tracked(runner, target, start, False) if tracked is None else tracked
     if tracked is None:
         return _continued(runner, follow(runner, target, start), None)

@@ -24,7 +24,6 @@ from tauloop.kinematics.homotopy.monodromy import (
     generic_solutions,
     unreported,
 )
-from tauloop.kinematics.homotopy.paths import track
 from tauloop.kinematics.homotopy.target import TargetSolutions, target_solutions
 from tauloop.kinematics.homotopy.widening import Widenable, Widened
 
@@ -78,7 +77,8 @@ def solve_blocks(
     rng: np.random.Generator,
     options: MonodromyOptions,
     report: Report = unreported,
-    follow: Follow = track,
+    *,
+    follow: Follow,
 ) -> tuple[np.ndarray, tuple[BlockCount, ...]]:
     """Return all real solutions of a sequence of blocks.
 
@@ -115,10 +115,12 @@ def solve_blocks(
             if isinstance(family, Widened)
             else list(cases)
         )
-        generic = generic_solutions(family, own[0].astype(complex), rng, options, tell, follow)
+        generic = generic_solutions(
+            family, own[0].astype(complex), rng, options, tell, follow=follow
+        )
         targets = []
         for done, case in enumerate(own, 1):
-            targets.append(target_solutions(family, generic, case, options.tracking, follow))
+            targets.append(target_solutions(family, generic, case, options.tracking, follow=follow))
             tell(
                 SearchProgress(phase=FOLLOWING, done=done, total=len(own), solutions=len(generic.x))
             )

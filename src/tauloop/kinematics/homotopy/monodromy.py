@@ -29,7 +29,7 @@ from tauloop.common.errors import PoseError
 from tauloop.common.options import Options
 from tauloop.common.records import dataclass
 from tauloop.kinematics.homotopy.code import Follow, Printable
-from tauloop.kinematics.homotopy.paths import ParameterLine, TrackingOptions, track
+from tauloop.kinematics.homotopy.paths import ParameterLine, TrackingOptions
 
 #: Two solutions nearer than this, relative to their size, are the same: tracking brings them to
 #: 1e-7 or better, and those of a random system are about 0.01 apart.
@@ -181,7 +181,8 @@ def generic_solutions(
     rng: np.random.Generator,
     options: MonodromyOptions | None = None,
     report: Report = unreported,
-    follow: Follow = track,
+    *,
+    follow: Follow,
 ) -> GenericSolutions:
     """Find all solutions of F(x, y) + e = 0 for a random complex e.
 
@@ -229,7 +230,7 @@ class _ModeSearch:
         y: np.ndarray,
         rng: np.random.Generator,
         options: MonodromyOptions,
-        follow: Follow = track,
+        follow: Follow,
     ) -> None:
         self._family, self._rng, self._options, self._follow = family, rng, options, follow
         self._given = y

@@ -21,7 +21,6 @@ from tauloop.kinematics.homotopy.paths import (
     Tracked,
     TrackingOptions,
     newton,
-    track,
 )
 
 #: Factor on steps and tolerance of paths that met and are followed again, and largest number of such
@@ -79,7 +78,8 @@ def target_solutions(
     generic: GenericSolutions,
     y: np.ndarray,
     options: TrackingOptions | None = None,
-    follow: Follow = track,
+    *,
+    follow: Follow,
 ) -> TargetSolutions:
     """Return all solutions of F(x, y) = 0 that are ends of paths from the generic system.
 

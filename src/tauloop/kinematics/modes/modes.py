@@ -318,7 +318,7 @@ def _modes(
     problem = position_problem(assembly, ports.q, ports.v, start)
     known = problem.variables.values(start[None, :])[0]
     w, counts = solve_blocks(
-        problem.blocks, known, rng, monodromy, report, PathFollower(model.evaluator)
+        problem.blocks, known, rng, monodromy, report, follow=PathFollower(model.evaluator)
     )
     if len(w) > options.most_modes:
         what = f"has {len(w)} real solutions, more than the {options.most_modes} that the options allow"

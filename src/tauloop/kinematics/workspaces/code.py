@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from dataclasses import replace
 from functools import cached_property
 
 import casadi as ca
 import numpy as np
 
+from tauloop.common.errors import EngineError
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.evaluator import c_function
 from tauloop.compiler.c.calling.signature import CPort
@@ -24,8 +27,15 @@ from tauloop.kinematics.singularities import actuator_map
 from tauloop.kinematics.workspaces.pose_axes import PoseAxes
 from tauloop.model import Model
 
-#: Number of poses from which compiling is faster than NumPy, and number of poses per call of the code.
-MIN_COMPILED_POSES, AT_ONCE = 50_000, 262_144
+_LOGGER = logging.getLogger("tauloop")
+
+#: Number of poses from which the embedded compiler is faster than NumPy, which takes 8 to 860 us a
+#: pose: printing the code takes some 50 ms, and it takes 4 to 34 us a pose.
+MIN_COMPILED_POSES = 2_000
+#: Work of a pose, in evaluations of its kinematics: singular values and distances follow these.
+EVALUATIONS_PER_POSE = 10
+#: Number of poses per call of the code.
+AT_ONCE = 262_144
 #: Outputs of the kinematics and of the classification: residuals, dimensionless loop Jacobian,
 #: coordinates with stops, rods.
 _EVIDENCE, _JUDGED = ("discriminants",), ("phi", "K", "limited", "ends")
@@ -56,7 +66,14 @@ class Verdicts:
 class PoseKernel:
     """Classifier of a machine's poses in machine code of its evaluator."""
 
-    def __init__(self, model: Model, axes: PoseAxes, clearance: RodClearance, stages: int) -> None:
+    def __init__(
+        self,
+        model: Model,
+        axes: PoseAxes,
+        clearance: RodClearance,
+        stages: int,
+        poses: float = math.inf,
+    ) -> None:
         """Print the code; it is compiled on first use.
 
         Args:
@@ -64,14 +81,21 @@ class PoseKernel:
             axes: axes of the map.
             clearance: clearance of its rods.
             stages: from the reference pose to another, where loops are followed.
+            poses: number of poses in all.
         """
+        self._poses = poses
         self._model, self._axes, self._clearance, self._stages = model, axes, clearance, stages
         self._stops = np.flatnonzero(model.limits.is_stop)
         self._moving = [i for i in range(model.topology.n_v) if i not in model.assembly.frozen]
 
     @cached_property
     def _kernel(self) -> RowKernel | None:
-        return self._model.evaluator.rows(self.text, "tl_workspace", row_kernel_letters(1, 15))
+        work, letters = EVALUATIONS_PER_POSE * self._poses, row_kernel_letters(1, 15)
+        try:
+            return self._model.evaluator.rows(self.text, "tl_workspace", letters, evaluations=work)
+        except EngineError as error:
+            _LOGGER.warning("poses are classified by NumPy, up to some ten times slower: %s", error)
+            return None
 
     @property
     def is_there(self) -> bool:

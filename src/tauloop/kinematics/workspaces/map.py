@@ -17,6 +17,7 @@ from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
+from tauloop.compiler.c.calling.evaluator import Interpreted
 from tauloop.compiler.catalogue import KINEMATICS
 from tauloop.compiler.limits import CONVERGED
 from tauloop.compiler.state import State
@@ -607,12 +608,11 @@ class _PoseClassifier:
 
         From `least` on, machine code is used if available.
         """
-        kernel = (
-            PoseKernel(self._model, self._poses.axes, self._clearance, FOLLOWING_STEPS)
-            if poses >= least
-            else None
-        )
-        self._kernel = kernel if kernel is not None and kernel.is_there else None
+        self._kernel = None
+        if poses >= least and not isinstance(self._model.evaluator, Interpreted):
+            axes = self._poses.axes
+            kernel = PoseKernel(self._model, axes, self._clearance, FOLLOWING_STEPS, poses)
+            self._kernel = kernel if kernel.is_there else None
         return MAP_CHUNK if self._kernel is None else AT_ONCE
 
     def __call__(self, values: np.ndarray) -> dict[str, np.ndarray]:

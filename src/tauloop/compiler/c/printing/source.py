@@ -7,7 +7,6 @@ over lanes, and every stretch of straight-line code is a loop over lanes, which 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import field, replace
@@ -425,7 +424,7 @@ class _Layout:
         ended: condition that ends Newton's loop, from its last step.
         whole: maximum number of instructions of a stretch in one piece.
         longest: maximum number of instructions of a piece of a longer stretch.
-        scheduled_from: minimum number of instructions of a stretch that is reordered.
+        is_scheduled: whether long stretches are reordered.
         kind: text before the function's name.
         first: parameter before the arrays, and its name.
     """
@@ -438,7 +437,7 @@ class _Layout:
     ended: Callable[[float], str]
     whole: int
     longest: int
-    scheduled_from: float = SCHEDULED_FROM
+    is_scheduled: bool = True
     kind: str = "static void"
     first: tuple[str, str] | None = None
 
@@ -493,7 +492,7 @@ _ONE_SAMPLE = _Layout(
 )
 #: For a compiler that does not optimize: the order of instructions does not matter to it, and takes
 #: half of the time of printing.
-_ONE_SAMPLE_UNOPTIMIZED = replace(_ONE_SAMPLE, scheduled_from=math.inf)
+_ONE_SAMPLE_UNOPTIMIZED = replace(_ONE_SAMPLE, is_scheduled=False)
 _LANES = _Layout(
     suffix="_block",
     access=lambda name, i: f"{name}[{i}][l]",
@@ -537,7 +536,7 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
         code = with_reciprocals(
             instructions(step.function.function, [name in wanted for name in step.outputs])
         )
-        if layout.scheduled_from <= len(code) <= layout.whole:
+        if layout.is_scheduled and SCHEDULED_FROM <= len(code) <= layout.whole:
             code = scheduled(code)
         parts, constants = pieces(code, layout.longest, layout.whole), _constants(code)
         for part in parts:
