@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from python_sweeps import reference_sweep
 
 import tauloop as tl
 from tauloop.formats import loads
@@ -101,8 +102,8 @@ def test_machine_code_sweeps_as_highs_does() -> None:
     grid = np.sort(np.concatenate([[0.0, 1.0], rng.uniform(size=n - 1)]))
     for is_constant in (np.zeros(n), np.ones(n)):
         made = [
-            sweeps.sweep(grid, rows[:-1], rows[1:], np.full(n + 1, 2.0), is_constant, c=c)
-            for c in (True, False)
+            sweep(grid, rows[:-1], rows[1:], np.full(n + 1, 2.0), is_constant)
+            for sweep in (sweeps.sweep, reference_sweep)
         ]
         assert made[0].x == pytest.approx(made[1].x, abs=ALIKE)
 

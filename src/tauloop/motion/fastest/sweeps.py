@@ -12,15 +12,17 @@ reachability analysis; linear programs in two variables after Seidel 1991.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import numpy as np
-from scipy.optimize import linprog
 
-from tauloop.common.errors import EngineError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
+from tauloop.compiler.c.calling.choice import compiler_for
+from tauloop.compiler.c.calling.compiler import Compiler
+from tauloop.compiler.c.calling.embedded import EmbeddedCompiler
 from tauloop.compiler.c.calling.library import Library
 
 #: Largest number of rows of one point, the capacity of `reach.c`.
@@ -102,8 +104,6 @@ def sweep(
     right: np.ndarray,
     top: np.ndarray,
     is_constant: np.ndarray,
-    *,
-    c: bool = True,
 ) -> Profile:
     """Return the fastest profile from rest to rest.
 
@@ -112,10 +112,10 @@ def sweep(
         left, right: rows (p, q, r) at the start and the end of each interval (n, m, 3).
         top: largest squared speeds (n + 1,).
         is_constant: intervals with one acceleration (n,).
-        c: whether machine code is used where there is a compiler.
 
     Raises:
         NoProfileError: nothing keeps all rows, and in which interval.
+        EngineError: there is no C compiler, or it fails.
     """
     n, m = left.shape[:2]
     low, high, x = (np.zeros(n + 1) for _ in range(3))
@@ -124,96 +124,15 @@ def sweep(
         np.ascontiguousarray(values, dtype=float)
         for values in (grid, left, right, top, is_constant, np.zeros(2))
     ]
-    function = _machine_code() if c else None
-    if function is None:
-        place = _sweep(grid_rows, (low, high, x, first, second))
-    else:
-        place = function(n, m, *grid_rows, low, high, x, first, second)
+    function = _machine_code(compiler_for(n * m))
+    place = function(n, m, *grid_rows, low, high, x, first, second)
     if place >= 0:
         raise NoProfileError(place % n)
     return Profile(grid=grid, x=x, first=first, second=second)
 
 
 @cache
-def _machine_code():  # type: ignore[no-untyped-def]
-    """Return the two sweeps in machine code, or None without a compiler."""
-    try:
-        library = Library.made(Path(__file__).with_name("reach.c").read_text(encoding="utf-8"))
-    except EngineError:
-        return None
-    return library.function("reach", "nn***********", "l")
-
-
-def _sweep(rows: list[np.ndarray], results: tuple[np.ndarray, ...]) -> int:
-    """Return the sweeps of `reach.c`; each step is a program of HiGHS in (x_l, a_l, x_r, a_r)."""
-    grid, left, right, top, is_constant, ends = rows
-    low, high, x, first, second = results
-    n = len(grid) - 1
-    low[n] = high[n] = ends[1]
-    for k in range(n - 1, -1, -1):
-        step = _Interval(
-            grid[k + 1] - grid[k],
-            left[k],
-            right[k],
-            top[k],
-            (low[k + 1], high[k + 1]),
-            is_constant[k] > 0.5,
-        )
-        reached = step.largest(-1.0, 0.0), step.largest(1.0, 0.0)
-        if reached[0] is None or reached[1] is None:
-            return k
-        high[k], low[k] = reached[0][0], max(reached[1][0], 0.0)
-    x[0] = ends[0]
-    if low[0] > ends[0] + 1e-9:
-        return 0
-    for k in range(n):
-        fixed = (x[k] - 1e-12, x[k] + 1e-12)
-        step = _Interval(
-            grid[k + 1] - grid[k],
-            left[k],
-            right[k],
-            np.inf,
-            (low[k + 1], high[k + 1]),
-            is_constant[k] > 0.5,
-        )
-        ahead = step.largest(0.0, -1.0, fixed)
-        if ahead is None:
-            return n + k
-        x[k + 1], first[k], second[k] = ahead[2], ahead[1], ahead[3]
-    return -1
-
-
-class _Interval:
-    """One interval: all rows of both ends, and the equations that connect its ends."""
-
-    def __init__(
-        self,
-        d: float,
-        left: np.ndarray,
-        right: np.ndarray,
-        top: float,
-        behind: tuple[float, float],
-        is_constant: bool,
-    ) -> None:
-        zero = np.zeros((len(left), 2))
-        self._rows = np.block([[left[:, :2], zero], [zero, right[:, :2]]])
-        self._room = np.concatenate([left[:, 2], right[:, 2]])
-        self._equal = np.array([[1.0, d, -1.0, d], [0.0, 1.0, 0.0, -1.0]])[
-            : 2 if is_constant else 1
-        ]
-        self._top, self._behind = top, behind
-
-    def largest(
-        self, here: float, there: float, fixed: tuple[float, float] | None = None
-    ) -> np.ndarray | None:
-        """Return (x_l, a_l, x_r, a_r) with the least here x_l + there x_r; None if infeasible."""
-        bounds = [fixed or (0.0, self._top), (None, None), self._behind, (None, None)]
-        solution = linprog(
-            [here, 0.0, there, 0.0],
-            self._rows,
-            self._room,
-            self._equal,
-            np.zeros(len(self._equal)),
-            bounds,
-        )
-        return np.asarray(solution.x) if solution.status == 0 else None
+def _machine_code(compiler: Compiler | EmbeddedCompiler) -> Callable[..., int]:
+    """Return the two sweeps in machine code."""
+    text = Path(__file__).with_name("reach.c").read_text(encoding="utf-8")
+    return Library.made(text, compiler).function("reach", "nn***********", "l")
