@@ -43,7 +43,7 @@ from tauloop.simulation.sensitivity import (
     simulation_directions,
 )
 from tauloop.simulation.stepping.compiled import CompiledStepper
-from tauloop.simulation.stepping.stepper import Laws, Stepper, SteppingState
+from tauloop.simulation.stepping.stepper import Laws, SteppingState
 from tauloop.simulation.stepping.steps import Ending, Steps, joined_steps
 from tauloop.simulation.system import BALANCE, System
 
@@ -235,9 +235,7 @@ class Simulator:
         self.integrator: Integrator = DormandPrince() if integrator is None else integrator
         chosen: Route = IndependentCoordinates() if route is None else route
         self.system = System(self.model, chosen, with_wrench=with_wrench)
-        self.stepper: Stepper = CompiledStepper(
-            self.system, self.integrator, len(self.sensitivities)
-        )
+        self.stepper = CompiledStepper(self.system, self.integrator, len(self.sensitivities))
         self._energy = _energy(model)
         self._by_runner: dict[Runner, Simulator] = {}
 
