@@ -25,6 +25,7 @@ from rich.table import Table
 
 from tauloop import Model, load
 from tauloop.common.errors import EngineError
+from tauloop.compiler.c import Compiled
 from tauloop.motion import (
     POLYNOMIAL_345,
     AxisTurn,
@@ -93,13 +94,15 @@ class Kept:
 def nuwar() -> Trajectory:
     """Return the paper's stroke, scaled, forth and back."""
     path = Ellipse([0, 0, -0.9 * SCALE], [0, -0.2 * SCALE, 0], [0, 0, 0.4 * SCALE], 0.0, np.pi)
-    placed = stroke(Model(load("nuwar")), path, ("platform.x", "platform.y", "platform.z"))
+    placed = stroke(
+        Model(load("nuwar"), evaluator=Compiled()), path, ("platform.x", "platform.y", "platform.z")
+    )
     return plan(placed, POLYNOMIAL_345, MachineLimits(force=SHARE), returns=True)
 
 
 def rcid() -> Trajectory:
     """Return a diagonal of 17 mm with a turn, forth and back."""
-    model = Model(load("rcid"))
+    model = Model(load("rcid"), evaluator=Compiled())
     here = model.platform.ports.at(model.assembly.q)
     path = Together(
         (Line(here[:3] - 0.005, here[:3] + 0.005), AxisTurn(here[3:], [0.05, 0.05, -0.05]))

@@ -60,7 +60,7 @@ def least(run: Callable[[], object], runs: int) -> float:
 
 def axis_row(runs: int) -> Row:
     """Return the row of a 10 s step of the three-mass axis."""
-    axis = Axis(load_drive("dual_motor_axis"))
+    axis = Axis(load_drive("dual_motor_axis"), runs=10**6)
     criteria = simulate_axis(axis, duration=10.0)
     seconds = least(lambda: simulate_axis(axis, duration=10.0), runs)
     steps, events = int(criteria.steps[0]), int(criteria.events[0])

@@ -34,7 +34,7 @@ def tuning() -> Tuning:
 
 
 def test_the_cost_is_that_of_a_step_by_hand(tuning: Tuning) -> None:
-    axis = Axis(load_drive("dual_motor_axis"))
+    axis = Axis(load_drive("dual_motor_axis"), runs=10**6)  # the compiler of a search
     for at, cost, criteria in (
         (tuning.start, tuning.start_cost, tuning.before),
         (tuning.best, tuning.cost, tuning.after),

@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.drives import Axis, load_drive, record_axis
 from tauloop_papers.dual_motor import printed
-from tauloop_papers.dual_motor.family import BARS, STEPPING
+from tauloop_papers.dual_motor.family import BARS, RUNS, STEPPING
 from tauloop_papers.dual_motor.results import slave_share
 from tauloop_papers.dual_motor.search import CYCLE, LASTING, STILL, swings
 from tauloop_papers.dual_motor.settings import SETTINGS, TABLE_1, TABLE_2
@@ -51,7 +51,7 @@ def conclusions(axis: Axis | None = None) -> tuple[Conclusion, ...]:
     Args:
         axis: the plant; the shipped one by default.
     """
-    axis = axis or Axis(load_drive(SETTINGS.line))
+    axis = axis or Axis(load_drive(SETTINGS.line), runs=RUNS)
     return (*_figure_8(axis), *_table_1(axis), *_switching(axis))
 
 

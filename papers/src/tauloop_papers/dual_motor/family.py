@@ -17,6 +17,8 @@ from tauloop_papers.dual_motor.printed import (
     WEIGHTS,
 )
 
+#: Expected number of runs of a line, from which on the system's compiler is worth its time.
+RUNS = 10**6
 #: Integrator of all simulations: tighter tolerances change costs with a weighted overshoot of
 #: 0.1 mm by about 1e-4.
 STEPPING = replace(LINE_INTEGRATOR, max_steps=100_000)

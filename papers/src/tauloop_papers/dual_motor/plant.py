@@ -14,7 +14,7 @@ import numpy as np
 from tauloop.common.result import diagnostic, plain, provenance
 from tauloop.drives import DETERMINED, Axis, PlantFit
 from tauloop_papers.dual_motor.conclusions import conclusions
-from tauloop_papers.dual_motor.family import RIGID, STRUCTURES, Structure
+from tauloop_papers.dual_motor.family import RIGID, RUNS, STRUCTURES, Structure
 from tauloop_papers.dual_motor.search import BUDGET, STARTS, assessed
 from tauloop_papers.dual_motor.settings import FOUND, THREADS
 from tauloop_papers.dual_motor.table import bar_of, plant_rows, residual_rows
@@ -115,7 +115,10 @@ def run(progress: Progress, settings: PlantSettings = SETTINGS) -> DrivePlant:
         starts = kept["structures"].get(item.name)
         if starts:
             progress(f"structure: {item.name}")
-            axis, held = Axis(item.searched, threads=THREADS), None if item.after else RIGID
+            axis, held = (
+                Axis(item.searched, threads=THREADS, runs=RUNS),
+                None if item.after else RIGID,
+            )
             fit = assessed(axis, item, item.held | starts["values"], held)
             tried.append(
                 Tried(structure=item, starts=tuple(starts["starts"]), kept=starts["loss"], fit=fit)
@@ -123,7 +126,7 @@ def run(progress: Progress, settings: PlantSettings = SETTINGS) -> DrivePlant:
     progress("the plant with play")
     chosen = next(item for item in settings.structures if item.name == kept["structure"])
     shipped = assessed(
-        Axis(chosen.line, threads=THREADS),
+        Axis(chosen.line, threads=THREADS, runs=RUNS),
         chosen,
         kept["best"],
         more=("motor_inertia", "motor_viscous", "gap1"),

@@ -42,6 +42,7 @@ from tauloop_papers.dual_motor.family import (
     EARLIER,
     GAINS,
     RIGID,
+    RUNS,
     STEPPING,
     STRUCTURES,
     TABLE_1_PLANT,
@@ -194,7 +195,7 @@ def _stages(kept: Kept) -> None:
     trades them against the switching study, and does not reach these plants.
     """
     item = next(item for item in STRUCTURES if item.name == STAGED)
-    axis = Axis(item.searched)
+    axis = Axis(item.searched, runs=RUNS)
     table_1 = [row for row in item.observations if row.motors == "preloaded"]
     switching = [row for row in item.observations if row.motors != "preloaded"]
     first = [unknown.name for unknown in item.unknowns if unknown.name not in SWITCHING]
@@ -253,8 +254,8 @@ def _stages(kept: Kept) -> None:
         values = kept.data["stages"][name]["values"]
     if kept.lacks("stages", WITH_PLAY):
         with_play = _fitted_with_play(item, item.held | values)
-        fit = assessed(Axis(item.line), item, with_play)
-        left = swings(Axis(item.line), with_play, both=True)
+        fit = assessed(Axis(item.line, runs=RUNS), item, with_play)
+        left = swings(Axis(item.line, runs=RUNS), with_play, both=True)
         if not _shows(left):
             raise InputError.of(
                 WITH_PLAY,
@@ -286,7 +287,7 @@ def _fitted_with_play(item: Structure, rigid: Mapping[str, float]) -> dict[str, 
         else:
             rows.append(row)
     fit = search_plant(
-        Axis(item.line),
+        Axis(item.line, runs=RUNS),
         unknowns,
         rows,
         seed=0,
@@ -307,7 +308,7 @@ def _starts(kept: Kept, structures: Sequence[Structure], count: int) -> None:
         for item in structures:
             if kept.lacks("starts", f"{item.name}, start {seed}"):
                 if item.name not in axes:
-                    axes[item.name] = Axis(item.searched)
+                    axes[item.name] = Axis(item.searched, runs=RUNS)
                 axis = axes[item.name]
                 steps = POLISH_PLAY if item.after else POLISH
                 fit = _local(axis, item, _global(kept, axis, item, seed), steps)
@@ -385,7 +386,7 @@ def _again(kept: Kept, structures: Sequence[Structure]) -> None:
 
     def more(item: Structure, values: Mapping[str, float], name: str) -> None:
         if kept.lacks("again", name):
-            axis = axes.setdefault(item.name, Axis(item.searched))
+            axis = axes.setdefault(item.name, Axis(item.searched, runs=RUNS))
             steps = POLISH_PLAY if item.after else POLISH_BEST
             kept.keep("again", name, _entry(_local(axis, item, values, steps), item))
 
@@ -422,7 +423,7 @@ def taken_over(item: Structure, values: Mapping[str, float]) -> dict[str, float]
 def _left_out(kept: Kept) -> None:
     """Fit the best structure with one printed value left out at a time, and with none."""
     item, starts = in_order(kept.data, STRUCTURES)[0]
-    axis, rows = Axis(item.searched), item.observations
+    axis, rows = Axis(item.searched, runs=RUNS), item.observations
     cases: dict[str, Sequence[Observation]] = {NOTHING: rows}
     for k, row in enumerate(rows):
         for figure in row.printed:
@@ -448,7 +449,7 @@ def stored(data: Mapping[str, Any]) -> dict[str, Any]:
     for item, fits in in_order(data, STRUCTURES):
         fit = left_out.pop(NOTHING, fits[0]) if item is best else fits[0]
         held = None if item.after else RIGID
-        evaluated = assessed(Axis(item.searched), item, item.held | fit["values"], held)
+        evaluated = assessed(Axis(item.searched, runs=RUNS), item, item.held | fit["values"], held)
         structures[item.name] = {
             "loss": float(f"{fit['loss']:.8g}"),
             "met": fit["met"],

@@ -27,7 +27,7 @@ from tauloop.drives import (
 )
 from tauloop.integrate import Integrator
 from tauloop_papers.dual_motor import printed
-from tauloop_papers.dual_motor.family import STEP, STEPPING
+from tauloop_papers.dual_motor.family import RUNS, STEP, STEPPING
 
 #: Number of cores for the runs of a batch.
 THREADS = 2
@@ -110,7 +110,7 @@ class Study:
 
     def gradient(self, axis: Axis) -> Gradient:
         """Return the gradient of the cost by the tuned parameters at a point (n,)."""
-        sensitive = SensitiveAxis(axis.with_motors(self.motors).line, tuple(self.bounds))
+        sensitive = SensitiveAxis(axis.with_motors(self.motors).line, tuple(self.bounds), runs=RUNS)
 
         def at(point: np.ndarray) -> np.ndarray:
             values = {**self.fixed, **dict(zip(self.bounds, map(float, point), strict=True))}

@@ -27,7 +27,7 @@ from tauloop.drives import (
     record_axis,
     robustness,
 )
-from tauloop_papers.dual_motor.family import STEPPING, STRUCTURES
+from tauloop_papers.dual_motor.family import RUNS, STEPPING, STRUCTURES
 from tauloop_papers.dual_motor.results import Cycling, Scatter, Search, Table
 from tauloop_papers.dual_motor.search import CYCLE, LASTING, LONG, STILL, assessed, swings
 from tauloop_papers.dual_motor.settings import FOUND, SETTINGS, THREADS, DriveSettings, Start, Study
@@ -80,12 +80,12 @@ def run(progress: Progress, settings: DriveSettings = SETTINGS) -> DriveTuning:
         EngineError: no C compiler, or no pymoo.
     """
     progress("compiling the drive line")
-    axis = Axis(load_drive(settings.line), threads=THREADS)
+    axis = Axis(load_drive(settings.line), threads=THREADS, runs=RUNS)
     plant = None
     if settings.line == SETTINGS.line:  # the printed values are for this line
         progress("comparing the plant with the printed values")
         chosen = next(item for item in STRUCTURES if item.name == FOUND["structure"])
-        plant = assessed(Axis(chosen.line, threads=THREADS), chosen, FOUND["best"])
+        plant = assessed(Axis(chosen.line, threads=THREADS, runs=RUNS), chosen, FOUND["best"])
     progress("one motor and two")
     cycling = _cycling(axis)
     tables = tuple(_table(axis, study, settings, progress) for study in settings.studies)
