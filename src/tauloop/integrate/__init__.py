@@ -1,4 +1,4 @@
-"""Time integration with events: one integrator, in C and, without a compiler, in Python.
+"""Time integration with events: one integrator in C.
 
 Examples:
     >>> import tauloop as tl
