@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -52,7 +51,6 @@ from tauloop.motion import Trajectory
 if TYPE_CHECKING:
     import xarray as xr
 
-_LOGGER = logging.getLogger("tauloop")
 #: Energy may be missed by this share of what was turned over: the integrator's tolerance, many
 #: thousand steps on.
 ENERGY_KEPT = 1e-5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
@@ -47,7 +46,6 @@ from tauloop.simulation.forces import Wrench
 if TYPE_CHECKING:
     import xarray as xr
 
-_LOGGER = logging.getLogger("tauloop")
 #: Integration steps between two samples of the controller.
 SUBSTEPS = 4
 #: Name of the diagnostic of forces at their limits.
