@@ -9,6 +9,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -17,12 +18,15 @@ from tauloop.common.errors import EngineError
 from tauloop.compiler.c import Compiled, Interpreted
 from tauloop.compiler.c.calling import choice
 from tauloop.compiler.c.calling.compiled import compile_function
+from tauloop.compiler.c.calling.compiler import find_compiler
 from tauloop.compiler.c.calling.embedded import (
     EmbeddedCompiler,
     MemoryCode,
     find_embedded_compiler,
 )
-from tauloop.compiler.c.calling.evaluator import interpreted_run
+from tauloop.compiler.c.calling.evaluator import c_function, interpreted_run
+from tauloop.compiler.program import Evaluate, Program
+from tauloop.equations.values import BatchFunction
 from tauloop.kinematics import random_states
 
 STATES = 64
@@ -237,3 +241,29 @@ resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 code = MemoryCode([{HALF!r}], compiler)
 print(ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(code.address("half"))(3.0))
 """
+
+
+@pytest.mark.parametrize("is_embedded", [True, False], ids=["embedded", "system"])
+def test_every_operation_of_casadi_is_printed(
+    is_embedded: bool, compiler: EmbeddedCompiler, tmp_path: Path
+) -> None:
+    chosen = compiler if is_embedded else find_compiler()
+    if chosen is None:
+        pytest.skip("needs a C compiler")
+    x = ca.SX.sym("x", 2)
+    a, b = x[0], x[1]
+    one = (ca.tan, ca.asin, ca.acos, ca.atan, ca.sinh, ca.cosh, ca.tanh, ca.asinh, ca.atanh)
+    values = [make(a) for make in (*one, ca.log, ca.exp, ca.sqrt, ca.ceil, ca.floor, ca.erf)]
+    values += [ca.acosh(1 + a), a**b, a**2.5, ca.fmod(b, a), ca.copysign(a, -b), ca.sign(a - b)]
+    values += [ca.atan2(a, b), ca.fmin(a, b), ca.fmax(a, b), ca.if_else(a < b, a, 2 * b)]
+    values += [ca.logic_and(a < b, a > 0.5), ca.logic_or(a < b, a > 0.5), ca.logic_not(a < b)]
+    step = Evaluate(
+        function=BatchFunction(ca.Function("every", [x], [ca.vertcat(*values)])),
+        inputs=("x",),
+        outputs=("y",),
+    )
+    program = Program(name="every", steps=(step,), outputs=("y",), closed_forms=(), pivots=())
+    inputs = {"x": np.random.default_rng(4).uniform(0.05, 0.95, (40, 2))}
+    made = compile_function(c_function(program, inputs), chosen, folder=tmp_path)
+    expected = step.function([inputs["x"]], 40)[0]
+    np.testing.assert_allclose(made.batch(inputs, 40)["y"], expected, rtol=1e-14, atol=1e-15)

@@ -33,7 +33,7 @@ OUTPUT_IN_MEMORY = 1
 #: Functions that generated code calls, by their C types: double of one or two doubles.
 UNARY: tuple[str, ...] = (
     *("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "exp", "log", "fabs", "floor", "ceil"),
-    *("trunc", "rint", "tanh", "cosh", "sinh", "log1p", "expm1"),
+    *("trunc", "rint", "tanh", "cosh", "sinh", "atanh", "acosh", "asinh", "log1p", "expm1", "erf"),
 )
 BINARY = ("atan2", "fmin", "fmax", "fmod", "pow", "hypot", "copysign")
 MEMORY = ("memcpy", "memset", "memmove", "malloc", "calloc", "realloc", "free")

@@ -45,6 +45,9 @@ _FUNCTIONS = {
     "fmin": "tl_fminf",
     "fmax": "tl_fmaxf",
     "HUGE_VAL": "HUGE_VALF",
+    **{name: f"{name}f" for name in ("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")},
+    **{name: f"{name}f" for name in ("asinh", "acosh", "atanh", "log", "ceil", "fmod", "erf")},
+    "copysign": "copysignf",
     **{
         name: f"{name}f"
         for name in ("tl_sin", "tl_cos", "tl_atan2", "tl_exp", "tl_nearest", "tl_dot", "tl_squares")

@@ -82,6 +82,7 @@ _RESERVED = frozenset(
 
 _BINARY = {ca.OP_ADD: "+", ca.OP_SUB: "-", ca.OP_MUL: "*", ca.OP_DIV: "/"}
 _COMPARE = {ca.OP_LT: "<", ca.OP_LE: "<=", ca.OP_EQ: "==", ca.OP_NE: "!="}
+_LOGICAL = {ca.OP_AND: "&", ca.OP_OR: "|"}
 _CALLS = {
     ca.OP_SQRT: "sqrt",
     ca.OP_SIN: "tl_sin",
@@ -92,6 +93,24 @@ _CALLS = {
     ca.OP_FLOOR: "floor",
     ca.OP_FMIN: "fmin",
     ca.OP_FMAX: "fmax",
+    # rare, so those of the system's library are enough
+    ca.OP_TAN: "tan",
+    ca.OP_ASIN: "asin",
+    ca.OP_ACOS: "acos",
+    ca.OP_ATAN: "atan",
+    ca.OP_SINH: "sinh",
+    ca.OP_COSH: "cosh",
+    ca.OP_TANH: "tanh",
+    ca.OP_ASINH: "asinh",
+    ca.OP_ACOSH: "acosh",
+    ca.OP_ATANH: "atanh",
+    ca.OP_LOG: "log",
+    ca.OP_POW: "pow",
+    ca.OP_CONSTPOW: "pow",
+    ca.OP_CEIL: "ceil",
+    ca.OP_FMOD: "fmod",
+    ca.OP_COPYSIGN: "copysign",
+    ca.OP_ERF: "erf",
 }
 
 
@@ -367,6 +386,8 @@ def _expression(op: int, a: list[str]) -> str:
         return f"{_CALLS[op]}({', '.join(a)})"
     if op in _COMPARE:
         return f"{a[0]} {_COMPARE[op]} {a[1]} ? 1.0 : 0.0"
+    if op in _LOGICAL:
+        return f"({a[0]} != 0.0) {_LOGICAL[op]} ({a[1]} != 0.0) ? 1.0 : 0.0"
     simple = {
         ca.OP_ASSIGN: lambda: a[0],
         ca.OP_NEG: lambda: f"-{a[0]}",
