@@ -162,7 +162,7 @@ def test_a_floating_platform_has_a_transform(tmp_path: Path) -> None:
         tl.export_ros2(tl.load("hexapod"), folder=tmp_path),
         tl.Model(tl.load("hexapod")),
     )
-    assert "plate floats: the node publishes its place as a transform" in package.notes
+    assert "plate floats: the node publishes its pose as a transform" in package.notes
     assert not any(name.startswith("platform") for name in package.joints)
     core, start = Core(package, tmp_path), machine.actuator_position(machine.assembly.q)
     stretched = start + 0.02 * np.array([1.0, -1.0, 0.5, 0.3, -0.2, 0.8])
