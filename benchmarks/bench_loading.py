@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from peers.computer import compiler_version, load as busy, processor
@@ -38,10 +38,10 @@ print(json.dumps([*(b - a for a, b in zip(before, seconds())), clock]))
 """
 
 
-def measured(name: str) -> tuple[float, float, float]:
+def measured(name: str, count: int) -> tuple[float, float, float]:
     """Return the seconds of Python, of the compiler, and on the clock, of the run with the least sum."""
     runs = []
-    for _ in range(LOADING_RUNS):
+    for _ in range(count):
         with tempfile.TemporaryDirectory() as cache:
             environment = {**os.environ, "XDG_CACHE_HOME": cache}
             done = subprocess.run(
@@ -55,24 +55,29 @@ def measured(name: str) -> tuple[float, float, float]:
     return min(runs, key=lambda run: run[0] + run[1])
 
 
-def table() -> Iterator[str]:
-    """Yield the lines of the table."""
+def table(machines: Sequence[str], count: int) -> Iterator[str]:
+    """Yield the lines of the table of some machines, each from a number of runs."""
     yield "| machine | Python | compiler | sum | by the clock, with the first bound call |"
     yield "|---|---|---|---|---|"
-    for name in LOADED_MACHINES:
-        own, compiler, clock = measured(name)
+    for name in machines:
+        own, compiler, clock = measured(name, count)
         yield f"| {name} | {own:.2f} | {compiler:.2f} | {own + compiler:.2f} | {clock:.2f} |"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and print or write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--machines", nargs="+", default=LOADED_MACHINES, help="by name")
+    parser.add_argument(
+        "--runs", type=int, default=LOADING_RUNS, help="of which the fastest counts"
+    )
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page"
     )
     options = parser.parse_args(arguments)
     note = f"{processor().name}; {compiler_version('cc')}; load of the cores {busy():.1f}."
-    page.write_or_print(options.markdown, LOADING_MARKS, list(table()), note)
+    lines = list(table(options.machines, options.runs))
+    page.write_or_print(options.markdown, LOADING_MARKS, lines, note)
     return 0
 
 

@@ -13,7 +13,7 @@ import argparse
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -135,11 +135,11 @@ def measured(name: str) -> tuple[int, int, float, float, int]:
     )
 
 
-def table() -> Iterator[str]:
-    """Yield the lines of the table."""
+def table(machines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of the table of some machines."""
     yield "| machine | parameters (tracked) | step, mean [us] | step, 99.9 % [us] | memory [bytes] |"
     yield "|---|---|---|---|---|"
-    for name in TRACKED_MACHINES:
+    for name in machines:
         parameters, tracked, mean, slow, kept = measured(name)
         yield f"| {name} | {parameters} ({tracked}) | {mean:.2f} | {slow:.1f} | {kept} |"
 
@@ -147,12 +147,14 @@ def table() -> Iterator[str]:
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and print or write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--machines", nargs="+", default=TRACKED_MACHINES, help="by name")
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page"
     )
     options = parser.parse_args(arguments)
     note = f"{processor().name}; {compiler_version('cc')}; load of the cores {busy():.1f}."
-    page.write_or_print(options.markdown, TRACKER_MARKS, list(table()), note)
+    lines = list(table(options.machines))
+    page.write_or_print(options.markdown, TRACKER_MARKS, lines, note)
     return 0
 
 

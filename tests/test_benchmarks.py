@@ -252,16 +252,25 @@ SHORT = {
     "bench_gpu": ["--machines", "five_bar", "--samples", "2000", "--seconds", "0", "--processor"],
     "bench_growth": ["--loops", "1", "2"],
     "bench_identification": ["--samples", "20000"],
+    "bench_loading": ["--machines", "five_bar", "--runs", "1"],
     "bench_scaling": ["--legs", "6", "--millions", "0.02", "--seconds", "0"],
+    "bench_simulation": ["--machines", "delta", "--runs", "1"],
     "bench_speed": ["--states", str(STATES), "--seconds", "0", "--no-cpp"],
     "bench_start_up": [],
     "bench_threads": ["--seconds", "0.01", "--runs", "1", "--most", "20000", "--machines", "delta"],
+    "bench_tracker": ["--machines", "five_bar"],
     "bench_transfers": [],
 }
+#: Files of `make bench`.
+BENCHMARKS = sorted(FOLDER.glob("bench_*.py"))
+
+
+def test_every_file_of_make_bench_has_a_short_run() -> None:
+    assert [file.stem for file in BENCHMARKS] == list(SHORT)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("file", sorted(FOLDER.glob("bench_*.py")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", BENCHMARKS, ids=lambda file: file.stem)
 def test_every_file_of_make_bench_runs(file: Path) -> None:
     done = subprocess.run(
         [sys.executable, file, *SHORT[file.stem]], capture_output=True, text=True, check=False

@@ -65,6 +65,20 @@ def test_a_file_of_random_dimensions_loads_and_works_or_says_which_dimension_is_
     works_or_says(template, rng, NEAR)
 
 
+def test_a_refusal_names_a_dimension_with_which_the_machine_closes():
+    """Legs too short for the height: no dimension alone gives the whole work volume as well."""
+    values: dict[str, str | float] = {
+        item.name: item.text for item in dimensions("hexapod") if item.value is not None
+    }
+    values |= {"leg_greatest": "477 mm", "height": "470 mm", "stroke_width": "400 mm"}
+    with pytest.raises(tl.InputError) as refusal:
+        tl.new_machine("mine", "hexapod", values=values)
+    (cure,) = [problem for problem in refusal.value.problems if problem.where == "leg_greatest"]
+    assert cure.what.endswith("the machine closes")
+    values["leg_greatest"] = cure.remedy.rpartition(" to ")[2]
+    assert tl.new_machine("mine", "hexapod", values=values).inspection.is_usable
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("template", KINDS)
 def test_many_files_of_random_dimensions_do(template: str):

@@ -145,8 +145,8 @@ def test_hysteresis_is_named_and_not_a_delay(model, moved, hysteresis):
 def test_a_delay_is_named_beside_friction_that_turns_at_once(model, moved, late):
     friction = LEVEL * np.sign(moved.sample(TIME).velocity[:, 0])
     (result,) = findings(model, log_of(model, moved, friction, late))
-    word = "behind" if late > 0 else "before"
-    assert f"comes {word} the other channels by {abs(late)} samples" in result or (
+    verb = "lags" if late > 0 else "leads"
+    assert f"{verb} the other channels by {abs(late)} samples" in result or (
         # A late torque of one motor is equivalent to an early position.
         result.startswith("position.motor_1") and f"by {abs(late)} samples" in result
     )

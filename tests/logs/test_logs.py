@@ -485,6 +485,12 @@ def test_decimation_is_that_of_scipy(factor, extra, trailing, seed):
     assert decimate(x, 1) is x
 
 
+def test_filters_keep_the_shape_of_samples_without_columns():
+    """A log that lacks the force of a drive has no column on which the drive acts."""
+    assert decimate(np.empty((90, 0, 2)), 3).shape == (30, 0, 2)
+    assert decimate(np.empty((90, 0, 2)), 1, cutoff=0.1).shape == (90, 0, 2)
+
+
 def test_preparation_gives_motion_without_delay():
     time = np.arange(3000) / RATE
     w = 2 * np.pi * 2.0

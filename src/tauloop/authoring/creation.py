@@ -41,6 +41,8 @@ ALONG = 3
 FACTORS, CURES = (1.25, 0.8, 2.0, 0.5), 3
 #: Number of bisections of a remedy towards the insufficient value.
 NARROWED = 3
+#: What the machine does with a changed dimension: first all of it, else the first step towards it.
+REACHES, CLOSES = "the machine reaches its whole work volume", "the machine closes"
 #: Units of values that may be tried: dimensions, not masses.
 _GEOMETRY = ("m", "rad")
 
@@ -188,6 +190,12 @@ def new_machine(
         except TauloopError:
             return False
 
+    def closes(values: Mapping[str, str | float]) -> bool:
+        try:
+            return not modelled(written(values)).assembly.findings
+        except TauloopError:
+            return False
+
     own = dict(options.values)
     body, cures = written(own), tuple[Problem, ...]()
     try:
@@ -195,10 +203,12 @@ def new_machine(
         reach, blamed = _reach(inspection.model)
     except TauloopError as error:
         outside = any(problem.where.endswith(".bounds") for problem in error.problems)
-        cures = () if outside else _cures(text, own, reaches, progress)
+        if not outside:
+            cures = _cures(text, own, reaches, REACHES, progress)
+            cures = cures or _cures(text, own, closes, CLOSES, progress)
         raise InputError([*error.problems, *cures]) from None
     if reach is not None and reach < 1.0:
-        cures = _cures(text, own, reaches, progress)
+        cures = _cures(text, own, reaches, REACHES, progress)
     blame = ", ".join(
         f"{element} excludes {count}" for element, count in itertools.islice(blamed.items(), 3)
     )
@@ -311,15 +321,23 @@ def _reach(model: Model) -> tuple[float | None, dict[str, int]]:
 def _cures(
     text: str,
     own: Mapping[str, str | float],
-    reaches: Callable[[Mapping[str, str | float]], bool],
+    works: Callable[[Mapping[str, str | float]], bool],
+    effect: str,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[Problem, ...]:
-    """Return changes of single dimensions with which the whole work volume is reached.
+    """Return changes of single dimensions with which the machine works.
 
     Each is the value nearest to the present one.
 
     Values that the user states belong to a real machine. They are changed only if no other dimension
     helps by `FACTORS`; then each is tried towards the value of the source.
+
+    Args:
+        text: text of the source.
+        own: values that the user states.
+        works: whether the machine works with values.
+        effect: what the machine does with a changed dimension.
+        progress: called with trials done and trials in all.
     """
     before, after = _dimensions(text), _dimensions(with_values(text, "trial", own))
     stated = [
@@ -334,16 +352,16 @@ def _cures(
         for done, (item, bad, good) in enumerate(trials, first):
             if progress is not None:
                 progress(done, len(any_other) + len(stated))
-            if item.name in cures or not reaches({**own, item.name: item.scaled(good)}):
+            if item.name in cures or not works({**own, item.name: item.scaled(good)}):
                 continue
             for _ in range(NARROWED):
                 middle = (good + bad) / 2
                 good, bad = (
                     (middle, bad)
-                    if reaches({**own, item.name: item.scaled(middle)})
+                    if works({**own, item.name: item.scaled(middle)})
                     else (good, middle)
                 )
-            what = f"is {after[item.name].text}; with {item.scaled(good)} the machine reaches its whole work volume"
+            what = f"is {after[item.name].text}; with {item.scaled(good)} {effect}"
             cures[item.name] = Problem(item.name, what, f"set {item.name} to {item.scaled(good)}")
             if len(cures) == CURES:
                 break
