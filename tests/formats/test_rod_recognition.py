@@ -505,3 +505,44 @@ def test_rods_come_back_through_mjcf(tmp_path: Path, name: str) -> None:
     columns = [order.index(actuator.name) for actuator in back.actuators]
     scale = 1.0 + np.abs(mine.force).max()
     assert np.abs(mine.force[:, columns] - theirs.force).max() < AGREEMENT * scale
+
+
+def hexapod(lower: str, upper: str) -> str:
+    """Return an MJCF of a plate on six legs; the plate comes first, each leg is two bodies."""
+    inertial = '<inertial pos="0 0 0.1" mass="0.5" diaginertia="2e-3 2e-3 1e-4"/>'
+    legs, loops = [], []
+    for k in range(6):
+        foot = np.radians(60.0 * (k // 2 * 2) + (10.0 if k % 2 else -10.0))
+        head = np.radians(60.0 * (k // 2 * 2) + (50.0 if k % 2 else -50.0))
+        A = np.array([0.5 * np.cos(foot), 0.5 * np.sin(foot), 0.0])
+        d = np.array([0.2 * np.cos(head), 0.2 * np.sin(head), 0.6]) - A
+        place = " ".join(map(repr, A.tolist()))
+        line = " ".join(map(repr, d.tolist()))
+        legs.append(
+            f'<body name="lower{k}" pos="{place}" zaxis="{line}">{lower % k}{inertial}'
+            f'<body name="upper{k}" pos="0 0 {float(np.linalg.norm(d)) - 0.2!r}">{upper % k}{inertial}'
+            "</body></body>"
+        )
+        loops.append(f'<connect body1="upper{k}" body2="plate" anchor="0 0 0.2"/>')
+    motors = "".join(f'<motor joint="s{k}"/>' for k in range(6))
+    plate = '<body name="plate" pos="0 0 0.6"><freejoint name="free"/><inertial pos="0 0 0" mass="5" diaginertia=".05 .05 .1"/></body>'
+    return f"""<mujoco><compiler angle="radian"/><worldbody>{plate}{"".join(legs)}</worldbody>
+<equality>{"".join(loops)}</equality><actuator>{motors}</actuator></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    "lower",
+    [
+        '<joint name="b%d" type="ball"/>',
+        '<joint name="u%d" axis="1 0 0"/><joint axis="0 1 0"/>',
+    ],
+)
+def test_the_platform_is_not_a_part_of_a_telescopic_leg(tmp_path: Path, lower: str) -> None:
+    """The last body of the file is half of a leg, whose spin would be a coordinate."""
+    slide = '<joint name="s%d" type="slide" axis="0 0 1" range="-0.2 0.3"/>'
+    (tmp_path / "hexapod.xml").write_text(hexapod(lower, slide), encoding="utf-8")
+    mechanism = load(tmp_path / "hexapod.xml")
+    assert mechanism.platform.body == "plate"
+    assembly = Model(mechanism).assembly
+    assert assembly.mobility == 6
+    assert all(name.startswith("free.") for name in assembly.independent_names)

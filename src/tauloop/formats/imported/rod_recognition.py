@@ -28,7 +28,7 @@ from tauloop.formats.imported.rod_ends import POINT_TOLERANCE, End, ends_of
 from tauloop.formats.imported.rod_inertia import RodPart, rod_inertias
 from tauloop.formats.imported.rod_solids import RodLink, rod_solids
 from tauloop.formats.imported.starts import free_joint, starting_inside
-from tauloop.formats.imported.telescopes import driving, legs, telescopic_rod
+from tauloop.formats.imported.telescopes import driving, legs, telescopes, telescopic_rod
 from tauloop.formats.imported.welds import with_merged_welds
 from tauloop.formats.options import ImportOptions, RodRecognition
 from tauloop.mechanism.ball_links import lies_between_balls
@@ -172,18 +172,25 @@ def finished(
 
 
 def _with_platform_that_carries(mechanism: Mechanism) -> Mechanism:
-    """Return the machine with the link with the most joints as platform, if the platform is a rod.
+    """Return the machine with the link with the most joints as platform, if it is part of a leg.
 
-    A link between two balls turns about its own line without effect, so it does no work. Of links
-    with equally many joints, the last one in the file is the platform, as everywhere.
+    A leg is a link with a ball or universal joint at each end, or two such links on a slide. The
+    spin of a leg does no work. Of links with equally many joints, the last one in the file is the
+    platform, as everywhere.
     """
     platform = mechanism.platform
     unnamed = replace(mechanism, platform=replace(platform, body=BASE, tool=Placement(body=BASE)))
     linkage = Linkage(unnamed)
     links = [link for link in linkage.links() if any(map(linkage.mass, link))]
-    if not any(platform.body in link and lies_between_balls(unnamed, link) for link in links):
+    parts = {link for _, pair, _ in telescopes(linkage) for link in pair}
+    parts.update(
+        link
+        for link in links
+        if lies_between_balls(unnamed, link) or ends_of(linkage, link) is not None
+    )
+    if not any(platform.body in link for link in parts):
         return mechanism
-    others = [link for link in links if not lies_between_balls(unnamed, link)]
+    others = [link for link in links if link not in parts]
     if not others:
         return mechanism
     best = max(reversed(others), key=lambda link: len(linkage.joints_out_of(link)))

@@ -8,7 +8,7 @@ between two balls is a slender rod that does not spin.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -53,18 +53,7 @@ def legs(linkage: Linkage, notes: list[str]) -> list[Leg]:
     Notes state why other slides stay as they are.
     """
     listed: list[Leg] = []
-    for slide in linkage.mechanism.joints:
-        if slide.kind != "prismatic" or slide.is_cut:
-            continue
-        pair = [
-            link
-            for link in linkage.links()
-            if slide.parent.body in link or slide.child.body in link
-        ]
-        far_ends = [_far_end(linkage, link, slide) for link in pair]
-        ends = [end for end in far_ends if end is not None]
-        if len(pair) != 2 or len(ends) != 2:
-            continue
+    for slide, pair, ends in telescopes(linkage):
         if ends[0].kind == ends[1].kind == "universal":
             notes.append(
                 f"{slide.name} stays a slide: "
@@ -79,6 +68,27 @@ def legs(linkage: Linkage, notes: list[str]) -> list[Leg]:
         else:
             listed.append(leg)
     return listed
+
+
+def telescopes(
+    linkage: Linkage,
+) -> Iterator[tuple[Joint, list[tuple[str, ...]], list[End]]]:
+    """Yield slides between two links with a ball or universal joint at each far end.
+
+    Each comes with its links and their far ends.
+    """
+    for slide in linkage.mechanism.joints:
+        if slide.kind != "prismatic" or slide.is_cut:
+            continue
+        pair = [
+            link
+            for link in linkage.links()
+            if slide.parent.body in link or slide.child.body in link
+        ]
+        far_ends = [_far_end(linkage, link, slide) for link in pair]
+        ends = [end for end in far_ends if end is not None]
+        if len(pair) == len(ends) == 2:
+            yield slide, pair, ends
 
 
 def _far_end(linkage: Linkage, link: Sequence[str], slide: Joint) -> End | None:
