@@ -525,7 +525,10 @@ def hexapod(lower: str, upper: str) -> str:
         )
         loops.append(f'<connect body1="upper{k}" body2="plate" anchor="0 0 0.2"/>')
     motors = "".join(f'<motor joint="s{k}"/>' for k in range(6))
-    plate = '<body name="plate" pos="0 0 0.6"><freejoint name="free"/><inertial pos="0 0 0" mass="5" diaginertia=".05 .05 .1"/></body>'
+    plate = (
+        '<body name="plate" pos="0 0 0.6"><freejoint name="free"/>'
+        '<inertial pos="0 0 0" mass="5" diaginertia=".05 .05 .1"/></body>'
+    )
     return f"""<mujoco><compiler angle="radian"/><worldbody>{plate}{"".join(legs)}</worldbody>
 <equality>{"".join(loops)}</equality><actuator>{motors}</actuator></mujoco>"""
 

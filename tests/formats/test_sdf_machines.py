@@ -539,3 +539,40 @@ def test_a_universal_joint_that_the_tree_enters_by_its_child_keeps_its_axes(
     assert joint.reference == pytest.approx((0.2, 0.0))
     assert joint.freedoms[0].spring is not None
     assert joint.freedoms[1].friction is not None
+
+
+# Which joint of a loop is cut
+
+FOUR_BAR = f"""<model name="four_bar"><link name="stand"/>
+<joint name="floor" type="fixed"><parent>world</parent><child>stand</child></joint>
+<link name="crank">{UPPER}</link><link name="coupler"><pose>0 0 0.2 0 0 0</pose>{LOWER}</link>
+<link name="rocker"><pose>0.4 0 0 0 0 0</pose>{UPPER}</link>
+<joint name="a" type="revolute"><parent>stand</parent><child>crank</child><axis><xyz>0 1 0</xyz></axis></joint>
+<joint name="b" type="revolute"><parent>crank</parent><child>coupler</child><axis><xyz>0 1 0</xyz></axis></joint>
+<joint name="c" type="revolute"><parent>stand</parent><child>rocker</child><axis><xyz>0 1 0</xyz></axis></joint>
+<joint name="d-1" type="revolute"><parent>rocker</parent><child>coupler</child>
+<pose>0.4 0 0.1 0 0 0</pose><axis><xyz>0 1 0</xyz></axis></joint></model>"""
+
+
+def test_any_joint_of_a_loop_may_get_the_motor_or_be_independent(tmp_path: Path) -> None:
+    """The last joint would close the loop, and have no coordinate, unless the caller names it."""
+    plain = read(tmp_path, FOUR_BAR)
+    assert plain.unstated_motors == ("a", "b", "c")
+    forces: dict[str, float] = {}
+    rates: dict[str, float] = {}
+    for motor in ("a", "d-1"):
+        machine = read(tmp_path, FOUR_BAR, motors=(motor,), independent=("d_1",))
+        (actuator,) = machine.actuators
+        model = tl.Model(machine)
+        assert model.assembly.independent_names == ("d_1",)
+        at = model.platform.ports.at(model.assembly.q[None])
+        zero = np.zeros_like(at)
+        forces[actuator.name] = model.platform.inverse_dynamics(at, zero, zero).force.item()
+        rates[actuator.name] = model.platform.actuator_jacobian(at).item()
+    # both hold the same weight, so that the power per rate of d_1 is the same
+    assert forces["a"] * rates["a"] == pytest.approx(forces["d_1"] * rates["d_1"], rel=1e-9)
+
+
+def test_a_motor_on_the_joint_that_has_to_close_the_loop_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DescriptionError, match="'d-1' closes a loop, so that it has no coordinate"):
+        read(tmp_path, FOUR_BAR, motors=("a", "b", "c", "d-1"))

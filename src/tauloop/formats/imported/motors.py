@@ -123,10 +123,11 @@ def _named(
     for word in wanted:
         name = word if word in known else identifier(word)
         if name not in known:
+            what = f"there is no motor and no joint {word!r} that turns or slides"
+            if name in [loop.name for loop in tree.loops]:
+                what = f"joint {word!r} closes a loop, so that it has no coordinate for a motor"
             remedy = suggestion(name, known) or f"there are {listing(known)}"
-            problems.add(
-                "motors", f"there is no motor and no joint {word!r} that turns or slides", remedy
-            )
+            problems.add("motors", what, remedy)
             continue
         if name in chosen:
             problems.add("motors", f"{word!r} is named twice", "name it once")

@@ -62,7 +62,8 @@ def read_sdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) ->
 
     Args:
         path: the file, or a xacro of one.
-        options: `model` names the model, if a world has several machines.
+        options: `model` names the model, if a world has several machines; `motors` and
+            `independent` name joints that should not close a loop.
 
     Raises:
         DescriptionError: all problems, each with its line.
@@ -74,7 +75,7 @@ def read_sdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) ->
     reader.raise_any()
     if model is None:
         raise AssertionError("a file without a model has a problem that was noted")
-    spanned = urdf_elements(reader, model)
+    spanned = urdf_elements(reader, model, {*options.motors, *options.independent})
     reader.raise_any()
     tree = tree_of(spanned.robot, source.file, model.largest_length, options.package_folders)
     origins = UrdfReader(source.file, model.largest_length)

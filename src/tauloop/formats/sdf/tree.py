@@ -6,7 +6,7 @@ numbers; `child_frame` is the position of a joint on its child.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import field, replace
 
 import numpy as np
@@ -16,7 +16,7 @@ from tauloop.formats.imported.motor_elements import driven_names, motor_nodes
 from tauloop.formats.sdf.inertia import collision_inertia, is_automatic
 from tauloop.formats.sdf.model import MASSLESS_TAG, SdfJoint, SdfModel, SdfReader, descend, is_zero
 from tauloop.formats.sdf.nested import WORLD
-from tauloop.formats.urdf.parts import UNLIMITED, roll_pitch_yaw
+from tauloop.formats.urdf.parts import UNLIMITED, identifier, roll_pitch_yaw
 from tauloop.formats.writing.expression_writer import number
 from tauloop.formats.xml.nodes import XmlNode
 from tauloop.mechanism.expression import steps_from
@@ -58,15 +58,25 @@ class SdfTree:
     omitted_forces: tuple[str, ...]
 
 
-def urdf_elements(reader: SdfReader, model: SdfModel) -> SdfTree:
-    """Return the model as URDF elements; problems are added to the reader."""
-    return _Spanning(reader, model).tree()
+def urdf_elements(
+    reader: SdfReader, model: SdfModel, wanted: Collection[str] = frozenset()
+) -> SdfTree:
+    """Return the model as URDF elements; problems are added to the reader.
+
+    Args:
+        reader: collects the problems.
+        model: the model.
+        wanted: coordinates that the caller names: their joints close no loop if another one can.
+    """
+    joints = {coordinate.removesuffix(".first").removesuffix(".second") for coordinate in wanted}
+    return _Spanning(reader, model, frozenset(joints)).tree()
 
 
 @dataclass(slots=True)
 class _Spanning:
     reader: SdfReader
     model: SdfModel
+    wanted: frozenset[str]
     notes: list[str] = field(default_factory=list)
     frames: dict[str, FramePose] = field(default_factory=dict)
     resting: frozenset[str] = frozenset()
@@ -152,7 +162,7 @@ class _Spanning:
 
         def order(joint: SdfJoint) -> tuple[int, bool, bool]:
             """Return the sort key: joints with gear, motor or load precede others of their rank."""
-            has_motor = joint.name in driven
+            has_motor = joint.name in driven or identifier(joint.name) in self.wanted
             is_needed = joint.is_loaded or (joint.name in coupled) or has_motor
             rank = min(_TREE_RANKS[joint.kind], 2) if is_needed else _TREE_RANKS[joint.kind]
             is_passive = is_zero(joint.limit("effort") or "-1")

@@ -48,9 +48,10 @@ class UrdfJoint:
     """A joint of the tree; angles in rad, lengths in m, effort in N m or N.
 
     `kind` is a key of `JOINT_KINDS`. `axes` are those of a universal joint, which URDF itself does
-    not have, and `axis_joints` its rotations, named after its coordinates. `effort` is None if the file states none. `stiffness` and `rest` belong to a spring,
-    and `start` is the coordinate at the start. The joint's frame on its child is at `child_xyz`,
-    rotated by `child_rpy`; URDF itself puts the child's frame there.
+    not have, and `axis_joints` its rotations, named after its coordinates. `effort` is None if the
+    file states none. `stiffness` and `rest` belong to a spring, and `start` is the coordinate at
+    the start. The joint's frame on its child is at `child_xyz`, rotated by `child_rpy`; URDF itself
+    puts the child's frame there.
     """
 
     name: str
