@@ -289,9 +289,8 @@ def _mimics(
         other = f"{other}_joint" if other not in known and f"{other}_joint" in known else other
         if other not in scalar:
             remedy = suggestion(other, scalar) or "name a revolute or prismatic joint"
-            reader.problem(
-                mimic, name, f"it mimics {other!r}, which does not turn or slide", remedy
-            )
+            fault = "does not turn or slide" if other in known else "is not a joint of the file"
+            reader.problem(mimic, name, f"it mimics {other!r}, which {fault}", remedy)
             continue
         if name not in scalar or other == name:
             what = (

@@ -224,7 +224,7 @@ _URDF = (
         (
             "robot",
             "drake:weld_constraint drake:distance_constraint drake:tendon_constraint",
-            "it ties links together",
+            "it ties links together: close the loop by `<constraint>` or in a side file",
         ),
         ("robot", "drake:coupler_constraint", "a gear: write `<mimic>`"),
         (
@@ -348,7 +348,7 @@ _SDF = (
         (
             "model",
             "drake:weld_constraint drake:distance_constraint drake:tendon_constraint",
-            "it ties links together",
+            "it ties links together: write a joint, or a `drake:ball_constraint`",
         ),
         ("model", "drake:coupler_constraint", "a gear: write `<mimic>`"),
         (
