@@ -267,6 +267,30 @@ def test_an_actuator_with_a_control_law_is_an_ideal_motor(tmp_path: Path, actuat
     assert tl.check(machine).is_usable
 
 
+@pytest.mark.parametrize(
+    ("second", "motors"),
+    [
+        ('<velocity name="v" joint="wrist" gear="-3" kv="2"/>', ["motor", "p"]),
+        ('<damper name="v" joint="wrist" kv="1" ctrlrange="0 1"/>', ["motor", "p"]),
+        ('<velocity name="v" joint="wrist" kv="2" armature="0.1"/>', ["motor", "p", "v"]),
+        ('<velocity name="v" joint="shoulder" kv="2"/>', ["motor", "p"]),
+    ],
+)
+def test_servos_on_one_joint_are_one_motor(tmp_path: Path, second: str, motors: list[str]) -> None:
+    """The force of the joint would be shared between its position and its velocity servo."""
+    ends = f'<actuator><position name="p" joint="wrist" kp="9" gear="2"/>{second}</actuator>'
+    machine = read(tmp_path, arm(ends=ends))
+    assert [motor.name for motor in machine.actuators] == motors
+    driven = [name for motor in machine.actuators for name, _ in motor.drives]
+    assert ("both are one motor" in machine.description) is (len(motors) == len(set(driven)))
+
+
+def test_two_motors_on_one_joint_stay_two(tmp_path: Path) -> None:
+    ends = '<actuator><motor name="second" joint="shoulder" gear="2"/></actuator>'
+    machine = read(tmp_path, arm(ends=ends))
+    assert [motor.name for motor in machine.actuators] == ["motor", "second"]
+
+
 def test_wind_without_a_medium_pushes_nothing(tmp_path: Path) -> None:
     assert read(tmp_path, arm(option='wind="1 0 0"')).omitted_forces == ()
 

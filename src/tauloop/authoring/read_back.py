@@ -15,6 +15,7 @@ from tauloop.authoring.same_motion import (
 from tauloop.common.errors import TauloopError
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
+from tauloop.equations.assembly.locks import Locks
 from tauloop.equations.ports import ACTUATORS, PLATFORM
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
@@ -45,8 +46,21 @@ def read_back_diagnostics(
         after: the machine read back.
         names: names in the file by those of the machine, where they differ.
     """
+    found = _differences(before, after, names, Locks())
+    if all(item.is_good for item in found):
+        return found
+    # the axis on which a spin is locked follows from sampled poses, which differ between two files
+    free = _differences(before, after, names, Locks(spins=False))
+    is_same = all(item.value is not None and item.is_good for item in free)
+    return free if is_same else found
+
+
+def _differences(
+    before: Mechanism, after: Mechanism, names: Mapping[str, str], locks: Locks
+) -> tuple[Diagnostic, ...]:
+    """Return the largest differences of two machines with these freedoms locked."""
     try:
-        models = Model(before), Model(after)
+        models = Model(before, locks=locks), Model(after, locks=locks)
     except TauloopError as error:
         return (_not_compared(f"{error.problems[0].where}: {error.problems[0].what}"),)
     reason = "the two have different independent coordinates"

@@ -72,6 +72,7 @@ class ConstraintReader:
         self._tendons: dict[str, list[tuple[str, float]]] = {}
         self._losses: dict[str, dict[str, float]] = {}
         self._springs: dict[str, tuple[float, float]] = {}
+        self._driven: list[tuple[str, Sequence[tuple[str, float]], bool]] = []
 
     # Equality
 
@@ -284,10 +285,33 @@ class ConstraintReader:
                     self._reader.use(node, "body")
                     self._reader.notes.append(f"{name}: an actuator on contacts is left out")
                     continue
-                drives = self._drives(node, name)
-                if drives:
-                    actuators.append(self._actuator(node, self._motor_name(node, name), drives))
+                terms = self._drives(node, name)
+                if not terms or self._is_same_motor(node, name, terms):
+                    continue
+                drives = self._expressions(name, terms)
+                actuators.append(self._actuator(node, self._motor_name(node, name), drives))
         return tuple(actuators)
+
+    def _is_same_motor(self, node: XmlNode, name: str, terms: Sequence[tuple[str, float]]) -> bool:
+        """Return whether a servo acts where another actuator does, as a part of one control law.
+
+        A position and a velocity servo on one joint are the usual form of a PD controller.
+        """
+        is_servo = self._is_servo(node)
+        if "armature" not in node.attributes:
+            for other, other_terms, is_other_servo in self._driven:
+                if (is_servo or is_other_servo) and _are_proportional(terms, other_terms):
+                    note = f"{name} acts where {other} does: both are one motor"
+                    self._reader.notes.append(note)
+                    return True
+        self._driven.append((name, terms, is_servo))
+        return False
+
+    def _is_servo(self, node: XmlNode) -> bool:
+        """Return whether an actuator has a control law beyond an ideal motor."""
+        laws = ("dyntype", "gaintype", "biastype")
+        is_ideal = all(self._reader.word(node, key) in _IDEAL_MOTOR_LAWS for key in laws)
+        return node.tag in SERVOS or not is_ideal
 
     def tendon_lengths(self) -> TendonLengths:
         """Return losses, springs and inertia of tendon lengths s = sum of c_i q_i without a motor.
@@ -445,7 +469,7 @@ class ConstraintReader:
             rest = sum(c * self._bodies.rests.get(joint, 0.0) for joint, c in self._tendons[name])
         self._springs[name] = (stiffness, rest)
 
-    def _drives(self, node: XmlNode, name: str) -> tuple[tuple[str, Expression], ...]:
+    def _drives(self, node: XmlNode, name: str) -> list[tuple[str, float]]:
         """Return coordinates with their ratios; none if the actuator is left out or is wrong."""
         reader = self._reader
         gear = (reader.numbers(node, name, "gear") or (1.0,))[0]
@@ -454,7 +478,7 @@ class ConstraintReader:
         reason = self._left_out_because(key, word)
         if reason:
             reader.omitted.append(f"the force of the actuator {name}, {reason}")
-            return ()
+            return []
         if key == "tendon":
             terms = self._tendons[word]
         else:
@@ -464,14 +488,20 @@ class ConstraintReader:
             reader.problem(
                 node, name, "the gear is zero", "give the ratio, or leave the actuator out"
             )
+        return [(joint, gear * ratio) for joint, ratio in terms]
+
+    def _expressions(
+        self, name: str, terms: Sequence[tuple[str, float]]
+    ) -> tuple[tuple[str, Expression], ...]:
+        """Return coordinates with expressions of their ratios, which are parameters unless 1."""
         slides = self._is_over_both_kinds(terms)
         drives: list[tuple[str, Expression]] = []
         for joint, ratio in terms:
             unit = "m/rad" if slides and self._bodies.kinds[joint] == "revolute" else ""
             expression: Expression = ONE
-            if gear * ratio != 1.0 or unit:
+            if ratio != 1.0 or unit:
                 leaf = f"{name}.drives.{joint}"
-                expression = self._leaves.leaf(leaf, gear * ratio, unit, "drive")
+                expression = self._leaves.leaf(leaf, ratio, unit, "drive")
             drives.append((joint, expression))
         return tuple(drives)
 
@@ -494,12 +524,7 @@ class ConstraintReader:
         self, node: XmlNode, name: str, drives: tuple[tuple[str, Expression], ...]
     ) -> Actuator:
         reader = self._reader
-        laws = [
-            key
-            for key in ("dyntype", "gaintype", "biastype")
-            if reader.word(node, key) not in _IDEAL_MOTOR_LAWS
-        ]
-        if node.tag in SERVOS or laws:
+        if self._is_servo(node):
             reader.notes.append(
                 f"{name}: a {node.tag} actuator is read as an ideal motor, without its control law"
             )
@@ -544,3 +569,13 @@ class ConstraintReader:
                 f"{name}: {key} {ends[0]:g} to {ends[1]:g} is carried over as its larger end"
             )
         return max(abs(ends[0]), abs(ends[1]))
+
+
+def _are_proportional(
+    terms: Sequence[tuple[str, float]], others: Sequence[tuple[str, float]]
+) -> bool:
+    """Return whether two transmissions move together, up to a gear."""
+    if [joint for joint, _ in terms] != [joint for joint, _ in others]:
+        return False
+    first, second = (np.array([ratio for _, ratio in pairs]) for pairs in (terms, others))
+    return np.allclose(np.outer(first, second), np.outer(second, first), rtol=1e-12, atol=0.0)
