@@ -182,7 +182,7 @@ def test_the_list_of_machines_needs_an_index_and_no_library():
     assert slow(command("list")) == set()
 
 
-@pytest.mark.parametrize("words", ["check", "show", "dynamics", "modes", "workspace"])
+@pytest.mark.parametrize("words", ["check", "show", "dynamics", "fk", "modes", "workspace"])
 def test_a_machine_is_studied_without_what_simulates_draws_or_reads_logs(words):
     assert slow(command(words, "delta")) == {"casadi", "numpy", "yaml"}
 

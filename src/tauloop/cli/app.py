@@ -142,10 +142,12 @@ class LazyGroup(Quick, TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command of the first word; suggest a command for an unknown word."""
-        known = self.list_commands(ctx)
-        if args[0] not in known and not args[0].startswith("-"):
-            hint = suggestion(args[0], known) or f"choose among {', '.join(known)}"
-            ctx.fail(f"No such command {args[0]!r}: {hint}")
+        if args[0] not in self.entries() and not args[0].startswith("-"):
+            # Only an unknown word needs the names in installed packages, which take long to read.
+            known = self.list_commands(ctx)
+            if args[0] not in known:
+                hint = suggestion(args[0], known) or f"choose among {', '.join(known)}"
+                ctx.fail(f"No such command {args[0]!r}: {hint}")
         is_first_word = ctx.resilient_parsing and len(args) == 1
         if is_first_word and self.path_of(args[0]) in TAKES_MACHINE:
             single = typer.Typer(add_completion=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -31,6 +30,9 @@ def interruptible(function: Callable[[X], Y], x: X) -> Y:
     """
     if threading.current_thread() is not threading.main_thread():
         return function(x)
+    # This import takes longer than a short calculation, which needs no thread.
+    from concurrent.futures import Future
+
     future: Future[Y] = Future()
 
     def work() -> None:

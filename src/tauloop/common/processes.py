@@ -1,26 +1,30 @@
-"""Parallel work in processes of this computer, with results in the order of the work."""
+"""Parallel work in processes of this computer, with results in the order of the work.
+
+Python's modules for processes are imported by the functions that start some, because the import
+takes longer than a short calculation.
+"""
 
 from __future__ import annotations
 
 import functools
 import math
-import multiprocessing
 import os
 import pickle
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Thread
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tauloop.common.blas import one_blas_thread
 from tauloop.common.errors import EngineError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing.process import BaseProcess
 
 Common = TypeVar("Common")
 Item = TypeVar("Item")
@@ -147,6 +151,10 @@ class SharedWork:
         if self._count == 1 or len(items) < 2:
             yield from (work(common, item) for item in items)
             return
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor
+        from concurrent.futures.process import BrokenProcessPool
+
         if self._pool is None:
             # A fork is unsafe, because threads may run in this process.
             context = multiprocessing.get_context("spawn")
@@ -173,6 +181,8 @@ def process_begins() -> None:
 
     Interrupts are handled by the parent process, which waits for the results.
     """
+    import multiprocessing
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -7,14 +7,13 @@ module does not draw; figures and the viewer use its lines.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from functools import cached_property
+from dataclasses import field, replace
+from functools import cache, cached_property
 
 import casadi as ca
 import numpy as np
-from scipy.spatial import ConvexHull
 
-from tauloop.common.records import dataclass
+from tauloop.common.records import DEFERRED, dataclass, deferred
 from tauloop.equations.assembly import Loops
 from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.tree import symbolic_motion
@@ -46,8 +45,8 @@ class BodyShape:
 
     name: str
     points: np.ndarray
-    edges: np.ndarray
-    faces: np.ndarray
+    edges: np.ndarray = field(metadata=DEFERRED)
+    faces: np.ndarray = field(metadata=DEFERRED)
     arcs: np.ndarray
 
 
@@ -379,14 +378,21 @@ def _body_shape(
     The points of a spherical body are the ends of its axes, and all its points if its mass center
     is not its joint center.
     """
-    points = _distinct_points(points, length)
-    edges, faces = body_lines(points)
-    if spherical is None:
-        return BodyShape(
-            name=name, points=points, edges=edges, faces=faces, arcs=np.zeros((0, 2, 3))
-        )
-    points = np.concatenate([points if len(points) > 1 else points[:0], spherical.ends])
-    return BodyShape(name=name, points=points, edges=edges, faces=faces, arcs=spherical.pieces)
+    centres = _distinct_points(points, length)
+    arcs = np.zeros((0, 2, 3))
+    points = centres
+    if spherical is not None:
+        arcs = spherical.pieces
+        points = np.concatenate([centres if len(centres) > 1 else centres[:0], spherical.ends])
+    # only drawings need the lines
+    lines = cache(lambda: body_lines(centres))
+    return BodyShape(
+        name=name,
+        points=points,
+        edges=deferred(lambda: lines()[0]),
+        faces=deferred(lambda: lines()[1]),
+        arcs=arcs,
+    )
 
 
 def _distinct_points(points: np.ndarray, length: float) -> np.ndarray:
@@ -412,6 +418,9 @@ def body_lines(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if rank == 1:
         order = np.argsort(centred @ axes[0], kind="stable")
         return np.column_stack([order[:-1], order[1:]]), no_faces
+    # This import takes longer than forward kinematics, which needs no hull.
+    from scipy.spatial import ConvexHull
+
     if rank == 2:
         corners = ConvexHull(centred @ axes[:2].T).vertices
         fan = np.column_stack([np.full(len(corners) - 2, corners[0]), corners[1:-1], corners[2:]])

@@ -383,8 +383,10 @@ class Runner:
     def _is_own_branch(self, start: np.ndarray) -> bool:
         """Return whether all starts (N, n_q) are on this branch."""
         # samples without a start have the reference itself, as a view of one row
+        if np.may_share_memory(start, self.assembly.q) or not len(start):
+            return True
         own = self.catalogue.branches.own
-        if np.may_share_memory(start, self.assembly.q) or not len(start) or not len(own):
+        if not len(own):
             return True
         return bool((self._signs(start[:1] if is_one_row(start) else start) == own).all())
 

@@ -119,10 +119,11 @@ def null_spaces(matrices: np.ndarray, rank: int) -> np.ndarray:
     parts = independent_blocks(matrices)
     solved = [(blocks, *np.linalg.svd(blocks.of(matrices))[1:]) for blocks in parts]
     sizes = [_padded(s, blocks.columns.shape[1]) for blocks, s, _ in solved]
-    free = np.setdiff1d(
-        np.arange(column_count),
-        np.concatenate([np.zeros(0, int), *(b.columns.ravel() for b in parts)]),
-    )
+    # `np.setdiff1d` would import masked arrays, which takes longer than the bases
+    is_free = np.ones(column_count, dtype=bool)
+    for part in parts:
+        is_free[part.columns.ravel()] = False
+    free = np.flatnonzero(is_free)
     values = np.concatenate(
         [*(size.reshape(n, -1) for size in sizes), np.zeros((n, len(free)))], axis=1
     )

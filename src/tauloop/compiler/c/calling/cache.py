@@ -18,8 +18,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import field
 from pathlib import Path
 
-import platformdirs
-
 from tauloop.common.errors import InputError
 from tauloop.common.files import hold, is_abandoned, locked, write_file
 from tauloop.common.options import Options
@@ -138,6 +136,9 @@ def compiled_cache(options: CacheOptions | None = None) -> CompiledCache:
 
 def cache_folder() -> Path:
     """Return the user's cache folder for compiled libraries."""
+    # Interpreted functions do not need this import.
+    import platformdirs
+
     return Path(platformdirs.user_cache_dir("tauloop"))
 
 
