@@ -43,7 +43,7 @@ from tauloop import load
 from tauloop.common.result import Status
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import JOINT_KINDS, Actuator, Body, Joint
-from tauloop.mechanism.poses import quaternion_rotation, rotation_quaternion
+from tauloop.mechanism.poses import quaternion_rotation, rotation_quaternion, rotation_vector
 from tauloop.mechanism.primitives import joint_coordinates, joint_pose
 from tauloop.verification.engines import NamedMotion
 from tauloop.verification.engines.building import rigid_tree
@@ -91,6 +91,20 @@ def test_quaternions_and_rotations_are_inverse(seed: int) -> None:
         np.array([np.diag([1.0, -1, -1]), np.diag([-1.0, 1, -1]), np.diag([-1.0, -1, 1])])
     )
     assert np.allclose(np.abs(half_turns), np.eye(4)[1:])
+
+
+@pytest.mark.parametrize("angle", [1e-12, 1e-6, 0.1, 3.0, np.pi - 1e-9, np.pi])
+def test_rotation_vectors_are_scipys(angle: float) -> None:
+    axes = np.concatenate([np.eye(3), np.random.default_rng(4).normal(size=(200, 3))])
+    vectors = angle * axes / np.linalg.norm(axes, axis=1, keepdims=True)
+    rotations = Rotation.from_rotvec(vectors).as_matrix()
+    expected = Rotation.from_matrix(rotations).as_rotvec()
+    found = rotation_vector(rotations)
+    # the sign of half a revolution is arbitrary where rounding decides it
+    is_turned = (np.sum(found * expected, axis=1) < 0.0) & (angle > np.pi - 1e-8)
+    found[is_turned] *= -1.0
+    assert np.abs(found - expected).max() < 1e-14 * max(angle, 1e-3)
+    assert np.array_equal(rotation_vector(np.eye(3)), np.zeros(3))
 
 
 AXES = {"revolute": ("y",), "prismatic": ("x",), "cylindrical": ("z",), "universal": ("x", "y")}
