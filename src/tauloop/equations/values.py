@@ -310,44 +310,52 @@ def mapped(function: ca.Function, width: int, instructions: int) -> ca.Function:
 class BatchFunction:
     """A CasADi function of column vectors that evaluates any number of samples.
 
-    A C-contiguous array (N, k) has the memory layout of the (k, N) matrix of CasADi's map, so
-    buffers are shared.
+    Attributes:
+        function: the function of one sample.
+        output_sizes: number of values per sample of every output.
     """
 
-    __slots__ = ("_maps", "function")
+    __slots__ = ("_calls", "function", "output_sizes")
 
     def __init__(self, function: ca.Function) -> None:
         """Store the function; its inputs and outputs must be dense columns."""
         self.function = function
-        self._maps: dict[int, ca.Function] = {1: function}
+        self.output_sizes = tuple(function.numel_out(i) for i in range(function.n_out()))
+        # calls that no thread uses, by their number of samples
+        self._calls: dict[int, list[_Call]] = {width: [] for width in MAP_WIDTHS}
+
+    def __reduce__(self) -> tuple[type, tuple[ca.Function]]:
+        """Copy the function without the memory of its calls."""
+        return BatchFunction, (self.function,)
 
     def __call__(self, arrays: Sequence[np.ndarray], n: int) -> list[np.ndarray]:
         """Return values at n samples: one array (n, k) per output, from one array per input."""
-        inputs = [np.ascontiguousarray(array, dtype=float) for array in arrays]
-        outputs = [np.zeros((n, self.function.numel_out(i))) for i in range(self.function.n_out())]
+        outputs = [np.empty((n, size)) for size in self.output_sizes]
         first = 0
         for width in MAP_WIDTHS:
             if n - first < width:
                 continue
-            buffer, trigger = self._map(width).buffer()
+            call = self._take(width)
             while n - first >= width:
-                for i, array in enumerate(inputs):
-                    buffer.set_arg(i, _window(array, first, width))  # type: ignore[call-arg]
-                for i, array in enumerate(outputs):
-                    buffer.set_res(i, _window(array, first, width))  # type: ignore[call-arg]
-                trigger()
-                first += width
+                last = first + width
+                for memory, array in zip(call.inputs, arrays, strict=True):
+                    memory[...] = array[first:last]
+                call.run()
+                for memory, array in zip(call.outputs, outputs, strict=True):
+                    array[first:last] = memory
+                first = last
+            self._calls[width].append(call)
         return outputs
 
-    def _map(self, width: int) -> ca.Function:
-        if width not in self._maps:
-            self._maps[width] = mapped(self.function, width, self.instructions)
-        return self._maps[width]
-
-    @property
-    def output_sizes(self) -> tuple[int, ...]:
-        """Number of values per sample of every output."""
-        return tuple(self.function.numel_out(i) for i in range(self.function.n_out()))
+    def _take(self, width: int) -> _Call:
+        """Return a call of a number of samples that no other thread uses."""
+        try:
+            return self._calls[width].pop()
+        except IndexError:
+            function = self.function
+            if width > 1:
+                function = mapped(function, width, self.instructions)
+            return _Call(function, width)
 
     @property
     def instructions(self) -> int:
@@ -355,8 +363,28 @@ class BatchFunction:
         return int(self.function.n_instructions())
 
 
-def _window(array: np.ndarray, first: int, width: int) -> memoryview:
-    return memoryview(array[first : first + width].reshape(-1))
+class _Call:
+    """A function of several samples, which reads and writes its own memory.
+
+    Copying a few samples takes less time than telling CasADi where they are. An array (n, k) has
+    the memory layout of the (k, n) matrix of CasADi's map.
+
+    Attributes:
+        inputs: memory (n, k) of every input.
+        outputs: memory (n, k) of every output.
+        run: evaluates the function.
+    """
+
+    __slots__ = ("_buffer", "inputs", "outputs", "run")
+
+    def __init__(self, function: ca.Function, n: int) -> None:
+        self.inputs = [np.zeros((n, function.numel_in(i) // n)) for i in range(function.n_in())]
+        self.outputs = [np.zeros((n, function.numel_out(i) // n)) for i in range(function.n_out())]
+        self._buffer, self.run = function.buffer()
+        for i, array in enumerate(self.inputs):
+            self._buffer.set_arg(i, memoryview(array.reshape(-1)))  # type: ignore[call-arg]
+        for i, array in enumerate(self.outputs):
+            self._buffer.set_res(i, memoryview(array.reshape(-1)))  # type: ignore[call-arg]
 
 
 def quantile(values: object, share: float) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import tauloop as tl
+from tauloop import display
 from tauloop.cli.machine import (
     MachineArgument,
     SideOption,
@@ -15,7 +16,6 @@ from tauloop.cli.machine import (
 from tauloop.cli.output import command, finish, map_file
 from tauloop.cli.outputs import FIGURE, MAP
 from tauloop.cli.terminal.screen import bar
-from tauloop.display.renderers.result_figures import play_figure
 from tauloop.drives import play_section
 
 
@@ -39,5 +39,5 @@ def backlash(
     amounts = dict.fromkeys(f"{1e6 * value:g}" for value in result.play.values())
     size = "its drive lines" if options.play == "lines" else f"{', '.join(amounts)} um (urad)"
     title = f"{result.machine}: tool displacement by play of {size} [um]"
-    draw = lambda: play_figure(play_section(model, options), title=title)  # noqa: E731
+    draw = lambda: display.play_figure(play_section(model, options), title=title)  # noqa: E731
     finish(result, map_file(out, result), figure=figure, draw=draw)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
+from tauloop import display
 from tauloop.cli.machine import (
     MachineArgument,
     SideOption,
@@ -18,7 +19,6 @@ from tauloop.cli.machine import (
 from tauloop.cli.output import command, finish, map_file
 from tauloop.cli.outputs import FIGURE, MAP, RESULT
 from tauloop.cli.terminal.screen import bar
-from tauloop.display.renderers.result_figures import workspace_figure
 
 
 @command(figure=FIGURE, out=MAP, json_file=RESULT)
@@ -47,6 +47,5 @@ def workspace(
     model = load_model(machine, side, within_limits=within_limits, threads=threads)
     with bar("poses") as progress:
         result = tl.workspace(model, options, progress=progress)
-    finish(
-        result, map_file(out, result), figure=figure, draw=lambda: workspace_figure(result, color)
-    )
+    draw = lambda: display.workspace_figure(result, color)  # noqa: E731
+    finish(result, map_file(out, result), figure=figure, draw=draw)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
+from tauloop import display
 from tauloop.cli.machine import LineArgument
 from tauloop.cli.output import (
     command,
@@ -16,7 +17,6 @@ from tauloop.cli.output import (
     log_file,
 )
 from tauloop.cli.outputs import FIGURE, FOLDER, RESULT, TABLE
-from tauloop.display.renderers.result_figures import steps_figure
 from tauloop.drives import load_drive
 from tauloop.export.drive_control import export_control
 
@@ -61,5 +61,5 @@ def step(
         parameters = {name: float(value) for name, value in shown[0].options.parameters.items()}
         control = export_control(shown[0].line, parameters, folder=control_c)
     written = () if control is None else control.written
-    log, draw = log_file(out, shown[0].to_xarray), lambda: steps_figure(*shown)
+    log, draw = log_file(out, shown[0].to_xarray), lambda: display.steps_figure(*shown)
     finish(shown[0], log, figure=figure, draw=draw, written=written)
