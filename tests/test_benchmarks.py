@@ -256,7 +256,7 @@ SHORT = {
     "bench_scaling": ["--legs", "6", "--millions", "0.02", "--seconds", "0"],
     "bench_simulation": ["--machines", "delta", "--runs", "1"],
     "bench_speed": ["--states", str(STATES), "--seconds", "0", "--no-cpp"],
-    "bench_start_up": [],
+    "bench_start_up": ["--rounds", "1", "--short"],
     "bench_threads": ["--seconds", "0.01", "--runs", "1", "--most", "20000", "--machines", "delta"],
     "bench_tracker": ["--machines", "five_bar"],
     "bench_transfers": [],
