@@ -132,6 +132,18 @@ def test_sets_arrays_and_records():
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NamedLog(PlainData):
+    """A log with its name under the key "log"."""
+
+    name: str = field(metadata=json_keys("log"))
+    log: object = field(default=None, metadata=OMITTED)
+
+
+def test_a_key_may_be_the_name_of_another_field():
+    assert NamedLog(name="run1.csv").as_dict() == {"log": "run1.csv"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Length(Result):
     """A result with one number."""
 

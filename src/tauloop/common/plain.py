@@ -197,20 +197,21 @@ def _plain_fields(owner: Any) -> dict[str, Any]:
 def _rows(cls: type) -> tuple[JsonKey, ...]:
     """Return the keys of a class: those of its bases first, and properties before fields."""
     known = {item.name: item for item in fields(cls)}
-    rows = dict[str, JsonKey]()
+    # Rows by attribute, not by key: a key may be the name of another attribute.
+    rows = dict[str, tuple[JsonKey, ...]]()
     for base in reversed(cls.__mro__):
         for name, member in vars(base).items():
             function = getattr(member, "fget", None)
             row = getattr(function, _METADATA, None)
             if row:
-                rows[name] = _row(row, name)
+                rows[name] = (_row(row, name),)
         for name in vars(base).get("__annotations__", {}):
             if name not in known:
                 continue
             rows.pop(name, None)
-            for row in known[name].metadata.get(_METADATA, json_keys()[_METADATA]):
-                rows[row.key or name] = _row(row, name)
-    return tuple(rows.values())
+            metadata = known[name].metadata.get(_METADATA, json_keys()[_METADATA])
+            rows[name] = tuple(_row(row, name) for row in metadata)
+    return tuple({row.key: row for group in rows.values() for row in group}.values())
 
 
 def _row(row: JsonKey, name: str) -> JsonKey:
