@@ -153,7 +153,7 @@ def test_a_worker_of_another_version_is_refused_with_both_versions(
     shutil.copytree(
         SOURCES / "tauloop", other / "tauloop", ignore=shutil.ignore_patterns("__pycache__")
     )
-    with (other / "tauloop" / "records.py").open("a") as file:
+    with (other / "tauloop" / "common" / "records.py").open("a") as file:
         file.write("#: Another version.\n")
     cluster.worker(sources=other)
     cluster.wait(1)
@@ -162,7 +162,7 @@ def test_a_worker_of_another_version_is_refused_with_both_versions(
             loads_study(TEXT), tmp_path / "study", tl.StudyOptions(scheduler=cluster.address)
         )
     text = str(error.value)
-    assert text.count("0.1.0+") == 2
+    assert text.count(f"{tl.__version__}+") == 2
     assert "install the same" in text
 
 

@@ -143,6 +143,11 @@ def _installed(package: str) -> str:
         return "not installed as a package"
 
 
+def tauloop_version() -> str:
+    """Return the version of Tauloop, for files that state it."""
+    return _installed("tauloop")
+
+
 def provenance(
     *,
     options: Mapping[str, Any],

@@ -26,7 +26,7 @@ import numpy as np
 from tauloop.common.errors import EngineError, Problem
 from tauloop.common.processes import cores, may_begin, process_begins
 from tauloop.common.records import dataclass
-from tauloop.common.result import provenance
+from tauloop.common.result import tauloop_version
 from tauloop.study.calculations import OPTION, Calculation, ComputedSamples, calculation
 from tauloop.study.design import sample_design
 from tauloop.study.file import Study
@@ -53,7 +53,7 @@ def own_version() -> str:
     for path in sorted(folder.rglob("*")):
         if path.suffix in (".py", ".c"):
             digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
-    return f"{provenance(options={}).versions['tauloop']}+{digest.hexdigest()[:12]}"
+    return f"{tauloop_version()}+{digest.hexdigest()[:12]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

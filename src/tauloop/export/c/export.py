@@ -18,7 +18,7 @@ from tauloop.common.options import Options, listed, option
 from tauloop.common.plain import OMITTED, in_json
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Status, content, plain, provenance
+from tauloop.common.result import Diagnostic, Status, content, plain, tauloop_version
 from tauloop.compiler.c.calling.evaluator import reads_start
 from tauloop.compiler.c.calling.signature import CPort
 from tauloop.compiler.c.calling.target import TARGETS, target_figures
@@ -283,7 +283,7 @@ def finished_export(
     if small:
         sizes = _small_target_data(stem, functions, sources, notes.values, options, accuracy)
     if options.library:
-        version = str(provenance(packages=(), options={}).versions["tauloop"])
+        version = tauloop_version()
         files = library_files(stem, files, cases, notes, version, single=is_single)
     manifest = _manifest(stem, cases, notes, source, files) | sizes
     files[f"{stem}_manifest.json"] = (
@@ -545,7 +545,7 @@ def _manifest(
 ) -> dict[str, object]:
     """Return the manifest as plain data, without time or path."""
     data = {
-        "tauloop": provenance(packages=(), options={}).versions["tauloop"],
+        "tauloop": tauloop_version(),
         "name": stem,
         **source,
         "baked_in": notes.values,

@@ -12,7 +12,7 @@ from tauloop.common.options import Options, listed, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import provenance
+from tauloop.common.result import tauloop_version
 from tauloop.compiler.c.printing.c_helpers import c_file
 from tauloop.compiler.c.printing.parameter_check import parameter_hash, parameter_source
 from tauloop.compiler.c.printing.source import c_name, comment, number
@@ -217,7 +217,7 @@ def export_fmu(
         identifier=name,
         token=token,
         meaning=" ".join(model.mechanism.description.split()),
-        tool=f"Tauloop {provenance(packages=(), options={}).versions['tauloop']}",
+        tool=f"Tauloop {tauloop_version()}",
         tolerance=options.tolerance,
         period=functions.period,
         hash=parameter_hash(values),

@@ -14,7 +14,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import content, plain, provenance
+from tauloop.common.result import content, plain, tauloop_version
 from tauloop.compiler.c.printing.c_helpers import c_file
 from tauloop.compiler.c.printing.source import c_name, comment
 from tauloop.export.c.exported_files import ExportedCode, written_files
@@ -219,7 +219,7 @@ def _module_text(module: str, note: str, mechanism: Mechanism) -> str:
     speed = (
         '#pragma GCC optimize("O2") /* LinuxCNC sets -Os; with -O2 six legs are a third faster */'
     )
-    speed += f'\n#define TAULOOP_MADE "{_version()}, machine {_machine_hash(mechanism)[:16]}"'
+    speed += f'\n#define TAULOOP_MADE "Tauloop {tauloop_version()}, machine {_machine_hash(mechanism)[:16]}"'
     return (
         f'{head}\n{speed}\n#include "{module}.h"\n\n{c_file("tauloop.export.linuxcnc", "module.c")}'
     )
@@ -234,7 +234,7 @@ def _manifest(
 ) -> dict[str, object]:
     """Return the manifest as plain data, without time or path."""
     data = {
-        "tauloop": _version().removeprefix("Tauloop "),
+        "tauloop": tauloop_version(),
         "name": module,
         "licence": LICENCE,
         "machine": {"name": mechanism.name, "sha256": _machine_hash(mechanism)},
@@ -247,10 +247,6 @@ def _manifest(
         "files": {file: _hash(text) for file, text in files.items()},
     }
     return dict(plain(data))
-
-
-def _version() -> str:
-    return f"Tauloop {provenance(packages=(), options={}).versions['tauloop']}"
 
 
 def _machine_hash(mechanism: Mechanism) -> str:

@@ -23,6 +23,7 @@ from tauloop.common.options import Options
 from tauloop.common.plain import in_json
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
+from tauloop.common.result import tauloop_version
 from tauloop.compiler.c.printing.source import c_string
 from tauloop.compiler.limits import CONVERGED, SMALLEST_PIVOT
 from tauloop.equations.ports import ACTUATORS
@@ -39,6 +40,8 @@ from tauloop.model.model import MachineSource, modelled
 
 #: Valid names of ROS packages (REP 144).
 _PACKAGE = re.compile(r"[a-z][a-z0-9_]*[a-z0-9]")
+#: Version of a new package; its maintainer raises it.
+PACKAGE_VERSION = "0.1.0"
 _SOURCE_FILES = ("passive_joints.h", "passive_joints.c", "passive_joints_node.cpp")
 #: Dependencies of the package, by the tag in package.xml.
 _NEEDS = (
@@ -269,10 +272,10 @@ def _numbers(values: Any) -> str:
 def _package_xml(name: str, mechanism: Mechanism, options: Ros2Options) -> str:
     root = ElementTree.Element("package", format="3")
     ElementTree.SubElement(root, "name").text = name
-    ElementTree.SubElement(root, "version").text = "0.1.0"
+    ElementTree.SubElement(root, "version").text = PACKAGE_VERSION
     ElementTree.SubElement(
         root, "description"
-    ).text = f"Description of the machine {mechanism.name}, made by Tauloop"
+    ).text = f"Description of the machine {mechanism.name}, made by Tauloop {tauloop_version()}"
     ElementTree.SubElement(root, "maintainer", email=options.email).text = options.maintainer
     ElementTree.SubElement(root, "license").text = "Apache-2.0"
     for tag, package in _NEEDS:

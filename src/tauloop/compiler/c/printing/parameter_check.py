@@ -12,7 +12,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from tauloop.common.result import provenance
+from tauloop.common.result import tauloop_version
 from tauloop.compiler.c.printing.source import comment
 
 _OFFSET, _PRIME, _BITS = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
@@ -34,8 +34,11 @@ def parameter_hash(values: Mapping[str, float]) -> str:
 
 def parameter_manifest(values: Mapping[str, float]) -> dict[str, Any]:
     """Return hash, values in order (SI), and the version of Tauloop, for a manifest."""
-    version = str(provenance(packages=(), options={}).versions["tauloop"])
-    return {"hash": parameter_hash(values), "tauloop": version, "values": dict(values)}
+    return {
+        "hash": parameter_hash(values),
+        "tauloop": tauloop_version(),
+        "values": dict(values),
+    }
 
 
 def parameter_declarations(stem: str, values: Mapping[str, float]) -> list[str]:
