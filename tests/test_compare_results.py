@@ -20,7 +20,7 @@ from tauloop.common import deprecated
 
 #: Commands without a result that could be compared: they serve, or describe this computer.
 WITHOUT_RESULT = {"env cache", "env doctor", "run plant", "study show"}
-DIAGNOSTIC = {"name": "gap", "value": 1e-15, "unit": "m", "lower": None, "upper": 1e-9}
+DIAGNOSTIC = {"name": "gap", "value": 1e-12, "unit": "m", "lower": None, "upper": 1e-9}
 
 
 def places(old: object, new: object, tolerance: float = 1e-9) -> list[str]:
@@ -65,9 +65,9 @@ def test_keys_that_are_missing_or_new_count_and_renamed_ones_do_not() -> None:
 
 
 def test_passed_diagnostics_differ_by_rounding_and_failed_ones_do_not() -> None:
-    assert places(DIAGNOSTIC, DIAGNOSTIC | {"value": 3e-15}) == []
+    assert places(DIAGNOSTIC, DIAGNOSTIC | {"value": 3e-12}) == []
     assert places(DIAGNOSTIC, DIAGNOSTIC | {"value": 3e-9}) == ["value"]
-    assert places(DIAGNOSTIC, DIAGNOSTIC | {"value": 3e-15, "upper": 1e-8}) == ["value", "upper"]
+    assert places(DIAGNOSTIC, DIAGNOSTIC | {"value": 3e-12, "upper": 1e-8}) == ["value", "upper"]
 
 
 def test_objects_with_names_belong_together_in_any_order() -> None:

@@ -200,7 +200,7 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(__name__, "__version__")
 
 #: Version of the distribution.
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Old import paths work for one more release.
 sys.meta_path.append(MovedModules())
