@@ -311,7 +311,7 @@ WRONG = {
     ),
     "numbers": (
         world(
-            '<body name="a" pos="1 2" quat="0 0 0 0"><joint name="j" axis="0 0 0" range="2 1"/>',
+            '<body name="a" pos="1 2" quat="0 0 0 0"><joint name="j" axis="0 0 0" limited="true" range="2 1"/>',
             '<geom size="x"/></body>',
         ),
         [("a", 3), ("a", 3), ("j", 3), ("j", 3), ("a", 4), ("a", 4)],

@@ -285,6 +285,30 @@ def test_servos_on_one_joint_are_one_motor(tmp_path: Path, second: str, motors: 
     assert ("both are one motor" in machine.description) is (len(motors) == len(set(driven)))
 
 
+@pytest.mark.parametrize("ends", ["0 0", "1 -1", "1 1"])
+def test_an_empty_range_is_no_limit(tmp_path: Path, ends: str) -> None:
+    """As MuJoCo reads it: such a range switches off the one of a class."""
+    actuator = f'<actuator><motor joint="wrist" forcerange="{ends}" ctrlrange="{ends}"/></actuator>'
+    text = arm(
+        default='<joint range="-1 1"/><motor forcerange="-3 3"/>',
+        wrist=f'axis="0 1 0" range="{ends}"',
+        ends=actuator,
+    )
+    machine = read(tmp_path, text)
+    mujoco = extra("mujoco")
+    model = mujoco.MjModel.from_xml_string(text)
+    limited = [model.jnt_limited[1], model.actuator_forcelimited[1], model.actuator_ctrllimited[1]]
+    assert not any(limited)
+    (freedom,) = next(joint for joint in machine.joints if joint.name == "wrist").freedoms
+    assert (freedom.lower, freedom.upper) == (-np.inf, np.inf)
+    assert [motor.force for motor in machine.actuators] == [3.0, np.inf]
+
+
+def test_a_limit_that_is_wanted_and_empty_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DescriptionError, match="range 1 to -1 is empty"):
+        read(tmp_path, arm(wrist='axis="0 1 0" limited="true" range="1 -1"'))
+
+
 def test_two_motors_on_one_joint_stay_two(tmp_path: Path) -> None:
     ends = '<actuator><motor name="second" joint="shoulder" gear="2"/></actuator>'
     machine = read(tmp_path, arm(ends=ends))

@@ -556,13 +556,8 @@ class ConstraintReader:
 
     def _limit(self, node: XmlNode, name: str, key: str, switch: str) -> float:
         """Return the larger end of a limiting range; a motor has one limit for both directions."""
-        ends = self._reader.numbers(node, name, key)
-        limited = self._reader.word(node, switch, "auto")
-        if (
-            limited == "false"
-            or len(ends) != 2
-            or (limited == "auto" and not self._reader.compiler.has_autolimits)
-        ):
+        ends = self._reader.limits(node, name, key, switch)
+        if ends is None:
             return math.inf
         if -ends[0] != ends[1]:
             self._reader.notes.append(

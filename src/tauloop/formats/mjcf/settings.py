@@ -265,6 +265,31 @@ class MjcfReader(XmlReader):
             node = replace(node, attributes={**node.attributes, attribute: words[0]})
         return self.number(node, where, attribute, default)
 
+    def limits(
+        self, node: XmlNode, where: str, attribute: str, switch: str
+    ) -> tuple[float, float] | None:
+        """Return the ends of a range that limits; None if it does not.
+
+        Without a switch, a range limits if its ends increase: "0 0" switches off that of a class.
+        """
+        ends = self.numbers(node, where, attribute)
+        word = self.word(node, switch, "auto")
+        is_wanted = word == "true"
+        if word == "false" or not (is_wanted or (ends and self.compiler.has_autolimits)):
+            return None
+        if len(ends) != 2:
+            what = f"{attribute} has {len(ends)} numbers, not 2"
+            self.problem(node, where, what, "write a lower and upper end")
+            return None
+        if ends[0] >= ends[1]:
+            text = f"{attribute} {ends[0]:g} to {ends[1]:g}"
+            if is_wanted:
+                self.problem(node, where, f"{text} is empty", "swap or correct its ends")
+            elif any(ends):
+                self.notes.append(f"{where}: {text} is empty, which MuJoCo reads as no limit")
+            return None
+        return ends[0], ends[1]
+
     def numbers(self, node: XmlNode, where: str, attribute: str) -> tuple[float, ...]:
         """Return all numbers of an attribute, which must be finite; none if it is missing."""
         self.use(node, attribute)

@@ -418,34 +418,17 @@ class TreeReader:
 
     def _limits(self, node: XmlNode, name: str, kind: str) -> tuple[float, float]:
         reader = self._reader
-        limited = reader.word(node, "limited", "auto")
-        ends = reader.numbers(node, name, "range")
-        is_limited = limited == "true" or (
-            limited == "auto" and reader.compiler.has_autolimits and bool(ends)
-        )
         if kind in ("spherical", "free"):
-            if is_limited and any(ends):
+            reader.use(node, "limited")
+            if any(reader.numbers(node, name, "range")) and reader.word(node, "limited") != "false":
                 reader.notes.append(
                     f"{name}: the range of a joint that turns freely is not carried over"
                 )
             return -math.inf, math.inf
-        if not is_limited or len(ends) != 2:
-            if is_limited:
-                reader.problem(
-                    node,
-                    name,
-                    f"the range has {len(ends)} numbers, not 2",
-                    "write a lower and upper end",
-                )
+        ends = reader.limits(node, name, "range", "limited")
+        if ends is None:
             return -math.inf, math.inf
         scale = reader.compiler.angle if kind == "revolute" else 1.0
-        if ends[0] >= ends[1]:
-            reader.problem(
-                node,
-                name,
-                f"the range {ends[0]:g} to {ends[1]:g} is empty",
-                "swap or correct its ends",
-            )
         return ends[0] * scale, ends[1] * scale
 
     def _site(self, node: XmlNode, body: str, frame: FramePose, inherited: str) -> None:
