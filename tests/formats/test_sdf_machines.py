@@ -576,3 +576,14 @@ def test_any_joint_of_a_loop_may_get_the_motor_or_be_independent(tmp_path: Path)
 def test_a_motor_on_the_joint_that_has_to_close_the_loop_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DescriptionError, match="'d-1' closes a loop, so that it has no coordinate"):
         read(tmp_path, FOUR_BAR, motors=("a", "b", "c", "d-1"))
+
+
+@pytest.mark.parametrize("tag", ["joint", "link"])
+def test_two_elements_of_one_name_are_refused(tmp_path: Path, tag: str) -> None:
+    """The second one would be left out, and its link would move freely."""
+    old = f'<{tag} name="elbow"' if tag == "joint" else '<link name="lower"'
+    new = old.replace("elbow", "shoulder").replace("lower", "upper")
+    text = arm()
+    assert old in text
+    with pytest.raises(DescriptionError, match=f"this name is taken by the {tag} on line"):
+        read(tmp_path, text.replace(old, new))

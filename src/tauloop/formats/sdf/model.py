@@ -44,6 +44,8 @@ FREE_TAG, MASSLESS_TAG, CUT_TAG = "tauloop:free", "tauloop:massless", "tauloop:c
 ACTING_TAGS = ("damping", "friction", "spring_stiffness")
 ROTOR, GEAR_RATIO, DRAKE_MIMIC = "drake:rotor_inertia", "drake:gear_ratio", "drake:mimic"
 _AXES = ("axis", "axis2")
+#: Elements of a model that are frames, named in one scope.
+_FRAME_TAGS = ("link", "joint", "frame")
 #: Default gravity of a world, m/s^2.
 SDF_GRAVITY = (0.0, 0.0, -9.8)
 #: Largest cosine between two axes at right angles.
@@ -184,7 +186,7 @@ def descend(node: XmlNode | None, *tags: str) -> XmlNode | None:
 def _positions(model: XmlNode) -> Iterator[str]:
     """Yield the positions of link and joint frames, mass centres and ball constraints."""
     for node in model.children:
-        if node.tag in ("link", "joint", "frame"):
+        if node.tag in _FRAME_TAGS:
             parts = (node, *node.all("inertial"))
             yield from (pose.content for part in parts for pose in part.all("pose"))
         elif node.tag == BALL_TAG:
@@ -242,6 +244,7 @@ class SdfReader(XmlReader):
                 "remove <static>",
             )
         links = self._named(model, "link")
+        self._refuse_repeats(model)
         self._enter_frames(model)
         read = [
             self._joint(name, node, links) for name, node in self._named(model, "joint").items()
@@ -282,9 +285,21 @@ class SdfReader(XmlReader):
         reader._enter_frames(model)
         return reader.resolved(name, model)
 
+    def _refuse_repeats(self, model: XmlNode) -> None:
+        """Add a problem for each element that repeats the name of another one of its kind."""
+        first: dict[tuple[str, str], XmlNode] = {}
+        for node in model.children:
+            name = node.attributes.get("name", "").strip()
+            if node.tag not in _FRAME_TAGS or not name:
+                continue
+            other = first.setdefault((node.tag, name), node)
+            if other is not node:
+                what = f"this name is taken by the {node.tag} on line {other.line}"
+                self.problem(node, name, what, "rename one of them")
+
     def _enter_frames(self, model: XmlNode) -> None:
         """Register the links, joints and frames of a model by their names."""
-        for tag in ("link", "joint", "frame"):
+        for tag in _FRAME_TAGS:
             for name, node in self._named(model, tag).items():
                 if name in self._frames or name in (WORLD, _MODEL):
                     self.problem(node, name, "this name is taken", "rename one of them")
