@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,20 @@ def test_a_wrong_encoder_is_named_whichever_it_is(
     assert calibration.status.value == "doubtful"
     assert f"the encoder of {NAMES[wrong]} reads" in misfit.advice
     assert not misfit.is_good
+
+
+@pytest.mark.parametrize("wrong", range(4))
+def test_an_encoder_of_a_wrong_scale_is_named(machine: tl.Mechanism, wrong: int) -> None:
+    """A wrong drum radius: the unknowns take up the mean of its error."""
+    series = tracked()
+    encoders = series.encoders.copy()
+    encoders[:, wrong] *= 1.02
+    options = tl.CalibrationOptions(parameters=("line1.ay", "line4.az"))
+    calibration = tl.calibrate(machine, replace(series, encoders=encoders), options)
+    (misfit,) = [item for item in calibration.diagnostics if "misfit of an encoder" in item.name]
+    assert not misfit.is_good
+    assert f"the encoder of {NAMES[wrong]} reads" in misfit.advice
+    assert f"estimate encoder.{NAMES[wrong]}.scale" in misfit.advice
 
 
 def test_a_sound_set_has_no_misfit_and_its_offset_can_be_estimated(machine: tl.Mechanism) -> None:

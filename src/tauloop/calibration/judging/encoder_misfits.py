@@ -6,7 +6,8 @@ e_i = g_i.r / g_i.g_i, and
 
     t_i = |g_i.r| / (s_(i) |g_i|)
 
-is Student's t of that error, where s_(i) is the standard deviation of the remaining residuals.
+is Student's t of that error, where s_(i) is the standard deviation of the remaining residuals. A
+wrong scale is an error in proportion to the reading p_i: its column is c_i p_i.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 import scipy.special
 
 from tauloop.calibration.judging.statistics import OUTLIER_FALSE_ALARM
+from tauloop.calibration.problem.measured_poses import MeasuredPose, MeasuredPoseState
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution
 from tauloop.common.result import Diagnostic, diagnostic
@@ -25,9 +27,10 @@ MIN_VISIBLE_SHARE = 1e-6
 
 
 def encoder_misfits(problem: CalibrationProblem, solution: Solution) -> tuple[Diagnostic, ...]:
-    """Return a diagnostic of the encoder whose constant error would explain most of the residuals.
+    """Return a diagnostic of the encoder whose error would explain most of the residuals.
 
-    There is none without redundant drives.
+    The error is constant or in proportion to the reading. There is no diagnostic without redundant
+    drives.
 
     Args:
         problem: the calibration.
@@ -38,7 +41,7 @@ def encoder_misfits(problem: CalibrationProblem, solution: Solution) -> tuple[Di
     states = zip(problem.measured_poses, solution.evaluation.states, strict=True)
     count = len(problem.mechanism.actuators)
     columns = np.concatenate(
-        [measured_pose.encoder_columns(state).reshape(-1, count) for measured_pose, state in states]
+        [_error_columns(measured_pose, state) for measured_pose, state in states]
     )
     basis, _ = np.linalg.qr(solution.jacobian * problem.tolerances)
     visible = columns - basis @ (basis.T @ columns)
@@ -53,8 +56,11 @@ def encoder_misfits(problem: CalibrationProblem, solution: Solution) -> tuple[Di
     spread = np.sqrt(np.maximum(float(residual @ residual) - explained, 1e-300) / freedom)
     t = np.where(is_visible, np.sqrt(explained) / spread, 0.0)
     worst = int(t.argmax())
-    actuator = problem.mechanism.actuators[worst]
-    if problem.assembly.topology.motor_turns(actuator):
+    actuator = problem.mechanism.actuators[worst % count]
+    parameter = f"encoder.{actuator.name}.{'offset' if worst < count else 'scale'}"
+    if worst >= count:
+        amount = f"{100 * error[worst]:.4g} %"
+    elif problem.assembly.topology.motor_turns(actuator):
         amount = f"{np.degrees(error[worst]):.4g} deg"
     else:
         amount = f"{1e3 * error[worst]:.4g} mm"
@@ -62,8 +68,22 @@ def encoder_misfits(problem: CalibrationProblem, solution: Solution) -> tuple[Di
         diagnostic(
             f"largest misfit of an encoder over its standard deviation ({actuator.name})",
             t[worst],
-            at_most=float(-scipy.special.stdtrit(freedom, OUTLIER_FALSE_ALARM / (2 * count))),
+            at_most=float(-scipy.special.stdtrit(freedom, OUTLIER_FALSE_ALARM / (4 * count))),
             advice=f"the encoder of {actuator.name} reads {amount} more than follows from pose and geometry: check its "
-            f"zero, its scale and its column, or estimate encoder.{actuator.name}.offset",
+            f"zero, its scale and its column, or estimate {parameter}",
         ),
     )
+
+
+def _error_columns(measured_pose: MeasuredPose, state: MeasuredPoseState) -> np.ndarray:
+    """Return the derivatives (n, 2 n_u) of residuals in constant errors, then in errors of scale.
+
+    Readings of several poses, such as differences, have no column for a scale.
+    """
+    constant = measured_pose.encoder_columns(state)
+    if measured_pose.poses == 1:
+        scale = constant * measured_pose.series.encoders[:, None, :]
+    else:
+        scale = np.zeros_like(constant)
+    columns = np.concatenate([constant, scale], axis=2)
+    return columns.reshape(-1, columns.shape[2])
