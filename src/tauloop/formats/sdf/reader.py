@@ -201,24 +201,35 @@ def _of_kind(reader: SdfReader, joint: UrdfJoint, sdf: SdfJoint) -> UrdfJoint:
 
 def _axis_joint(reader: SdfReader, joint: UrdfJoint, sdf: SdfJoint, tag: str) -> UrdfJoint:
     """Return the rotation about one axis of a universal joint, with what the axis states."""
-    values: dict[str, float] = {}
-    limit = descend(sdf.node, tag, "limit")
-    for key in ("lower", "upper", "effort", "velocity"):
-        if limit is not None and sdf.limit(key, tag) is not None:
-            values[key] = reader.leaf(limit, sdf.name, key, 0.0)
-    lower, upper = values.get("lower", -math.inf), values.get("upper", math.inf)
-    if limit is not None and lower > upper:
+    limit, dynamics = (descend(sdf.node, tag, part) for part in ("limit", "dynamics"))
+
+    def limited(key: str) -> float | None:
+        is_stated = limit is not None and sdf.limit(key, tag) is not None
+        return reader.leaf(limit, sdf.name, key, 0.0) if limit is not None and is_stated else None
+
+    def loss(key: str) -> float:
+        value = 0.0 if dynamics is None else reader.leaf(dynamics, sdf.name, key, 0.0)
+        if value < 0.0:
+            remedy = "give zero or a positive number"
+            reader.problem(sdf.node, sdf.name, f"{key} is {value:g}", remedy)
+        return value
+
+    lower, upper, velocity = (limited(key) for key in ("lower", "upper", "velocity"))
+    if lower is not None and upper is not None and lower > upper:
         what = f"lower limit {lower:g} is above upper limit {upper:g}"
-        reader.problem(limit, sdf.name, what, "swap them")
-    dynamics = descend(sdf.node, tag, "dynamics")
-    for key in ("damping", "friction"):
-        values[key] = 0.0 if dynamics is None else reader.leaf(dynamics, sdf.name, key, 0.0)
-        if values[key] < 0.0:
-            what = f"{key} is {values[key]:g}"
-            reader.problem(sdf.node, sdf.name, what, "give zero or a positive number")
-    name = f"{joint.name}{sdf.coordinate(('axis', 'axis2').index(tag))}"
-    part = replace(joint, name=name, kind="revolute", velocity=math.inf)
-    return _with_spring(reader, replace(part, **values), sdf, tag)
+        reader.problem(sdf.node, sdf.name, what, "swap them")
+    part = replace(
+        joint,
+        name=f"{joint.name}{sdf.coordinate(('axis', 'axis2').index(tag))}",
+        kind="revolute",
+        lower=-math.inf if lower is None else lower,
+        upper=math.inf if upper is None else upper,
+        effort=limited("effort"),
+        velocity=velocity or math.inf,
+        damping=loss("damping"),
+        friction=loss("friction"),
+    )
+    return _with_spring(reader, part, sdf, tag)
 
 
 def _effort(joint: SdfJoint) -> float:
