@@ -46,13 +46,13 @@ def read_back_diagnostics(
         after: the machine read back.
         names: names in the file by those of the machine, where they differ.
     """
-    found = _differences(before, after, names, Locks())
-    if all(item.is_good for item in found):
-        return found
+    locked = _differences(before, after, names, Locks())
+    if all(item.is_good for item in locked):
+        return locked
     # the axis on which a spin is locked follows from sampled poses, which differ between two files
     free = _differences(before, after, names, Locks(spins=False))
     is_same = all(item.value is not None and item.is_good for item in free)
-    return free if is_same else found
+    return free if is_same else locked
 
 
 def _differences(
