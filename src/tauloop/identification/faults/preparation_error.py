@@ -15,6 +15,13 @@ import numpy as np
 from tauloop.common.errors import PoseError
 from tauloop.identification.estimation.base_columns import base_columns
 from tauloop.identification.estimation.result import Identification
+from tauloop.identification.friction.element_motion import ElementMotion
+from tauloop.identification.friction.presliding import (
+    LENGTH_RESOLUTION,
+    PRESLIDING,
+    PreslidingChoice,
+    presliding_columns,
+)
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import regression_data
 from tauloop.logs import Preparation, Signals
@@ -61,8 +68,51 @@ def preparation_errors(
         inside
     ]
     differences = ((first - second) @ _values(result, part.parameters))[:, part.kept]
-    # Parameters that are fitted to a log absorb a part of its errors.
-    rows = base_columns(part, second, result.base)
+    return _unfitted(part, second, result, differences)
+
+
+def length_errors(
+    motion: ElementMotion,
+    part: RegressionData,
+    result: Identification,
+    presliding: PreslidingChoice,
+) -> dict[str, float]:
+    """Return the RMS force error, SI, of presliding lengths that are wrong by their resolution.
+
+    Friction that reverses over a wrong length resembles friction that is late.
+
+    Args:
+        motion: motion of the log.
+        part: regression data of the log.
+        result: the fit with the presliding friction.
+        presliding: the lengths; stated ones are taken as exact.
+    """
+    total: dict[str, float] = {}
+    for name, length in presliding.lengths.items():
+        if name in presliding.stated:
+            continue
+        chosen, changed = (
+            presliding_columns(motion, {name: tried}, presliding.staying)[0]
+            for tried in (length, length * LENGTH_RESOLUTION)
+        )
+        count = min(len(chosen), len(part))
+        inside = slice(part.reach, count - part.reach)
+        level = _values(result, (f"{name}.{PRESLIDING}",))
+        differences = ((changed - chosen)[inside] @ level)[:, part.kept]
+        for output, error in _unfitted(part, part.regressor[inside], result, differences).items():
+            total[output] = total.get(output, 0.0) + error
+    return total
+
+
+def _unfitted(
+    part: RegressionData, regressor: np.ndarray, result: Identification, differences: np.ndarray
+) -> dict[str, float]:
+    """Return the RMS of force differences (N, n_kept) less their fit by the parameters, by output.
+
+    Parameters that are fitted to a log absorb a part of its errors.
+    """
+    names = [part.outputs[k] for k in part.kept]
+    rows = base_columns(part, regressor, result.base)
     deviations = {fitted.output: fitted.rmse for fitted in result.training}
     tiny = np.finfo(float).tiny
     weights = np.array([1.0 / max(deviations.get(name, 1.0), tiny) for name in names])

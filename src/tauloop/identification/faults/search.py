@@ -28,6 +28,7 @@ from tauloop.identification.faults.measured_motion import LogMotion, measured_mo
 from tauloop.identification.faults.missing_laws import MissingLaw, missing_laws
 from tauloop.identification.faults.preparation_error import (
     MIN_PREPARATION_ERRORS,
+    length_errors,
     preparation_errors,
 )
 from tauloop.identification.faults.residual_trends import (
@@ -333,7 +334,7 @@ def faults_of_fit(
     if not motions:
         return FitFaults(problems=sign_problems or result.timing_problems)
     count = len(motions)
-    left_by_preparation = _PreparationErrors(model, motions, parts, result, output)
+    left_by_preparation = _PreparationErrors(model, motions, parts, result, output, presliding)
     trends: list[tuple[ResidualTrend, ...]] = []
     for motion, part in zip(motions, parts, strict=True):
         unknowns, _ = friction(model, part)
@@ -397,7 +398,7 @@ def faults_of_fit(
 
 
 class _PreparationErrors:
-    """The errors of forces that the preparation of the logs leaves, calculated when first needed."""
+    """The errors of forces that preparation and presliding lengths leave, calculated when needed."""
 
     def __init__(
         self,
@@ -406,13 +407,15 @@ class _PreparationErrors:
         parts: Sequence[RegressionData],
         result: Identification,
         output: str,
+        presliding: PreslidingChoice | None,
     ) -> None:
-        """Store the arguments of `preparation_errors`."""
+        """Store the arguments of `preparation_errors` and `length_errors`."""
         self._model = model
         self._motions = motions
         self._parts = parts
         self._result = result
         self._output = output
+        self._presliding = presliding
 
     def is_less(self, explained: Mapping[str, float]) -> bool:
         """Return whether a fault explains more than the errors, in some output.
@@ -424,6 +427,27 @@ class _PreparationErrors:
             force > MIN_PREPARATION_ERRORS * self._errors.get(name, 0.0)
             for name, force in explained.items()
         )
+
+    def is_less_than_lengths(self, explained: Mapping[str, float]) -> bool:
+        """Return whether wrong presliding lengths explain less than a fault, in some output.
+
+        Args:
+            explained: RMS forces that the fault explains, SI, by output.
+        """
+        return any(force > self._length_errors.get(name, 0.0) for name, force in explained.items())
+
+    @cached_property
+    def _length_errors(self) -> dict[str, float]:
+        """The largest error of chosen presliding lengths of all logs, SI, by output."""
+        largest: dict[str, float] = {}
+        if self._presliding is None:
+            return largest
+        for motion, part in zip(self._motions, self._parts, strict=True):
+            element_motion = _element_motion(self._model, motion, part, self._output)
+            errors = length_errors(element_motion, part, self._result, self._presliding)
+            for name, error in errors.items():
+                largest[name] = max(error, largest.get(name, 0.0))
+        return largest
 
     @cached_property
     def _errors(self) -> dict[str, float]:
@@ -446,12 +470,13 @@ class _PreparationErrors:
 
 
 def _timing_problems(result: Identification, errors: _PreparationErrors) -> tuple[Problem, ...]:
-    """Return the timing terms of a fit that explain more than the preparation leaves."""
+    """Return the timing terms of a fit that preparation and presliding lengths do not explain."""
     names = [fitted.output for fitted in result.training]
     problems = []
     for term in result.timing:
         explained = dict(zip(names, term.explained.tolist(), strict=True))
-        if term.is_shown and errors.is_less(explained):
+        is_shown = term.is_shown and errors.is_less(explained)
+        if is_shown and errors.is_less_than_lengths(explained):
             problems.append(term.problem(result.base, result.values, result.standard_deviations))
     return tuple(problems)
 

@@ -26,6 +26,8 @@ PRESLIDING = "presliding"
 FIRST_LENGTH_SHARES = tuple(np.geomspace(1e-4, 0.2, 12).tolist())
 #: Lengths of three further rounds, as multiples of the best length so far.
 LENGTH_REFINEMENT_FACTORS = ((0.6, 0.77, 1.3, 1.7), (0.87, 1.15), (0.94, 1.06))
+#: Ratio of a length to the next one that was tried.
+LENGTH_RESOLUTION = LENGTH_REFINEMENT_FACTORS[-1][-1]
 #: A length is chosen if it reduces the error of an output over all blocks by this share, and in
 #: every block.
 MIN_PRESLIDING_GAIN = 0.02
