@@ -269,7 +269,7 @@ def test_the_command_watches_and_draws(tmp_path: Path) -> None:
         "1",
         "--velocity",
         "x=1",
-        "--watch",
+        "--record",
         "z>-1.49",
         "--until",
         "velocity.x<0",
