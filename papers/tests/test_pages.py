@@ -348,7 +348,7 @@ def test_a_browser_shows_the_page_and_asks_for_nothing_else(
         mobile=width < 500,
     )
     page.open(written.as_uri())
-    shown = page.run("document.body.innerText")
+    shown = page.text()
     assert f"Figure 9: a photograph {HOSTILE}" in shown
     assert shown.count(HOSTILE) >= 6  # titles, rows, quantities and choices, as they are written
     assert "third (c): not done yet" in shown

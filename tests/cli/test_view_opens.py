@@ -45,7 +45,7 @@ def test_the_browser_of_the_environment_shows_the_machine_at_the_printed_address
         try:
             with attached(tmp_path / "profile", program) as page:
                 page.wait(
-                    lambda: "platform.x" in page.run("document.body.innerText"),
+                    lambda: "platform.x" in page.text(),
                     "the panel is there",
                 )
                 printed, _ = json.JSONDecoder().raw_decode(_until_closed(program))

@@ -84,6 +84,10 @@ class Page:
         """What the browser has told of one kind."""
         return [event["params"] for event in self.events if event.get("method") == method]
 
+    def text(self) -> str:
+        """The text of the page; empty before its body exists."""
+        return str(self.run("document.body ? document.body.innerText : ''"))
+
     def wait(self, is_so: Any, what: str) -> None:
         """Until something is so."""
         end = time.monotonic() + LONG

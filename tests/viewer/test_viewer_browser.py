@@ -52,7 +52,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 def test_the_printed_address_shows_the_machine(viewer: Viewer, page: Page, tmp_path) -> None:
     page.open(viewer.url)
     page.wait(
-        lambda: "platform.x" in page.run("document.body.innerText"),
+        lambda: "platform.x" in page.text(),
         "the sliders come over the websocket",
     )
     page.wait(lambda: drawn(page) > PIXELS, "the machine is drawn")
@@ -79,7 +79,7 @@ def test_other_addresses_show_a_refusal_and_no_machine(
         "foreign host": here.replace("127.0.0.1", FOREIGN) + path,
     }
     page.open(wrong[kind])
-    assert page.run("document.body.innerText").startswith("Refused: ")
+    assert page.text().startswith("Refused: ")
 
 
 def test_another_page_gets_nothing_although_it_knows_the_token(viewer: Viewer, page: Page) -> None:

@@ -68,9 +68,7 @@ def until(page: Page, is_so: Callable[[], object], what: str) -> None:
     """Wait, on a busy computer for long."""
     end = time.monotonic() + LONG
     while not is_so():
-        assert time.monotonic() < end, (
-            f"waited in vain until {what}: {page.run('document.body.innerText')}"
-        )
+        assert time.monotonic() < end, f"waited in vain until {what}: {page.text()}"
         pause(page, 0.2)
 
 
@@ -192,7 +190,7 @@ def test_a_mistake_in_a_watched_file_is_said_in_the_page(page: Page, show, tmp_p
     )
     until(
         page,
-        lambda: f"(line {line})" in page.run("document.body.innerText"),
+        lambda: f"(line {line})" in page.text(),
         "the line of the mistake is shown",
     )
     assert viewer.model.mechanism.parameters["link_length"].value == pytest.approx(0.35)
@@ -204,12 +202,10 @@ def test_a_mistake_in_a_watched_file_is_said_in_the_page(page: Page, show, tmp_p
     )
     until(
         page,
-        lambda: "file is wrong" not in page.run("document.body.innerText"),
+        lambda: "file is wrong" not in page.text(),
         "the mistake is gone",
     )
-    until(
-        page, lambda: "platform.x" in page.run("document.body.innerText"), "sliders are there again"
-    )
+    until(page, lambda: "platform.x" in page.text(), "sliders are there again")
     pause(page, 1.0)
     client = viewer.server.get_clients()[max(viewer.server.get_clients())]
     assert np.array(client.camera.position) == pytest.approx(seen)  # seen from the same side
