@@ -559,6 +559,7 @@ class Motion:
         output: str = "actuators",
         start: object | None = None,
         theta: object | None = None,
+        samples: int = 0,
     ) -> np.ndarray:
         """Return the regressor Y (N, n_out, n_pi) with forces = Y pi.
 
@@ -571,6 +572,8 @@ class Motion:
                 the coordinates that the leading ones drive.
             start: start values for Newton blocks.
             theta: free parameters.
+            samples: total number of samples, if these are one piece of them; it decides which
+                compiler is used.
 
         Raises:
             InputError: wrong names, shapes or values.
@@ -579,7 +582,7 @@ class Motion:
         InputError.raise_if_any(unknown_names([output], OUTPUTS, "{!r} is unknown", "output"))
         arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
         inputs, single, n = self.runner.inputs(arguments, start, theta)
-        outputs, diagnostics = self.runner.settled(REGRESSORS[output], inputs, n)
+        outputs, diagnostics = self.runner.settled(REGRESSORS[output], inputs, n, samples)
         self.runner.require(diagnostics, inputs)
         Y, columns = outputs["regressor"], len(self.runner.catalogue.parameters)
         Y = Y.reshape(n, Y.shape[1] // columns, columns)

@@ -200,15 +200,16 @@ class Runner:
         return self.state(*self.settled(KINEMATICS[len(arguments) - 1], inputs, n), start, single)
 
     def settled(
-        self, program: ProgramSpec | Program, inputs: dict[str, np.ndarray], n: int
+        self, program: ProgramSpec | Program, inputs: dict[str, np.ndarray], n: int, work: int = 0
     ) -> tuple[dict[str, np.ndarray], SolveDiagnostics]:
         """Evaluate, and follow samples far from their starts to keep their assembly mode.
 
         Newton's method finds a pose near its start in few steps. After more steps it may have left
         for another mode, or found none although one exists. Such samples start again from the end
-        of a line that is followed in small steps.
+        of a line that is followed in small steps. `work` is the total number of samples if these are
+        one piece of them.
         """
-        outputs, diagnostics = self.evaluate(program, inputs, n)
+        outputs, diagnostics = self.evaluate(program, inputs, n, work)
         if diagnostics.is_sound:
             return outputs, diagnostics
         far = (diagnostics.steps > FEW_STEPS) | ((diagnostics.steps > 0) & ~diagnostics.is_reached)
@@ -218,7 +219,7 @@ class Runner:
         start[far], _ = self.walked(
             {name: inputs[name][far] for name in ("position", "start", "theta")}
         )
-        return self.evaluate(program, inputs | {"start": start}, n)
+        return self.evaluate(program, inputs | {"start": start}, n, work)
 
     def walked(
         self, inputs: dict[str, np.ndarray], steps: int = WAY

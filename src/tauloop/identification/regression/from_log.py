@@ -307,6 +307,7 @@ def regressor_rows(
     motion: tuple[np.ndarray, np.ndarray, np.ndarray],
     output: str,
     start: np.ndarray | None,
+    samples: int = 0,
 ) -> np.ndarray:
     """Return the regressor (N, n_out, n_pi) of a motion of the actuators.
 
@@ -320,8 +321,10 @@ def regressor_rows(
             (N, n).
         output: one of `OUTPUTS`.
         start: coordinates at every sample (N, n_q) for a machine with loops, else None.
+        samples: total number of samples, if these are one piece of them.
     """
-    rows = model.actuators.regressor(*motion, output=model.measurable_output(output), start=start)
+    measured = model.measurable_output(output)
+    rows = model.actuators.regressor(*motion, output=measured, start=start, samples=samples)
     _, velocity, _ = motion
     for actuator, column in _dry_friction_columns(model):
         rows[velocity[:, actuator] == 0.0, :, column] = 0.0
@@ -378,7 +381,8 @@ def _decimated_regressor(
             samples(log, quantity, names) for quantity in MOTION_QUANTITIES
         )
         start = None if tracker is None else tracker(part)
-        rows = regressor_rows(model, (position, velocity, acceleration), output, start)
+        motion = (position, velocity, acceleration)
+        rows = regressor_rows(model, motion, output, start, all_samples.stop)
         return rows if present is None else rows * present[part][:, :, None]
 
     if factor == 1:

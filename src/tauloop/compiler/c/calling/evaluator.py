@@ -71,7 +71,7 @@ class Evaluator(ABC):
         """Return whether a run with this number of samples justifies machine code."""
 
     def is_large(self, samples: float) -> bool:
-        """Return whether a run with this number of samples has machine code of its own."""
+        """Return whether a run with this number of samples has other machine code than short runs."""
         return False
 
     @abstractmethod
