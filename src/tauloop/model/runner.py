@@ -206,8 +206,9 @@ class Runner:
 
         Newton's method finds a pose near its start in few steps. After more steps it may have left
         for another mode, or found none although one exists. Such samples start again from the end
-        of a line that is followed in small steps. `work` is the total number of samples if these are
-        one piece of them.
+        of a line that is followed in small steps.
+
+        `work` is the total number of samples if these are one piece of them.
         """
         outputs, diagnostics = self.evaluate(program, inputs, n, work)
         if diagnostics.is_sound:
