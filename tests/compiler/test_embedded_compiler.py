@@ -252,8 +252,8 @@ def test_every_operation_of_casadi_is_printed(
         pytest.skip("needs a C compiler")
     x = ca.SX.sym("x", 2)
     a, b = x[0], x[1]
-    one = (ca.tan, ca.asin, ca.acos, ca.atan, ca.sinh, ca.cosh, ca.tanh, ca.asinh, ca.atanh)
-    values = [make(a) for make in (*one, ca.log, ca.exp, ca.sqrt, ca.ceil, ca.floor, ca.erf)]
+    unary = (ca.tan, ca.asin, ca.acos, ca.atan, ca.sinh, ca.cosh, ca.tanh, ca.asinh, ca.atanh)
+    values = [make(a) for make in (*unary, ca.log, ca.exp, ca.sqrt, ca.ceil, ca.floor, ca.erf)]
     values += [ca.acosh(1 + a), a**b, a**2.5, ca.fmod(b, a), ca.copysign(a, -b), ca.sign(a - b)]
     values += [ca.atan2(a, b), ca.fmin(a, b), ca.fmax(a, b), ca.if_else(a < b, a, 2 * b)]
     values += [ca.logic_and(a < b, a > 0.5), ca.logic_or(a < b, a > 0.5), ca.logic_not(a < b)]

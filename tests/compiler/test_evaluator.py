@@ -55,7 +55,7 @@ def test_an_explicit_evaluator_compiles_from_the_first_sample_on(
     np.testing.assert_allclose(force, forces(Interpreted(), samples), rtol=SAME)
 
 
-@needs_compiler
+@needs_both
 def test_an_explicit_number_of_samples_decides(tmp_path: Path) -> None:
     forces(Compiled(at_least=4, folder=tmp_path), 3)
     assert not any(tmp_path.iterdir())
