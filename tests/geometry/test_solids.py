@@ -17,7 +17,7 @@ from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import FramePose, placement_pose, rotation_matrix
 from tauloop.mechanism.solid import Mesh, Solid
-from tauloop.viewer.scene import CAMERA_DIRECTION
+from tauloop.viewer.scene.machine_scene import CAMERA_DIRECTION
 
 MACHINES = (
     "delta",

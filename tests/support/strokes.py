@@ -7,7 +7,7 @@ import numpy as np
 from tauloop.common.errors import InputError, PoseError
 from tauloop.equations.assembly.limits import coordinate_limits
 from tauloop.model import Model
-from tauloop.viewer.handles import Handle, Handles
+from tauloop.viewer.panel.handles import Handle, Handles
 
 #: Share of a freedom's reach that a stroke uses: at the border of the workspace machines are
 #: singular, or at a stop.

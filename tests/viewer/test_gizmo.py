@@ -10,8 +10,8 @@ from scipy.spatial.transform import Rotation
 
 import tauloop as tl
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_shape
-from tauloop.viewer.gizmo import Puller
-from tauloop.viewer.handles import Handles
+from tauloop.viewer.panel.gizmo import Puller
+from tauloop.viewer.panel.handles import Handles
 
 #: Loops that are closed, m (or pure number); the tool where it was asked for, m or rad; and beyond
 #: a stop by rounding.

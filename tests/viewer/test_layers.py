@@ -16,8 +16,10 @@ from tauloop.equations.ports import ACTUATORS, PLATFORM
 from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.kinematics.singularities import singularities
 from tauloop.viewer import Playback, Viewer
-from tauloop.viewer.cloud import cloud, planes
-from tauloop.viewer.forces import (
+from tauloop.viewer.layers import Layers
+from tauloop.viewer.panel.plots import motion_curves
+from tauloop.viewer.scene.cloud import cloud, planes
+from tauloop.viewer.scene.forces import (
     COMPRESSION_COLOR,
     TENSION_COLOR,
     ZERO_COLOR,
@@ -25,9 +27,7 @@ from tauloop.viewer.forces import (
     motion_forces,
     rod_forces,
 )
-from tauloop.viewer.layers import Layers
-from tauloop.viewer.marks import BEYOND_COLOR, SINGULAR_COLOR, WITHIN_COLOR, path_colours
-from tauloop.viewer.plots import motion_curves
+from tauloop.viewer.scene.marks import BEYOND_COLOR, SINGULAR_COLOR, WITHIN_COLOR, path_colours
 
 CASES = Path(__file__).parents[1] / "cases"
 #: Closed loops, m; forces by two routes, relative; and places of the tool, m.

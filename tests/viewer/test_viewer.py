@@ -30,8 +30,8 @@ from tauloop.geometry.clearance import rod_clearance
 from tauloop.geometry.machine_geometry import body_lines, machine_geometry
 from tauloop.logs import write_log
 from tauloop.viewer import Playback, Viewer, read_playback
-from tauloop.viewer.handles import RANGE_MARGIN, Handles
-from tauloop.viewer.scene import CAMERA_DIRECTION, LETTER, corners
+from tauloop.viewer.panel.handles import RANGE_MARGIN, Handles
+from tauloop.viewer.scene.machine_scene import CAMERA_DIRECTION, LETTER, corners
 
 #: Rounding of coordinates of a few metres, m.
 ROUNDING = 1e-12

@@ -13,7 +13,7 @@ from extras import extra
 import tauloop as tl
 from tauloop.mechanism.shipped import machine_path
 from tauloop.viewer import Viewer
-from tauloop.viewer.watch import WATCH_INTERVAL
+from tauloop.viewer.panel.watch import WATCH_INTERVAL
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from tauloop.common.progress import Progress, Stages
 from tauloop.geometry.machine_geometry import MachineGeometry
 from tauloop.model import Model
 from tauloop.viewer.guard import Guard, silent, start_guarded, viser_module
-from tauloop.viewer.scene import MachineScene
+from tauloop.viewer.scene.machine_scene import MachineScene
 
 #: Heading of a page, and a note on its limits; over the picture, without catching the pointer.
 #: Viser's note on computers without a graphics card is hidden: it would cover the heading and the

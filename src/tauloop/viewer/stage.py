@@ -11,7 +11,7 @@ from tauloop.common.errors import TauloopError
 from tauloop.model import Model
 from tauloop.viewer.layers import Layers
 from tauloop.viewer.playback import Playback
-from tauloop.viewer.scene import MachineScene
+from tauloop.viewer.scene.machine_scene import MachineScene
 
 
 class Stage(Protocol):

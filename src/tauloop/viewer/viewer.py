@@ -16,22 +16,22 @@ from tauloop.equations.ports import Entry
 from tauloop.geometry import machine_solids, parts
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_shape
 from tauloop.model import Model
-from tauloop.viewer.clock import Clock
-from tauloop.viewer.cloud import CloudPanel
-from tauloop.viewer.forces import ForceLayer
-from tauloop.viewer.ghost import Ghost
-from tauloop.viewer.gizmo import Gizmo, Puller
 from tauloop.viewer.guard import Guard, silent, start_guarded, viser_module
 from tauloop.viewer.layers import Layers
-from tauloop.viewer.marks import Marks, path_colours
-from tauloop.viewer.modes import ModeButtons
+from tauloop.viewer.panel.clock import Clock
+from tauloop.viewer.panel.gizmo import Gizmo, Puller
+from tauloop.viewer.panel.modes import ModeButtons
+from tauloop.viewer.panel.plots import Plots
+from tauloop.viewer.panel.sliders import Sliders, as_markdown
+from tauloop.viewer.panel.watch import Watch
 from tauloop.viewer.pictures import PicturePanel
 from tauloop.viewer.playback import Playback
-from tauloop.viewer.plots import Plots
-from tauloop.viewer.scene import MachineScene
-from tauloop.viewer.sliders import Sliders, as_markdown
+from tauloop.viewer.scene.cloud import CloudPanel
+from tauloop.viewer.scene.forces import ForceLayer
+from tauloop.viewer.scene.ghost import Ghost
+from tauloop.viewer.scene.machine_scene import MachineScene
+from tauloop.viewer.scene.marks import Marks, path_colours
 from tauloop.viewer.stage import ViewState
-from tauloop.viewer.watch import Watch
 
 #: Frames per second while a motion plays.
 VIEWER_FRAME_RATE = 30.0

@@ -29,10 +29,10 @@ from tauloop.kinematics.workspaces.pose_axes import pose_axes
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
-from tauloop.viewer.cloud import COLOURINGS, planes
 from tauloop.viewer.film import save_film
 from tauloop.viewer.layers import Layers
 from tauloop.viewer.playback import Playback, read_playback
+from tauloop.viewer.scene.cloud import COLOURINGS, planes
 from tauloop.viewer.viewer import Viewer
 
 if TYPE_CHECKING:

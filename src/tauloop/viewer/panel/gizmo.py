@@ -11,7 +11,7 @@ from tauloop.common.errors import AssemblyError, PoseError, TauloopError
 from tauloop.common.records import dataclass
 from tauloop.equations.assembly.limits import Limits
 from tauloop.geometry.machine_geometry import MachineGeometry, MachineShape
-from tauloop.viewer.handles import Handles
+from tauloop.viewer.panel.handles import Handles
 from tauloop.viewer.stage import Stage
 
 #: Length of the gizmo's arrows over the machine's largest dimension.

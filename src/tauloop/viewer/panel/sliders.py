@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.common.errors import AssemblyError, TauloopError
 from tauloop.equations.ports import Entry
 from tauloop.model import Model
-from tauloop.viewer.handles import Handle, Handles
+from tauloop.viewer.panel.handles import Handle, Handles
 from tauloop.viewer.stage import Stage
 
 #: Steps of sliders: m, deg, pure numbers.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tauloop.common.errors import TauloopError
-from tauloop.viewer.sliders import as_markdown
+from tauloop.viewer.panel.sliders import as_markdown
 from tauloop.viewer.stage import Stage, ViewState
 
 #: Time between two checks, s. A change is read when two checks agree, because an editor may still

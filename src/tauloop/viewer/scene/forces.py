@@ -12,7 +12,7 @@ from tauloop.dynamics.joint_forces import JointForces, joint_forces
 from tauloop.geometry.machine_geometry import MachineGeometry
 from tauloop.model import Model
 from tauloop.viewer.playback import Playback
-from tauloop.viewer.scene import rgb
+from tauloop.viewer.scene.machine_scene import rgb
 from tauloop.viewer.stage import Stage
 
 #: Colors of rods in compression, in tension and without force, different in hue and lightness.

@@ -9,7 +9,7 @@ from tauloop.common.errors import TauloopError
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_shape
 from tauloop.model import Model
 from tauloop.viewer.playback import Playback
-from tauloop.viewer.scene import MachineScene
+from tauloop.viewer.scene.machine_scene import MachineScene
 from tauloop.viewer.stage import Stage
 
 

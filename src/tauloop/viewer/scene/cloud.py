@@ -14,9 +14,9 @@ from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.kinematics.workspaces.map import Reason, Workspace, section_axes, workspace_grid
 from tauloop.kinematics.workspaces.pose_axes import PoseAxes, pose_axes
 from tauloop.model import Model
-from tauloop.viewer.forces import motion_forces
 from tauloop.viewer.playback import Playback
-from tauloop.viewer.scene import rgb
+from tauloop.viewer.scene.forces import motion_forces
+from tauloop.viewer.scene.machine_scene import rgb
 from tauloop.viewer.stage import Stage
 
 #: Properties that color the points.

@@ -12,8 +12,8 @@ from tauloop.common.records import dataclass
 from tauloop.display.palette import COLOURS, RESIDUAL, TEXT
 from tauloop.display.sampling import thin
 from tauloop.model import Model
-from tauloop.viewer.forces import motion_forces
 from tauloop.viewer.playback import Playback
+from tauloop.viewer.scene.forces import motion_forces
 from tauloop.viewer.stage import Stage
 
 #: Number of intervals whose extremes a plot shows, about one for each pixel.
