@@ -13,7 +13,7 @@ from tauloop.common.errors import IdentificationError, InputError
 from tauloop.common.result import Status, plain
 from tauloop.display import save_figure
 from tauloop.identification import ExcitationProblem
-from tauloop.identification.parameters.regrouping_columns import (
+from tauloop.identification.regrouping.regrouping_columns import (
     ProductColumns,
     SetColumns,
     StandardColumns,

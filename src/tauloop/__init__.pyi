@@ -220,14 +220,14 @@ from tauloop.identification.options import (
 from tauloop.identification.parameters.base_estimates import (
     BaseEstimates,
 )
-from tauloop.identification.parameters.link_parameters import (
+from tauloop.identification.links.link_parameters import (
     LinkOptions as LinkOptions,
     LinkParameters,
 )
-from tauloop.identification.parameters.regroup import (
+from tauloop.identification.regrouping.regroup import (
     SymbolicBaseOptions as SymbolicBaseOptions,
 )
-from tauloop.identification.parameters.regrouping import (
+from tauloop.identification.regrouping.regrouping import (
     AnalyticRegrouping,
 )
 from tauloop.identification.preparation.two_runs import (

@@ -20,7 +20,7 @@ from tauloop.identification import (
     fit,
 )
 from tauloop.identification.estimation.error_models import IndependentErrors
-from tauloop.identification.parameters.formula_values import formula_values
+from tauloop.identification.regrouping.formula_values import formula_values
 
 #: Filters and differences of positions leave so much of a noise-free log, over the largest value.
 FILTERED = 1e-3

@@ -13,8 +13,8 @@ import tauloop as tl
 from tauloop.common.errors import IdentificationError, InputError
 from tauloop.display.tables.identification.regrouping_tables import regrouping_tables
 from tauloop.identification import AnalyticRegrouping, analytic_regrouping
-from tauloop.identification.parameters.regrouping import ColumnParameter, Monomial
-from tauloop.identification.parameters.regrouping_columns import (
+from tauloop.identification.regrouping.regrouping import ColumnParameter, Monomial
+from tauloop.identification.regrouping.regrouping_columns import (
     RANDOM_STATES,
     STATE_SEED,
     StandardColumns,

@@ -96,6 +96,13 @@ if TYPE_CHECKING:
         presliding_columns as presliding_columns,
     )
     from tauloop.identification.instruments import simulated_instruments as simulated_instruments
+    from tauloop.identification.links.link_parameters import (
+        LinkFamily as LinkFamily,
+        LinkOptions as LinkOptions,
+        LinkParameter as LinkParameter,
+        LinkParameters as LinkParameters,
+        link_parameters as link_parameters,
+    )
     from tauloop.identification.log_bootstrap import (
         BootstrapDraw as BootstrapDraw,
         BootstrapOptions as BootstrapOptions,
@@ -125,32 +132,11 @@ if TYPE_CHECKING:
         Removal as Removal,
         essential_parameters as essential_parameters,
     )
-    from tauloop.identification.parameters.formula_values import FormulaValue as FormulaValue
     from tauloop.identification.parameters.known import (
         DriveGains as DriveGains,
         drive_gains as drive_gains,
         known_parameters as known_parameters,
         with_payload as with_payload,
-    )
-    from tauloop.identification.parameters.link_parameters import (
-        LinkFamily as LinkFamily,
-        LinkOptions as LinkOptions,
-        LinkParameter as LinkParameter,
-        LinkParameters as LinkParameters,
-        link_parameters as link_parameters,
-    )
-    from tauloop.identification.parameters.regroup import (
-        SymbolicBaseOptions as SymbolicBaseOptions,
-        symbolic_base_parameters as symbolic_base_parameters,
-    )
-    from tauloop.identification.parameters.regrouping import (
-        AnalyticRegrouping as AnalyticRegrouping,
-        analytic_regrouping as analytic_regrouping,
-    )
-    from tauloop.identification.parameters.regrouping_columns import (
-        ProductColumns as ProductColumns,
-        SetColumns as SetColumns,
-        StandardColumns as StandardColumns,
     )
     from tauloop.identification.parameters.write_back import (
         identified_mechanism as identified_mechanism,
@@ -228,6 +214,20 @@ if TYPE_CHECKING:
         split_each as split_each,
     )
     from tauloop.identification.regression.ties import Ties as Ties, ties as ties
+    from tauloop.identification.regrouping.formula_values import FormulaValue as FormulaValue
+    from tauloop.identification.regrouping.regroup import (
+        SymbolicBaseOptions as SymbolicBaseOptions,
+        symbolic_base_parameters as symbolic_base_parameters,
+    )
+    from tauloop.identification.regrouping.regrouping import (
+        AnalyticRegrouping as AnalyticRegrouping,
+        analytic_regrouping as analytic_regrouping,
+    )
+    from tauloop.identification.regrouping.regrouping_columns import (
+        ProductColumns as ProductColumns,
+        SetColumns as SetColumns,
+        StandardColumns as StandardColumns,
+    )
     from tauloop.identification.workflow import (
         identification_model as identification_model,
         identify as identify,

@@ -21,13 +21,13 @@ from tauloop.identification.friction.presliding import PreslidingChoice
 from tauloop.identification.options import TermOptions
 from tauloop.identification.parameters.consistency import ConsistentIdentification
 from tauloop.identification.parameters.essential import EssentialParameters
-from tauloop.identification.parameters.formula_values import FormulaValue
 from tauloop.identification.parameters.known import DriveGains
 from tauloop.identification.parameters.prior import PriorComparison, runaway_masses
 from tauloop.identification.parameters.write_back import identified_mechanism
 from tauloop.identification.preparation.channels import Channels
 from tauloop.identification.preparation.filter_scan import FilterScan
 from tauloop.identification.regression.data import RegressionData
+from tauloop.identification.regrouping.formula_values import FormulaValue
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 

@@ -43,11 +43,8 @@ from tauloop.identification.options import IdentificationOptions, LogSource, Ter
 from tauloop.identification.parameters.cones import cones
 from tauloop.identification.parameters.consistency import ConsistentIdentification, fit_consistent
 from tauloop.identification.parameters.essential import essential_parameters
-from tauloop.identification.parameters.formula_values import formula_values
 from tauloop.identification.parameters.known import DriveGains, drive_gains, scaled
 from tauloop.identification.parameters.prior import compare_with_prior
-from tauloop.identification.parameters.regroup import symbolic_base_parameters
-from tauloop.identification.parameters.regrouping import AnalyticRegrouping
 from tauloop.identification.parameters.stated import known_leaves, require_logs, with_stated
 from tauloop.identification.preparation.measured import (
     commanded_regressor,
@@ -74,6 +71,9 @@ from tauloop.identification.regression.from_log import (
 )
 from tauloop.identification.regression.streaming import merge, split_each
 from tauloop.identification.regression.ties import Ties
+from tauloop.identification.regrouping.formula_values import formula_values
+from tauloop.identification.regrouping.regroup import symbolic_base_parameters
+from tauloop.identification.regrouping.regrouping import AnalyticRegrouping
 from tauloop.logs import Signals, samples
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
 from tauloop.identification import LinkFamily, LinkParameters
-from tauloop.identification.parameters.link_parameters import LinkParameter
+from tauloop.identification.links.link_parameters import LinkParameter
 
 
 def link_tables(links: LinkParameters) -> Iterator[Printed]:

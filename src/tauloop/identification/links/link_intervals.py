@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.common.errors import IdentificationError
-from tauloop.identification.parameters.link_quantities import LinkQuantities, LinkQuantity, arrow
+from tauloop.identification.links.link_quantities import LinkQuantities, LinkQuantity, arrow
 from tauloop.identification.parameters.lmi import convex_solver, solved
 
 #: Maximum number of steps of the search for the smallest central inertia.

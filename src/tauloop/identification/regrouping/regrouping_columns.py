@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.common.errors import IdentificationError, InputError, PoseError, Problem
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.identification.parameters.regrouping import ColumnParameter
+from tauloop.identification.regrouping.regrouping import ColumnParameter
 from tauloop.kinematics.states import RandomStates, random_states
 from tauloop.mechanism.description import parser
 from tauloop.mechanism.description.units import parse_unit

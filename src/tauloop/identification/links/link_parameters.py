@@ -27,11 +27,11 @@ from tauloop.common.result import Diagnostic, Result, diagnostic, plain, provena
 from tauloop.common.shown import ReprMixin
 from tauloop.formats.library import mechanism_of
 from tauloop.identification.estimation.result import Identification
+from tauloop.identification.links.link_equations import LinkEquations
+from tauloop.identification.links.link_intervals import LinkSet
+from tauloop.identification.links.link_quantities import LinkQuantities, LinkQuantity
 from tauloop.identification.machine_result import MachineIdentification
 from tauloop.identification.parameters.base_estimates import BaseEstimates
-from tauloop.identification.parameters.link_equations import LinkEquations
-from tauloop.identification.parameters.link_intervals import LinkSet
-from tauloop.identification.parameters.link_quantities import LinkQuantities, LinkQuantity
 from tauloop.model.model import MachineSource
 
 #: Directions of the scaled equations with a singular value below this share of the largest change

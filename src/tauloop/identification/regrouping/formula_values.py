@@ -6,7 +6,7 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.identification.estimation.result import Identification
-from tauloop.identification.parameters.regrouping import AnalyticRegrouping
+from tauloop.identification.regrouping.regrouping import AnalyticRegrouping
 
 #: A formula is not determined if the identified base parameters do not reproduce it to this share
 #: of its coefficients.

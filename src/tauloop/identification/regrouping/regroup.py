@@ -12,12 +12,12 @@ from tauloop.common.options import Options, listed, option
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.formats.library import mechanism_of
-from tauloop.identification.parameters.regrouping import (
+from tauloop.identification.regrouping.regrouping import (
     AnalyticRegrouping,
     ColumnParameter,
     analytic_regrouping,
 )
-from tauloop.identification.parameters.regrouping_columns import ProductColumns, StandardColumns
+from tauloop.identification.regrouping.regrouping_columns import ProductColumns, StandardColumns
 from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.model import MachineSource

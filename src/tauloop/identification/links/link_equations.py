@@ -13,8 +13,8 @@ from scipy.linalg import block_diag
 from tauloop.common.errors import InputError, Problems
 from tauloop.equations.values import DynamicParameter, Values
 from tauloop.identification.parameters.base_estimates import BaseEstimates
-from tauloop.identification.parameters.regrouping_columns import parsed
 from tauloop.identification.regression.from_log import DYNAMIC_GROUPS
+from tauloop.identification.regrouping.regrouping_columns import parsed
 from tauloop.identification.values import si_value
 from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.expression import Expression, Leaf, Parameter, leaves

@@ -14,8 +14,8 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.equations.values import BODY_SUFFIXES
+from tauloop.identification.links.link_equations import LinkEquations
 from tauloop.identification.parameters.cones import Cone, cones
-from tauloop.identification.parameters.link_equations import LinkEquations
 from tauloop.mechanism.description.units import parse_unit
 
 #: Two functions are the same if their values agree to this share of their size over all draws.

@@ -1,0 +1,1 @@
+"""Parameters of links that follow from base parameters."""

@@ -1,0 +1,1 @@
+"""Base parameters as formulas of the parameters of the machine."""
