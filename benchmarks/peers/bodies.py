@@ -15,7 +15,7 @@ import numpy as np
 
 from tauloop.mechanism.poses import IDENTITY, Array, FramePose
 from tauloop.mechanism.primitives import Primitive
-from tauloop.verification.engines.rigid_tree import GROUND, LinkInertia, RigidTree
+from tauloop.verification.engines.trees.rigid_tree import GROUND, LinkInertia, RigidTree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -19,7 +19,7 @@ from peers.timing import LOOP, seconds_per_call
 from tauloop.mechanism.poses import Array, rotation_quaternion
 from tauloop.verification.engines import Engine
 from tauloop.verification.engines.optional import engine_module
-from tauloop.verification.engines.rigid_tree import GROUND
+from tauloop.verification.engines.trees.rigid_tree import GROUND
 
 #: Repetitions of a call in one state: sweeps of a millisecond, because longer ones are rarely
 #: undisturbed.

@@ -10,7 +10,7 @@ import numpy as np
 from peers.bodies import PeerBody, PeerTree
 from peers.states import NotComparable, PeerStates
 from tauloop.mechanism.poses import IDENTITY, Array, FramePose, quaternion_rotation, turned
-from tauloop.verification.engines.rigid_tree import GROUND, LinkInertia, RigidTree
+from tauloop.verification.engines.trees.rigid_tree import GROUND, LinkInertia, RigidTree
 
 Kind = Literal["free", "planar", "translation", "universal", "ball", "hinge", "slide"]
 

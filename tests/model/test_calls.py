@@ -20,7 +20,7 @@ from tauloop.mechanism.model import Inertia
 from tauloop.model import Motion, Payload
 from tauloop.testing import machines as random_machines
 from tauloop.verification.engines import NamedMotion, frictionless
-from tauloop.verification.engines.in_pinocchio import pinocchio_engine
+from tauloop.verification.engines.pinocchio.in_pinocchio import pinocchio_engine
 
 #: Agreement of two routes that share no code, relative: rounding through the conditioning of the
 #: loops.

@@ -26,7 +26,7 @@ from tauloop.common.errors import EngineError, InputError
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import JOINT_KINDS, Body, Coupling, Freedom, Mechanism, Spring
 from tauloop.verification.engines import Engine, NamedMotion, pinocchio_engine
-from tauloop.verification.engines.pinocchio_constraints import constrained_dynamics
+from tauloop.verification.engines.pinocchio.pinocchio_constraints import constrained_dynamics
 
 extra("pinocchio")
 extra("mujoco")
@@ -178,7 +178,7 @@ def test_pinocchio_closes_loops_by_itself(name: str) -> None:
 
 
 def test_redundant_rows_without_regularisation_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tauloop.verification.engines.pinocchio_constraints.MU", 0.0)
+    monkeypatch.setattr("tauloop.verification.engines.pinocchio.pinocchio_constraints.MU", 0.0)
     with pytest.raises(EngineError, match="gives no numbers in 6 of 6 samples"):
         own_solver("bar")
 

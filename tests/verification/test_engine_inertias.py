@@ -17,8 +17,8 @@ from tauloop.verification.engines import (
     pinocchio_engine,
     verify,
 )
-from tauloop.verification.engines.building import rigid_tree
-from tauloop.verification.engines.filled_inertias import turning_axes, with_possible_inertias
+from tauloop.verification.engines.trees.building import rigid_tree
+from tauloop.verification.engines.trees.filled_inertias import turning_axes, with_possible_inertias
 
 PLANAR = Path(__file__).parents[1] / "cases" / "planar_3rrr.yaml"
 #: Rounding times the condition of some tens.

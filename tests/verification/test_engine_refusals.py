@@ -15,8 +15,10 @@ from tauloop.common.errors import EngineError, InputError
 from tauloop.mechanism.expression import ZERO, Constant
 from tauloop.mechanism.model import Actuator, Body, Inertia
 from tauloop.verification.engines import Engine, NamedMotion, PinocchioEngine, pinocchio_engine
-from tauloop.verification.engines.building import rigid_tree
-from tauloop.verification.engines.pinocchio_constraints import constrained_inverse_dynamics
+from tauloop.verification.engines.pinocchio.pinocchio_constraints import (
+    constrained_inverse_dynamics,
+)
+from tauloop.verification.engines.trees.building import rigid_tree
 
 extra("pinocchio")
 extra("mujoco")

@@ -65,7 +65,7 @@ from scipy.spatial.transform import Rotation
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Actuator, Body, Joint, Rod, Telescope
 from tauloop.verification.engines import NamedMotion, pinocchio_engine
-from tauloop.verification.engines.building import rigid_tree
+from tauloop.verification.engines.trees.building import rigid_tree
 
 extra("pinocchio")
 extra("mujoco")

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
         MujocoEngine as MujocoEngine,
         mujoco_engine as mujoco_engine,
     )
-    from tauloop.verification.engines.in_pinocchio import (
+    from tauloop.verification.engines.motion import NamedMotion as NamedMotion
+    from tauloop.verification.engines.pinocchio.in_pinocchio import (
         PinocchioEngine as PinocchioEngine,
         pinocchio_engine as pinocchio_engine,
     )
-    from tauloop.verification.engines.motion import NamedMotion as NamedMotion
     from tauloop.verification.engines.results import (
         EngineAccelerations as EngineAccelerations,
         EngineForces as EngineForces,

@@ -37,9 +37,9 @@ from tauloop.verification.engines.comparison import (
     verification,
 )
 from tauloop.verification.engines.engine import Engine
-from tauloop.verification.engines.in_pinocchio import PinocchioEngine
 from tauloop.verification.engines.motion import NamedMotion
-from tauloop.verification.engines.pinocchio_constraints import (
+from tauloop.verification.engines.pinocchio.in_pinocchio import PinocchioEngine
+from tauloop.verification.engines.pinocchio.pinocchio_constraints import (
     constrained_dynamics,
     constrained_inverse_dynamics,
 )

@@ -14,8 +14,8 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import Array
 from tauloop.verification.engines.engine import Engine
 from tauloop.verification.engines.in_mujoco import mujoco_engine
-from tauloop.verification.engines.in_pinocchio import pinocchio_engine
 from tauloop.verification.engines.motion import NamedMotion
+from tauloop.verification.engines.pinocchio.in_pinocchio import pinocchio_engine
 from tauloop.verification.engines.results import (
     EngineAccelerations,
     EngineForces,

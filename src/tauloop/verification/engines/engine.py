@@ -17,14 +17,6 @@ from tauloop.common.errors import EngineError, InputError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.poses import Array, quaternion_rotation, turned_quaternion
-from tauloop.verification.engines.constraints import (
-    ConstraintRows,
-    LinkMotion,
-    anchored_frames,
-    closure,
-    gear_rows,
-    joined,
-)
 from tauloop.verification.engines.least_squares import LeastSquares, times
 from tauloop.verification.engines.motion import NamedMotion, checked
 from tauloop.verification.engines.results import (
@@ -34,8 +26,16 @@ from tauloop.verification.engines.results import (
     Residuals,
     TreeStates,
 )
-from tauloop.verification.engines.rigid_tree import RigidTree
-from tauloop.verification.engines.start import start_coordinates
+from tauloop.verification.engines.trees.constraints import (
+    ConstraintRows,
+    LinkMotion,
+    anchored_frames,
+    closure,
+    gear_rows,
+    joined,
+)
+from tauloop.verification.engines.trees.rigid_tree import RigidTree
+from tauloop.verification.engines.trees.start import start_coordinates
 
 #: Newton stops at the first step below this (rad, m): convergence is quadratic, so what is left is
 #: rounding.

@@ -13,11 +13,11 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import Array, rotation_quaternion
-from tauloop.verification.engines.building import rigid_tree
-from tauloop.verification.engines.constraints import LinkMotion
 from tauloop.verification.engines.engine import Engine
 from tauloop.verification.engines.optional import engine_module
-from tauloop.verification.engines.rigid_tree import GROUND, RigidTree
+from tauloop.verification.engines.trees.building import rigid_tree
+from tauloop.verification.engines.trees.constraints import LinkMotion
+from tauloop.verification.engines.trees.rigid_tree import GROUND, RigidTree
 
 
 @final

@@ -13,7 +13,7 @@ from tauloop.equations.ports import numbers
 from tauloop.mechanism.model import Joint
 from tauloop.mechanism.poses import Array
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.verification.engines.rigid_tree import RigidTree
+from tauloop.verification.engines.trees.rigid_tree import RigidTree
 
 #: Largest error of a quaternion's norm that is taken for rounding.
 QUATERNION_TOLERANCE = 1e-6

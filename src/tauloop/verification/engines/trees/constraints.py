@@ -11,7 +11,7 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.mechanism.poses import Array, skew
-from tauloop.verification.engines.rigid_tree import GROUND, Anchor, Loads, RigidTree
+from tauloop.verification.engines.trees.rigid_tree import GROUND, Anchor, Loads, RigidTree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -15,7 +15,7 @@ import numpy as np
 
 from tauloop.common.errors import EngineError, Problems
 from tauloop.mechanism.poses import Array
-from tauloop.verification.engines.in_pinocchio import PinocchioEngine
+from tauloop.verification.engines.pinocchio.in_pinocchio import PinocchioEngine
 from tauloop.verification.engines.results import TreeStates
 
 

@@ -15,13 +15,13 @@ from tauloop.common.records import dataclass
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import Array, FramePose
 from tauloop.mechanism.primitives import Primitive
-from tauloop.verification.engines.building import rigid_tree
-from tauloop.verification.engines.constraints import LinkMotion
 from tauloop.verification.engines.engine import Engine
-from tauloop.verification.engines.filled_inertias import with_possible_inertias
 from tauloop.verification.engines.optional import engine_module
 from tauloop.verification.engines.results import TreeStates
-from tauloop.verification.engines.rigid_tree import GROUND, RigidTree
+from tauloop.verification.engines.trees.building import rigid_tree
+from tauloop.verification.engines.trees.constraints import LinkMotion
+from tauloop.verification.engines.trees.filled_inertias import with_possible_inertias
+from tauloop.verification.engines.trees.rigid_tree import GROUND, RigidTree
 
 
 @final

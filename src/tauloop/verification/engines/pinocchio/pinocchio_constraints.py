@@ -1,6 +1,6 @@
 """Pinocchio's own constrained dynamics, both ways: its proximal solver, and mimic joints for couplings.
 
-Nothing of `tauloop.verification.engines.constraints` takes part in the accelerations; it only shows
+Nothing of `tauloop.verification.engines.trees.constraints` takes part in the accelerations; it only shows
 afterwards what is left open. Pinocchio closes loops by points that coincide and by welds: a cut
 revolute joint becomes two points on its axis, six rows where five would do, and welds of parallel
 linkages repeat each other, so that the solver's regularisation mu is needed. It leaves no bias: the
@@ -16,11 +16,11 @@ import numpy as np
 
 from tauloop.common.errors import EngineError, Problems
 from tauloop.mechanism.poses import Array
-from tauloop.verification.engines.in_pinocchio import PinocchioEngine
 from tauloop.verification.engines.least_squares import LeastSquares, times
-from tauloop.verification.engines.pinocchio_mimics import mimic_solver
+from tauloop.verification.engines.pinocchio.in_pinocchio import PinocchioEngine
+from tauloop.verification.engines.pinocchio.pinocchio_mimics import mimic_solver
 from tauloop.verification.engines.results import EngineAccelerations, EngineForces, TreeStates
-from tauloop.verification.engines.rigid_tree import GROUND, Anchor, Constraint
+from tauloop.verification.engines.trees.rigid_tree import GROUND, Anchor, Constraint
 
 #: Regularisation for redundant rows: with none the solver silently gives nonsense. Others need one
 #: iteration more.

@@ -11,7 +11,7 @@ from tauloop.mechanism.expression import Expression
 from tauloop.mechanism.model import BASE, JOINT_KINDS, AxisName, Joint, Mechanism
 from tauloop.mechanism.poses import IDENTITY, UNIT_VECTORS, Array, FramePose, placement_pose
 from tauloop.mechanism.rigid_tree import rigid_tree as spanned
-from tauloop.verification.engines.rigid_tree import (
+from tauloop.verification.engines.trees.rigid_tree import (
     GROUND,
     Anchor,
     Constraint,

@@ -15,7 +15,7 @@ import numpy as np
 
 from tauloop.common.errors import EngineError, Problems
 from tauloop.mechanism.poses import Array
-from tauloop.verification.engines.rigid_tree import GROUND, EngineLink, RigidTree
+from tauloop.verification.engines.trees.rigid_tree import GROUND, EngineLink, RigidTree
 
 #: Directions are the same when their sines differ by less than this.
 PARALLEL = 1e-9
