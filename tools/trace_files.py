@@ -41,7 +41,7 @@ STAGES = (
     ("description/structure",),
     ("description/values",),
     ("description/placements",),
-    ("joints", "bodies", "elements", "visual"),
+    ("joints", "bodies", "elements", "solids/visual"),
     ("description/reader",),
 )
 _STAGE_OF = {

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tauloop.mechanism.poses import IDENTITY, Array, FramePose
-from tauloop.mechanism.primitives import Primitive
+from tauloop.mechanism.solids.primitives import Primitive
 from tauloop.verification.engines.trees.rigid_tree import GROUND, LinkInertia, RigidTree
 
 

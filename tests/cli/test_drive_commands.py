@@ -12,7 +12,7 @@ import tauloop as tl
 from tauloop.drives import DriveLineFitOptions, TuningOptions, load_drive
 from tauloop.export.drive_control import export_control
 from tauloop.logs import read_log
-from tauloop.mechanism.description.drive_file import DRIVE_FORMAT
+from tauloop.mechanism.description.drives.drive_file import DRIVE_FORMAT
 
 RACKS = Path(__file__).parents[2] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
 PNG = b"\x89PNG"

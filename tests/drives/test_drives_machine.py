@@ -31,7 +31,7 @@ from tauloop.formats.mjcf.writer import to_mjcf
 from tauloop.formats.writing.yaml_writer import dumps
 from tauloop.integrate import DormandPrince
 from tauloop.mechanism import json_schema
-from tauloop.mechanism.description.drive_file import DRIVE, DRIVE_FORMAT
+from tauloop.mechanism.description.drives.drive_file import DRIVE, DRIVE_FORMAT
 from tauloop.mechanism.description.yaml_nodes import parse_nodes
 from tauloop.mechanism.drive_line import LuGre
 from tauloop.mechanism.expression import Constant

@@ -16,7 +16,7 @@ from tauloop.equations.named_values import TOOL_PORT, named_values
 from tauloop.equations.ports import Port
 from tauloop.formats import load_urdf
 from tauloop.logs import load_recording
-from tauloop.mechanism.description.drive_file import read_drive
+from tauloop.mechanism.description.drives.drive_file import read_drive
 from tauloop.mechanism.description.units import (
     ANGLE,
     ANGULAR_SPEED,

@@ -19,7 +19,7 @@ from tauloop.formats.xml.meshes import stl_bytes
 from tauloop.geometry import frames, machine_solids, triangles
 from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.solid import Solid, convex
+from tauloop.mechanism.solids.solid import Solid, convex
 
 #: Round shapes are drawn by their corners: what is lost between two of them, over the size; and
 #: numbers in 32 bits.

@@ -13,7 +13,7 @@ from tauloop import DescriptionError
 from tauloop.formats import load
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.xml.meshes import stl_bytes
-from tauloop.mechanism.solid import convex
+from tauloop.mechanism.solids.solid import convex
 
 #: Accelerations by MuJoCo, of the largest; masses of meshes are of single precision there.
 SAME = 1e-6

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from tauloop.kinematics.workspaces.map import Reason
-from tauloop.mechanism.solid import COLOURS
+from tauloop.mechanism.solids.solid import COLOURS
 from tauloop.viewer.scene import cloud, forces, marks
 
 #: Two colours are told apart at a glance from such a distance on (2.3 is just noticeable), and two

@@ -16,7 +16,7 @@ from tauloop.geometry import frames, machine_solids, parts, triangles
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import FramePose, placement_pose, rotation_matrix
-from tauloop.mechanism.solid import Mesh, Solid
+from tauloop.mechanism.solids.solid import Mesh, Solid
 from tauloop.viewer.scene.machine_scene import CAMERA_DIRECTION
 
 MACHINES = (

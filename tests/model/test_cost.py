@@ -22,7 +22,6 @@ from tauloop.equations.ports import ACTUATORS
 from tauloop.formats import load
 from tauloop.kinematics import random_states
 from tauloop.mechanism import shipped_machines
-from tauloop.mechanism.published import published_operations
 from tauloop.model import Model, count_operations
 from tauloop.model.equation_text.costs import (
     ADDED_UP,
@@ -36,6 +35,7 @@ from tauloop.model.equation_text.costs import (
     costs,
     parts,
 )
+from tauloop.model.equation_text.published import published_operations
 from tauloop.model.platform_matrices import OwnMassMatrix, VirtualPlatforms
 
 #: Operations of the whole inverse dynamics (kinematics included, numbers baked in); from the

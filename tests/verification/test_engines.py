@@ -44,7 +44,7 @@ from tauloop.common.result import Status
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import JOINT_KINDS, Actuator, Body, Joint
 from tauloop.mechanism.poses import quaternion_rotation, rotation_quaternion, rotation_vector
-from tauloop.mechanism.primitives import joint_coordinates, joint_pose
+from tauloop.mechanism.solids.primitives import joint_coordinates, joint_pose
 from tauloop.verification.engines import NamedMotion
 from tauloop.verification.engines.least_squares import LeastSquares
 from tauloop.verification.engines.trees.building import rigid_tree

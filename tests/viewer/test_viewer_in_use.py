@@ -17,7 +17,7 @@ from PIL import Image
 from viewer_pages import opened, pause
 
 import tauloop as tl
-from tauloop.mechanism.solid import COLOURS
+from tauloop.mechanism.solids.solid import COLOURS
 from tauloop.viewer import Layers, Playback, Viewer
 from tauloop.viewer.film import FRAME_RATE, MIN_FILM_DURATION
 from tauloop.viewer.pictures import PICTURE_WIDTH

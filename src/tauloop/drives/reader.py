@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tauloop.common.errors import DescriptionError
-from tauloop.mechanism.description.drive_file import read_drive
+from tauloop.mechanism.description.drives.drive_file import read_drive
 from tauloop.mechanism.description.yaml_nodes import read_text
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import listing, suggestion

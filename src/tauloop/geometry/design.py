@@ -27,8 +27,8 @@ from tauloop.geometry.shapes import about, ball, bar, mesh, plate, tube
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
 from tauloop.mechanism.poses import placement_pose
 from tauloop.mechanism.rigid_tree import VECTORS
-from tauloop.mechanism.solid import Solid
-from tauloop.mechanism.visual import solid_at
+from tauloop.mechanism.solids.solid import Solid
+from tauloop.mechanism.solids.visual import solid_at
 
 #: Largest radius of a link relative to the machine's size.
 LINK_RADIUS = 0.013

@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.geometry.design import designed
 from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.geometry.triangle_meshes import DEFAULT_SECTIONS, triangles
-from tauloop.mechanism.solid import Mesh, Solid, colour
+from tauloop.mechanism.solids.solid import Mesh, Solid, colour
 from tauloop.model import Model
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.mechanism.solid import Mesh, Solid, SolidShape, convex
-from tauloop.mechanism.visual import solid_at
+from tauloop.mechanism.solids.solid import Mesh, Solid, SolidShape, convex
+from tauloop.mechanism.solids.visual import solid_at
 
 #: Number of corners of a round section.
 SECTION_CORNERS = 16

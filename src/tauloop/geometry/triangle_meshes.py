@@ -10,7 +10,7 @@ import numpy as np
 
 from tauloop.common.errors import EngineError, InputError
 from tauloop.mechanism.poses import rotation_matrix
-from tauloop.mechanism.solid import Mesh, Solid
+from tauloop.mechanism.solids.solid import Mesh, Solid
 
 #: Number of corners of round sections.
 DEFAULT_SECTIONS = 24

@@ -122,7 +122,7 @@ def read_actuator(
     drive = None
     # imported late: few machines have a drive line, and the import takes as long as the machine's
     if place is not None:
-        from tauloop.mechanism.description.drive_on_actuator import read_actuator_drive
+        from tauloop.mechanism.description.drives.drive_on_actuator import read_actuator_drive
 
         drive = read_actuator_drive(name, place, values, is_angular)
     return Actuator(

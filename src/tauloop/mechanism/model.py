@@ -31,7 +31,7 @@ from tauloop.mechanism.expression import (
     negate,
 )
 from tauloop.mechanism.named import by_name
-from tauloop.mechanism.solid import Solid
+from tauloop.mechanism.solids.solid import Solid
 from tauloop.mechanism.tension import Tension
 
 if TYPE_CHECKING:  # drive lines have the same parameters as machines

@@ -33,7 +33,7 @@ from tauloop.mechanism.model import (
     spanning_joints,
 )
 from tauloop.mechanism.poses import IDENTITY, UNIT_VECTORS, Array, FramePose, placement_pose
-from tauloop.mechanism.primitives import Primitive, primitives, single
+from tauloop.mechanism.solids.primitives import Primitive, primitives, single
 
 #: Unit vectors (3,) by axis letter.
 VECTORS: dict[str, Array] = {letter: np.array(vector) for letter, vector in UNIT_VECTORS.items()}

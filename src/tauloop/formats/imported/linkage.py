@@ -12,8 +12,8 @@ from tauloop.mechanism.expression import steps_from
 from tauloop.mechanism.graph import joints_of
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
 from tauloop.mechanism.poses import FramePose, placement_pose
-from tauloop.mechanism.primitives import joint_pose, spread
 from tauloop.mechanism.rigid_tree import LinkInertia
+from tauloop.mechanism.solids.primitives import joint_pose, spread
 
 
 def axis_of(mechanism: Mechanism, joint: Joint, side: Placement) -> np.ndarray:

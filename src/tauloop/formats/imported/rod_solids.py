@@ -12,8 +12,8 @@ from tauloop.formats.imported.linkage import Linkage
 from tauloop.mechanism.model import Mechanism, Rod
 from tauloop.mechanism.poses import FramePose, rotation_matrix
 from tauloop.mechanism.rigid_tree import first_hinge
-from tauloop.mechanism.solid import Solid
-from tauloop.mechanism.visual import solid_at
+from tauloop.mechanism.solids.solid import Solid
+from tauloop.mechanism.solids.visual import solid_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from tauloop.formats.mjcf.settings import MjcfReader
 from tauloop.formats.xml.meshes import MeshFiles, colour_of, mesh_corners
 from tauloop.formats.xml.nodes import XmlNode
 from tauloop.mechanism.poses import FramePose, quaternion_rotation, rotation_matrix
-from tauloop.mechanism.solid import SHAPES, Mesh, Solid, convex
-from tauloop.mechanism.visual import solid_at
+from tauloop.mechanism.solids.solid import SHAPES, Mesh, Solid, convex
+from tauloop.mechanism.solids.visual import solid_at
 
 #: Groups of geoms that MuJoCo's viewers show by default; by convention the others are for contacts.
 SHOWN_GROUPS = (0, 1, 2)

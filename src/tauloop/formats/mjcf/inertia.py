@@ -21,7 +21,7 @@ from tauloop.formats.mjcf.settings import MjcfReader, shortest_turn
 from tauloop.formats.xml.nodes import XmlNode, impossible_inertia
 from tauloop.mechanism.poses import FramePose
 from tauloop.mechanism.rigid_tree import LinkInertia
-from tauloop.mechanism.solid import convex
+from tauloop.mechanism.solids.solid import convex
 
 #: Density of a geom without mass and density, kg/m^3.
 _DEFAULT_DENSITY = 1000.0

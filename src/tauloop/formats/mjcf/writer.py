@@ -35,7 +35,6 @@ from tauloop.mechanism.model import (
     Mechanism,
 )
 from tauloop.mechanism.poses import FramePose, placement_pose, rotation_matrix, rotation_quaternion
-from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import (
     Closure,
     Link,
@@ -44,7 +43,8 @@ from tauloop.mechanism.rigid_tree import (
     constant_angles,
     rigid_tree,
 )
-from tauloop.mechanism.solid import Mesh, Solid, colour, rgba
+from tauloop.mechanism.solids.primitives import Primitive
+from tauloop.mechanism.solids.solid import Mesh, Solid, colour, rgba
 
 #: Smallest mass (kg) and principal moment of inertia (kg m^2) written for MuJoCo, which requires
 #: more than 1e-14. Relative changes of forces are about 1e-13 (2e-9 with chains of massless

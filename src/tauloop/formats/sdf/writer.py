@@ -36,9 +36,9 @@ from tauloop.formats.xml.meshes import MeshCopies
 from tauloop.mechanism.description import units
 from tauloop.mechanism.model import BASE, Freedom, Mechanism
 from tauloop.mechanism.poses import IDENTITY, FramePose, rotation_matrix
-from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, rigid_tree
-from tauloop.mechanism.solid import Solid, colour, rgba
+from tauloop.mechanism.solids.primitives import Primitive
+from tauloop.mechanism.solids.solid import Solid, colour, rgba
 
 _SDF_CLOSURE_KINDS = ("spherical", "revolute", "prismatic", "universal", "fixed")
 _SDF_TYPES = {"hinge": "revolute", "slide": "prismatic", "ball": "ball", "spherical": "ball"}

@@ -18,7 +18,7 @@ from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import AxisName
 from tauloop.mechanism.poses import FramePose, quaternion_rotation, rotation_matrix
 from tauloop.mechanism.rigid_tree import LinkInertia, constant_angles
-from tauloop.mechanism.solid import Solid
+from tauloop.mechanism.solids.solid import Solid
 
 #: Angles this close to a multiple of 90 degrees, rad, count as exact: files print pi/2 with some
 #: ten digits, and inexact zeros multiply the number of operations.

@@ -11,8 +11,8 @@ import numpy as np
 from tauloop.formats.urdf.parts import UrdfReader, rotation
 from tauloop.formats.xml.meshes import MeshFiles, colour_of
 from tauloop.formats.xml.nodes import XmlNode, XmlReader
-from tauloop.mechanism.solid import SHAPES, Solid
-from tauloop.mechanism.visual import solid_at
+from tauloop.mechanism.solids.solid import SHAPES, Solid
+from tauloop.mechanism.solids.visual import solid_at
 
 #: Elements of a visual that are read, with their attributes.
 VISUAL_ELEMENTS: dict[str, set[str]] = {

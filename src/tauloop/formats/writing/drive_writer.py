@@ -9,7 +9,7 @@ from typing import Any
 from tauloop.formats.writing.expression_writer import keys_of
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.cursor import Shape
-from tauloop.mechanism.description.drive_grammar import (
+from tauloop.mechanism.description.drives.drive_grammar import (
     CONNECTION,
     CONTROL,
     DUAL,
@@ -18,7 +18,7 @@ from tauloop.mechanism.description.drive_grammar import (
     LUGRE,
     MOTOR,
 )
-from tauloop.mechanism.description.drive_reader import FILTER
+from tauloop.mechanism.description.drives.drive_reader import FILTER
 from tauloop.mechanism.description.units import Dimension
 from tauloop.mechanism.drive_line import (
     Connection,

@@ -23,8 +23,8 @@ from tauloop.mechanism.description import units
 from tauloop.mechanism.description.grammar import OMISSIONS
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Freedom, Mechanism
 from tauloop.mechanism.poses import FramePose
-from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import Tree, constant_angles
+from tauloop.mechanism.solids.primitives import Primitive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

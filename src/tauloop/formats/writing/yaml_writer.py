@@ -55,7 +55,7 @@ from tauloop.mechanism.model import (
 )
 from tauloop.mechanism.poses import rotation_matrix
 from tauloop.mechanism.rigid_tree import constant_angles
-from tauloop.mechanism.solid import Solid
+from tauloop.mechanism.solids.solid import Solid
 
 #: Largest deviation from length 1 of an axis that counts as a unit vector.
 _AXIS_ROUNDING = 1e-12

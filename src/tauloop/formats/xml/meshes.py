@@ -14,8 +14,8 @@ import numpy as np
 from tauloop.common.errors import Problem
 from tauloop.common.files import write_file
 from tauloop.common.records import dataclass
-from tauloop.mechanism.solid import Mesh
-from tauloop.mechanism.visual import MESH_ENDINGS
+from tauloop.mechanism.solids.solid import Mesh
+from tauloop.mechanism.solids.visual import MESH_ENDINGS
 
 #: One triangle: its normal, its corners, and two unused bytes.
 _TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])

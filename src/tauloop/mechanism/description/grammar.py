@@ -24,7 +24,7 @@ from tauloop.mechanism.description.cursor import (
     need,
     value,
 )
-from tauloop.mechanism.description.drive_grammar import ON_ACTUATOR
+from tauloop.mechanism.description.drives.drive_grammar import ON_ACTUATOR
 from tauloop.mechanism.expression import STATUSES
 from tauloop.mechanism.model import JOINT_KINDS
 

@@ -28,7 +28,7 @@ from tauloop.mechanism.elements import (
 from tauloop.mechanism.expression import steps_from
 from tauloop.mechanism.joints import read_joint
 from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Actuator, Joint, Mechanism
-from tauloop.mechanism.visual import read_visual
+from tauloop.mechanism.solids.visual import read_visual
 
 
 def read_machine(text: str, file: str, folder: Path | None = None) -> Mechanism:

@@ -35,7 +35,7 @@ def json_schema(top: Shape = MACHINE, title: str = MACHINE_FORMAT) -> dict[str, 
     mappings are (``x-key``).
 
     Args:
-        top: the shape of a whole file; `tauloop.mechanism.description.drive_file.DRIVE` for
+        top: the shape of a whole file; `tauloop.mechanism.description.drives.drive_file.DRIVE` for
             drive-line files.
         title: its format and version.
     """
@@ -61,7 +61,7 @@ def json_schema(top: Shape = MACHINE, title: str = MACHINE_FORMAT) -> dict[str, 
 
 def drive_schema() -> dict[str, Any]:
     """Return the JSON Schema of drive-line files."""
-    from tauloop.mechanism.description.drive_file import DRIVE, DRIVE_FORMAT
+    from tauloop.mechanism.description.drives.drive_file import DRIVE, DRIVE_FORMAT
 
     return json_schema(DRIVE, DRIVE_FORMAT)
 

@@ -15,7 +15,6 @@ from tauloop.common.result import Status
 from tauloop.equations.ports import PLATFORM, Entry
 from tauloop.formats.library import mechanism_of
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.published import Published, published_operations
 from tauloop.model.equation_text.costs import (
     ADDED_UP,
     ALL,
@@ -25,6 +24,7 @@ from tauloop.model.equation_text.costs import (
     Cost,
     costs,
 )
+from tauloop.model.equation_text.published import Published, published_operations
 from tauloop.model.model import MachineSource
 
 #: Ratios that are shown: quantity, formulation, and the one that it is held against.

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from tauloop.display.palette import RESIDUAL
 from tauloop.geometry import frames, machine_solids, parts
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
-from tauloop.mechanism.solid import COLOURS
+from tauloop.mechanism.solids.solid import COLOURS
 from tauloop.model import Model
 
 #: Length of the tool's axes, and thickness of its path, over the machine's largest dimension.

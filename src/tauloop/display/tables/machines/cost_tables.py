@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from tauloop.compiler.c.printing.operations import OPERATION_KINDS
 from tauloop.display.pieces import Paragraph, Printed, Table
 from tauloop.display.tables import table
-from tauloop.mechanism.published import Published
 from tauloop.model.equation_text.costs import VELOCITY_MATRIX, Cost
 from tauloop.model.equation_text.operation_counts import OperationCounts, Ratio
+from tauloop.model.equation_text.published import Published
 
 HEADINGS = tuple(
     (head, "") for head in ("+ -", "x", "/", "root", "trig", "other", "total", "per iteration")

@@ -14,7 +14,7 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import Array, FramePose
-from tauloop.mechanism.primitives import Primitive
+from tauloop.mechanism.solids.primitives import Primitive
 from tauloop.verification.engines.engine import Engine
 from tauloop.verification.engines.optional import engine_module
 from tauloop.verification.engines.results import TreeStates

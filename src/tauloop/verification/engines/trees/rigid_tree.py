@@ -10,8 +10,8 @@ from __future__ import annotations
 from tauloop.common.records import dataclass
 from tauloop.mechanism.model import Joint
 from tauloop.mechanism.poses import Array, FramePose
-from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import LinkInertia, RodLinks
+from tauloop.mechanism.solids.primitives import Primitive
 
 #: Index of the immovable base among the links.
 GROUND = -1

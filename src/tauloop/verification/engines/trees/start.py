@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Joint
 from tauloop.mechanism.poses import Array, FramePose, turned
-from tauloop.mechanism.primitives import joint_coordinates, joint_pose, spread
+from tauloop.mechanism.solids.primitives import joint_coordinates, joint_pose, spread
 from tauloop.verification.engines.trees.rigid_tree import PlacedJoint, RigidTree
 
 

@@ -1,20 +1,20 @@
 """Operation counts that papers publish for their machines, for comparison with Tauloop's.
 
-A file `machines/published/NAME.yaml` belongs to the shipped machine of that name. It holds `tables`
-(counts by part and formulation) and `ratios` (one formulation over another where a paper prints no
-more); nothing is computed from it.
+A file `machines/published/NAME.yaml` of the package `mechanism` belongs to the shipped machine of
+that name. It holds `tables` (counts by part and formulation) and `ratios` (one formulation over
+another where a paper prints no more); nothing is computed from it.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from tauloop.common.records import dataclass
+from tauloop.mechanism.shipped import SHIPPED
 
-_PUBLISHED = Path(__file__).parent / "machines" / "published"
+_PUBLISHED = SHIPPED / "published"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

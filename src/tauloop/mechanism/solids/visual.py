@@ -15,7 +15,7 @@ from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.model import Placement
 from tauloop.mechanism.poses import rotation_matrix
 from tauloop.mechanism.rigid_tree import constant_angles
-from tauloop.mechanism.solid import SHAPES, Mesh, Solid, SolidShape
+from tauloop.mechanism.solids.solid import SHAPES, Mesh, Solid, SolidShape
 
 #: Endings of meshes that are read.
 MESH_ENDINGS = (".stl", ".obj", ".glb", ".ply", ".off")

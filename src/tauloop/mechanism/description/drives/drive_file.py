@@ -18,8 +18,8 @@ from tauloop.mechanism.description.cursor import (
     need,
     value,
 )
-from tauloop.mechanism.description.drive_grammar import SECTIONS
-from tauloop.mechanism.description.drive_reader import DriveReader
+from tauloop.mechanism.description.drives.drive_grammar import SECTIONS
+from tauloop.mechanism.description.drives.drive_reader import DriveReader
 from tauloop.mechanism.description.grammar import PROVENANCE
 from tauloop.mechanism.description.structure import document
 from tauloop.mechanism.description.values import ValueReader

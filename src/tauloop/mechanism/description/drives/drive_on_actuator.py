@@ -7,9 +7,9 @@ from pathlib import Path
 
 from tauloop.common.errors import DescriptionError
 from tauloop.mechanism.description.cursor import Cursor
-from tauloop.mechanism.description.drive_file import read_drive
-from tauloop.mechanism.description.drive_grammar import SECTIONS
-from tauloop.mechanism.description.drive_reader import DriveReader
+from tauloop.mechanism.description.drives.drive_file import read_drive
+from tauloop.mechanism.description.drives.drive_grammar import SECTIONS
+from tauloop.mechanism.description.drives.drive_reader import DriveReader
 from tauloop.mechanism.description.units import ONE, named, parse_unit
 from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.description.yaml_nodes import read_text

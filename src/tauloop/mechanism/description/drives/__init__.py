@@ -1,0 +1,1 @@
+"""Drive lines in files: their grammar and reader."""
