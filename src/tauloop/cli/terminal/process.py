@@ -9,7 +9,6 @@ import errno
 import gc
 import logging
 import os
-import re
 import signal
 import sys
 import threading
@@ -32,11 +31,6 @@ END_SIGNALS = tuple(
 )
 #: Valid terminal sizes in environment variables; other sizes are ignored.
 _SIZES = {"COLUMNS": (20, 10_000), "LINES": (4, 10_000)}
-#: Control characters except line ends and tabs; characters that change the direction of text or end
-#: lines; surrogates.
-CONTROL_CHARACTERS = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 
 
 def main() -> None:
@@ -224,17 +218,13 @@ def end_children() -> None:
                     (os.killpg if int(group) == child else os.kill)(child, signal.SIGKILL)
 
 
-def visible(text: str) -> str:
-    """Return text with control characters written out, such as an escape as its number."""
-    return CONTROL_CHARACTERS.sub(
-        lambda match: match[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text
-    )
-
-
 class _Visible(logging.Formatter):
     """Warnings as plain visible text."""
 
     def format(self, record: logging.LogRecord) -> str:
+        # Rich is slow to import, and most commands log nothing.
+        from tauloop.cli.terminal.screen import visible
+
         return visible(super().format(record))
 
 
@@ -277,6 +267,8 @@ def _drop_output(error: OSError) -> None:
     """Report why the output cannot be written, and discard what the streams still hold."""
     with suppress(OSError):
         if error.errno != errno.EPIPE:  # the reader has closed the pipe on purpose
+            from tauloop.cli.terminal.screen import visible
+
             target = error.filename or "standard output"
             sys.stderr.write(visible(f"{target}: cannot be written: {error.strerror or error}\n"))
     for stream in (sys.stdout, sys.stderr):

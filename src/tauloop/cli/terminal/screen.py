@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,9 +28,13 @@ from rich.progress import (
 from rich.segment import Segment
 from rich.text import Text
 
-from tauloop.cli.terminal.process import CONTROL_CHARACTERS, visible
 from tauloop.common import progress
 
+#: Control characters except line ends and tabs; characters that change the direction of text or end
+#: lines; surrogates.
+CONTROL_CHARACTERS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 #: Options of every command, set while a command runs, by their names in Python.
 SHARED_OPTIONS: ContextVar[Mapping[str, Any]] = ContextVar(
     "SHARED_OPTIONS", default=MappingProxyType({})
@@ -47,6 +52,13 @@ def is_quiet() -> bool:
 def is_json() -> bool:
     """True if the running command prints JSON (`--json`)."""
     return bool(SHARED_OPTIONS.get().get("as_json"))
+
+
+def visible(text: str) -> str:
+    """Return text with control characters written out, such as an escape as its number."""
+    return CONTROL_CHARACTERS.sub(
+        lambda match: match[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text
+    )
 
 
 def json_text(data: Any) -> str:
