@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import NamedTuple
 
 import casadi as ca
 
 from tauloop.common.records import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Instruction:
+class Instruction(NamedTuple):
     """One instruction; its number identifies its value.
+
+    A tuple, because a program has thousands and a dataclass takes longer to create.
 
     Attributes:
         number: index in CasADi's function.
@@ -40,24 +41,19 @@ def instructions(function: ca.Function, wanted: Sequence[bool]) -> tuple[Instruc
     listed: list[Instruction] = []
     maker: dict[int, int] = {}
     for k in range(function.n_instructions()):
-        op = function.instruction_id(k)
-        ins, outs = function.instruction_input(k), function.instruction_output(k)
+        op, outs = function.instruction_id(k), function.instruction_output(k)
+        if op == ca.OP_CONST:
+            listed.append(Instruction(k, op, (), None, float(function.instruction_constant(k))))
+            maker[outs[0]] = k
+            continue
+        ins = function.instruction_input(k)
         if op == ca.OP_OUTPUT:
-            listed.append(
-                Instruction(
-                    number=k, operation=op, operands=(maker[ins[0]],), port=(outs[0], outs[1])
-                )
-            )
+            listed.append(Instruction(k, op, (maker[ins[0]],), (outs[0], outs[1])))
             continue
         if op == ca.OP_INPUT:
-            listed.append(Instruction(number=k, operation=op, operands=(), port=(ins[0], ins[1])))
-        elif op == ca.OP_CONST:
-            constant = float(function.instruction_constant(k))
-            listed.append(Instruction(number=k, operation=op, operands=(), constant=constant))
+            listed.append(Instruction(k, op, (), (ins[0], ins[1])))
         else:
-            listed.append(
-                Instruction(number=k, operation=op, operands=tuple(maker[i] for i in ins))
-            )
+            listed.append(Instruction(k, op, tuple([maker[i] for i in ins])))
         maker[outs[0]] = k
     needed: set[int] = set()
     for instruction in reversed(listed):
@@ -97,10 +93,8 @@ def with_reciprocals(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
         if instruction.operation == ca.OP_INV:
             if instruction.operands[0] in made:
                 rewritten.append(
-                    replace(
-                        instruction,
-                        operation=ca.OP_ASSIGN,
-                        operands=(made[instruction.operands[0]],),
+                    instruction._replace(
+                        operation=ca.OP_ASSIGN, operands=(made[instruction.operands[0]],)
                     )
                 )
                 continue
@@ -123,7 +117,7 @@ def with_reciprocals(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
                         )
                     rewritten.append(inverse)
                 rewritten.append(
-                    replace(instruction, operation=ca.OP_MUL, operands=(above, made[below]))
+                    instruction._replace(operation=ca.OP_MUL, operands=(above, made[below]))
                 )
                 continue
         rewritten.append(instruction)
