@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
-from importlib.resources import files
+from importlib import import_module
+from pathlib import Path
 
 from tauloop.compiler.c.printing.single import in_single
 from tauloop.equations.assembly.nearest import (
@@ -32,8 +33,12 @@ _SINGLE_SIZES = (
 
 
 def c_file(package: str, name: str) -> str:
-    """Return the text of a C file in a package."""
-    return files(package).joinpath(name).read_text(encoding="utf-8")
+    """Return the text of a C file in a package.
+
+    `importlib.resources` would import readers of archives, which takes longer than reading.
+    """
+    module = import_module(package)
+    return Path(str(module.__file__)).with_name(name).read_text(encoding="utf-8")
 
 
 @functools.cache
