@@ -322,7 +322,7 @@ class BatchFunction:
         self.function = function
         self.output_sizes = tuple(function.numel_out(i) for i in range(function.n_out()))
         # calls that no thread uses, by their number of samples
-        self._calls: dict[int, list[_Call]] = {width: [] for width in MAP_WIDTHS}
+        self._calls: dict[int, list[_MappedCall]] = {width: [] for width in MAP_WIDTHS}
 
     def __reduce__(self) -> tuple[type, tuple[ca.Function]]:
         """Copy the function without the memory of its calls."""
@@ -347,7 +347,7 @@ class BatchFunction:
             self._calls[width].append(call)
         return outputs
 
-    def _take(self, width: int) -> _Call:
+    def _take(self, width: int) -> _MappedCall:
         """Return a call of a number of samples that no other thread uses."""
         try:
             return self._calls[width].pop()
@@ -355,7 +355,7 @@ class BatchFunction:
             function = self.function
             if width > 1:
                 function = mapped(function, width, self.instructions)
-            return _Call(function, width)
+            return _MappedCall(function, width)
 
     @property
     def instructions(self) -> int:
@@ -363,7 +363,7 @@ class BatchFunction:
         return int(self.function.n_instructions())
 
 
-class _Call:
+class _MappedCall:
     """A function of several samples, which reads and writes its own memory.
 
     Copying a few samples takes less time than telling CasADi where they are. An array (n, k) has
