@@ -179,6 +179,8 @@ def _compiled(cls: Any) -> Any:
     head = f"def __init__({', '.join(arguments)}):\n  "
     exec(head + "\n  ".join(body or ["pass"]), namespace)
     init = namespace["__init__"]
+    # Errors about arguments then name the class.
+    init.__qualname__ = f"{cls.__qualname__}.__init__"
     init.__annotations__ = {item.name: item.type for item in fields(cls) if item.init}
     return init
 

@@ -17,8 +17,11 @@ from tauloop.common.plain import in_json, plain as plain
 from tauloop.common.records import dataclass
 
 
-class Status(enum.Enum):
-    """Whether a result is reliable. Calculations without any result raise an error instead."""
+class Status(enum.StrEnum):
+    """Whether a result is reliable; equal to its text, such as ``result.status == "ok"``.
+
+    Calculations without any result raise an error instead.
+    """
 
     OK = "ok"
     DOUBTFUL = "doubtful"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from tauloop.common.suggestions import peer_names
 
 #: Maximum number of characters of a repr, about one screen.
 MAX_REPR_LENGTH = 1600
@@ -30,6 +32,24 @@ class ReprMixin:
 
     def __repr__(self) -> str:
         return _ShortRepr().repr(self)[:MAX_REPR_LENGTH]
+
+    if not TYPE_CHECKING:  # Type checkers know the attributes.
+
+        def __getattr__(self, name: str) -> Any:
+            """Refuse an unknown attribute, with Tauloop's name for that of another library.
+
+            Raises:
+                AttributeError: always.
+            """
+            owner = type(self)
+            if name.startswith("_") or hasattr(owner, name):
+                # Raises the error of Python, or that of a property which failed.
+                return object.__getattribute__(self, name)
+            text = f"{owner.__name__!r} object has no attribute {name!r}"
+            names = peer_names(name, (item for item in dir(owner) if not item.startswith("_")))
+            if names:
+                text += f": did you mean {' or '.join(names)}?"
+            raise AttributeError(text, name=name, obj=self)
 
     def _repr_html_(self) -> str:
         """Return a table of the contents for a notebook.

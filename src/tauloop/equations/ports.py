@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.common.errors import AssemblyError, InputError, Problem, Problems
+from tauloop.common.labels import by_label
 from tauloop.common.records import dataclass
 from tauloop.mechanism.suggestions import listing
 
@@ -200,6 +201,7 @@ def _by_column(port: Port, argument: Mapping[str, object]) -> dict[str, object]:
 
 
 def _as_array(port: Port, argument: object, problems: Problems) -> np.ndarray | None:
+    argument = by_label(argument)
     if isinstance(argument, Mapping):
         argument = _by_column(port, argument)
         unknown = [str(key) for key in argument if key not in port.columns]

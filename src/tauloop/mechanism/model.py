@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -660,12 +661,15 @@ class Mechanism(ReprMixin):
             self, parameters=ParameterTable(tuple(p for p in self.parameters if p.name in used))
         )
 
-    def with_values(self, values: Mapping[str, float | str]) -> Mechanism:
+    def with_values(
+        self, values: Mapping[str, float | str] = MappingProxyType({}), /, **named: float | str
+    ) -> Mechanism:
         """Return the machine with new nominal values of some independent parameters.
 
         Args:
             values: by the names of independent parameters: numbers in SI units, or texts with
                 units such as ``"300 mm"``.
+            **named: more values, as keywords.
 
         Raises:
             InputError: a name is not an independent parameter, or a value is not a finite number,
@@ -674,6 +678,7 @@ class Mechanism(ReprMixin):
         if not hasattr(values, "items"):
             what = f"{values!r:.80} is of type {type(values).__name__}"
             raise InputError.of("values", what, "give values by name: {'name': value}")
+        values = {**values, **named}
         problems = Problems()
         numbers: dict[str, float] = {}
         for name, value in values.items():

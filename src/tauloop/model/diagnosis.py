@@ -10,6 +10,8 @@ from tauloop.equations.ports import MAX_LISTED
 
 #: A pose with a smaller condition number is regular, regardless of pivots.
 REGULAR = 1e6
+#: A pose that is out of reach by more characteristic lengths is probably in another unit, such as mm.
+UNIT_SUSPICION = 50.0
 
 
 def gaps(extremes: np.ndarray, discriminants: np.ndarray) -> np.ndarray:
@@ -62,6 +64,8 @@ def unreached(health: SolveDiagnostics, gap: np.ndarray, what: str, length: floa
             remedy = f"move the {what} away from it, or give a motion that does not turn back there"
         else:
             text, remedy = f"out of reach by {amount}", f"move the {what} back into the workspace"
+            if abs(column[worst]) > UNIT_SUSPICION * length:
+                remedy += ", or give its unit: numbers without a unit are in m and rad"
         problems.add(form.element, text, remedy)
     open_anywhere = np.flatnonzero((gap != 0.0).any(axis=1))
     if len(open_anywhere) and not problems:
