@@ -107,7 +107,7 @@ def measured(name: str) -> tuple[int, int, float, float, int]:
     model = tl.Model(tl.load(name))
     position = swing(model, PERIOD * np.arange(TRACKED_SAMPLES))
     saved, forces = as_identified(model, position)
-    options = TrackOptions(payload=1.0)
+    options = TrackOptions(max_payload=1.0)
     filters = CausalFilters(
         period=PERIOD, motion=250.0, rows=60.0, interval=20, standstill=(1e-4,) * position.shape[1]
     )

@@ -43,7 +43,7 @@ def coverage(truth: closed_form.Truth, model: Model, condition: str, seeds: int)
     """Return how often intervals cover under one condition, and how often the result is ok."""
     recorded, asked = CONDITIONS[condition]
     preparation = PreparationOptions(trim=100, decimation=5, **asked)  # type: ignore[arg-type]
-    options = IdentificationOptions(parameters=truth.parameters, preparation=preparation)
+    options = IdentificationOptions(unknowns=truth.parameters, preparation=preparation)
     errors, are_ok = [], []
     for seed in range(seeds):
         log = closed_form.log_of(truth, np.random.default_rng(seed), **recorded)

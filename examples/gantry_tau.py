@@ -91,7 +91,7 @@ def options(model: Model, validation: Path) -> IdentificationOptions:
     }
     return IdentificationOptions(
         validation=validation,
-        parameters="file",
+        unknowns="file",
         terms=TermOptions(known=known),
         preparation=PreparationOptions(cutoff=10.0, order=4, trim=60, decimation=5),
     )

@@ -43,7 +43,7 @@ def delta() -> tl.Model:
 
 @pytest.fixture(scope="module")
 def planned(delta: tl.Model) -> Any:
-    return tl.plan_stroke(delta, tl.StrokeOptions(end={"x": 0.05}, time=0.2))
+    return tl.plan_stroke(delta, tl.StrokeOptions(end={"x": 0.05}, duration=0.2))
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +160,7 @@ def test_poses_and_modes_are_those_of_the_json():
     row, stated = poses.to_pandas().loc[1], poses.as_dict()["poses"][0]
     assert [row[f"position.{name}"] for name in ("platform.x", "platform.y")] == stated["platform"]
     assert [row["position.motor_1"], row["position.motor_2"]] == stated["actuators"]
-    matrix = tl.jacobian(five_bar, platform={"x": 0.05}).to_xarray()
+    matrix = tl.jacobian(five_bar, pose={"x": 0.05}).to_xarray()
     # the tool moves as the platform does: x by x
     assert float(matrix["jacobian"].sel(row="tool.vx", column="platform.x")) == pytest.approx(
         1.0, abs=ROUNDING
@@ -180,9 +180,7 @@ def test_signals_of_a_drive_line_are_channels():
 
 def test_a_map_has_its_axes(delta: tl.Model):
     grid = {"x": (-0.1, 0.1), "y": (0.0, 0.1)}
-    options = tl.WorkspaceOptions(
-        plane=("x", "y"), section={"z": -0.4}, ranges=grid, resolution=0.05
-    )
+    options = tl.WorkspaceOptions(plane=("x", "y"), pose={"z": -0.4}, ranges=grid, resolution=0.05)
     result = tl.workspace(delta, options)
     data = result.to_xarray()
     assert dict(data.sizes) == {"platform.x": 5, "platform.y": 3}
@@ -334,7 +332,7 @@ def test_what_cannot_be_drawn_is_said_and_leaves_no_figure(draw: Callable[[], ob
 def test_neither_library_is_imported_before_it_is_asked_for():
     code = """
 import sys, tauloop as tl
-motion = tl.plan_stroke(tl.load('five_bar'), tl.StrokeOptions(end={'x': 0.05}, time=1.0))
+motion = tl.plan_stroke(tl.load('five_bar'), tl.StrokeOptions(end={'x': 0.05}, duration=1.0))
 assert not {'xarray', 'pandas', 'matplotlib'} & set(sys.modules)
 motion.to_xarray()
 assert 'matplotlib' not in sys.modules

@@ -95,7 +95,7 @@ def test_a_workspace_ends_at_the_stops_of_its_own_axes_too() -> None:
 def test_chosen_poses_of_a_calibration_keep_all_stops() -> None:
     ranges = {"c": (np.radians(20), np.radians(160))}
     model = slider("limits: [0 deg, 60 deg]")
-    limits = PoseLimits(singularity=0.0, clearance=None, turn=0.1, ranges=ranges)
+    limits = PoseLimits(singularity=0.0, clearance=None, max_rotation=0.1, ranges=ranges)
     c = crank(model, candidate_poses(model, 40, np.random.default_rng(0), limits=limits).q)
     assert (c <= np.radians(60) + ROUNDING).all()
     assert (lean(c) >= 10 - ROUNDING).all()

@@ -30,7 +30,7 @@ build(f'#include "{sys.argv[1]}/pipe"', find_compiler(), folder=Path(sys.argv[1]
 SEARCHES = """
 import tauloop as tl
 if __name__ == "__main__":
-    tl.plan_excitation(tl.load("delta"), tl.ExcitationOptions(random=3000, starts=40, processes=2))
+    tl.plan_excitation(tl.load("delta"), tl.ExcitationOptions(random=3000, starts=40, workers=2))
 """
 
 

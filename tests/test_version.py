@@ -46,7 +46,7 @@ def test_all_written_files_state_the_version_of_the_package(
     }
     linuxcnc = tl.export_linuxcnc(machine)
     texts |= {"LinuxCNC": linuxcnc.files["delta_kins.c"], "manifest": str(linuxcnc.manifest)}
-    controller = tl.export_controller(machine, law="pd")
+    controller = tl.export_controller(machine, controller="pd")
     texts["controller"] = str(controller.manifest)
     assert [name for name, text in texts.items() if other_version not in text] == []
 

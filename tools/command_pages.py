@@ -403,12 +403,9 @@ def overview() -> Iterator[str]:
         if option_line(item) not in machine_options() and item.opts[0] not in EVERYWHERE
     )
     yield "\n## Keywords in Python\n"
-    yield "An option is the keyword of the same name: `--tool-jerk 500` is `tool_jerk=500`. Other names have:\n"
-    pairs = sorted(python_names().items())
-    yield (
-        ", ".join(f"`{flag}` ({', '.join(map(code, sorted(names)))})" for flag, names in pairs)
-        + "."
-    )
+    yield "An option is the keyword of the same name: `--tool-jerk 500` is `tool_jerk=500`."
+    for flag, names in sorted(python_names().items()):
+        yield f"`{flag}` is {', '.join(map(code, sorted(names)))}."
     yield ""
 
 

@@ -9,6 +9,7 @@ from tauloop.common.deprecated import (
     ATTRIBUTES,
     COMMANDS,
     JSON_KEYS,
+    KEYWORDS,
     MEMBERS,
     MODULES,
     NAMES,
@@ -69,6 +70,19 @@ def names() -> Iterator[str]:
         yield f"- {renamed(old, f'{package}.{new}' if package else new)}"
 
 
+def keywords() -> Iterator[str]:
+    """Yield a line for each function or class with renamed keywords."""
+    for owner, pairs in sorted(KEYWORDS.items()):
+        texts = [renamed(old, new) + remark(owner, old) for old, new in pairs.items()]
+        yield f"- {code(owner)}: {', '.join(texts)}"
+
+
+def remark(owner: str, old: str) -> str:
+    """Return a remark on an old name that another field of the same class has now."""
+    is_current = old in KEYWORDS[owner].values()
+    return " (without a warning: the old name has another meaning now)" if is_current else ""
+
+
 def modules() -> Iterator[str]:
     """Yield a line for each old module with the packages that have its names now."""
     for old, places in MODULES.items():
@@ -82,6 +96,11 @@ def text() -> str:
     keys = ", ".join(renamed(old, new) for old, new in JSON_KEYS.items())
     lines = [INTRODUCTION, "## Functions and classes\n", *names()]
     lines += [f"- {renamed(old, new)}" for old, new in ATTRIBUTES.items()]
+    lines += ["\n## Keywords and fields of options\n"]
+    lines.append(
+        "A function takes the fields of its options as keywords, by their old names too.\n"
+    )
+    lines += [*keywords()]
     lines += ["\n## Members of enumerations\n"]
     lines += [f"- {renamed(old, new)}" for old, new in MEMBERS.items()]
     lines += ["\n## Modules\n", *modules()]

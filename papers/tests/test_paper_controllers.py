@@ -94,7 +94,7 @@ def test_operations_of_the_reduced_model_are_those_that_cost_counts() -> None:
     from tauloop_papers.spidermill.settings import SETTINGS
 
     options = ReductionOptions(
-        massless_rods=SETTINGS.massless, shares_parameters=True, seed=SETTINGS.seed
+        massless_rods=SETTINGS.massless, share_parameters=True, seed=SETTINGS.seed
     )
     reduced = tl.reduce(tl.load(SETTINGS.machine), options).mechanism
     (cost,) = [

@@ -18,7 +18,7 @@ CASES = Path(__file__).parents[1] / "cases"
 @pytest.mark.parametrize(("form", "count"), [("yaml", 1), ("mjcf", 1), ("urdf", 3)])
 def test_convert_writes_files_that_load(form: str, count: int, tmp_path: Path) -> None:
     file = tmp_path / {"yaml": "m.yaml", "mjcf": "m.xml", "urdf": "m.urdf"}[form]
-    document = tl.convert("rcid", file, tl.ConvertOptions(to=form)).as_dict()
+    document = tl.convert("rcid", file, tl.ConvertOptions(format=form)).as_dict()
     assert sorted(document["files"]) == sorted(str(path) for path in tmp_path.rglob("*.*"))
     assert len(document["files"]) == count
     assert bool(document["notes"]) == (form != "yaml")
@@ -52,9 +52,9 @@ def test_a_target_that_names_no_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"m\.txt does not determine the format"):
         tl.convert("five_bar", tmp_path / "m.txt")
     with pytest.raises(InputError, match="did you mean mjcf"):
-        tl.convert("five_bar", tmp_path / "m.xml", tl.ConvertOptions(to="mjfc"))
+        tl.convert("five_bar", tmp_path / "m.xml", tl.ConvertOptions(format="mjfc"))
     with pytest.raises(InputError, match="'vrml' is unknown"):
-        tl.convert("rcid", tmp_path / "m.wrl", tl.ConvertOptions(to="vrml"))
+        tl.convert("rcid", tmp_path / "m.wrl", tl.ConvertOptions(format="vrml"))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -237,7 +237,7 @@ def test_limits_that_cannot_be_kept_are_named(tau: Model) -> None:
 
 def test_a_platform_that_turns_gets_unit_quaternions() -> None:
     candidates = candidate_poses(
-        Model(load("rcid")), 20, np.random.default_rng(SEED), limits=PoseLimits(turn=0.1)
+        Model(load("rcid")), 20, np.random.default_rng(SEED), limits=PoseLimits(max_rotation=0.1)
     )
     quaternion = candidates.position[:, 3:]
     assert np.abs(np.linalg.norm(quaternion, axis=1) - 1).max() < KINEMATICS
@@ -286,7 +286,7 @@ def test_noise_has_its_size_and_quaternions_stay_units() -> None:
 
 def planned(model: Model, parameters: tuple[str, ...], **more: Any) -> PosePlan:
     """A plan for a position tracker of 20 um; tolerances of 1 mm and 1 mrad are no priors."""
-    options: dict[str, Any] = {"seed": SEED, "noise": 2e-5, "priors": False, **more}
+    options: dict[str, Any] = {"seed": SEED, "noise": 2e-5, "tolerance_priors": False, **more}
     return plan_poses(model, PosePlanOptions(parameters=parameters, **options))
 
 
@@ -414,7 +414,7 @@ def test_rods_keep_a_sensible_distance_unless_told_otherwise() -> None:
     assert usual == pytest.approx(
         min(0.02 * lengths.mean(), clearance.distances(model.assembly.q[None]).min() / 2)
     )
-    wild = PoseLimits(turn=1.5, joint_ranges=False, singularity=0.0)
+    wild = PoseLimits(max_rotation=1.5, joint_ranges=False, singularity=0.0)
     kept, close = (
         candidate_poses(model, 150, np.random.default_rng(0), limits=replace(wild, clearance=least))
         for least in (None, 0.0)
@@ -433,7 +433,7 @@ def test_rods_keep_a_sensible_distance_unless_told_otherwise() -> None:
         (
             "gantry_tau_3dof",
             ("track*.length",),
-            {"measure": "distance", "center": (0.0, 0.1, -0.6)},
+            {"measure": "distance", "ball_center": (0.0, 0.1, -0.6)},
         ),
         (
             "delta",

@@ -27,7 +27,7 @@ def test_no_number_depends_on_the_number_of_processes():
             draws=2,
             replicates=12,
             leave_one_out=True,
-            processes=processes,
+            workers=processes,
         )
         result = tl.calibrate(
             nominal, series, options, progress=lambda *report: reports.append(report)

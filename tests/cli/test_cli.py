@@ -264,7 +264,7 @@ def test_a_table_goes_in_and_out_and_in_again_by_the_other_entry(tmp_path):
 
 def test_a_free_platform_keeps_its_quaternion_in_a_table(tmp_path):
     # a unit quaternion to nine digits
-    tilted = tl.DynamicsOptions(position={"qw": 0.995, "qx": 0.09987492, "z": 0.36})
+    tilted = tl.DynamicsOptions(pose={"qw": 0.995, "qx": 0.09987492, "z": 0.36})
     model = Model(load("hexapod"))
     first = tl.inverse_dynamics(model, tilted)
     out = write_log(tmp_path / "pose.csv", first.log())

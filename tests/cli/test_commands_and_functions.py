@@ -37,8 +37,8 @@ RACKS = TESTS.parent / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
 FALL = tl.SimulationOptions(
     duration=0.01,
     force={"leg1.motor": 1},
-    position={"x": "10 mm"},
-    integration=Integration(rtol=1e-8, atol=1e-9),
+    pose={"x": "10 mm"},
+    integration=Integration(tolerance=1e-8, absolute_tolerance=1e-9),
 )
 STROKE = tl.StrokeOptions(
     shape="polyline",
@@ -46,13 +46,13 @@ STROKE = tl.StrokeOptions(
     via=({"y": -0.1, "z": -0.42}, {"y": 0.1, "z": -0.42}),
     end={"y": "10 cm"},
     law="trapezoidal",
-    time=0.4,
+    duration=0.4,
     returns=True,
 )
 CONTROL = tl.ControlOptions(
-    stroke=tl.StrokeOptions(end={"z": "-550 mm"}, time=0.02),
+    stroke=tl.StrokeOptions(end={"z": "-550 mm"}, duration=0.02),
     controller=("pd",),
-    frequency=2000.0,
+    rate=2000.0,
     plant={"plate_mass": 0.4},
 )
 FASTEST = tl.PathOptions(
@@ -60,7 +60,7 @@ FASTEST = tl.PathOptions(
     payload=0.3,
     reserve=0.2,
     intervals=60,
-    frequency=2000.0,
+    rate=2000.0,
     motor_curve=((0.0, 1.0), (10.0, 1.0), (40.0, 0.2)),
 )
 TRANSFER = tl.TransferOptions(
@@ -68,17 +68,17 @@ TRANSFER = tl.TransferOptions(
     spheres=(tl.motion.SphereObstacle(center=(0.02, 0.0, -0.53), radius=0.02),),
     reserve=0.2,
     intervals=8,
-    frequency=2000.0,
+    rate=2000.0,
 )
 EVENTS = tl.ControlOptions(
-    stroke=tl.StrokeOptions(end={"z": -0.55}, time=0.05),
+    stroke=tl.StrokeOptions(end={"z": -0.55}, duration=0.05),
     controller=("pd",),
-    watch=("z<-0.51",),
+    record=("z<-0.51",),
     until=("platform.z<-0.53",),
 )
 MAP = tl.WorkspaceOptions(
     plane=("x", "y"),
-    section={"z": -0.4},
+    pose={"z": -0.4},
     ranges={"x": (-0.1, 0.1), "y": (0.0, 0.1)},
     resolution=0.05,
 )
@@ -91,13 +91,11 @@ IDENTIFIED = tl.IdentificationOptions(
 BAR = tl.PosePlanOptions(
     parameters=("track*.length",),
     measure="distance",
-    center=(0.0, 0.1, -0.6),
+    ball_center=(0.0, 0.1, -0.6),
     count=8,
     candidates=30,
 )
-POSE = tl.DynamicsOptions(
-    position={"x": 0.1, "z": "-50 cm"}, velocity={"y": -1}, acceleration="z=2"
-)
+POSE = tl.DynamicsOptions(pose={"x": 0.1, "z": "-50 cm"}, velocity={"y": -1}, acceleration="z=2")
 
 #: The words of the command line, where FOLDER is an empty folder, and the result of the function
 #: behind it.
@@ -115,7 +113,7 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
         tl.load("delta"), tl.VerifyOptions(states=3, seed=2, wrench=(0.0, 0.0, 5.0, 0.0, 0.0, 0.0))
     ),
     "view delta --pose x=10cm --out FOLDER/delta.png": lambda _: tl.view(
-        tl.load("delta"), tl.ViewOptions(position={"x": 0.1})
+        tl.load("delta"), tl.ViewOptions(pose={"x": 0.1})
     ),
     "fk five_bar --actuators motor_1=100deg": lambda _: tl.forward_kinematics(
         tl.load("five_bar"), {"motor_1": "100deg"}
@@ -124,7 +122,7 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
         tl.load("five_bar"), "x=50mm", tl.KinematicsOptions(all_modes=True, seed=1)
     ),
     "jacobian five_bar --pose x=50mm --of actuators": lambda _: tl.jacobian(
-        tl.load("five_bar"), platform={"x": 0.05}, options=tl.JacobianOptions(of="actuators")
+        tl.load("five_bar"), pose={"x": 0.05}, options=tl.JacobianOptions(of="actuators")
     ),
     "modes five_bar --actuators motor_1=100deg --seed 2": lambda _: tl.assembly_modes(
         tl.load("five_bar"), "motor_1=100deg", tl.ModeOptions(seed=2)
@@ -143,7 +141,8 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
         tl.load("delta"), STROKE
     ),
     "plan stroke hexapod --end z=36cm --rotation 0,0,0.2 --duration 0.5": lambda _: tl.plan_stroke(
-        tl.load("hexapod"), tl.StrokeOptions(end={"z": 0.36}, turn=(0.0, 0.0, 0.2), time=0.5)
+        tl.load("hexapod"),
+        tl.StrokeOptions(end={"z": 0.36}, rotation=(0.0, 0.0, 0.2), duration=0.5),
     ),
     "plan stroke delta --shape clothoid --end x=0.1,y=0 --start-heading 10deg --end-heading 1 --duration 1": lambda _: (
         tl.plan_stroke(
@@ -151,9 +150,9 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             tl.StrokeOptions(
                 shape="clothoid",
                 end={"x": 0.1, "y": 0},
-                from_heading="10deg",
-                to_heading=1.0,
-                time=1.0,
+                start_heading="10deg",
+                end_heading=1.0,
+                duration=1.0,
             ),
         )
     ),
@@ -167,7 +166,7 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
         tl.plan_cycle(
             tl.load("five_bar"),
             folder / "cycle.yaml",
-            tl.CycleOptions(intervals=24, rated=0.9, time=0.3, frequency=2000.0),
+            tl.CycleOptions(intervals=24, rated=0.9, duration=0.3, rate=2000.0),
         )
     ),
     "simulate delta --duration 0.01 --force leg1.motor=1 --pose x=0.01 --tolerance 1e-8 --absolute-tolerance 1e-9": lambda _: (
@@ -183,7 +182,7 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
         tl.control_compiled(
             tl.load("delta"),
             tl.ControlOptions(
-                stroke=tl.StrokeOptions(end={"z": -0.55}, time=0.02),
+                stroke=tl.StrokeOptions(end={"z": -0.55}, duration=0.02),
                 controller=("computed-torque",),
             ),
         )
@@ -199,7 +198,9 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
         tl.simulate_collision_detection(
             tl.load("five_bar"),
             tl.CollisionDetectionOptions(
-                stroke=tl.StrokeOptions(end={"x": 0.02}, time=0.1), hit={"fx": 40}, draws=4
+                stroke=tl.StrokeOptions(end={"x": 0.02}, duration=0.1),
+                wrench={"fx": 40},
+                machines=4,
             ),
         )
     ),
@@ -229,7 +230,9 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     ),
     "export linuxcnc delta --out FOLDER --name printer --max-acceleration 2": lambda folder: (
         tl.export_linuxcnc(
-            tl.load("delta"), tl.LinuxcncOptions(name="printer", acceleration=2.0), folder=folder
+            tl.load("delta"),
+            tl.LinuxcncOptions(name="printer", max_acceleration=2.0),
+            folder=folder,
         )
     ),
     "export ros2 delta --out FOLDER": lambda folder: tl.export_ros2(
@@ -238,14 +241,18 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "export controller five_bar --out FOLDER --controller pd --rate 2kHz --hold-samples 5 --deceleration 10": lambda folder: (
         tl.export_controller(
             tl.load("five_bar"),
-            tl.ControllerOptions(law="pd", frequency=2000.0, hold=5, deceleration=(10.0,)),
+            tl.ControllerOptions(
+                controller="pd", rate=2000.0, hold_samples=5, deceleration=(10.0,)
+            ),
             folder=folder,
         )
     ),
     "export fmu delta --out FOLDER --name printer --fmi-version 2 --free-parameters plate_mass --no-binary": lambda folder: (
         tl.export_fmu(
             tl.load("delta"),
-            tl.FmuOptions(name="printer", version="2", free=("plate_mass",), binary=False),
+            tl.FmuOptions(
+                name="printer", fmi_version="2", free_parameters=("plate_mass",), binary=False
+            ),
             folder=folder,
         )
     ),
@@ -253,7 +260,7 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
         tl.export_fmu(
             tl.load("five_bar"),
             tl.FmuOptions(kind="controller", binary=False),
-            controller=tl.ControllerOptions(law="pd", frequency=2000.0),
+            controller=tl.ControllerOptions(controller="pd", rate=2000.0),
             folder=folder,
         )
     ),
@@ -265,7 +272,7 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "drive step dual_motor_axis --step 0.05 --duration 2 --set kp=250": lambda _: (
         tl.simulate_drive_line(
             load_drive("dual_motor_axis"),
-            tl.DriveOptions(step=0.05, duration=2.0, parameters={"kp": 250.0}),
+            tl.DriveOptions(step=0.05, duration=2.0, values={"kp": 250.0}),
         )
     ),
     "drive step dual_motor_axis --step 0.05 --duration 2 --until cart.position>0.03 --record cart.velocity>0.01": lambda _: (
@@ -275,18 +282,18 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
                 step=0.05,
                 duration=2.0,
                 until=("cart.position>0.03",),
-                watch=("cart.velocity>0.01",),
+                record=("cart.velocity>0.01",),
             ),
         )
     ),
     "drive step dual_motor_axis --duration 2 --motor-setup one": lambda _: tl.simulate_drive_line(
-        load_drive("dual_motor_axis"), tl.DriveOptions(duration=2.0, motors="one")
+        load_drive("dual_motor_axis"), tl.DriveOptions(duration=2.0, motor_setup="one")
     ),
     "accuracy ballbar RACKS --radius 0.05 --speed 0.6 --only rigid": lambda _: tl.ballbar(
         tl.load(RACKS), tl.BallbarOptions(radius=0.05, speed=0.6, only=("rigid",))
     ),
     "accuracy backlash gantry_tau_3dof --backlash track1.motor=20um": lambda _: tl.backlash_map(
-        tl.load("gantry_tau_3dof"), tl.BacklashOptions(play={"track1.motor": 1e-6 * 20})
+        tl.load("gantry_tau_3dof"), tl.BacklashOptions(backlash={"track1.motor": 1e-6 * 20})
     ),
     "identify five_bar FOLDER/log.csv --errors independent --workers 1 --folded FOLDER/folded": lambda folder: (
         tl.fold_logs(

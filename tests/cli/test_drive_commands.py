@@ -154,7 +154,7 @@ def test_fit_plant_prints_what_was_held_out_and_its_json_is_the_functions(tmp_pa
     )
     assert "held out" in text_of(*words, code=None)
     options = DriveLineFitOptions(
-        unknowns={"cart_viscous": (10.0, 100.0), "preload": (5.0, 12.0)}, generations=0
+        bounds={"cart_viscous": (10.0, 100.0), "preload": (5.0, 12.0)}, generations=0
     )
     seen: list[tuple[int, int]] = []
     fitted = tl.fit_drive_line(

@@ -81,7 +81,7 @@ def test_track_is_its_function_and_writes_c_figure_and_page(log: Path, tmp_path:
         "2 min",
         fit,
     )
-    options = tl.TrackOptions(payload=0.5, friction_time=120.0)
+    options = tl.TrackOptions(max_payload=0.5, friction_time=120.0)
     result = tl.track_parameters(load("five_bar"), log, fit, options)
     assert run_json(*words, code=None) == json.loads(json.dumps(result.as_dict()))
     files = (
@@ -290,8 +290,8 @@ def test_the_json_of_excite_is_the_functions(tmp_path: Path) -> None:
     task = ExcitationTask(
         harmonics=3,
         period=3.0,
-        limits=ExcitationLimits(stroke=0.3, speed=speed, acceleration=20.0),
-        held={names[0]: center},
+        limits=ExcitationLimits(stroke=0.3, max_velocity=speed, max_acceleration=20.0),
+        hold={names[0]: center},
         rests=False,
     )
     criterion = EXCITATION_CRITERIA["determinant"]

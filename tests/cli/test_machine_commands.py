@@ -326,8 +326,8 @@ def test_what_a_file_of_another_tool_does_not_say_is_said_beside_it(tmp_path: Pa
     shown = run_json(
         "show", urdf, "--gravity", "0,-9.81 m/s^2,0", "--platform-body", "a", "--origins", "--table"
     )
-    options = ImportOptions(gravity=(0.0, -9.81, 0.0), platform="a", origins=True)
-    described = tl.describe(tl.load(urdf, options=options), tl.DescribeOptions(parameters=True))
+    options = ImportOptions(gravity=(0.0, -9.81, 0.0), platform_body="a", origins=True)
+    described = tl.describe(tl.load(urdf, options=options), tl.DescribeOptions(table=True))
     assert shown == json.loads(json.dumps(plain(described.as_dict())))
     for wrong in ("0,-9.81", "down", "0,0,nan"):
         assert problems("show", urdf, "--gravity", wrong)[0]["where"] == "--gravity"

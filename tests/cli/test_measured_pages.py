@@ -200,7 +200,7 @@ def test_the_spidermills_reduction() -> None:
         errors = [
             error.maximum
             for speed in (1.0, 0.3)
-            for error in tl.reduce(full, replace(options, speed=speed)).comparison.errors
+            for error in tl.reduce(full, replace(options, velocity_spread=speed)).comparison.errors
         ]
         assert 0.9 * bound < max(errors) < bound
 

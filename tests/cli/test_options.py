@@ -219,7 +219,7 @@ def test_flags_and_objects_without_a_command() -> None:
 @pytest.mark.parametrize(
     ("make", "where"),
     [
-        (lambda: tl.WorkspaceOptions(section=-0.5, plane=3), ["plane", "section"]),  # type: ignore[arg-type]
+        (lambda: tl.WorkspaceOptions(pose=-0.5, plane=3), ["plane", "pose"]),  # type: ignore[arg-type]
         (lambda: tl.SimulationOptions(duration=b"1", until=2), ["duration", "until"]),  # type: ignore[arg-type]
         (lambda: tl.VerifyOptions(states="many", seed=True), ["states", "seed"]),  # type: ignore[arg-type]
         (lambda: tl.ReductionOptions(states=None), ["states"]),  # type: ignore[arg-type]
@@ -228,7 +228,7 @@ def test_flags_and_objects_without_a_command() -> None:
         (lambda: tl.CheckOptions(driven="yes"), ["driven"]),  # type: ignore[arg-type]
         (lambda: tl.CountOptions(entry=3), ["entry"]),  # type: ignore[arg-type]
         (lambda: tl.ControllerOptions(limit=(1.0, None)), ["limit[1]"]),  # type: ignore[arg-type]
-        (lambda: tl.DriveOptions(parameters={"kp": None}), ["parameters.kp"]),  # type: ignore[dict-item]
+        (lambda: tl.DriveOptions(values={"kp": None}), ["values.kp"]),  # type: ignore[dict-item]
         (lambda: tl.WorkspaceOptions(ranges={"x": (0.0, None)}), ["ranges.x[1]"]),  # type: ignore[dict-item]
     ],
 )
@@ -250,13 +250,13 @@ def test_values_of_another_type_are_refused_by_name_all_at_once(
         (tl.SimulationOptions(until="platform.z<-0.7"), {"until": ("platform.z<-0.7",)}),
         (tl.WorkspaceOptions(plane="x, z"), {"plane": ("x", "z")}),
         (
-            tl.WorkspaceOptions(section={"y": "1 cm"}, ranges={"x": ("-100 mm", 0.1)}),
-            {"section": {"y": 0.01}, "ranges": {"x": (-0.1, 0.1)}},
+            tl.WorkspaceOptions(pose={"y": "1 cm"}, ranges={"x": ("-100 mm", 0.1)}),
+            {"pose": {"y": 0.01}, "ranges": {"x": (-0.1, 0.1)}},
         ),
-        (tl.WorkspaceOptions(section="y=1cm"), {"section": {"y": 0.01}}),
+        (tl.WorkspaceOptions(pose="y=1cm"), {"pose": {"y": 0.01}}),
         (tl.ControllerOptions(limit="2 kN, 3"), {"limit": (2000.0, 3.0)}),
         (tl.ControllerOptions(limit=["2 kN", 3.0]), {"limit": (2000.0, 3.0)}),
-        (tl.ControllerOptions(frequency="4 kHz"), {"frequency": 4000.0}),
+        (tl.ControllerOptions(rate="4 kHz"), {"rate": 4000.0}),
         (tl.CountOptions(entry="Actuators"), {"entry": ACTUATORS}),
         (
             tl.CalibrationOptions(parameters="leg*.length,arm"),
@@ -350,23 +350,23 @@ def test_each_of_several_numbers_has_limits_whatever_holds_them(
 
 def test_tolerances_that_are_no_numbers_are_refused_by_name():
     for wrong in (
-        lambda: tl.simulation.Integration(rtol="1"),
+        lambda: tl.simulation.Integration(tolerance="1"),
         lambda: tl.integrate.DormandPrince(rtol="1"),
     ):
-        with pytest.raises(InputError, match="rtol: is '1', of type str"):
+        with pytest.raises(InputError, match=r"(tolerance|rtol): is '1', of type str"):
             wrong()
 
 
 def test_numbers_of_numpy_have_limits_too():
     with pytest.raises(InputError, match="states: is -3\n    remedy: give a number at least 1"):
         tl.VerifyOptions(states=np.int64(-3))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"condition: is 0\.5"):
-        tl.VerifyOptions(condition=np.float32(0.5))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"max_condition: is 0\.5"):
+        tl.VerifyOptions(max_condition=np.float32(0.5))  # type: ignore[arg-type]
     assert tl.SimulationOptions(duration=np.array(1.5), wrench=[0.0] * 6).duration == 1.5  # type: ignore[arg-type]
 
 
 def test_numbers_of_numpy_and_lists_in_place_of_tuples_are_taken():
-    assert tl.VerifyOptions(states=np.int64(3), condition=np.float64(10.0)).states == 3
+    assert tl.VerifyOptions(states=np.int64(3), max_condition=np.float64(10.0)).states == 3
     assert tl.WorkspaceOptions(plane=["x", "z"]).plane == ["x", "z"]  # type: ignore[arg-type]
 
 
@@ -430,9 +430,9 @@ def test_arrays_that_are_no_values_are_refused_by_name(wrong: object) -> None:
 
 
 def test_noises_of_planned_poses_have_units() -> None:
-    words = {"parameters": "track*.length", "noise": "50 um", "turn_noise": "180 deg"}
+    words = {"parameters": "track*.length", "noise": "50 um", "angle_noise": "180 deg"}
     options = gathered(tl.PosePlanOptions, words)
-    assert (options.noise, options.turn_noise) == pytest.approx((5e-5, np.pi))
+    assert (options.noise, options.angle_noise) == pytest.approx((5e-5, np.pi))
     with pytest.raises(InputError, match="is a mass"):
         gathered(tl.PosePlanOptions, {"parameters": "a", "noise": "50 kg"})
 

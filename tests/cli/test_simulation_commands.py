@@ -93,9 +93,11 @@ def test_tolerance_and_amplitude_take_units() -> None:
     assert tolerance["provenance"]["options"]["integrator"]["atol"] == pytest.approx(1e-10)
     run_json("simulate", "four_bar", "--free", "--amplitude", "3deg", "--duration", "20ms")
     assert FreeMotionOptions(amplitude="3deg").amplitude == pytest.approx(np.deg2rad(3.0))
-    assert tl.ReductionOptions(speed="30 deg/s").speed == pytest.approx(np.deg2rad(30.0))
+    assert tl.ReductionOptions(velocity_spread="30 deg/s").velocity_spread == pytest.approx(
+        np.deg2rad(30.0)
+    )
     with pytest.raises(tl.InputError, match="'30mm' is a length"):
-        tl.ReductionOptions(speed="30mm")
+        tl.ReductionOptions(velocity_spread="30mm")
 
 
 @pytest.mark.parametrize("text", ["z<low", "z=1", "depth<1", "velocity.q<1", "<1"])

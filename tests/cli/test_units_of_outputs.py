@@ -81,13 +81,13 @@ DAILY = ("show", "jacobian", "dynamics", "motion", "simulate", "control", "works
 DRAWN: dict[str, Callable[[tl.Mechanism], Any]] = {
     "dynamics": tl.inverse_dynamics,
     "motion": lambda crane: tl.plan_stroke(
-        crane, tl.StrokeOptions(end={"reach": 1.3, "lift": "-20deg"}, time=1.0)
+        crane, tl.StrokeOptions(end={"reach": 1.3, "lift": "-20deg"}, duration=1.0)
     ),
     "simulate": lambda crane: tl.simulate(crane, tl.SimulationOptions(duration=0.02)),
     "control": lambda crane: tl.follow_path(
         crane,
         tl.ControlOptions(
-            stroke=tl.StrokeOptions(end={"reach": 1.3}, time=0.05), controller=("pd",)
+            stroke=tl.StrokeOptions(end={"reach": 1.3}, duration=0.05), controller=("pd",)
         ),
     ),
     "workspace": lambda crane: tl.workspace(
@@ -95,7 +95,7 @@ DRAWN: dict[str, Callable[[tl.Mechanism], Any]] = {
         tl.WorkspaceOptions(ranges={"reach": (0.9, 1.5), "lift": (-0.7, 0.0)}, resolution=0.2),
     ),
     "line": lambda crane: tl.workspace(
-        crane, tl.WorkspaceOptions(plane=("lift",), section={"reach": 1.4})
+        crane, tl.WorkspaceOptions(plane=("lift",), pose={"reach": 1.4})
     ),
     "excite": lambda crane: tl.plan_excitation(crane, tl.ExcitationOptions(random=4, starts=0)),
     "check": tl.check,

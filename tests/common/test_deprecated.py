@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
+import inspect
+import pickle
+import pkgutil
+from dataclasses import fields, replace
 from types import SimpleNamespace
 
 import pytest
 
 import tauloop as tl
-from tauloop.common.deprecated import ATTRIBUTES, MODULES, NAMES
+from tauloop.common.deprecated import ATTRIBUTES, KEYWORDS, MODULES, NAMES
+from tauloop.common.options import Options
 from tauloop.common.result import Result
 
 
@@ -79,3 +85,108 @@ def test_a_package_has_no_renamed_name_of_another() -> None:
 def test_no_new_name_is_an_old_one() -> None:
     assert {name for name in tl.__all__ if name in NAMES} == set()
     assert "tauloop.motion" not in MODULES
+
+
+#: Required fields of the classes of options that have some.
+STROKE = tl.StrokeOptions(end={"x": 0.1})
+REQUIRED: dict[str, dict[str, object]] = {
+    "CollisionDetectionOptions": {"stroke": STROKE, "wrench": {"fx": 20}},
+    "ControlOptions": {"stroke": STROKE},
+    "CycleOptions": {},
+    "DriveLineFitOptions": {"bounds": {"gap": (1e-4, 1e-3)}},
+    "PosePlanOptions": {"parameters": ("track*.length",)},
+    "StrokeOptions": {"end": {"x": 0.1}},
+    "TransferOptions": {"end": {"x": 0.1}},
+    "TuningOptions": {"bounds": {"kp": (1.0, 2.0)}, "weights": {"rise_time": 1.0}},
+}
+
+
+def classes_of_options() -> dict[str, type[Options]]:
+    """Return all classes of options by name."""
+    for package in pkgutil.walk_packages(tl.__path__, "tauloop."):
+        if package.ispkg:
+            for name in getattr(importlib.import_module(package.name), "__all__", ()):
+                getattr(importlib.import_module(package.name), name)
+    waiting, classes = [Options], dict[str, type[Options]]()
+    while waiting:
+        for kind in waiting.pop().__subclasses__():
+            classes.setdefault(kind.__name__, kind)
+            waiting.append(kind)
+    return classes
+
+
+CLASSES = classes_of_options()
+OLD_FIELDS = [
+    (owner, old, new)
+    for owner, names in KEYWORDS.items()
+    if owner[0].isupper()
+    for old, new in names.items()
+]
+
+
+@pytest.mark.parametrize(("owner", "old", "new"), OLD_FIELDS)
+def test_an_old_field_is_the_new_one_with_a_warning(owner: str, old: str, new: str) -> None:
+    kind = CLASSES[owner]
+    names = {item.name for item in fields(kind)}
+    assert new in names
+    if old in names:  # another field has the name now
+        assert owner == "DriveLineFitOptions"
+        return
+    assert old not in inspect.signature(kind).parameters
+    plain = kind(**REQUIRED.get(owner, {}))
+    value = getattr(plain, new)
+    others = {name: item for name, item in REQUIRED.get(owner, {}).items() if name != new}
+    expected = rf"^{owner}\({old}=...\) is deprecated .*: use {new}=...$"
+    with pytest.warns(DeprecationWarning, match=expected) as caught:
+        assert kind(**others, **{old: value}) == plain
+    assert [item.filename for item in caught] == [__file__]
+    with pytest.warns(DeprecationWarning, match=rf"{owner}\.{old} is .*: use {owner}\.{new}$") as (
+        caught
+    ):
+        assert getattr(plain, old) is value
+    assert [item.filename for item in caught] == [__file__]
+    with pytest.warns(DeprecationWarning, match=expected):
+        assert replace(plain, **{old: value}) == plain
+    with pytest.raises(tl.InputError, match=f"{old}: is the old name of {new}"):
+        kind(**{**others, old: value, new: value})
+
+
+@pytest.mark.parametrize("owner", [name for name in KEYWORDS if name[0].islower()])
+def test_an_old_keyword_of_a_function_is_the_new_one_with_a_warning(owner: str) -> None:
+    function = getattr(tl, owner)
+    for old, new in KEYWORDS[owner].items():
+        assert old not in inspect.signature(function).parameters
+        with pytest.warns(
+            DeprecationWarning, match=rf"{owner}\({old}=...\) .*: use {new}=...$"
+        ) as (caught):
+            result = function("four_bar", **{old: {}})
+        assert caught[0].filename == __file__
+        assert result.as_dict() == function("four_bar", **{new: {}}).as_dict()
+        with pytest.raises(tl.InputError, match=f"{old}: is not an argument of {owner}"):
+            function("four_bar", **{old: {}, new: {}})
+
+
+def test_old_fields_of_nested_options_are_keywords_too() -> None:
+    with pytest.warns(DeprecationWarning, match="is deprecated") as caught:
+        old = tl.simulate("four_bar", duration=0.01, rtol=1e-8, watch=("crank_pin<0",))
+    new = tl.simulate("four_bar", duration=0.01, tolerance=1e-8, record=("crank_pin<0",))
+    assert old.as_dict() == new.as_dict()
+    assert [str(item.message).rpartition(" ")[2] for item in caught] == [
+        "tolerance=...",
+        "record=...",
+    ]
+    assert {item.filename for item in caught} == {__file__}
+
+
+def test_an_old_name_that_is_current_in_a_class_has_its_current_meaning() -> None:
+    """The old `tolerance` of measured values, refused as the relative tolerance of integration."""
+    bounds = {"gap": (1e-4, 1e-3)}
+    assert tl.DriveLineFitOptions(bounds=bounds, tolerance=1e-6).tolerance == 1e-6
+    with pytest.raises(tl.InputError, match=r"tolerance: is 0.01\n.*value_tolerance"):
+        tl.DriveLineFitOptions(bounds=bounds, tolerance=0.01)
+
+
+def test_an_unknown_attribute_of_options_is_still_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'StrokeOptions' object has no attribute 'nothing'"):
+        _ = STROKE.nothing
+    assert copy.deepcopy(STROKE) == pickle.loads(pickle.dumps(STROKE)) == STROKE

@@ -157,8 +157,8 @@ def calls_of(function: Any) -> list[str]:
 
 def test_nested_options_are_keywords_where_their_names_are_unambiguous() -> None:
     assert {"known", "cutoff", "estimator", "progress"} <= set(calls_of(tl.identify))
-    assert {"rtol", "step", "duration"} <= set(calls_of(tl.simulate))
-    fit = tl.simulate("four_bar", duration="1 ms", rtol=1e-6)
+    assert {"tolerance", "fixed_step", "duration"} <= set(calls_of(tl.simulate))
+    fit = tl.simulate("four_bar", duration="1 ms", tolerance=1e-6)
     assert fit.status is not None
 
 

@@ -79,7 +79,7 @@ def test_an_unknown_name_is_still_an_attribute_error():
 
 def test_results_states_and_forces_have_their_diagnostics_under_the_old_name():
     model = tl.Model(tl.load("delta"))
-    result = tl.inverse_dynamics(model, tl.DynamicsOptions(position=TOOL))
+    result = tl.inverse_dynamics(model, tl.DynamicsOptions(pose=TOOL))
     for owner in (result, result.forces, result.forces.state):
         assert isinstance(owner, tl.dynamics.MotionForces | Forces | State)
         name = type(owner).__name__

@@ -263,7 +263,7 @@ def test_turns_are_counted_along_a_table_and_this_is_reported(tmp_path: Path) ->
         "nearest": "sample before",
     }
     text = "\n".join(
-        map(str, dynamics_tables(inverse_dynamics(model(), DynamicsOptions(position="A=33"))))
+        map(str, dynamics_tables(inverse_dynamics(model(), DynamicsOptions(pose="A=33"))))
     )
     assert "springs on D, B, C use the rotation nearest to the reference pose" in " ".join(
         text.split()

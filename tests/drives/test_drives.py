@@ -182,7 +182,9 @@ def test_three_masses_against_scipy(dual: Axis, motors: str) -> None:
 
 def test_motors_of_a_line_are_used_as_they_are_asked_for(dual: Axis, single: Axis) -> None:
     """Out of reach of the switching, as of a file without it; parameters that have no part any more are unknown."""
-    preloaded = tl.simulate_drive_line(dual.line, tl.DriveOptions(motors="preloaded", duration=3.0))
+    preloaded = tl.simulate_drive_line(
+        dual.line, tl.DriveOptions(motor_setup="preloaded", duration=3.0)
+    )
     beyond = simulate_axis(dual, {"switch_min": 10.0, "switch_max": 11.0}, duration=3.0)
     text = (
         files("tauloop.drives").joinpath("lines/dual_motor_axis.yaml").read_text(encoding="utf-8")
@@ -198,7 +200,7 @@ def test_motors_of_a_line_are_used_as_they_are_asked_for(dual: Axis, single: Axi
             tl.tune_drive_line(
                 dual.line,
                 tl.TuningOptions(
-                    motors=motors, bounds={gone: (0.1, 0.2)}, weights={"rise_time": 1}
+                    motor_setup=motors, bounds={gone: (0.1, 0.2)}, weights={"rise_time": 1}
                 ),
             )
     assert with_motors(single.line, "one").parameters == single.line.parameters

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compi
 SAME = 1e-3
 TRUTH = {"cart_viscous": 40.0, "preload": 9.0}
 OPTIONS = DriveLineFitOptions(
-    unknowns={"cart_viscous": (10.0, 100.0), "preload": (5.0, 12.0)}, generations=0
+    bounds={"cart_viscous": (10.0, 100.0), "preload": (5.0, 12.0)}, generations=0
 )
 
 
@@ -72,7 +72,7 @@ def test_the_true_plant_is_found_and_meets_what_was_held_out(fitted: FittedPlant
 def test_what_no_step_shows_is_a_finding(steps: Path) -> None:
     """Neither of the measured criteria knows the band."""
     options = DriveLineFitOptions(
-        unknowns={"band": (1e-4, 2e-4), "preload": (5.0, 12.0)},
+        bounds={"band": (1e-4, 2e-4), "preload": (5.0, 12.0)},
         values={"cart_viscous": 40.0},
         generations=0,
     )
@@ -91,7 +91,7 @@ def test_steps_are_read_with_units_and_tolerances(steps: Path) -> None:
 def test_all_that_is_wrong_is_said_at_once(steps: Path) -> None:
     with pytest.raises(InputError) as error:
         DriveLineFitOptions(
-            unknowns={"gap": (2.0, 1.0)}, values={"gap": 1.0}, population=2, tolerance=-1.0
+            bounds={"gap": (2.0, 1.0)}, values={"gap": 1.0}, population=2, value_tolerance=-1.0
         )
     assert {problem.where for problem in error.value.problems} == {
         "unknowns",
@@ -103,7 +103,7 @@ def test_all_that_is_wrong_is_said_at_once(steps: Path) -> None:
         tl.fit_drive_line(
             load_drive("dual_motor_axis"),
             steps,
-            DriveLineFitOptions(unknowns={"cart_viscos": (1.0, 2.0)}),
+            DriveLineFitOptions(bounds={"cart_viscos": (1.0, 2.0)}),
         )
 
 

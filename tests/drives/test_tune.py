@@ -52,7 +52,7 @@ def test_exact_gradients_and_other_starts_end_as_low_and_are_sorted(tuning: Tuni
     options = TuningOptions(
         bounds={"td": (0.01, 0.1)},
         weights={"energy": 2000.0},
-        method=SQP(),
+        search=SQP(),
         exact_gradients=True,
         starts=2,
         seed=1,
@@ -111,13 +111,13 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
         tl.tune_drive_line(
             load_drive("dual_motor_axis"),
             TuningOptions(
-                bounds={"kq": (1.0, 2.0), "ti": (0.5, 1.0)}, weights=WEIGHTS, start={"td": 0.1}
+                bounds={"kq": (1.0, 2.0), "ti": (0.5, 1.0)}, weights=WEIGHTS, initial={"td": 0.1}
             ),
         )
     assert [problem.where for problem in error.value.problems] == ["bounds", "start"]
     assert "kp" in error.value.problems[0].remedy
     with pytest.raises(InputError, match="exact_gradients"):
-        TuningOptions(bounds=BOUNDS, weights={"swing": 1.0}, exact_gradients=True, method=SQP())
+        TuningOptions(bounds=BOUNDS, weights={"swing": 1.0}, exact_gradients=True, search=SQP())
 
 
 def test_ctrl_c_during_a_long_batch_keeps_the_best_so_far_at_once() -> None:

@@ -83,7 +83,9 @@ def delta() -> tl.Model:
 @pytest.fixture(scope="module")
 def stroke(delta: tl.Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A stroke of the Delta, 40 samples."""
-    planned = tl.plan_stroke(delta, tl.StrokeOptions(start={"y": -0.1}, end={"y": 0.1}, time=0.2))
+    planned = tl.plan_stroke(
+        delta, tl.StrokeOptions(start={"y": -0.1}, end={"y": 0.1}, duration=0.2)
+    )
     return write_log(tmp_path_factory.mktemp("stroke") / "stroke.csv", planned.log(200.0))
 
 

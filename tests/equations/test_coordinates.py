@@ -62,7 +62,7 @@ def test_a_half_platform_that_does_not_turn_works_with_the_angle_of_its_bar(comm
     work = {
         "check": tl.check,
         "dynamics": lambda machine: tl.inverse_dynamics(
-            machine, tl.DynamicsOptions(position="fl=0.2,platform.x=0.05")
+            machine, tl.DynamicsOptions(pose="fl=0.2,platform.x=0.05")
         ),
         "verify": lambda machine: tl.verify(machine, tl.VerifyOptions(states=20)),
     }

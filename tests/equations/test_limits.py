@@ -250,10 +250,10 @@ def test_a_path_is_refused_at_stops_and_not_where_drawing_ends() -> None:
 
 
 def test_results_name_what_is_beyond_a_stop_and_are_refused_when_asked() -> None:
-    thrown = SimulationOptions(position={"hinge": 0.9}, velocity={"hinge": 8.0}, duration=0.2)
+    thrown = SimulationOptions(pose={"hinge": 0.9}, velocity={"hinge": 8.0}, duration=0.2)
     for limits, passes in ((STOPS, True), (DRAWING, False)):
         model = Model(pendulum(limits))
-        pose = DynamicsOptions(position={"hinge": 1.3})
+        pose = DynamicsOptions(pose={"hinge": 1.3})
         for result in (inverse_dynamics(model, pose), simulate(model, thrown)):
             assert result.status is (Status.DOUBTFUL if passes else Status.OK)
             assert any("beyond its stop at 60 deg" in line for line in result.advice) is passes
@@ -265,7 +265,7 @@ def test_results_name_what_is_beyond_a_stop_and_are_refused_when_asked() -> None
 
 
 def test_a_picture_of_a_pose_beyond_a_stop_says_so() -> None:
-    shown = view(pendulum(STOPS), ViewOptions(position={"hinge": 1.3}))
+    shown = view(pendulum(STOPS), ViewOptions(pose={"hinge": 1.3}))
     assert "hinge at 74.4845 deg, 14.48 deg beyond its stop at 60 deg" in printed(
         view_tables(shown)
     )

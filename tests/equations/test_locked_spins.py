@@ -94,7 +94,9 @@ def ankle(
     path = folder / "ankle.xml"
     path.write_text(ANKLE.format(ball=ball), encoding="utf-8")
     rods = RodRecognition() if has_rods else None
-    return tl.load(path, options=ImportOptions(rods=rods, independent=independent, platform="foot"))
+    return tl.load(
+        path, options=ImportOptions(rods=rods, independent=independent, platform_body="foot")
+    )
 
 
 def with_hinges(mechanism: tl.Mechanism) -> tl.Mechanism:
@@ -239,7 +241,7 @@ def flat_rods(folder: Path, second_moment: str) -> tl.Mechanism:
     )
     path = folder / "flat.xml"
     path.write_text(text, encoding="utf-8")
-    return tl.load(path, options=ImportOptions(platform="foot"))
+    return tl.load(path, options=ImportOptions(platform_body="foot"))
 
 
 def test_rods_that_are_nearly_symmetric_are_locked_and_the_difference_is_stated(

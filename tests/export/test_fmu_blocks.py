@@ -58,7 +58,7 @@ def names(export: FmuExport, role: str) -> list[str]:
 
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_inverse_dynamics_feeds_forward(version: str, model: tl.Model, folder: Path) -> None:
-    export = made(model, folder, kind="inverse_dynamics", version=version)
+    export = made(model, folder, kind="inverse_dynamics", fmi_version=version)
     instance = Instance(export.written[0])
     instance.begin()
     rng, at = np.random.default_rng(0), model.platform.ports.at(model.assembly.q)
@@ -79,7 +79,7 @@ def test_inverse_dynamics_feeds_forward(version: str, model: tl.Model, folder: P
 
 
 def test_kinematics_goes_both_ways(model: tl.Model, folder: Path) -> None:
-    export = made(model, folder, kind="kinematics", free=("tip_mass",))
+    export = made(model, folder, kind="kinematics", free_parameters=("tip_mass",))
     instance = Instance(export.written[0])
     instance.begin()
     at = model.platform.ports.at(model.assembly.q) + np.array([0.02, -0.01])
@@ -120,7 +120,7 @@ def test_an_importer_of_our_own_in_c_closes_the_loop_as_our_simulation_does(
     model: tl.Model, folder: Path, tmp_path: Path
 ) -> None:
     # no step of this loop is near a limit, nor waits long
-    options = ControllerOptions(space="platform", frequency=1 / STEP)
+    options = ControllerOptions(space="platform", rate=1 / STEP)
     plant, controller = made(model, folder), made(model, folder, options, kind="controller")
     headers = Path(fmpy.__file__).parent / "c-code"
     program = tmp_path / "importer"
@@ -176,7 +176,7 @@ def test_an_importer_of_our_own_in_c_closes_the_loop_as_our_simulation_does(
 
 
 def test_a_controller_samples_by_time_events_too(model: tl.Model, folder: Path) -> None:
-    export = made(model, folder, ControllerOptions(frequency=1 / STEP), kind="controller")
+    export = made(model, folder, ControllerOptions(rate=1 / STEP), kind="controller")
     moved = np.array(
         [(0.0, 0.0), (1.5 * STEP, 0.0), (1.5 * STEP, 1.0), (4 * STEP, 1.0)],
         dtype=[("time", float), ("reference.platform.x.acceleration", float)],
@@ -213,16 +213,16 @@ def test_a_singular_pose_is_an_error_with_words(model: tl.Model, folder: Path) -
 
 
 CONTROLLED = [
-    pytest.param(ControllerOptions(frequency=1 / STEP), "five_bar", "3", id="torques"),
+    pytest.param(ControllerOptions(rate=1 / STEP), "five_bar", "3", id="torques"),
     pytest.param(
-        ControllerOptions(law="drive", frequency=1 / STEP),
+        ControllerOptions(controller="drive", rate=1 / STEP),
         RACKS,
         "2",
         id="drive lines",
         marks=NIGHT,
     ),
     pytest.param(
-        ControllerOptions(space="platform", frequency=1 / STEP),
+        ControllerOptions(space="platform", rate=1 / STEP),
         "hexapod",
         "2",
         id="turns",
@@ -237,7 +237,7 @@ def test_the_controller_is_the_generated_one_to_the_last_bit_whatever_it_reads(
 ) -> None:
     """Its forces, flags and states are those of what `export_controller` writes, compiled, sample by sample."""
     model = tl.Model(tl.load(machine))
-    export = made(model, folder, options, kind="controller", version=version)
+    export = made(model, folder, options, kind="controller", fmi_version=version)
     own = CompiledController(model, options)
     channels, at = own.equations, model.platform.ports.at(model.assembly.q)
     instance, rng = Instance(export.written[0]), np.random.default_rng(0)
@@ -284,7 +284,7 @@ def test_the_controller_is_the_generated_one_to_the_last_bit_whatever_it_reads(
 def test_every_sample_is_a_new_measurement_where_nobody_stamps_it(
     model: tl.Model, folder: Path
 ) -> None:
-    export = made(model, folder, ControllerOptions(frequency=1 / STEP, stuck=3), kind="controller")
+    export = made(model, folder, ControllerOptions(rate=1 / STEP, stuck=3), kind="controller")
     instance = Instance(export.written[0])
     instance.begin()
     flags = []
@@ -305,10 +305,12 @@ def test_every_sample_is_a_new_measurement_where_nobody_stamps_it(
 def test_the_text_of_a_controller_passes_strict_compilers(
     version: str, compiler: str, tmp_path: Path
 ) -> None:
-    for law in (ControllerOptions(differences=True), ControllerOptions(law="drive")):
+    for law in (ControllerOptions(differences=True), ControllerOptions(controller="drive")):
         machine = tl.load("five_bar" if law.differences else RACKS)
         made = export_fmu(
-            machine, FmuOptions(kind="controller", version=version, binary=False), controller=law
+            machine,
+            FmuOptions(kind="controller", fmi_version=version, binary=False),
+            controller=law,
         )
         source = tmp_path / "text.c"
         source.write_text(str(made.files[f"sources/{made.name}.c"]))

@@ -50,7 +50,7 @@ STEP = 2.0**-10
 
 @cache
 def exported(folder: Path, version: str = "3", **options: object) -> FmuExport:
-    return export_fmu(MACHINE, FmuOptions(version=version, **options), folder=folder)  # type: ignore[arg-type]
+    return export_fmu(MACHINE, FmuOptions(fmi_version=version, **options), folder=folder)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module", params=["2", "3"])
 def fmu(request: pytest.FixtureRequest, folder: Path) -> FmuExport:
     return exported(
-        folder / request.param, version=request.param, free=("plate_mass", "arm_length")
+        folder / request.param,
+        fmi_version=request.param,
+        free_parameters=("plate_mass", "arm_length"),
     )
 
 
@@ -160,7 +162,7 @@ def test_parameters_have_a_hash_and_a_library_with_damaged_ones_begins_nothing(
 
 
 def test_the_same_machine_gives_the_same_bytes(fmu: FmuExport, tmp_path: Path) -> None:
-    options = FmuOptions(version=fmu.version, free=("plate_mass", "arm_length"))
+    options = FmuOptions(fmi_version=fmu.version, free_parameters=("plate_mass", "arm_length"))
     # an empty cache, in another folder: the compiler runs again
     again = export_fmu(MACHINE, options, folder=tmp_path, cache=tmp_path / "cache")
     assert again.written[0].read_bytes() == fmu.written[0].read_bytes()
@@ -175,7 +177,7 @@ def test_the_same_machine_gives_the_same_bytes(fmu: FmuExport, tmp_path: Path) -
 def test_our_declarations_are_those_of_the_standard(
     version: str, compiler: str, folder: Path, tmp_path: Path
 ) -> None:
-    made = exported(folder / "text", version=version, binary=False, name=f"text{version}")
+    made = exported(folder / "text", fmi_version=version, binary=False, name=f"text{version}")
     source = tmp_path / "text.c"
     source.write_text(str(made.files[f"sources/text{version}.c"]))
     headers = Path(fmpy.__file__).parent / "c-code"
@@ -227,9 +229,9 @@ def test_an_importer_compiles_the_sources_to_the_same_motion(
 
 def test_bad_requests_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="plate_mas"):
-        export_fmu(MACHINE, FmuOptions(free=("plate_mas",)))
+        export_fmu(MACHINE, FmuOptions(free_parameters=("plate_mas",)))
     with pytest.raises(InputError, match="version"):
-        FmuOptions(version="1")
+        FmuOptions(fmi_version="1")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(
         EngineError, match=r"none was found.*\n.*install one, or write sources alone"
@@ -328,7 +330,7 @@ def test_instances_states_and_resets_do_not_touch_each_other(
 
 
 def test_a_step_ends_early_where_the_importer_wants_it(folder: Path, model: tl.Model) -> None:
-    made = exported(folder / "3", version="3", free=("plate_mass", "arm_length"))
+    made = exported(folder / "3", fmi_version="3", free_parameters=("plate_mass", "arm_length"))
     times: list[float] = []
 
     def update(*arguments: object) -> None:

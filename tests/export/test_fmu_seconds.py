@@ -66,9 +66,9 @@ class Held(ForceLaw):
 @pytest.mark.parametrize("name", HOLDS)
 def test_a_second_in_whole_steps_split_steps_and_early_returns(name: str, tmp_path: Path) -> None:
     model = tl.Model(tl.load(name))
-    stroke = tl.StrokeOptions(end={"x": 0.02}, time=0.45, returns=True)
+    stroke = tl.StrokeOptions(end={"x": 0.02}, duration=0.45, returns=True)
     options = ControlOptions(
-        stroke=stroke, controller=("computed-torque",), frequency=1 / STEP, settling=0.2
+        stroke=stroke, controller=("computed-torque",), rate=1 / STEP, settling=0.2
     )
     law = Held(model, tl.follow_path(model, options).runs["computed-torque"])
     integrator = DormandPrince(rtol=FINE, atol=FINE / 10, max_steps=1_000_000)

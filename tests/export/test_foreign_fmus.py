@@ -56,7 +56,7 @@ WIRED = {
 }
 #: The same control, with other steps between samples; and the same by two other programs.
 SAME_CONTROL, SAME_LAW = 1e-9, 1e-8
-STROKE = tl.StrokeOptions(end={"x": 0.01}, time=0.05)
+STROKE = tl.StrokeOptions(end={"x": 0.01}, duration=0.05)
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def monolithic(model: tl.Model, force: float, duration: float) -> np.ndarray:
 
 def run(model: tl.Model, motor: Path, step: float) -> Simulation:
     options = SimulationOptions(
-        duration=0.02, force={"track1.motor": 300.0}, integration=Integration(rtol=1e-9)
+        duration=0.02, force={"track1.motor": 300.0}, integration=Integration(tolerance=1e-9)
     )
     return co_simulate(model, options, FmuCoupling(fmu=motor, connect=WIRED, coupling_step=step))
 

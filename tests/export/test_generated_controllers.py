@@ -61,7 +61,7 @@ def test_the_compiled_law_runs_a_simulation_as_that_of_the_command_does(
     law: str, space: str, name: str
 ) -> None:
     """Oracle: the laws of `tauloop control`, whose code is another."""
-    stroke = tl.StrokeOptions(end={"x": 0.02}, time=0.1)
+    stroke = tl.StrokeOptions(end={"x": 0.02}, duration=0.1)
     options = tl.ControlOptions(stroke=stroke, controller=(law,), space=space, bandwidth=60.0)
     own, made = tl.follow_path(model(name), options), tl.control_compiled(model(name), options)
     assert set(made.runs) == {law}
@@ -345,7 +345,7 @@ def test_speeds_are_differences_of_positions_where_nobody_measures_them() -> Non
 def test_what_fits_no_machine_is_refused() -> None:
     for options, what in {
         tl.ControllerOptions(): "nothing bounds the force",
-        tl.ControllerOptions(law="drive"): "has a drive line",
+        tl.ControllerOptions(controller="drive"): "has a drive line",
         tl.ControllerOptions(deceleration=(1.0, 2.0)): "2 numbers for 6 actuators",
         tl.ControllerOptions(limit=(1.0, 2.0)): "2 numbers for 6 forces",
     }.items():
@@ -357,4 +357,4 @@ def test_what_fits_no_machine_is_refused() -> None:
         InputError,
         match=r"(?s)4 actuators for 3 freedoms; .* work against each other.*shares the forces",
     ):
-        tl.export_controller(model("redundant delta"), tl.ControllerOptions(law="drive"))
+        tl.export_controller(model("redundant delta"), tl.ControllerOptions(controller="drive"))

@@ -433,7 +433,7 @@ def test_a_link_called_base_is_not_the_immovable_one(tmp_path: Path) -> None:
     ):
         assert note in mechanism.description
     assert mechanism.platform.independent == ("pan", "lift")
-    assert read(tmp_path, ARM, platform="tool0").platform.body == "tool0"
+    assert read(tmp_path, ARM, platform_body="tool0").platform.body == "tool0"
     side = "format: tauloop-urdf-side/1\nplatform: {body: tool0}\nclosed_loop: [[base, tool0]]\ntype: [3d]\n"
     (cut,) = (j for j in read(tmp_path, ARM, side).joints if j.is_cut)
     assert (cut.parent.body, cut.child.body) == ("base_frame", "tool0")
@@ -543,7 +543,7 @@ def test_a_plain_urdf_has_the_gravity_of_urdf_and_says_so(tmp_path: Path) -> Non
 
 
 def test_gravity_and_platform_may_be_said_beside_it(tmp_path: Path) -> None:
-    mechanism = read(tmp_path, ARM, gravity=(0.0, -9.81, 0.0), platform="tool0")
+    mechanism = read(tmp_path, ARM, gravity=(0.0, -9.81, 0.0), platform_body="tool0")
     assert [p.name for p in mechanism.parameters if p.group == "gravity"] == ["gravity[1]"]
     assert "gravity" not in mechanism.description
     assert mechanism.platform.body == "tool0"

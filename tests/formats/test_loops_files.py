@@ -277,7 +277,7 @@ def test_a_joint_that_mimics_another_is_coupled_with_it(tmp_path: Path) -> None:
         '"three" type="continuous" >',
         '"three" type="continuous" ><mimic joint="two" multiplier="-2" offset="0.5"/>',
     )
-    mechanism = read(tmp_path, text, gravity=(0.0, 0.0, -9.81), platform="link2")
+    mechanism = read(tmp_path, text, gravity=(0.0, 0.0, -9.81), platform_body="link2")
     (coupling,) = mechanism.couplings
     assert (coupling.name, mechanism.value(coupling.offset)) == ("three_mimic", 0.5)
     assert [(name, mechanism.value(ratio)) for name, ratio in coupling.terms] == [
@@ -302,12 +302,13 @@ def test_independent_joints_of_the_file_and_of_the_options(tmp_path: Path) -> No
         ["one"],
     )
     assert read(tmp_path, text, independent=("three",)).platform.independent == ("three",)
-    assert read(tmp_path, text, platform="link1").platform.body == "link1"
+    assert read(tmp_path, text, platform_body="link1").platform.body == "link1"
     assert read(tmp_path, text).platform.body == "link3"
     refusals = [
-        where for where, _, _ in problems(tmp_path, text, independent=("four",), platform="ground")
+        where
+        for where, _, _ in problems(tmp_path, text, independent=("four",), platform_body="ground")
     ]
-    assert refusals == ["options.independent", "options.platform"]
+    assert refusals == ["options.independent", "options.platform_body"]
 
 
 def test_a_side_file_closes_loops_between_links_and_joints(tmp_path: Path) -> None:
@@ -411,9 +412,9 @@ def test_side_file_and_options_belong_to_imported_files_only(tmp_path: Path) -> 
     with pytest.raises(InputError, match="side"):
         load("delta", tmp_path / "robot.yaml")
     with pytest.raises(
-        InputError, match="platform: delta is a machine file, which refers to no other files"
+        InputError, match="platform_body: delta is a machine file, which refers to no other files"
     ):
-        load("delta", options=ImportOptions(platform="plate"))
+        load("delta", options=ImportOptions(platform_body="plate"))
 
 
 # Gears and cut joints are part of the machine file too

@@ -254,7 +254,7 @@ def test_what_is_carried_over_and_what_is_not(everything: Mechanism) -> None:
 def test_the_platform_may_be_a_body_or_a_site(tmp_path: Path, everything: Mechanism) -> None:
     assert everything.platform.body == "f"
     assert everything.platform.independent == ()
-    tool = read(tmp_path, EVERYTHING, platform="tip", independent=("ja",)).platform
+    tool = read(tmp_path, EVERYTHING, platform_body="tip", independent=("ja",)).platform
     assert (tool.body, tool.independent) == ("b", ("ja",))
     assert [everything.value(x) if not hasattr(x, "name") else None for x in tool.tool.position][
         1:

@@ -80,7 +80,7 @@ def read(
     if side:
         beside = folder / "machine.side.yaml"
         beside.write_text(side)
-    return load(path, beside, options=ImportOptions(motors=motors, platform=platform))
+    return load(path, beside, options=ImportOptions(motors=motors, platform_body=platform))
 
 
 def motors_of(mechanism: tl.Mechanism) -> dict[str, dict[str, float]]:
@@ -152,7 +152,7 @@ def test_one_motor_carries_the_four_bar(tmp_path: Path, text: str, ratio: float)
 
 def test_the_crank_at_zero_needs_the_torque_of_virtual_work(tmp_path: Path) -> None:
     model = tl.Model(read(tmp_path, four_bar(efforts=("9", "0", "0"))))
-    forces = tl.inverse_dynamics(model, tl.DynamicsOptions(position={"crank_pin": 0.0})).forces
+    forces = tl.inverse_dynamics(model, tl.DynamicsOptions(pose={"crank_pin": 0.0})).forces
     assert_allclose(forces.force, [[-0.73575]], rtol=1e-9)
 
 
@@ -292,15 +292,13 @@ def test_two_motors_share_two_joints(tmp_path: Path, dialect: str, kind: str) ->
     assert_allclose(model.actuator_position(q), encoders, rtol=1e-12)
     encoder_positions = dict(zip(("left", "right", "rocker_pin"), (*encoders, rocker), strict=True))
     hybrid = tl.inverse_dynamics(
-        model, tl.DynamicsOptions(entry=ACTUATORS, position=encoder_positions)
+        model, tl.DynamicsOptions(entry=ACTUATORS, pose=encoder_positions)
     ).hybrid
     assert hybrid is not None
     assert hybrid.passive_names == ("rocker_pin",)
     motion = {"rocker_pin": float(hybrid.passive_acceleration[0, 0])}
     pose = {"crank_pin": crank, "knee_pin": knee, "rocker_pin": rocker}
-    forces = tl.inverse_dynamics(
-        plain, tl.DynamicsOptions(position=pose, acceleration=motion)
-    ).forces
+    forces = tl.inverse_dynamics(plain, tl.DynamicsOptions(pose=pose, acceleration=motion)).forces
     torque = dict(zip(forces.actuator_names, forces.force[0], strict=True))
     assert abs(torque["rocker_pin"]) < 1e-9
     rates = (
@@ -441,7 +439,7 @@ def test_sdf_follows_the_same_rule(tmp_path: Path) -> None:
     path = tmp_path / "m.sdf"
     zero, more = "<limit><effort>0</effort></limit>", "<limit><effort>5</effort></limit>"
     pins = ("crank_pin", "knee_pin", "rocker_pin", "top_pin")
-    options = ImportOptions(platform="coupler")
+    options = ImportOptions(platform_body="coupler")
     path.write_text(sdf(dict.fromkeys(pins, zero) | {"crank_pin": more}))
     assert list(motors_of(load(path, options=options))) == ["crank_pin"]
     # without effort: no limit, as SDF has it
@@ -451,7 +449,7 @@ def test_sdf_follows_the_same_rule(tmp_path: Path) -> None:
         path.write_text(sdf(efforts))
         assert len(load(path, options=options).unstated_motors) == 3
     assert list(
-        motors_of(load(path, options=ImportOptions(platform="coupler", motors=("crank_pin",))))
+        motors_of(load(path, options=ImportOptions(platform_body="coupler", motors=("crank_pin",))))
     ) == ["crank_pin"]
 
 
@@ -490,7 +488,7 @@ def test_a_written_urdf_states_its_motors_without_its_side_file(
     """The same ratios, and encoders that read the same where links are at the same places."""
     before = read(tmp_path, four_bar(element, loop=""))
     write_urdf(before, tmp_path / "again.urdf")
-    after = load(tmp_path / "again.urdf", options=ImportOptions(platform="coupler"))
+    after = load(tmp_path / "again.urdf", options=ImportOptions(platform_body="coupler"))
     assert "motors are those of <ros2_control>" in after.description
     for name, drives in motors_of(before).items():
         assert_allclose(list(motors_of(after)[name].values()), list(drives.values()), rtol=1e-12)
@@ -512,7 +510,7 @@ def test_efforts_are_written_at_the_joint(tmp_path: Path) -> None:
 def test_efforts_are_written_into_sdf_too(tmp_path: Path) -> None:
     mechanism = read(tmp_path, four_bar(GEARED, loop=""))
     write_sdf(mechanism, tmp_path / "again.sdf")
-    again = load(tmp_path / "again.sdf", options=ImportOptions(platform="coupler"))
+    again = load(tmp_path / "again.sdf", options=ImportOptions(platform_body="coupler"))
     assert [(actuator.name, actuator.force) for actuator in again.actuators] == [("crank_pin", 9.0)]
 
 
@@ -523,7 +521,7 @@ def test_a_joint_without_a_limit_of_speed_may_move_in_other_tools(tmp_path: Path
     text = (tmp_path / "again.urdf").read_text()
     limits = [line.strip() for line in text.splitlines() if "<limit" in line]
     assert [limit.split()[2] for limit in limits] == ['velocity="1000000000000000"'] * 3
-    again = load(tmp_path / "again.urdf", options=ImportOptions(platform="coupler"))
+    again = load(tmp_path / "again.urdf", options=ImportOptions(platform_body="coupler"))
     assert {joint.freedoms[0].speed for joint in again.joints if joint.kind == "revolute"} == {
         np.inf
     }
@@ -552,7 +550,7 @@ def test_an_sdf_states_its_motors_as_a_urdf_does(tmp_path: Path, element: str, a
     tl.convert(read(tmp_path, four_bar()), tmp_path / "m.sdf")
     text = (tmp_path / "m.sdf").read_text().replace("</model>", around.format(element) + "</model>")
     (tmp_path / "m.sdf").write_text(text)
-    machine = load(tmp_path / "m.sdf", options=ImportOptions(platform="coupler"))
+    machine = load(tmp_path / "m.sdf", options=ImportOptions(platform_body="coupler"))
     assert motors_of(machine) == {"motor": {"crank_pin": 50.0}}
     assert machine.unknown_elements == ()
     assert_allclose(held(machine)[0], expected, rtol=1e-9)
@@ -582,7 +580,7 @@ def test_a_driven_joint_of_an_sdf_keeps_its_coordinate(tmp_path: Path) -> None:
         motor = GEARED.replace("crank_pin", driven)
         text = f'<sdf version="1.9"><model name="m">{"".join((*links, *pins))}{motor}</model></sdf>'
         (tmp_path / "m.sdf").write_text(text)
-        machine = load(tmp_path / "m.sdf", options=ImportOptions(platform="top"))
+        machine = load(tmp_path / "m.sdf", options=ImportOptions(platform_body="top"))
         assert motors_of(machine) == {"motor": {driven: 50.0}}
         assert tl.check(machine).is_usable
 
@@ -620,7 +618,7 @@ def test_the_remedy_for_no_motor_is_of_the_files_format(
             "format: tauloop-urdf-side/1\nprovenance: {status: chosen, source: a test}\nactuators: {}"
         )
     machine = load(
-        path, side, options=ImportOptions(platform="coupler" if ending == "urdf" else "b")
+        path, side, options=ImportOptions(platform_body="coupler" if ending == "urdf" else "b")
     )
     problem = next(
         problem for problem in tl.check(machine).problems if problem.where == "actuators"

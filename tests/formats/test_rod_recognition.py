@@ -44,7 +44,7 @@ def recognised(
     return load(
         *files,
         options=ImportOptions(
-            platform=platform, rods=RodRecognition(lock_spins=lock_spins), **more
+            platform_body=platform, rods=RodRecognition(lock_spins=lock_spins), **more
         ),
     )
 
@@ -346,7 +346,7 @@ def test_what_is_no_telescopic_rod_stays_two_bodies(tmp_path: Path, case: str) -
         side = "closed_loop: [[end, eye]]\ntype: [6d]\nname_mot: [slide]\n"
     files = write(tmp_path, urdf, side)
     mechanism = recognised(files, platform="lever")
-    plain = load(*files, options=ImportOptions(platform="lever"))
+    plain = load(*files, options=ImportOptions(platform_body="lever"))
     assert mechanism.rods == ()
     assert mechanism.joints == plain.joints
     assert note in mechanism.description
@@ -372,7 +372,7 @@ LOADED = """
 def test_what_acts_on_a_slide_goes_over_to_the_length(tmp_path: Path) -> None:
     """Spring, losses, rotor, limits and motor of a slide that shrinks as it counts up: the same forces as before."""
     (tmp_path / "jack.xml").write_text(LOADED)
-    options = ImportOptions(platform="lever", independent=("pivot",))
+    options = ImportOptions(platform_body="lever", independent=("pivot",))
     bodies = load(tmp_path / "jack.xml", options=options)
     rods = load(tmp_path / "jack.xml", options=replace(options, rods=RodRecognition()))
     (telescope,) = (rod.telescope for rod in rods.rods)
@@ -392,7 +392,7 @@ def test_legs_come_back_through_mjcf(tmp_path: Path) -> None:
     machine = load("hexapod")
     (tmp_path / "machine.xml").write_text(to_mjcf(machine).text)
     names = [f"platform.{x}" for x in "xyz"] + [f"platform.turn.w{x}" for x in "xyz"]
-    options = ImportOptions(platform="tool", independent=tuple(names))
+    options = ImportOptions(platform_body="tool", independent=tuple(names))
     bodies = load(tmp_path / "machine.xml", options=options)
     rods = load(tmp_path / "machine.xml", options=replace(options, rods=RodRecognition()))
     assert bodies.rods == ()
@@ -436,7 +436,7 @@ def test_what_is_no_rod_stays_a_body(tmp_path: Path, case: str) -> None:
     urdf, options, note = UNCHANGED[case]
     files = write(tmp_path, urdf)
     mechanism = recognised(files, **options)
-    plain = load(*files, options=ImportOptions(platform="block"))
+    plain = load(*files, options=ImportOptions(platform_body="block"))
     assert mechanism.rods == ()
     assert mechanism.bodies == plain.bodies
     assert mechanism.joints == plain.joints
@@ -487,7 +487,7 @@ def test_rods_come_back_through_mjcf(tmp_path: Path, name: str) -> None:
     machine = load(name)
     (tmp_path / "machine.xml").write_text(to_mjcf(machine).text)
     independent = tuple(identifier(coordinate) for coordinate in machine.platform.independent)
-    options = ImportOptions(platform="tool", rods=RodRecognition(), independent=independent)
+    options = ImportOptions(platform_body="tool", rods=RodRecognition(), independent=independent)
     back = load(tmp_path / "machine.xml", options=options)
     assert len(back.rods) == len(machine.rods)
     assert [rod.is_full for rod in back.rods] == [rod.is_full for rod in machine.rods]

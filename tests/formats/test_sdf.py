@@ -192,7 +192,7 @@ def test_a_link_without_inertia_has_that_of_sdf_and_a_free_one_moves(tmp_path: P
 <link name="arm"/><joint name="hinge" type="continuous"><parent>ground</parent><child>arm</child><axis/></joint>
 </model></sdf>"""
     (tmp_path / "m.sdf").write_text(text)
-    machine = load(tmp_path / "m.sdf", options=tl.formats.ImportOptions(platform="arm"))
+    machine = load(tmp_path / "m.sdf", options=tl.formats.ImportOptions(platform_body="arm"))
     assert {joint.name: joint.kind for joint in machine.joints} == {
         "hinge": "revolute",
         "stone.free": "free",

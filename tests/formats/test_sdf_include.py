@@ -144,14 +144,14 @@ def test_models_are_found_in_folders_that_are_named(tmp_path: Path) -> None:
         "it includes 'model://gripper', and there is no folder of the model 'gripper'",
         "m.sdf",
     )
-    options = ImportOptions(platform="left::finger", package_folders=(tmp_path / "models",))
+    options = ImportOptions(platform_body="left::finger", package_folders=(tmp_path / "models",))
     assert load(path, options=options).platform.body == "left__finger"
 
 
 def test_a_mesh_of_an_included_file_is_next_to_that_file(tmp_path: Path) -> None:
     path = write(tmp_path)
     (tmp_path / "gripper" / "finger.stl").write_bytes(bytes(80) + (0).to_bytes(4, "little"))
-    machine = load(path, options=ImportOptions(platform="arm"))
+    machine = load(path, options=ImportOptions(platform_body="arm"))
     assert {solid.mesh for solid in machine.solids} == {
         (tmp_path / "gripper" / "finger.stl").resolve()
     }

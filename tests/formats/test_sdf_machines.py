@@ -175,7 +175,7 @@ def test_drakes_ball_constraint_closes_a_loop(tmp_path: Path) -> None:
 <drake:ball_constraint_p_AP>0.3 0 0</drake:ball_constraint_p_AP>
 <drake:ball_constraint_body_B>cart</drake:ball_constraint_body_B>
 <drake:ball_constraint_p_BQ>0 0 0</drake:ball_constraint_p_BQ></drake:ball_constraint>"""
-    model = tl.Model(read(tmp_path, arm(ends=ball), platform="lower", independent=("rail",)))
+    model = tl.Model(read(tmp_path, arm(ends=ball), platform_body="lower", independent=("rail",)))
     assert model.assembly.mobility == 1
     state = model.platform.kinematics([[0.05]])
     shoulder, elbow = state.coordinate("shoulder").item(), state.coordinate("elbow").item()
@@ -331,7 +331,7 @@ def test_a_tool_is_in_the_frame_of_its_link(tmp_path: Path) -> None:
     tool = model.platform.tool(np.zeros(2))
     assert tool.place == pytest.approx([0.3, 0.0, 0.4], abs=ROUNDING)
     assert tool.rotation[:, 0] == pytest.approx([0.0, 1.0, 0.0], abs=ROUNDING)
-    alone = tl.Model(read(tmp_path, text, platform="lower")).platform.tool(np.zeros(2))
+    alone = tl.Model(read(tmp_path, text, platform_body="lower")).platform.tool(np.zeros(2))
     assert alone.place == pytest.approx([0.0, 0.0, 0.3], abs=ROUNDING)
     assert alone.rotation == pytest.approx(np.eye(3), abs=ROUNDING)
     assert inertia_of(model.mechanism, "lower")[1] == pytest.approx([0.2, 0.0, 0.1], abs=ROUNDING)
@@ -366,9 +366,9 @@ def test_an_option_names_the_machine_among_several(tmp_path: Path) -> None:
     world = f'<world name="w">{GROUND}{other}{arm()}</world>'
     with pytest.raises(DescriptionError, match="there are 2 models: left, arm"):
         read(tmp_path, world)
-    assert read(tmp_path, world, model="left").name == "left"
+    assert read(tmp_path, world, model_name="left").name == "left"
     with pytest.raises(DescriptionError, match="there is no model 'lef'"):
-        read(tmp_path, world, model="lef")
+        read(tmp_path, world, model_name="lef")
 
 
 # Forces that are left out
@@ -425,7 +425,7 @@ def test_a_gear_of_a_universal_joint_that_the_tree_enters_by_its_child(tmp_path:
     )
     angles = []
     for each in (text, turned):
-        model = tl.Model(read(tmp_path, each, platform="lower", independent=("shoulder",)))
+        model = tl.Model(read(tmp_path, each, platform_body="lower", independent=("shoulder",)))
         (coupling,) = model.mechanism.couplings
         angles.append(coupling.terms[0][0])
     assert angles == ["elbow.second", "elbow.first"]

@@ -66,7 +66,7 @@ def test_a_loop_moves_as_the_same_loop_written_otherwise(
 ) -> None:
     forces = []
     for text in (element, same):
-        machine = read(tmp_path, FOUR_BAR % text, platform="coupler")
+        machine = read(tmp_path, FOUR_BAR % text, platform_body="coupler")
         assert "not used" not in machine.description
         model = tl.Model(machine)
         assert model.assembly.mobility == 1
@@ -134,7 +134,7 @@ def test_a_joint_of_gazebo_is_where_its_child_puts_it_while_all_joints_are_at_ze
 
 def test_losses_and_limits_of_a_joint_of_gazebo_are_not_passed_over(tmp_path: Path) -> None:
     inside = "<limit><lower>-1</lower></limit><dynamics><damping>0.5</damping></dynamics>"
-    machine = read(tmp_path, FOUR_BAR % (GAZEBO % inside), platform="coupler")
+    machine = read(tmp_path, FOUR_BAR % (GAZEBO % inside), platform_body="coupler")
     assert machine.omitted_forces == ("what acts on the joint C, which closes a loop",)
     assert "C: it closes a loop, and its limits are not read" in machine.description
 
@@ -143,7 +143,7 @@ def test_what_a_joint_of_gazebo_holds_and_is_not_known_is_a_problem_of_check(
     tmp_path: Path,
 ) -> None:
     text = (GAZEBO % "").replace("<pose>", "<anchor>0 0 0</anchor><physics><ode/></physics><pose>")
-    machine = read(tmp_path, FOUR_BAR % text, platform="coupler")
+    machine = read(tmp_path, FOUR_BAR % text, platform_body="coupler")
     assert [element.partition(" (")[0] for element in machine.unknown_elements] == [
         "<anchor> of <joint>"
     ]
@@ -205,7 +205,7 @@ def test_a_joint_of_gazebo_that_holds_the_root_to_the_world_is_no_loop(tmp_path:
         .replace("coupler", "base_link")
         .replace("revolute", "fixed")
     )
-    machine = read(tmp_path, FOUR_BAR % (CONSTRAINT % "revolute" + held), platform="coupler")
+    machine = read(tmp_path, FOUR_BAR % (CONSTRAINT % "revolute" + held), platform_body="coupler")
     assert [joint.name for joint in machine.joints if joint.is_cut] == ["C"]
 
 
@@ -251,7 +251,7 @@ def test_an_inertial_of_the_world_plays_no_part(tmp_path: Path) -> None:
 
 def test_what_hangs_on_nothing_next_to_drakes_world_moves_freely(tmp_path: Path) -> None:
     loose = f'<link name="loose">{INERTIAL}</link>'
-    machine = read(tmp_path, DRAKE % ("world", "arm", loose), platform="loose")
+    machine = read(tmp_path, DRAKE % ("world", "arm", loose), platform_body="loose")
     assert [(joint.name, joint.kind) for joint in machine.joints] == [
         ("hinge", "revolute"),
         ("loose.free", "free"),

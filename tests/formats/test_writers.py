@@ -447,7 +447,7 @@ def own(machine: Mechanism) -> dict[str, str]:
 def test_mjcf_reads_back_to_the_same_dynamics(name: str, tmp_path: Path) -> None:
     machine = load(name)
     write_mjcf(machine, tmp_path / "machine.xml")
-    back = load_mjcf(tmp_path / "machine.xml", options=ImportOptions(platform="tool"))
+    back = load_mjcf(tmp_path / "machine.xml", options=ImportOptions(platform_body="tool"))
     assert_same_dynamics(machine, back, own(machine), SAME_DYNAMICS)
 
 
@@ -476,7 +476,7 @@ def test_random_machines_read_back_to_the_same_dynamics(
     """Chains of all kinds of joints, some run backwards, with springs; legs of all kinds."""
     machine = frictionless(completed(make(np.random.default_rng(seed))))
     write_mjcf(machine, tmp_path / "machine.xml")
-    back = load_mjcf(tmp_path / "machine.xml", options=ImportOptions(platform="tool"))
+    back = load_mjcf(tmp_path / "machine.xml", options=ImportOptions(platform_body="tool"))
     assert_same_dynamics(machine, back, own(machine), SAME_DYNAMICS)
     if make is serial_chain:
         (side, *_), _ = write_urdf(machine, tmp_path / "machine.urdf")
@@ -492,7 +492,7 @@ def test_a_start_that_is_turned_goes_through_both(tmp_path: Path) -> None:
     assert machine.joint("platform").reference[3] < 1.0
     _, notes = write_mjcf(machine, tmp_path / "machine.xml")
     assert any("MuJoCo counts its quaternion from the start" in note for note in notes)
-    back = load_mjcf(tmp_path / "machine.xml", options=ImportOptions(platform="tool"))
+    back = load_mjcf(tmp_path / "machine.xml", options=ImportOptions(platform_body="tool"))
     assert back.joint("platform.turn").reference == pytest.approx(
         machine.joint("platform").reference[3:], abs=1e-12
     )
@@ -701,7 +701,8 @@ def test_a_cut_joint_that_is_no_closure_is_kept_on_a_welded_copy(tmp_path: Path)
     _, notes = write_mjcf(machine, tmp_path / "machine.xml")
     assert any("elbow closes a loop" in note for note in notes)
     back = load_mjcf(
-        tmp_path / "machine.xml", options=ImportOptions(platform="tool", independent=("shoulder",))
+        tmp_path / "machine.xml",
+        options=ImportOptions(platform_body="tool", independent=("shoulder",)),
     )
     assert_same_dynamics(machine, back, own(machine), SAME_DYNAMICS)
     (side, *_), notes = write_urdf(machine, tmp_path / "machine.urdf")

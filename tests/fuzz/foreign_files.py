@@ -795,7 +795,7 @@ def read(file_format: str, text: str) -> Mechanism:
         path = Path(folder) / f"machine{ENDINGS[file_format]}"
         path.write_text(text, encoding="utf-8")
         try:
-            return load(path, options=ImportOptions(platform="link0"))
+            return load(path, options=ImportOptions(platform_body="link0"))
         except TauloopError:
             raise
         except Exception as error:

@@ -280,7 +280,7 @@ def _descriptions() -> tuple[bytes, ...]:
     """Of FMUs of both versions."""
     extra("fmpy")
     made = (
-        export_fmu(load("five_bar"), FmuOptions(version=version, binary=False))
+        export_fmu(load("five_bar"), FmuOptions(fmi_version=version, binary=False))
         for version in ("2", "3")
     )
     return tuple(str(export.files["modelDescription.xml"]).encode() for export in made)

@@ -101,7 +101,7 @@ def test_control_in_floats_stays_near_that_in_doubles(law):
     shift = 1e-3 * rng.normal(size=(4, 2))
     for evaluator in (Compiled(), FLOATS):
         model = Model(load("five_bar"), evaluator=evaluator)
-        trajectory = planned(model, StrokeOptions(end={"x": 0.02}, time=0.1))
+        trajectory = planned(model, StrokeOptions(end={"x": 0.02}, duration=0.1))
         position = model.platform.ports.at(model.assembly.q) + shift
         results.append(follow_many(trajectory, law, Sampling(saturates=False), position, every=5))
     doubles, floats = results

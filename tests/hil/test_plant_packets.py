@@ -155,7 +155,7 @@ def test_what_a_controller_sends_malformed_is_refused_and_the_command_behind_it_
 def test_in_real_time_commands_behind_runts_are_heard() -> None:
     port = free_port()
     machine = model(MACHINE)
-    options = PlantOptions(udp=f"127.0.0.1:{port}", frequency=200.0, duration=0.5, watchdog=0)
+    options = PlantOptions(udp=f"127.0.0.1:{port}", rate=200.0, duration=0.5, watchdog=0)
     hold, sent = holding_forces(machine, options), 0
 
     def control() -> None:

@@ -38,7 +38,7 @@ def test_more_samples_than_memory_are_refused_before_the_plant_starts(
 ) -> None:
     """The product of samples and their size overflowed, and rows were written outside the heap."""
     options = PlantOptions(
-        duration=duration, frequency=frequency, alone=True, udp=f"127.0.0.1:{free_port()}"
+        duration=duration, rate=frequency, alone=True, udp=f"127.0.0.1:{free_port()}"
     )
     with pytest.raises(InputError) as refused:
         tl.run_plant(model(MACHINE), options)
@@ -58,7 +58,7 @@ def test_the_program_itself_refuses_sizes_that_overflow(steps: str, tmp_path: Pa
     assert "no memory" in complaint
 
 
-@pytest.mark.parametrize("field", ["duration", "frequency", "timeout"])
+@pytest.mark.parametrize("field", ["duration", "rate", "timeout"])
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, -1.0, 0.0])
 def test_numbers_that_are_not_finite_and_positive_are_refused(field: str, number: float) -> None:
     with pytest.raises(InputError, match=f"{field}: is "):
@@ -66,7 +66,7 @@ def test_numbers_that_are_not_finite_and_positive_are_refused(field: str, number
 
 
 @pytest.mark.parametrize(
-    "words", [{"frequency": 1e-320}, {"frequency": 1e-4}, {"substeps": 10**9}, {"watchdog": -1}]
+    "words", [{"rate": 1e-320}, {"rate": 1e-4}, {"substeps": 10**9}, {"watchdog": -1}]
 )
 def test_periods_and_steps_that_no_controller_has_are_refused(words: dict[str, object]) -> None:
     with pytest.raises(InputError, match=next(iter(words))):

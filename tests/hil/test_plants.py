@@ -61,10 +61,8 @@ def test_lock_step_is_the_simulation_to_the_last_bit(
     """
     machine, port = model(name), free_port()
     where = {"shm": f"tauloop-test-{port}"} if shm else {"udp": f"127.0.0.1:{port}"}
-    plant = PlantOptions(
-        frequency=frequency, duration=seconds, lockstep=True, timeout=TIMEOUT, **where
-    )  # type: ignore[arg-type]
-    options = ControllerOptions(frequency=frequency, bandwidth=60.0, law=law)
+    plant = PlantOptions(rate=frequency, duration=seconds, lockstep=True, timeout=TIMEOUT, **where)  # type: ignore[arg-type]
+    options = ControllerOptions(rate=frequency, bandwidth=60.0, controller=law)
     loop, rows = (
         compiled_loop(machine, options, tmp_path),
         reference_table(machine, tmp_path / "motion.csv", frequency),
@@ -114,11 +112,11 @@ def test_lock_step_is_the_simulation_to_the_last_bit(
 def test_the_plant_is_the_simulation_of_the_command() -> None:
     """Oracle: `tauloop control` with the same generated code, whose loop round the plant is another."""
     machine, frequency = model("delta"), 1000.0
-    stroke = tl.StrokeOptions(end={"x": 0.02}, time=0.1)
+    stroke = tl.StrokeOptions(end={"x": 0.02}, duration=0.1)
     run = tl.control_compiled(machine, tl.ControlOptions(stroke=stroke, controller=("pd",))).runs[
         "pd"
     ]
-    plant = tl.hil.CompiledPlant(machine, PlantOptions(frequency=frequency))
+    plant = tl.hil.CompiledPlant(machine, PlantOptions(rate=frequency))
     for k, force in enumerate(run.force[:-1]):
         plant.step(force)
         state = machine.platform.kinematics(run.position[k + 1], start=machine.assembly.q)
@@ -244,7 +242,7 @@ def test_a_motion_without_a_way_on_ends_the_run_and_is_said() -> None:
         ({"udp": "127.0.0.1:0"}, "is not an address with a port"),
         ({"shm": "a/b"}, "is not a name"),
         ({"alone": True}, "needs a duration"),
-        ({"frequency": 1e9}, "frequency: is 1e"),
+        ({"rate": 1e9}, "rate: is 1e"),
     ],
 )
 def test_places_that_are_none_are_refused(words: dict[str, object], what: str) -> None:

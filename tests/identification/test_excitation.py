@@ -49,10 +49,10 @@ ROUNDING = 1e-11
 DIFFERENCES = 1e-5
 #: Loops closed by Newton's method to 1e-9 m, differenced over 1e-5.
 CLOSED_DIFFERENCES = 1e-4
-LIMITS = ExcitationLimits(stroke=0.4, speed=3.0, acceleration=20.0)
+LIMITS = ExcitationLimits(stroke=0.4, max_velocity=3.0, max_acceleration=20.0)
 TASK = ExcitationTask(harmonics=3, period=3.0, limits=LIMITS)
 QUICK = ExcitationOptions(
-    task=TASK, random=40, starts=1, polished=0, solver=SolverOptions(iterations=60)
+    task=TASK, random=40, starts=1, polish=0, solver=SolverOptions(iterations=60)
 )
 
 
@@ -62,10 +62,10 @@ def problem(name: str, space: str = "actuators") -> ExcitationProblem:
     limits = (
         LIMITS
         if space == "actuators"
-        else ExcitationLimits(stroke=0.05, speed=0.5, acceleration=5.0)
+        else ExcitationLimits(stroke=0.05, max_velocity=0.5, max_acceleration=5.0)
     )
     return ExcitationProblem(
-        load(name), ExcitationTask(harmonics=3, period=3.0, limits=limits, space=Entry(space))
+        load(name), ExcitationTask(harmonics=3, period=3.0, limits=limits, channels=Entry(space))
     )
 
 
@@ -339,9 +339,9 @@ def test_screening_on_few_samples_first_changes_nothing(
 
 def test_processes_find_what_one_process_finds() -> None:
     few, task = SolverOptions(iterations=3), replace(TASK, harmonics=2)
-    options = ExcitationOptions(task=task, random=10, starts=2, polished=2, solver=few)
+    options = ExcitationOptions(task=task, random=10, starts=2, polish=2, solver=few)
     alone = plan_excitation(load("five_bar"), options)
-    shared = plan_excitation(load("five_bar"), replace(options, processes=2))
+    shared = plan_excitation(load("five_bar"), replace(options, workers=2))
     reached = [start.reached for start in alone.starts]
     assert [start.reached for start in shared.starts] == pytest.approx(reached, rel=1e-9)
     reached = [start.reached for start in alone.polished]
@@ -374,8 +374,8 @@ def test_data_sets_in_sequence_tell_more_than_one() -> None:
     mechanism = load("five_bar")
     names = problem("five_bar").channels
     center = dict(zip(names, problem("five_bar").center, strict=True))
-    text = ExcitationTask(harmonics=3, period=3.0, limits=LIMITS, held={names[0]: center[names[0]]})
-    two = ExcitationTask(harmonics=3, period=3.0, limits=LIMITS, held={names[1]: center[names[1]]})
+    text = ExcitationTask(harmonics=3, period=3.0, limits=LIMITS, hold={names[0]: center[names[0]]})
+    two = ExcitationTask(harmonics=3, period=3.0, limits=LIMITS, hold={names[1]: center[names[1]]})
     first = plan_excitation(mechanism, ExcitationOptions(task=text, random=20, starts=0))
     assert np.ptp(first.sample(100.0).position[:, 0]) == 0.0
     options = ExcitationOptions(task=two, random=20, starts=0)
@@ -408,7 +408,7 @@ def test_motors_elsewhere() -> None:
     [
         ("five_bar", {"harmonics": 1}, InputError, "harmonics"),
         ("five_bar", {"period": -1.0}, InputError, "period"),
-        ("five_bar", {"held": {"nobody": 0.1}}, InputError, "held.nobody"),
+        ("five_bar", {"hold": {"nobody": 0.1}}, InputError, "hold.nobody"),
         ("five_bar", {"first": ("nothing",)}, InputError, "is not an unknown"),
         (
             "five_bar",
@@ -424,7 +424,7 @@ def test_motors_elsewhere() -> None:
             IdentificationError,
             "at rest at the center, but must be at least",
         ),
-        ("hexapod", {"space": PLATFORM}, InputError, "quaternion"),
+        ("hexapod", {"channels": PLATFORM}, InputError, "quaternion"),
     ],
 )
 def test_bad_tasks_are_refused(

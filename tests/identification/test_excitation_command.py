@@ -25,16 +25,18 @@ from tauloop.identification.excitation.search import random_search
 from tauloop.identification.excitation.solver import STOPPED, SolverOptions, StartOutcome
 
 TASK = ExcitationTask(
-    harmonics=3, period=3.0, limits=ExcitationLimits(stroke=0.3, speed=3.0, acceleration=20.0)
+    harmonics=3,
+    period=3.0,
+    limits=ExcitationLimits(stroke=0.3, max_velocity=3.0, max_acceleration=20.0),
 )
 
 
 def test_times_and_tolerances_below_zero_are_refused() -> None:
     with pytest.raises(InputError) as caught:
-        SolverOptions(seconds=-4.0, tolerance=0.0, iterations=0)
+        SolverOptions(seconds=-4.0, optimality=0.0, iterations=0)
     assert {problem.where for problem in caught.value.problems} == {
         "seconds",
-        "tolerance",
+        "optimality",
         "iterations",
     }
 

@@ -81,14 +81,16 @@ def test_angles_and_speeds_of_cut_joints_are_those_of_the_file_and_of_the_geomet
 
 def test_an_excitation_keeps_the_range_of_a_joint_that_closes_the_loop(limited: Model) -> None:
     task = ExcitationTask(
-        harmonics=2, period=3.0, limits=ExcitationLimits(stroke=0.3, speed=1.5, acceleration=8.0)
+        harmonics=2,
+        period=3.0,
+        limits=ExcitationLimits(stroke=0.3, max_velocity=1.5, max_acceleration=8.0),
     )
     few = SolverOptions(iterations=12)
     free, kept = (
         plan_excitation(machine.mechanism, replace(options, task=task))
         for machine, options in (
             (five_bar({}), ExcitationOptions(random=10, starts=0)),
-            (limited, ExcitationOptions(random=10, starts=1, polished=0, solver=few)),
+            (limited, ExcitationOptions(random=10, starts=1, polish=0, solver=few)),
         )
     )
     cuts = cut_freedoms(limited.mechanism, limited.topology)

@@ -123,7 +123,7 @@ def pushed():
 
 @pytest.mark.parametrize("observer", ["momentum", "differences"])
 def test_a_push_at_the_tool_is_found_with_its_size(model, pushed, observer):
-    options = tl.ExternalWrenchOptions(free=((0.0, 11.0), (14.0, 30.0)), observer=observer)
+    options = tl.ExternalWrenchOptions(contact_free=((0.0, 11.0), (14.0, 30.0)), observer=observer)
     result = tl.estimate_external_wrench(model, pushed, options)
     assert result.status.value == "ok", result.advice
     assert result.components == ("fx", "fy")
@@ -140,7 +140,7 @@ def test_a_push_at_the_tool_is_found_with_its_size(model, pushed, observer):
 
 def test_stretches_without_contact_are_found(model, pushed):
     named = tl.estimate_external_wrench(
-        model, pushed, tl.ExternalWrenchOptions(free=((0.0, 11.0), (14.0, 30.0)))
+        model, pushed, tl.ExternalWrenchOptions(contact_free=((0.0, 11.0), (14.0, 30.0)))
     )
     searched = tl.estimate_external_wrench(model, pushed)
     assert searched.free_is_searched
@@ -160,7 +160,9 @@ def test_a_log_without_contact_shows_none(model):
 
 def test_false_alarms_of_another_log_are_counted(model, pushed):
     free = recorded(seed=5, push=np.zeros(2), phase=1.0)
-    result = tl.estimate_external_wrench(model, pushed, tl.ExternalWrenchOptions(free_log=free))
+    result = tl.estimate_external_wrench(
+        model, pushed, tl.ExternalWrenchOptions(contact_free_log=free)
+    )
     assert result.false_alarms.alarms == 0
     assert result.false_alarms.per_hour == 0.0
     lower, upper = result.false_alarms.interval
@@ -168,7 +170,9 @@ def test_false_alarms_of_another_log_are_counted(model, pushed):
     # no event: closed form
     assert upper == pytest.approx(3600 / result.false_alarms.duration * -np.log(0.025))
     loud = recorded(seed=5, push=np.zeros(2), noise=0.05)
-    result = tl.estimate_external_wrench(model, pushed, tl.ExternalWrenchOptions(free_log=loud))
+    result = tl.estimate_external_wrench(
+        model, pushed, tl.ExternalWrenchOptions(contact_free_log=loud)
+    )
     assert result.false_alarms.alarms > 5
     assert result.status.value == "doubtful"
     assert "false alarms" in result.advice[0]
@@ -177,7 +181,7 @@ def test_false_alarms_of_another_log_are_counted(model, pushed):
 def test_a_model_with_wrong_masses_is_doubtful(pushed):
     heavy = Model(tl.load("five_bar").with_values({"tip_mass": 1.5}))
     result = tl.estimate_external_wrench(
-        heavy, pushed, tl.ExternalWrenchOptions(free=((0.0, 11.0),))
+        heavy, pushed, tl.ExternalWrenchOptions(contact_free=((0.0, 11.0),))
     )
     assert result.status.value == "doubtful"
     assert any("does not explain" in line and "identify" in line for line in result.advice)
@@ -185,7 +189,7 @@ def test_a_model_with_wrong_masses_is_doubtful(pushed):
 
 def test_a_log_that_is_mostly_contact_is_doubtful(model):
     log = recorded(duration=13.2)
-    options = tl.ExternalWrenchOptions(free=((0.0, 1.0),))
+    options = tl.ExternalWrenchOptions(contact_free=((0.0, 1.0),))
     result = tl.estimate_external_wrench(model, log, options)
     # five blocks without contact are too few for a threshold
     assert result.status.value == "doubtful"
@@ -216,7 +220,9 @@ def test_components_that_cannot_be_told_are_refused(model, pushed):
 
 def test_stretches_outside_the_log_are_refused(model, pushed):
     with pytest.raises(InputError, match="give longer intervals"):
-        tl.estimate_external_wrench(model, pushed, tl.ExternalWrenchOptions(free=((40.0, 50.0),)))
+        tl.estimate_external_wrench(
+            model, pushed, tl.ExternalWrenchOptions(contact_free=((40.0, 50.0),))
+        )
 
 
 def test_a_log_without_forces_is_refused(model, pushed):
@@ -258,7 +264,7 @@ def test_forces_that_the_recording_knows_are_taken_off(model, pushed, tmp_path):
     known = "known_forces:\n  motor_1: {polynomial: [0.5 N m, 2 N m/rad]}\n"
     (tmp_path / "plain.yaml").write_text(plain, encoding="utf-8")
     (tmp_path / "known.yaml").write_text(plain + known, encoding="utf-8")
-    options = tl.ExternalWrenchOptions(free=((0.0, 11.0), (14.0, 30.0)))
+    options = tl.ExternalWrenchOptions(contact_free=((0.0, 11.0), (14.0, 30.0)))
     expected = tl.estimate_external_wrench(model, pushed, options)
     result = tl.estimate_external_wrench(model, tmp_path / "known.yaml", options)
     assert result.status.value == "ok", result.advice

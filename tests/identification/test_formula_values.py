@@ -100,4 +100,4 @@ def test_values_and_deviations_are_those_of_least_squares_in_the_formulas_column
 
 def test_leaf_parameters_have_no_such_formulas() -> None:
     with pytest.raises(InputError, match="regroup"):
-        tl.IdentificationOptions(regroup=True, parameters="file")
+        tl.IdentificationOptions(regroup=True, unknowns="file")

@@ -26,7 +26,7 @@ MAX_ERROR_RATIO = 1.1
 CUTOFFS, STANDSTILLS = (6.0, 12.0, 25.0), (1e-6, 1e-3)
 #: Preparation for the evaluation of every result, by motion and forces without noise.
 EVALUATION = PreparationOptions(
-    cutoff=60.0, order=4, trim=200, decimation=4, standstill=1e-6, velocity="positions"
+    cutoff=60.0, order=4, trim=200, decimation=4, standstill=1e-6, velocity_source="positions"
 )
 
 
@@ -78,7 +78,12 @@ def by_hand(case: Case, names: tuple[str, ...]) -> list[tl.IdentificationOptions
     tried = []
     for cutoff, standstill, velocity in product(CUTOFFS, STANDSTILLS, velocities):
         preparation = PreparationOptions(
-            cutoff=cutoff, order=4, standstill=standstill, velocity=velocity, trim=100, decimation=8
+            cutoff=cutoff,
+            order=4,
+            standstill=standstill,
+            velocity_source=velocity,
+            trim=100,
+            decimation=8,
         )
         tried.append(tl.IdentificationOptions(preparation=preparation, terms=terms))
     return tried

@@ -118,7 +118,7 @@ def test_a_parallelogram_of_which_two_joints_are_measured(plain, truth):
 
 
 def test_the_parallelogram_with_the_parameters_of_its_file(model, logs):
-    document = identified(model, logs[0], **FILTER, parameters="file")
+    document = identified(model, logs[0], **FILTER, unknowns="file")
     by_name = {row["representative"]: row for row in document["base_parameters"]}
     assert (
         abs(by_name["load"]["value"] - TRUE_VALUES["load"])

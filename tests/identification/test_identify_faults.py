@@ -236,7 +236,7 @@ def test_faults_make_the_result_doubtful(
     what: str,
 ) -> None:
     document = identified(
-        model, spoil(sound), **OPTIONS, parameters="file" if where != "log" else "standard"
+        model, spoil(sound), **OPTIONS, unknowns="file" if where != "log" else "standard"
     )
     assert document["status"] == "doubtful"
     assert any(line.startswith("faults of the data") for line in document["advice"])
@@ -248,7 +248,7 @@ def test_faults_make_the_result_doubtful(
 def test_faults_are_named_where_nothing_can_be_fitted(model: Model, sound: xr.Dataset) -> None:
     """With the wrong sign of one of two torques, no parameter is known to its own size."""
     with pytest.raises(IdentificationError) as caught:
-        identified(model, FAULTS["torque turned"][0](sound), **OPTIONS, parameters="file")
+        identified(model, FAULTS["torque turned"][0](sound), **OPTIONS, unknowns="file")
     assert caught.value.problems[0].where == "force.motor_1"
     assert "has the wrong sign" in caught.value.problems[0].what
 
@@ -272,7 +272,7 @@ def rows_of(document: dict[str, Any]) -> dict[str, tuple[float, float]]:
 
 def test_a_payload_in_one_of_two_logs(model: Model, pair: tuple[Path, Path]) -> None:
     document = rows_of(
-        identified(model, *pair, **OPTIONS, parameters="file", payload={"loaded.csv": "link_1"})
+        identified(model, *pair, **OPTIONS, unknowns="file", payload={"loaded.csv": "link_1"})
     )
     for name, truth in {
         "payload.m": PAYLOAD,
@@ -298,7 +298,7 @@ def test_gains_from_a_known_payload(model: Model, pair: tuple[Path, Path], tmp_p
             log[f"force.motor_{k + 1}"].values = log[f"force.motor_{k + 1}"].values / gain
         scaled.append(write_log(tmp_path / path.name, log))
     payload: dict[str, Any] = {"payload": {"loaded.csv": "link_1"}, "known": point(PAYLOAD)}
-    document = identified(model, *scaled, **OPTIONS, **payload, parameters="file", gains=True)
+    document = identified(model, *scaled, **OPTIONS, **payload, unknowns="file", gains=True)
     gains = document["gains"]
     assert np.all(
         np.abs(gains["values"] - GAINS) < MAX_DEVIATIONS * np.array(gains["standard_deviations"])
@@ -314,7 +314,7 @@ def test_gains_from_a_known_payload(model: Model, pair: tuple[Path, Path], tmp_p
 
 def test_known_parameters_leave_the_unknowns(model: Model, pair: tuple[Path, Path]) -> None:
     free = rows_of(
-        identified(model, pair[0], **OPTIONS, parameters="file", known={"tip_mass": "300 g"})
+        identified(model, pair[0], **OPTIONS, unknowns="file", known={"tip_mass": "300 g"})
     )
     assert "tip_mass" not in free
     data = known_parameters(
@@ -396,11 +396,11 @@ def test_logs_with_other_torques_are_merged(model: Model) -> None:
     np.testing.assert_allclose(fitted.standard_deviations, deviations, rtol=0.1)
     # and with the end of each log held out
     logs = [first.drop_vars("force.motor_2"), second.drop_vars("force.motor_1")]
-    document = identified(model, *logs, **OPTIONS, parameters="file")
+    document = identified(model, *logs, **OPTIONS, unknowns="file")
     assert [output["name"] for output in document["outputs"]] == ["motor_1", "motor_2"]
     tip = rows_of(document)["tip_mass" if "tip_mass" in rows_of(document) else "link_mass"]
     assert tip[1] < 0.05 * abs(tip[0])
     other = recorded(model, 13).drop_vars("force.motor_2")
     message = "does not have all forces that the fitted logs have: motor_2"
     with pytest.raises(InputError, match=message):
-        identified(model, *logs, **OPTIONS, parameters="file", validation=other)
+        identified(model, *logs, **OPTIONS, unknowns="file", validation=other)

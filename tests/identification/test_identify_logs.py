@@ -145,12 +145,12 @@ def deviations_of(document: dict[str, Any], plant: Model) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def together(model, recordings) -> dict[str, Any]:
-    return identified(model, *recordings, parameters="file")
+    return identified(model, *recordings, unknowns="file")
 
 
 @pytest.fixture(scope="module")
 def alone(model, recordings) -> dict[str, Any]:
-    return identified(model, recordings[0], parameters="file")
+    return identified(model, recordings[0], unknowns="file")
 
 
 def test_logs_with_preparations_of_their_own_are_fitted_together(
@@ -190,7 +190,7 @@ def total_deviation(document: dict[str, Any]) -> float:
 
 def test_a_log_without_a_preparation_takes_the_first_ones(together, model, recordings):
     bare = recordings[1].with_suffix(".csv")
-    first = identified(model, recordings[0], bare, parameters="file")
+    first = identified(model, recordings[0], bare, unknowns="file")
     assert values(first) != values(together)
     same: dict[str, Any] = {"cutoff": 30.0, "trim": 40, "decimation": 4, "parameters": "file"}
     assert values(first) == values(
@@ -199,7 +199,7 @@ def test_a_log_without_a_preparation_takes_the_first_ones(together, model, recor
 
 
 def test_a_log_to_judge_by_has_its_own_preparation(recordings, model):
-    document = identified(model, recordings[0], validation=recordings[1], parameters="file")
+    document = identified(model, recordings[0], validation=recordings[1], unknowns="file")
     log = read_log(recordings[1].with_suffix(".csv"))
     judged = regression_data(model, log, SECOND, ties=leaf_ties(model))
     assert document["provenance"]["inputs"]["held_out_samples"] == len(judged)
@@ -215,9 +215,7 @@ def test_findings_say_which_log_they_are_of(model, recordings):
 
 def test_instruments_of_several_logs(model, recordings, plant):
     commanded = tuple(path.with_suffix(".csv") for path in recordings)
-    document = identified(
-        model, *recordings, estimator="iv", commanded=commanded, parameters="file"
-    )
+    document = identified(model, *recordings, estimator="iv", commanded=commanded, unknowns="file")
     # The measured motion serves as its own instrument.
     assert np.abs(deviations_of(document, plant)).max() < MAX_DEVIATIONS
     with pytest.raises(InputError, match="is given 1 times for 2 logs"):
@@ -252,7 +250,7 @@ def test_one_log_stays_as_it_is(recordings, model):
 
 @pytest.fixture(scope="module")
 def averaged(model, periodic_log) -> MachineIdentification:
-    inputs = options_of(period=PERIOD, highest=1.1, errors="independent", parameters="file")
+    inputs = options_of(period=PERIOD, highest=1.1, errors="independent", unknowns="file")
     return identify(model, periodic_log, inputs)
 
 

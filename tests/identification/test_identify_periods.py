@@ -294,7 +294,7 @@ def test_joints_need_all_forces(arm: Model, arm_log: xr.Dataset) -> None:
 def test_a_period_that_is_none_and_another_commanded_motion(
     logs: tuple[xr.Dataset, xr.Dataset], model: Model, motion: SampledMotion, tmp_path: Path
 ) -> None:
-    document = identified(model, logs[0], period=2.8, highest=HIGHEST, parameters="file")
+    document = identified(model, logs[0], period=2.8, highest=HIGHEST, unknowns="file")
     assert document["status"] == "doubtful"
     rows = [finding["what"] for finding in document["findings"]]
     assert sum("does not repeat after the given period" in what for what in rows) == 2

@@ -123,7 +123,7 @@ def test_redundant_actuation_needs_all_forces(many: Model) -> None:
 
 @pytest.mark.parametrize("space", ["actuators", "platform"])
 def test_an_excitation_is_judged_by_the_same_rows(many: Model, space: str) -> None:
-    task = ExcitationTask(space=Entry(space), limits=ExcitationLimits(stroke=0.05))
+    task = ExcitationTask(channels=Entry(space), limits=ExcitationLimits(stroke=0.05))
     problem = ExcitationProblem(many.mechanism, task)
     moved = motion(many, duration=0.2)
     state = many.actuators.kinematics(moved.position, moved.velocity, moved.acceleration)
@@ -200,13 +200,13 @@ def test_logs_with_other_forces_and_faults_are_named(model: Model, tmp_path: Pat
     first = write_log(tmp_path / "first.csv", log)
     second = write_log(tmp_path / "second.csv", log.drop_vars("force.motor_2"))
     with pytest.raises(InputError) as caught:
-        identified(load("five_bar"), first, validation=second, parameters="file")
+        identified(load("five_bar"), first, validation=second, unknowns="file")
     (problem,) = caught.value.problems
     assert problem.where == "second.csv"
     assert problem.what == "does not have all forces that the fitted logs have: motor_2"
     sound = log["force.motor_1"].values
     # more at the limit than not
     log["force.motor_1"].values = np.maximum(sound, np.quantile(sound, 0.7))
-    document = identified(load("five_bar"), log, cutoff=20.0, trim=20, parameters="file")
+    document = identified(load("five_bar"), log, cutoff=20.0, trim=20, unknowns="file")
     assert document["status"] == "doubtful"
     assert "it is clipped" in document["findings"][0]["what"]

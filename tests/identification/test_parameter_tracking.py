@@ -19,7 +19,7 @@ from tauloop.model import Model
 
 PERIOD, PICKED_UP, PAYLOAD = 0.002, 3.0, 0.5
 NAMES = ["leg1.motor", "leg2.motor", "leg3.motor"]
-OPTIONS = TrackOptions(payload=2.0)
+OPTIONS = TrackOptions(max_payload=2.0)
 FILTERS = CausalFilters(
     period=PERIOD, motion=250.0, rows=60.0, interval=10, standstill=(0.01, 0.01, 0.01)
 )
@@ -125,7 +125,7 @@ def test_at_rest_the_estimates_are_frozen(model, saved):
     assert estimates[-1] == pytest.approx(PAYLOAD, rel=0.05)
     at_rest = track.time > 6.2
     assert np.ptp(estimates[at_rest]) < 1e-9
-    assert deviations[-1] < 1.1 * OPTIONS.payload
+    assert deviations[-1] < 1.1 * OPTIONS.max_payload
 
 
 def test_the_rows_of_an_identification_give_its_values(saved):
@@ -167,7 +167,7 @@ def test_redundant_actuators_are_refused(saved):
 
 def test_nothing_to_track_is_refused():
     with pytest.raises(InputError, match="payload and friction are both 0"):
-        TrackOptions(payload=0.0, friction=0.0)
+        TrackOptions(max_payload=0.0, friction_change=0.0)
 
 
 MAIN = r"""

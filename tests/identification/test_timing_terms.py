@@ -44,7 +44,7 @@ def identified(
     truth: Any, models: dict[str, Model], log: Any, **preparation: Any
 ) -> MachineIdentification:
     options = IdentificationOptions(
-        parameters=truth.parameters, preparation=PreparationOptions(**{"trim": 50, **preparation})
+        unknowns=truth.parameters, preparation=PreparationOptions(**{"trim": 50, **preparation})
     )
     return identify(model_of(truth, models), log, options)
 

@@ -182,7 +182,7 @@ def test_a_delay_beyond_the_search_is_refused() -> None:
         subtract_actuator_forces(
             bench.log(0.0, 2, True),
             bench.log(0.5, 2, False),
-            SubtractionOptions(largest_delay=0.05),
+            SubtractionOptions(max_delay=0.05),
         )
 
 

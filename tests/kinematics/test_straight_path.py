@@ -39,8 +39,8 @@ def test_poses_beyond_a_fold_are_doubtful_wherever_one_pose_is_asked_for(fold: M
     results = [
         tl.inverse_kinematics(fold, {"j0": BEYOND}),
         tl.forward_kinematics(fold, {"m1": BEYOND}),
-        tl.jacobian(fold, platform={"j0": BEYOND}),
-        tl.inverse_dynamics(fold, tl.DynamicsOptions(position={"j0": BEYOND})),
+        tl.jacobian(fold, pose={"j0": BEYOND}),
+        tl.inverse_dynamics(fold, tl.DynamicsOptions(pose={"j0": BEYOND})),
     ]
     for result in results:
         assert result.status is Status.DOUBTFUL

@@ -200,10 +200,10 @@ def test_a_known_rest_leaves_the_stiffness_as_the_only_unknown_of_a_spring(tmp_p
     assert "slide.preload" not in names
     assert off(known, TRUE | {"slide.stiffness": stiffness}) < DEVIATIONS
     # the file's own parameters keep the file's rest: the wrong one shows
-    kept = identified(*files, parameters="file")
+    kept = identified(*files, unknowns="file")
     assert "slide.spring.rest" not in [case["name"] for case in kept["base_parameters"]]
     assert kept["outputs"][0]["held_out"]["rmse"] > 3 * NOISE
-    right = identified(*files, parameters="file", known={"slide.spring.rest": f"{rest} m"})
+    right = identified(*files, unknowns="file", known={"slide.spring.rest": f"{rest} m"})
     assert off(right, {"cart.mass": MASS, "slide.spring.stiffness": stiffness}) < DEVIATIONS
     with pytest.raises(InputError, match=r"slide\.rest"):
         identified(*files, known={"slide.rest": "3 N"})

@@ -123,7 +123,7 @@ def test_a_swing_is_judged():
 def test_every_workflow_takes_it(tmp_path):
     model = Model(load(CASE))
     assert tl.check(model).status is Status.OK
-    assert tl.describe(model, tl.DescribeOptions(blocks=True, parameters=True)).as_dict()[
+    assert tl.describe(model, tl.DescribeOptions(blocks=True, table=True)).as_dict()[
         "linear_blocks"
     ]
     pushed = tl.inverse_dynamics(model, tl.DynamicsOptions(entry=ACTUATORS, acceleration={"a": 2}))
@@ -131,13 +131,13 @@ def test_every_workflow_takes_it(tmp_path):
     assert tl.count_operations(model.mechanism).costs
     assert tl.reduce(model.mechanism).status is Status.OK
     assert len(tl.assembly_modes(model).modes) == 1
-    stroke = tl.StrokeOptions(end={"j": 1}, time=1.0)
+    stroke = tl.StrokeOptions(end={"j": 1}, duration=1.0)
     table = write_log(tmp_path / "motion.csv", tl.plan_stroke(model, stroke).log(50.0))
     assert tl.inverse_dynamics(model, tl.DynamicsOptions(motion=table)).status is Status.OK
     assert tl.simulate(model, RoundTripOptions(motion=table)).status is Status.OK
     assert (
         tl.follow_path(
-            model, tl.ControlOptions(stroke=tl.StrokeOptions(end={"j": 1}, time=0.2))
+            model, tl.ControlOptions(stroke=tl.StrokeOptions(end={"j": 1}, duration=0.2))
         ).status
         is Status.OK
     )

@@ -55,7 +55,7 @@ def test_approximations_are_made_on_request_only() -> None:
 
 
 def test_dynamics_by_every_formulation() -> None:
-    options = tl.DynamicsOptions(position={"x": 0.05}, velocity={"y": 1}, acceleration={"z": 2})
+    options = tl.DynamicsOptions(pose={"x": 0.05}, velocity={"y": 1}, acceleration={"z": 2})
     wanted = tl.inverse_dynamics(load("delta"), options).forces.force
     for formulation in FORMULATIONS:
         forces = tl.inverse_dynamics(Model(load("delta"), formulation=formulation), options)

@@ -57,7 +57,9 @@ def test_libraries_compile_as_cpp(precision: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("law", ["computed-torque", "pd"])
 def test_controllers_check_themselves_as_cpp(law: str, tmp_path: Path) -> None:
     """With the program that drives a plant, and the header of its link."""
-    stem = tl.export_controller(model("five_bar"), ControllerOptions(law=law), folder=tmp_path).name
+    stem = tl.export_controller(
+        model("five_bar"), ControllerOptions(controller=law), folder=tmp_path
+    ).name
     compile_as_cpp(CPP_COMPILERS[0], tmp_path, f"{stem}.c", f"{stem}_check.c", "-o", "check", "-lm")
     compile_as_cpp(CPP_COMPILERS[0], tmp_path, "-c", f"{stem}_loop.c", "-o", "loop.o")
     done = subprocess.run([str(tmp_path / "check")], capture_output=True, text=True, check=False)

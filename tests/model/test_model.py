@@ -495,7 +495,7 @@ def test_forces_that_are_rounding_are_doubtful(distance: float, is_doubtful: boo
     forces = platform.inverse_dynamics([0.0, 0.0, height], [0.0, 0.0, -0.1], np.zeros(3))
     assert bool(forces.diagnostics) is is_doubtful
     command = tl.inverse_dynamics(
-        machine, tl.DynamicsOptions(position=f"z={height} m", velocity="z=-0.1 m/s")
+        machine, tl.DynamicsOptions(pose=f"z={height} m", velocity="z=-0.1 m/s")
     )
     assert command.status is (Status.DOUBTFUL if is_doubtful else Status.OK)
 

@@ -141,7 +141,7 @@ def test_functions_of_a_machine_take_batches_first() -> None:
 
 def test_a_motion_is_given_once() -> None:
     with pytest.raises(tl.InputError, match="position: is given twice"):
-        tl.inverse_dynamics("delta", [0, 0, -0.5], options=tl.DynamicsOptions(position="z=-0.5"))
+        tl.inverse_dynamics("delta", [0, 0, -0.5], options=tl.DynamicsOptions(pose="z=-0.5"))
     with pytest.raises(tl.InputError, match="position: is given in addition to a table"):
         tl.inverse_dynamics("delta", [0, 0, -0.5], motion="motion.csv")
 

@@ -242,7 +242,7 @@ def test_a_machine_that_nobody_tuned_carries_past_a_point_and_runs_periodically(
     result = tl.plan_cycle(
         tl.load("five_bar"),
         listed,
-        tl.CycleOptions(intervals=FEW, time=0.6, rated=0.9, reserve=0.2),
+        tl.CycleOptions(intervals=FEW, duration=0.6, rated=0.9, reserve=0.2),
     )
     assert result.status.value == "ok", result.advice
     assert result.reason == "time"

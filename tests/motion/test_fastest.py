@@ -277,4 +277,4 @@ def test_curves_of_motors_that_are_none_are_refused(curve: tuple[tuple[float, fl
 
 def test_a_duration_is_refused_beside_the_fastest_motion() -> None:
     with pytest.raises(tl.InputError, match="cannot be given: the planner determines it"):
-        tl.PathOptions(stroke=tl.StrokeOptions(end={"x": 0.05}, time=1.0))
+        tl.PathOptions(stroke=tl.StrokeOptions(end={"x": 0.05}, duration=1.0))

@@ -21,7 +21,7 @@ STROKE: dict[str, Any] = {
     "via": ({"y": 0, "z": -0.36},),
     "end": {"y": 0.144, "z": -0.648},
 }
-CLOTHOID: dict[str, Any] = {"shape": "clothoid", "from_heading": 0.0, "to_heading": 1.0}
+CLOTHOID: dict[str, Any] = {"shape": "clothoid", "start_heading": 0.0, "end_heading": 1.0}
 MULTISINE: dict[str, Any] = {"shape": "multisine", "end": {"z": -0.5}}
 MOTION_UNITS = {"position": "m", "velocity": "m/s", "acceleration": "m/s^2"}
 #: A table at 1 kHz misses the peak between two samples.
@@ -43,7 +43,7 @@ def log_of(machine: Model, frequency: float = 1000.0, **options: Any) -> xr.Data
 
 
 def test_the_table_is_input_of_inverse_dynamics_and_has_the_same_peaks(nuwar, tmp_path):
-    planned = plan_stroke(nuwar, StrokeOptions(**STROKE, acceleration=294.82, returns=True))
+    planned = plan_stroke(nuwar, StrokeOptions(**STROKE, max_acceleration=294.82, returns=True))
     assert planned.peak_acceleration == pytest.approx(294.82)
     assert planned.trajectory.total == pytest.approx(2 * planned.trajectory.duration)
     table = write_log(tmp_path / "stroke.csv", planned.log())
@@ -74,14 +74,16 @@ def test_without_a_duration_the_machine_sets_it(nuwar):
     ids=["polyline", "spline", "line"],
 )
 def test_every_shape_ends_where_it_was_told(delta, shape):
-    log = log_of(delta, **shape, end={"y": 0.1}, time=0.4)
+    log = log_of(delta, **shape, end={"y": 0.1}, duration=0.4)
     assert samples(log, "position", ("platform.y", "platform.z"))[-1] == pytest.approx([0.1, -0.5])
     assert samples(log, "velocity")[[0, -1]] == pytest.approx(np.zeros((2, 3)), abs=1e-12)
 
 
 def test_a_clothoid_leaves_and_arrives_as_it_was_told(delta):
     ends: dict[str, Any] = {"start": {"x": 0, "y": -0.1}, "end": {"x": 0, "y": 0.1}}
-    log = log_of(delta, shape="clothoid", **ends, from_heading="45deg", to_heading=2.0, time=0.5)
+    log = log_of(
+        delta, shape="clothoid", **ends, start_heading="45deg", end_heading=2.0, duration=0.5
+    )
     speed = samples(log, "velocity", ("platform.x", "platform.y"))
     heading = np.arctan2(speed[:, 1], speed[:, 0])
     assert heading[[2, -3]] == pytest.approx([np.pi / 4, 2.0], abs=1e-3)  # a few samples from rest
@@ -95,7 +97,7 @@ def test_a_multisine_stays_in_its_band_and_stroke_and_rests_at_its_ends():
         end={"motor_1": "110deg", "motor_2": "75deg"},
         frequencies=(0.5, 2.0),
         seed=2,
-        time=time,
+        duration=time,
         entry=ACTUATORS,
     )
     planned = plan_stroke(load("five_bar"), options)
@@ -117,7 +119,7 @@ def test_a_spline_from_a_table_and_a_turn(tmp_path):
     points = tmp_path / "points.csv"
     points.write_text("time [s],position.platform.z [mm]\n0,350\n1,360\n2,355\n", encoding="utf-8")
     planned = plan_stroke(
-        load("hexapod"), StrokeOptions(points=points, turn=(0.0, 0.0, 0.2), time=0.5)
+        load("hexapod"), StrokeOptions(points=points, rotation=(0.0, 0.0, 0.2), duration=0.5)
     )
     assert planned.trajectory.stroke.columns == tuple(
         f"platform.{name}" for name in ("z", "qw", "qx", "qy", "qz")
@@ -131,27 +133,31 @@ def test_a_spline_from_a_table_and_a_turn(tmp_path):
         ("nuwar", {"end": {"z": -0.5}}, "has no length"),
         ("nuwar", {"end": {"q": 1}}, "no coordinate"),
         ("nuwar", {"end": {"z": -0.9}}, "out of reach by 211.1 mm"),
-        ("nuwar", {"end": {"z": -0.4}, "time": 1.0, "speed": 1.0}, "given in addition to time"),
-        ("nuwar", {"end": {"z": -0.4}, "time": -1.0}, "above 0"),
+        (
+            "nuwar",
+            {"end": {"z": -0.4}, "duration": 1.0, "max_velocity": 1.0},
+            "given in addition to duration",
+        ),
+        ("nuwar", {"end": {"z": -0.4}, "duration": -1.0}, "above 0"),
         ("nuwar", {"end": {"z": -0.4}, "via": ({"x": 0},)}, "needs 0"),
-        ("nuwar", {"end": {"z": -0.4}, "turn": (0.0, 0.0, 1.0)}, "no free orientation"),
-        ("hexapod", {"end": {"z": 0.36}, "turn": (0.0, 1.0)}, "is not three numbers"),
+        ("nuwar", {"end": {"z": -0.4}, "rotation": (0.0, 0.0, 1.0)}, "no free orientation"),
+        ("hexapod", {"end": {"z": 0.36}, "rotation": (0.0, 1.0)}, "is not three numbers"),
         ("nuwar", {"end": {"z": -0.4}, "shape": "star", "law": "none"}, "unknown: 'star'"),
         (
             "nuwar",
             {"shape": "clothoid", "start": {"x": 0}, "end": {"y": 0.1}},
-            "to_heading: a clothoid has no direction",
+            "end_heading: a clothoid has no direction",
         ),
-        ("nuwar", {"end": {"z": -0.4}, "from_heading": 1.0}, "is of a clothoid alone"),
+        ("nuwar", {"end": {"z": -0.4}, "start_heading": 1.0}, "is of a clothoid alone"),
         ("hexapod", {**CLOTHOID, "end": {"x": 0.1}}, "are not the two lengths of a plane"),
-        ("nuwar", {**MULTISINE, "speed": 1.0}, "time: a multisine has its own"),
-        ("nuwar", {**MULTISINE, "time": 1.0, "frequencies": (2.0, 1.0)}, "is not a range"),
+        ("nuwar", {**MULTISINE, "max_velocity": 1.0}, "duration: a multisine has its own"),
+        ("nuwar", {**MULTISINE, "duration": 1.0, "frequencies": (2.0, 1.0)}, "is not a range"),
         (
             "hexapod",
-            {"shape": "multisine", "end": {"qx": 0.1}, "time": 1.0},
+            {"shape": "multisine", "end": {"qx": 0.1}, "duration": 1.0},
             "numbers of a quaternion",
         ),
-        ("hexapod", {"end": {"qx": 0.1}, "time": 1.0}, "end: has the norm 1.00498756, not 1"),
+        ("hexapod", {"end": {"qx": 0.1}, "duration": 1.0}, "end: has the norm 1.00498756, not 1"),
         (
             "hexapod",
             {"shape": "spline", "end": {"rx": "8 deg"}, "via": ("rx=4deg",)},
@@ -195,7 +201,7 @@ def test_inverse_dynamics_of_a_table_through_a_singularity_is_refused(tmp_path: 
 def test_a_platform_that_turns_along_a_line_stays_rigid(end):
     """Legs measured at the turned joints: between numbers of quaternions the plate would shrink by half a percent."""
     model = Model(load("hexapod"))
-    trajectory = plan_stroke(model, StrokeOptions(end=end, acceleration=1.0)).trajectory
+    trajectory = plan_stroke(model, StrokeOptions(end=end, max_acceleration=1.0)).trajectory
     time = np.linspace(0.0, trajectory.duration, 21)
     motion = trajectory.at(time)
     x, q = np.split(motion.position, [3], axis=1)

@@ -36,7 +36,13 @@ def planned(
     goal: str, longest: float, machine: object = MODEL, **more: object
 ) -> tl.simulation.Transfer:
     ends = {"start": {"x": 0.0}, "end": {"x": WAY}}
-    options = {"optimise": goal, "longest": longest, "reserve": 0.0, "intervals": 40, **more}
+    options = {
+        "optimize": goal,
+        "max_duration": longest,
+        "reserve": 0.0,
+        "intervals": 40,
+        **more,
+    }
     return tl.plan_transfer(machine, tl.TransferOptions(**ends, **options))  # type: ignore[arg-type]
 
 
@@ -117,10 +123,16 @@ def test_energy_counts_inertias_and_friction_of_a_drive_line() -> None:
 @pytest.mark.nightly
 def test_wear_of_a_machine_is_what_forces_and_speeds_say() -> None:
     model = tl.Model(tl.load("delta"))
-    ends = {"start": {"x": -0.1}, "end": {"x": 0.1}, "longest": 0.1, "copper": 0.02, "reserve": 0.0}
+    ends = {
+        "start": {"x": -0.1},
+        "end": {"x": 0.1},
+        "max_duration": 0.1,
+        "copper": 0.02,
+        "reserve": 0.0,
+    }
     worn = {}
     for goal in ("wear", "energy"):
-        result = tl.plan_transfer(model, tl.TransferOptions(optimise=goal, **ends))  # type: ignore[arg-type]
+        result = tl.plan_transfer(model, tl.TransferOptions(optimize=goal, **ends))  # type: ignore[arg-type]
         time = np.linspace(0.0, result.duration, 4001)
         speed = np.asarray(result.trajectory.states(time).v) @ model.assembly.loops.transmission.T
         share = np.abs(result.trajectory.forces(time)) / np.array(

@@ -155,7 +155,7 @@ def test_energy_is_what_forces_and_speeds_say_and_less_than_that_of_the_fastest_
     options = {"start": {"x": -0.1}, "end": {"x": 0.1}, "copper": 0.02, "reserve": 0.0}
     spent = []
     for optimise in ("time", "energy"):
-        result = tl.plan_transfer(DELTA, tl.TransferOptions(optimise=optimise, **options))  # type: ignore[arg-type]
+        result = tl.plan_transfer(DELTA, tl.TransferOptions(optimize=optimise, **options))  # type: ignore[arg-type]
         time = np.linspace(0.0, result.duration, 4001)
         energy = np.trapezoid(0.02 * (result.trajectory.forces(time) ** 2).sum(axis=1), time)
         assert result.energy == pytest.approx(energy, rel=1e-2)
@@ -310,7 +310,7 @@ def test_the_simulator_follows_it_and_the_reserve_has_its_price() -> None:
 def test_places_hold_no_rounding() -> None:
     start = dict(zip("xyz", START, strict=True))
     placed = tl.plan_stroke(
-        DELTA, tl.StrokeOptions(start=start, end={"x": 0.1, "y": 1e-31}, time=1.0)
+        DELTA, tl.StrokeOptions(start=start, end={"x": 0.1, "y": 1e-31}, duration=1.0)
     )
     assert (
         placed.trajectory.stroke.place(1.0)
@@ -322,9 +322,9 @@ def test_what_cannot_be_planned_is_refused() -> None:
     with pytest.raises(tl.InputError, match="no end of the motion"):
         tl.TransferOptions(start={"x": 0.1})
     with pytest.raises(tl.InputError, match="energy without the heat"):
-        tl.plan_transfer(DELTA, tl.TransferOptions(end={"x": 0.1}, optimise="energy"))
+        tl.plan_transfer(DELTA, tl.TransferOptions(end={"x": 0.1}, optimize="energy"))
     with pytest.raises(tl.InputError, match="minimal wear needs a bound"):
-        tl.TransferOptions(end={"x": 0.1}, optimise="wear")
+        tl.TransferOptions(end={"x": 0.1}, optimize="wear")
     inside = tl.TransferOptions(
         end={"x": 0.1}, spheres=(SphereObstacle(center=(0.1, 0.0, -0.5), radius=0.01),)
     )
@@ -380,7 +380,7 @@ def test_arms_with_coulomb_friction_are_planned_faster_than_along_the_straight_w
 @pytest.mark.nightly
 def test_platforms_that_turn_are_planned_too() -> None:
     model = tl.Model(tl.load("hexapod"))
-    result = tl.plan_transfer(model, tl.TransferOptions(end={"x": 0.05}, turn=(0.0, 0.0, 0.2)))
+    result = tl.plan_transfer(model, tl.TransferOptions(end={"x": 0.05}, rotation=(0.0, 0.0, 0.2)))
     assert result.status.value == "ok"
     assert result.gains["fastest, start's path"] > 0.05
     end = result.trajectory.at(np.array([result.duration])).position[0]
@@ -441,7 +441,7 @@ def test_what_is_least_on_the_page_is_least(kind: str) -> None:
     (cells,) = [cells for cells in rows if cells[0].startswith(f"least {kind}")]
     longest = {} if kind == "time" else {"longest": 0.1}
     options = tl.TransferOptions(
-        start={"x": -0.1}, end={"x": 0.1}, copper=0.02, optimise=kind, **longest
+        start={"x": -0.1}, end={"x": 0.1}, copper=0.02, optimize=kind, **longest
     )
     result = tl.plan_transfer(tl.load("delta"), options)
     wear = result.wear * (1e3 if cells[3].endswith("mrad") else 1.0)

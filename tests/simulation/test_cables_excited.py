@@ -68,7 +68,7 @@ def problem() -> ExcitationProblem:
     limits = ExcitationLimits(stroke=0.3, singularity=0.0)
     return ExcitationProblem(
         tauloop.loads(text()),
-        ExcitationTask(space=PLATFORM, harmonics=2, period=0.6, limits=limits),
+        ExcitationTask(channels=PLATFORM, harmonics=2, period=0.6, limits=limits),
     )
 
 

@@ -8,14 +8,16 @@ import tauloop as tl
 from tauloop.simulation.observers import CollisionDetectionOptions, simulate_collision_detection
 from tauloop.simulation.observers.collision_detection import _thresholds
 
-STROKE = tl.StrokeOptions(end={"x": 0.05}, time=0.2)
+STROKE = tl.StrokeOptions(end={"x": 0.05}, duration=0.2)
 
 
 def test_a_blow_is_noticed_sooner_the_harder_it_is_and_not_below_the_threshold():
     machine = tl.load("five_bar")
     common = {"stroke": STROKE, "draws": 4, "resolution": 2e-5, "lasting": 0.05}
     hard, weak = (
-        simulate_collision_detection(machine, CollisionDetectionOptions(hit={"fx": push}, **common))
+        simulate_collision_detection(
+            machine, CollisionDetectionOptions(wrench={"fx": push}, **common)
+        )
         for push in (60.0, 0.02)
     )
     assert hard.status.value == "ok"
@@ -40,11 +42,11 @@ def test_a_blow_is_noticed_sooner_the_harder_it_is_and_not_below_the_threshold()
 @pytest.mark.nightly
 def test_figures_of_the_page_are_those_of_its_command():
     """Times are whole samples; forces have the page's two digits."""
-    stroke = tl.StrokeOptions(end={"x": 0.1}, time=0.5)
+    stroke = tl.StrokeOptions(end={"x": 0.1}, duration=0.5)
     options = CollisionDetectionOptions(
-        stroke=stroke, hit={"fx": 3.0}, lasting=0.1, resolution=1e-5, draws=8
+        stroke=stroke, wrench={"fx": 3.0}, lasting=0.1, quantization=1e-5, machines=8
     )
-    assert (options.alarms, options.masses) == (1.0, 0.05)
+    assert (options.alarms, options.mass_error) == (1.0, 0.05)
     result = simulate_collision_detection(tl.load("delta"), options)
     rows = page_table("estimators.md", "| at one false alarm").rows
     names = (("momentum",), ("differences",), ("momentum, no lag", "differences, no lag"))
@@ -63,9 +65,9 @@ def test_figures_of_the_page_are_those_of_its_command():
 
 def test_a_payload_is_noticed_and_wrong_masses_hide_it():
     machine = tl.load("delta")
-    common = {"stroke": tl.StrokeOptions(end={"x": 0.05}, time=0.3), "draws": 4, "payload": 0.3}
+    common = {"stroke": tl.StrokeOptions(end={"x": 0.05}, duration=0.3), "draws": 4, "payload": 0.3}
     right, wrong = (
-        simulate_collision_detection(machine, CollisionDetectionOptions(masses=share, **common))
+        simulate_collision_detection(machine, CollisionDetectionOptions(mass_error=share, **common))
         for share in (0.01, 0.1)
     )
     assert right.observers["momentum"].detected == 1.0
@@ -89,5 +91,6 @@ def test_what_makes_no_blow_is_refused():
         CollisionDetectionOptions(stroke=STROKE)
     with pytest.raises(tl.InputError, match="a time within the stroke"):
         simulate_collision_detection(
-            tl.load("five_bar"), CollisionDetectionOptions(stroke=STROKE, hit={"fx": 1.0}, at=3.0)
+            tl.load("five_bar"),
+            CollisionDetectionOptions(stroke=STROKE, wrench={"fx": 1.0}, at=3.0),
         )

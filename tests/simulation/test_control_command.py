@@ -16,7 +16,7 @@ from tauloop.display.tables.motion.control_tables import control_tables
 from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.simulation.controllers.library import COMPILED
 
-DOWN = tl.StrokeOptions(end={"z": -0.55}, time=0.05)
+DOWN = tl.StrokeOptions(end={"z": -0.55}, duration=0.05)
 
 
 def test_all_controllers_stand_in_one_table_and_the_model_is_worth_its_while():
@@ -60,7 +60,7 @@ def test_a_plant_of_other_lengths_starts_where_its_own_rods_put_it(longer: float
     angle = tl.inverse_kinematics(machine, {"z": -0.45}).actuator_position[0, 0]
     out, down = R - r + arm * np.cos(angle), arm * np.sin(angle)
     heights = [-down - np.sqrt(length**2 - out**2) for length in (rod, rod + longer)]
-    stroke = tl.StrokeOptions(start={"z": -0.45}, end={"x": 0.05, "z": -0.45}, time=0.1)
+    stroke = tl.StrokeOptions(start={"z": -0.45}, end={"x": 0.05, "z": -0.45}, duration=0.1)
     options = tl.ControlOptions(
         stroke=stroke, controller=("computed-torque",), plant={"forearm_length": rod + longer}
     )
@@ -80,7 +80,7 @@ def test_an_implicit_integrator_can_be_asked_for():
 )
 def test_how_far_the_tool_strays_where_angles_are_moved(name: str, end: dict[str, float]):
     """Beside the places of the machine's bodies as they are drawn."""
-    stroke = tl.StrokeOptions(end=end, time=0.1)
+    stroke = tl.StrokeOptions(end=end, duration=0.1)
     run = tl.follow_path(load(name), tl.ControlOptions(stroke=stroke, controller=("pd",))).runs[
         "pd"
     ]

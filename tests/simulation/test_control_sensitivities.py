@@ -114,7 +114,7 @@ def test_python_finds_what_machine_code_finds():
 
 def test_arrays_have_names_and_units():
     options = tl.ControlOptions(
-        stroke=StrokeOptions(end={"platform.y": 0.31}, time=0.01),
+        stroke=StrokeOptions(end={"platform.y": 0.31}, duration=0.01),
         controller=("pd",),
         sensitivities=("link_mass", "damping"),
     )

@@ -34,7 +34,7 @@ PUSH = np.array([0.5, -0.2, 0.0, 0.0, 0.0, 0.0])
 @cache
 def stroke(evaluator):
     return planned(
-        Model(load("five_bar"), evaluator=evaluator), StrokeOptions(end={"x": 0.02}, time=0.05)
+        Model(load("five_bar"), evaluator=evaluator), StrokeOptions(end={"x": 0.02}, duration=0.05)
     )
 
 

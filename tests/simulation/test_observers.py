@@ -21,7 +21,7 @@ from tauloop.simulation.observers import (
 from tauloop.simulation.observers.observers import platform_force
 
 WRENCH = np.array([4.0, 0.0, -7.0, 0.0, 0.0, 0.0])
-STROKE = tl.StrokeOptions(end={"x": 0.03}, time=0.1)
+STROKE = tl.StrokeOptions(end={"x": 0.03}, duration=0.1)
 
 
 def pushed(model, rate, wrench=WRENCH):
@@ -120,7 +120,7 @@ def test_platform_and_actuators_give_one_force(name):
 def test_a_wrench_under_control_is_carried_by_the_actuators():
     """At rest the forces are those of inverse dynamics with the wrench, and compiled is interpreted."""
     model = Model(tl.load("delta"))
-    trajectory = tl.plan_stroke(model, tl.StrokeOptions(end={"x": 0.001}, time=0.01)).trajectory
+    trajectory = tl.plan_stroke(model, tl.StrokeOptions(end={"x": 0.001}, duration=0.01)).trajectory
     law, sampling = ComputedTorque(bandwidth=100.0), Sampling(frequency=1000.0)
     compiled = CompiledLoop(model, model, law, loaded=True)
     runs = [

@@ -332,7 +332,7 @@ def test_what_it_cannot_do_is_refused():
             PredictiveTracking(bandwidth=BANDWIDTH, horizon=5000),
             Sampling(),
         )
-    stroke_options = tl.StrokeOptions(end={"z": -0.55}, time=0.05)
+    stroke_options = tl.StrokeOptions(end={"z": -0.55}, duration=0.05)
     with pytest.raises(InputError, match="'predictive' cannot be generated as code"):
         tl.control_compiled(
             load("delta"), tl.ControlOptions(stroke=stroke_options, controller=("predictive",))

@@ -287,9 +287,9 @@ def test_freedoms_that_nothing_drives_are_named() -> None:
 
 
 def test_a_comparison_has_all_actuators_with_their_units() -> None:
-    stroke = tl.StrokeOptions(end={"x": 0.01}, time=0.02)
+    stroke = tl.StrokeOptions(end={"x": 0.01}, duration=0.02)
     options = tl.ControlOptions(
-        stroke=stroke, controller=("pd",), resolution="10 um,0.1 mrad,0.1 mrad,0.1 mrad"
+        stroke=stroke, controller=("pd",), quantization="10 um,0.1 mrad,0.1 mrad,0.1 mrad"
     )
     result = tl.follow_path(model("delta"), options)
     run, answer = result.runs["pd"], result.as_dict()

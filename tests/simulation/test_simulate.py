@@ -682,7 +682,7 @@ def test_a_start_is_stated_in_a_text_or_by_names() -> None:
     model = Model(load("delta"))
     text, names = (
         tl.simulate(
-            model, tl.SimulationOptions(duration=0.001, position=at, velocity=speed, force=force)
+            model, tl.SimulationOptions(duration=0.001, pose=at, velocity=speed, force=force)
         )
         for at, speed, force in (
             ("x=10 mm", "z=0.1", "leg1.motor=1"),

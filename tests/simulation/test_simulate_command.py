@@ -25,12 +25,12 @@ def test_a_free_fall_is_stopped_and_named():
 
 def test_starts_forces_and_wrenches_as_texts_are_those_by_names():
     texts = {
-        "position": "z=-0.5,x=20 mm",
+        "pose": "z=-0.5,x=20 mm",
         "velocity": "x=0.1",
         "force": "leg1.motor=0.2",
         "wrench": "fz=-1,fx=2",
     }
-    names = {"position": {"z": -0.5, "x": 0.02}, "velocity": {"x": 0.1}}
+    names = {"pose": {"z": -0.5, "x": 0.02}, "velocity": {"x": 0.1}}
     names |= {"force": {"leg1.motor": 0.2}, "wrench": {"fz": -1.0, "fx": 2.0}}
     model = Model(load("delta"))
     first, second = (
@@ -48,7 +48,7 @@ def test_laws_events_and_integrators_of_ones_own_are_options_too():
         force=ConstantForce((0.5, 0.5, 0.5)),
         until=(low,),
         route=Projected(),
-        integration=Integration(own=Radau()),
+        integration=Integration(integrator=Radau()),
     )
     motion = tauloop.simulate(model, options)
     assert motion.time[-1] == pytest.approx(0.01, abs=1e-9)
@@ -59,7 +59,9 @@ def test_laws_events_and_integrators_of_ones_own_are_options_too():
 def test_events_end_a_simulation_or_are_recorded():
     """Falling from rest: z = -0.55 is passed before -0.6, where it ends; the speed at the end is that of the motion."""
     options = SimulationOptions(
-        velocity={"x": 0.1}, until=("z<-0.6",), watch=("position.platform.z<-0.55", "velocity.z<-5")
+        velocity={"x": 0.1},
+        until=("z<-0.6",),
+        record=("position.platform.z<-0.55", "velocity.z<-5"),
     )
     fall = tauloop.simulate(load("delta"), options)
     assert fall.status is Status.OK
@@ -102,7 +104,7 @@ def test_the_round_trip_of_a_table(tmp_path):
     header = ["time [s]", *(f"position.platform.{axis} [m]" for axis in "xyz")]
     with table.open("w", newline="") as file:
         csv.writer(file).writerows([header, *np.column_stack([time, path]).tolist()])
-    exact = Integration(rtol=1e-9, atol=1e-10)
+    exact = Integration(tolerance=1e-9, absolute_tolerance=1e-10)
     trip = tauloop.simulate(load("delta"), RoundTripOptions(motion=table, integration=exact))
     assert trip.status is Status.OK
     document = trip.as_dict()

@@ -291,7 +291,7 @@ def test_what_has_a_problem_does_not_pass_and_problems_take_little_memory(tmp_pa
         "uniform: 50 um", "uniform: 100 mm"
     )
     text = text.replace(
-        "result: accuracy, options: {poses: 50}", "result: dynamics, options: {position: z=-0.72}"
+        "result: accuracy, options: {poses: 50}", "result: dynamics, options: {pose: z=-0.72}"
     )
     keep = "keep: {force: force/0/0, no: force/0/9}\nyield: {force: {most: 1e3}}"
     result = tl.run_study(loads_study(text.partition("yield")[0] + keep), tmp_path / "s")
@@ -331,7 +331,7 @@ machine: delta
 vary:
   forearm_length: {grid: [0.2 m, 0.5 m], steps: 4}
   options.velocity: {list: ["x=0", "x=1"]}
-compute: {result: dynamics, options: {position: "z=-0.45"}}
+compute: {result: dynamics, options: {pose: "z=-0.45"}}
 keep: {force: force/0/0}
 whole: [7]
 """
@@ -349,7 +349,7 @@ def test_any_commands_result_can_be_swept_and_what_is_refused_has_its_reason(tmp
     assert result.problems[problem[0]] >= 1
     for k in (6, 7):
         machine = tl.load("delta").with_values({"forearm_length": 0.5})
-        options = tl.DynamicsOptions(position="z=-0.45", velocity=f"x={k - 6}")
+        options = tl.DynamicsOptions(pose="z=-0.45", velocity=f"x={k - 6}")
         assert force[k] == tl.inverse_dynamics(machine, options).forces.force[0, 0]
     whole = json.loads((tmp_path / "s" / "whole" / "sample-0000000007.json").read_text())
     assert scalar(whole, "force/0/0") == force[7]
@@ -417,7 +417,7 @@ DRAWN = "vary: {arm_length: {normal: 20 um}}\n"
         (DRAWN + ACCURACY + "yield: {largest: {least: 1 mm, most: 1 um}}\n", 5, "nothing passes"),
         (DRAWN + ACCURACY + "yield: {largest: {most: 1 kg}}\n", 5, "where a length"),
         (
-            "vary: {options.position: {list: [z=-0.5]}}\n"
+            "vary: {options.pose: {list: [z=-0.5]}}\n"
             "compute: {result: dynamics, options: {velocitty: x=1}}\nkeep: {f: force/0/0}\n",
             4,
             "is not an option of dynamics",
@@ -514,9 +514,9 @@ format: tauloop-study/1
 machine: delta
 samples: 8
 vary:
-  options.platform.x: {uniform: 100 mm, about: 0}
-  options.platform.z: {grid: [-0.5 m, -450 mm], steps: 2}
-compute: {result: ik, options: {platform: ["z=-0.4", "y=0.05"]}}
+  options.pose.x: {uniform: 100 mm, about: 0}
+  options.pose.z: {grid: [-0.5 m, -450 mm], steps: 2}
+compute: {result: ik, options: {pose: ["z=-0.4", "y=0.05"]}}
 keep: {motor: poses/0/actuators/0}
 design: random
 """
@@ -524,7 +524,7 @@ design: random
     assert study.count == 16
     tl.run_study(study, tmp_path / "s")
     kept = StudyFolder(tmp_path / "s")
-    x, z = kept.column("input.options.platform.x"), kept.column("input.options.platform.z")
+    x, z = kept.column("input.options.pose.x"), kept.column("input.options.pose.z")
     assert np.ptp(x) > 0.15
     assert set(z) == {-0.5, -0.45}
     delta, motor = tl.load("delta"), kept.column("output.motor")
@@ -538,13 +538,25 @@ design: random
     )
     with pytest.raises(DescriptionError) as error:
         loads_study(
-            bad.replace(
-                "  options.platform.z", "  options.platform: {list: [x=1]}\n  options.platform.z"
-            )
+            bad.replace("  options.pose.z", "  options.pose: {list: [x=1]}\n  options.pose.z")
         )
     problems = "\n".join(str(problem) for problem in error.value.problems)
     for what in ("give about", "rad", "varies as a whole"):
         assert what in problems
+
+
+def test_old_names_of_options_work_with_a_warning():
+    """In the options of a calculation, and in names of variations."""
+    text = (
+        "{format: tauloop-study/1, machine: delta, seed: 1, "
+        "compute: {result: ik, options: {platform: 'z=-0.5', within_limits: true}}, "
+        "vary: {options.platform.x: {uniform: 10 mm, about: 0}}, keep: {first: poses/0/residual}}"
+    )
+    with pytest.warns(DeprecationWarning, match="option platform of a study is .*: use pose"):
+        study = loads_study(text)
+    assert study.options == {"pose": "z=-0.5", "within_limits": "true"}
+    assert [item.name for item in study.variations] == ["options.pose.x"]
+    assert loads_study(text.replace("platform", "pose")) == study
 
 
 def test_every_calculation_is_found_without_an_old_name():

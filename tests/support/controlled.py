@@ -32,7 +32,9 @@ def model(name: str) -> Model:
 def controller(name: str, law: str, space: str) -> CompiledController:
     """A controller, compiled once; it begins anew for each loop."""
     limit = (LIMIT,) if name == "random" else ()
-    return CompiledController(model(name), ControllerOptions(law=law, space=space, limit=limit))
+    return CompiledController(
+        model(name), ControllerOptions(controller=law, space=space, limit=limit)
+    )
 
 
 class Loop:

@@ -116,7 +116,7 @@ def simulated(
             row[0], row[1] = k * plant.period, k + 1.0
             row[2 : 2 + n_u] = output[positions]
             row[2 + n_u : 2 + 2 * n_u] = read
-            if options.law == "drive":
+            if options.controller == "drive":
                 row[2 + n_u : 2 + 2 * n_u] = (read - before) / elapsed if k else 0.0
             before = read
             row[2 + 2 * n_u :] = rows[k % len(rows)]

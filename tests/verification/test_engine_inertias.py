@@ -81,6 +81,6 @@ def test_a_negative_moment_that_acts_is_named() -> None:
 def test_states_beyond_a_limit_of_condition_are_left_out() -> None:
     extra("pinocchio")
 
-    assert verify(load(PLANAR), VerifyOptions(states=3, condition=20.0)).different == 3
+    assert verify(load(PLANAR), VerifyOptions(states=3, max_condition=20.0)).different == 3
     with pytest.raises(TauloopError, match=r"\(limit 2\)"):
-        verify(load(PLANAR), VerifyOptions(states=3, condition=2.0))
+        verify(load(PLANAR), VerifyOptions(states=3, max_condition=2.0))

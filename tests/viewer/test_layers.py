@@ -291,7 +291,7 @@ def test_what_is_no_slice_is_refused_with_those_that_are() -> None:
     with pytest.raises(tl.InputError, match="is not a slice or cloud"):
         tl.view(tl.load(CASES / "agile_eye.yaml"), tl.ViewOptions(workspace=("rx", "ry")))
     with pytest.raises(tl.InputError, match="unknown: 'rainbow'"):
-        tl.ViewOptions(colouring="rainbow")
+        tl.ViewOptions(color="rainbow")
 
 
 # Marks

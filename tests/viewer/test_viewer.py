@@ -193,16 +193,16 @@ def test_a_planar_machine_is_drawn_in_its_plane_and_others_in_four_views(
 
 
 def test_a_picture_and_where_the_tool_is(tmp_path: Path) -> None:
-    shown = tl.view(model("delta"), ViewOptions(position={"x": 0.1}))
+    shown = tl.view(model("delta"), ViewOptions(pose={"x": 0.1}))
     assert shown.as_dict()["tool_m"] == pytest.approx([0.1, 0.0, -0.5])
     assert save_figure(shown.picture(), tmp_path / "delta.png").read_bytes().startswith(PNG)
 
 
 def test_what_cannot_be_reached_is_refused() -> None:
     with pytest.raises(PoseError, match="out of reach by"):
-        tl.view(model("delta"), ViewOptions(position={"z": -0.9}))
-    with pytest.raises(InputError, match="given together with position"):
-        tl.view(model("delta"), ViewOptions(position={"z": -0.4}, motion=Path("a.csv")))
+        tl.view(model("delta"), ViewOptions(pose={"z": -0.9}))
+    with pytest.raises(InputError, match="given together with pose"):
+        tl.view(model("delta"), ViewOptions(pose={"z": -0.4}, motion=Path("a.csv")))
 
 
 def test_an_imported_model_is_drawn(shared: Path, tmp_path: Path) -> None:
@@ -286,7 +286,8 @@ def test_ranges_end_at_the_limits_of_the_file_or_where_the_machine_ends() -> Non
 def test_a_motion_is_read_by_either_entry_and_the_clock_finds_its_samples(tmp_path: Path) -> None:
     machine = model("delta")
     path = write_log(
-        tmp_path / "stroke.csv", plan_stroke(machine, StrokeOptions(end={"x": 0.1}, time=0.5)).log()
+        tmp_path / "stroke.csv",
+        plan_stroke(machine, StrokeOptions(end={"x": 0.1}, duration=0.5)).log(),
     )
     played = read_playback(machine, path)
     assert played.duration == pytest.approx(0.5)

@@ -51,7 +51,7 @@ def _nuwar(machine: str = NUWAR.machine) -> tuple[Export, ...]:
 def _spidermill(machine: str = SPIDERMILL.machine) -> tuple[Export, ...]:
     """Return inverse dynamics of the reduced model."""
     options = ReductionOptions(
-        massless_rods=SPIDERMILL.massless, shares_parameters=True, seed=SPIDERMILL.seed
+        massless_rods=SPIDERMILL.massless, share_parameters=True, seed=SPIDERMILL.seed
     )
     reduced = tl.reduce(tl.load(machine), options).mechanism
     return (

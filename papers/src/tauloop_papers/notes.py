@@ -34,8 +34,8 @@ TORQUE_NOISE, FORCE_NOISE, RATE = 0.4, 1.0, 1000.0
 #: Number of harmonics and period (s) of an excitation, and its limits in addition to those of the
 #: machine file (SI).
 HARMONICS, PERIOD = 3, 1.0
-GENTLE = ExcitationLimits(stroke=0.01, speed=0.2, acceleration=3.0)
-BRISK = ExcitationLimits(stroke=0.4, speed=6.0, acceleration=100.0)
+GENTLE = ExcitationLimits(stroke=0.01, max_velocity=0.2, max_acceleration=3.0)
+BRISK = ExcitationLimits(stroke=0.4, max_velocity=6.0, max_acceleration=100.0)
 #: Masses that the papers print, or of which printed values consist.
 NUWAR_FIGURES = ("arm_inertia", "arm_mass", "elbow_mass", "forearm_mass", "plate_mass")
 RCID_FIGURES = ("payload_mass", "platform_mass", "carriage_mass", "link_mass")
@@ -85,7 +85,7 @@ def _rank(mechanism: Mechanism) -> str:
 def _excited(mechanism: Mechanism, names: tuple[str, ...], limits: ExcitationLimits) -> Excitation:
     """Return an excitation for some parameters of the file, optimised from a random start."""
     task = ExcitationTask(harmonics=HARMONICS, period=PERIOD, unknowns=names, limits=limits)
-    options = tl.ExcitationOptions(task=task, random=RANDOM_EXCITATIONS, starts=1, polished=0)
+    options = tl.ExcitationOptions(task=task, random=RANDOM_EXCITATIONS, starts=1, polish=0)
     return tl.plan_excitation(mechanism, options)
 
 

@@ -30,7 +30,7 @@ class ConvertOptions(Options):
     """Options of a conversion to another format.
 
     Attributes:
-        to: name of the format to write (yaml, mjcf, sdf, urdf, or one of an installed plugin); that of
+        format: name of the format to write (yaml, mjcf, sdf, urdf, or one of an installed plugin); that of
             the target's ending if empty.
         solids: write designed solids for bodies and rods without any, so that other tools show the
             machine; a machine file gets none, because Tauloop designs them when it reads the file.
@@ -39,11 +39,11 @@ class ConvertOptions(Options):
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.ConvertOptions(to="mjcf", solids=False).to
+        >>> tl.ConvertOptions(format="mjcf", solids=False).format
         'mjcf'
     """
 
-    to: str = option("", metavar="FORMAT", flag="--format")
+    format: str = option("", metavar="FORMAT")
     solids: bool = option(True, flag="--solids/--no-solids")
     side: Path | None = option(None, flag="")
     reading: ImportOptions | None = option(None, flag="")
@@ -103,19 +103,21 @@ def convert(
         for candidate in FORMATS.values()
         if candidate.writes and target.suffix.lower() in candidate.endings
     ]
-    to = options.to or next(iter(by_ending), "")
+    to = options.format or next(iter(by_ending), "")
     if not to:
         what, remedy = (
             f"{target.name} does not determine the format",
             f"choose among {', '.join(FORMATS)}",
         )
-        raise InputError.of("to", what, remedy)
+        raise InputError.of("format", what, remedy)
     format_ = named(to, FORMATS)
     if isinstance(machine, str | Path):
         mechanism = load(machine, options.side, options=options.reading)
     else:
         mechanism = mechanism_of(machine)
-    made = provenance(packages=(), options={"to": format_.name}, inputs={"machine": mechanism.name})
+    made = provenance(
+        packages=(), options={"format": format_.name}, inputs={"machine": mechanism.name}
+    )
     shown, notes = (mechanism, ()) if format_.name == "yaml" else _placed(mechanism, options.solids)
     checks = _read_back(shown, format_, target) if format_.reads else ()
     written = format_.write(shown, target)

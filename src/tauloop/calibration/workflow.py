@@ -71,7 +71,7 @@ class CalibrationOptions(Options):
         replicates: number of bootstrap replicates; 0 for no bootstrap.
         leave_one_out: predict every pose by a fit without it.
         seed: seed of random draws.
-        processes: number of parallel workers; no result depends on it.
+        workers: number of parallel workers; no result depends on it.
 
     Examples:
         >>> import tauloop as tl
@@ -97,7 +97,7 @@ class CalibrationOptions(Options):
     replicates: int = option(0, least=0)
     leave_one_out: bool = False
     seed: int = option(0, least=0)
-    processes: int = option(1, least=1, flag="--workers -j", metavar="N")
+    workers: int = option(1, least=1, flag="--workers -j", metavar="N")
 
 
 @keywords(CalibrationOptions)
@@ -143,7 +143,7 @@ def calibrate(
     """
     options, report = options or CalibrationOptions(), progress or (lambda phase, done, total: None)
     mechanism = mechanism_of(machine)
-    with SharedWork(options.processes) as processes:
+    with SharedWork(options.workers) as processes:
         measured = _measured(mechanism, measurements, options)
         problem = _problem(mechanism, measured, options.parameters or measured.parameters, options)
         rng = np.random.default_rng(options.seed)

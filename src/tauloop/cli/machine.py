@@ -132,12 +132,12 @@ class ImportArguments:
         """Return the options of the import; None without options."""
         options = ImportOptions(
             gravity=_vector(self.gravity) if self.gravity else None,
-            platform=self.platform_body or "",
+            platform_body=self.platform_body or "",
             independent=_names("--independent", self.independent),
             motors=_names("--motors", self.motors),
             rods=RodRecognition() if self.rods else None,
             keyframe=self.keyframe or "",
-            model=self.model_name or "",
+            model_name=self.model_name or "",
             origins=self.origins,
             xacro=tuple(self.xacro or ()),
             package_folders=tuple(self.package_folder or ()),

@@ -1,18 +1,21 @@
 """Names of earlier versions, which work for one more release with a DeprecationWarning.
 
-Old names are defined only in the tables below. Imports, attributes of packages and the page on
-migration follow from them.
+Old names are defined only in the tables below. Imports, attributes of packages, keywords of
+functions, fields of options and the page on migration follow from them.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
+
+from tauloop.common.suggestions import peer_names
 
 #: Release in which the old names are removed.
 REMOVED_IN = "0.3"
@@ -94,6 +97,121 @@ ATTRIBUTES: Mapping[str, str] = {
     "Model.ties": "Model.parameter_map",
     "Result.evidence": "Result.diagnostics",
     "TwoRuns.apart": "TwoRuns.motion_mismatch",
+}
+#: Old keywords of functions and old fields of classes of options, each with its new name, by the
+#: function or class. A function also takes the old fields of its options. A name that is current in
+#: a class or function is never an old one of it.
+KEYWORDS: Mapping[str, Mapping[str, str]] = {
+    "Aim": {"optimise": "optimize", "longest": "max_duration", "condition": "max_condition"},
+    "BacklashOptions": {"play": "backlash", "section": "pose"},
+    "BallbarOptions": {
+        "center": "pose",
+        "parameters": "values",
+        "presliding": "presliding_distance",
+        "rtol": "tolerance",
+        "watch": "record",
+    },
+    "CalibrationOptions": {"processes": "workers"},
+    "CollisionDetectionOptions": {
+        "draws": "machines",
+        "frequency": "rate",
+        "friction": "friction_error",
+        "hit": "wrench",
+        "masses": "mass_error",
+        "resolution": "quantization",
+    },
+    "ControlOptions": {"frequency": "rate", "resolution": "quantization", "watch": "record"},
+    "ControllerOptions": {
+        "astray": "max_pose_jump",
+        "frequency": "rate",
+        "hold": "hold_samples",
+        "law": "controller",
+    },
+    "ConvertOptions": {"to": "format"},
+    "CycleOptions": {"time": "duration"},
+    "DescribeOptions": {"parameters": "table"},
+    "DriveLineFitOptions": {
+        "motors": "motor_setup",
+        "polish": "local_evaluations",
+        "rtol": "tolerance",
+        "threads": "workers",
+        "tolerance": "value_tolerance",
+        "unknowns": "bounds",
+    },
+    "DriveOptions": {
+        "motors": "motor_setup",
+        "parameters": "values",
+        "rtol": "tolerance",
+        "watch": "record",
+    },
+    "DynamicsOptions": {"position": "pose"},
+    "ExcitationLimits": {
+        "acceleration": "max_acceleration",
+        "force": "force_share",
+        "speed": "max_velocity",
+    },
+    "ExcitationOptions": {
+        "beside": "stated_condition",
+        "drive": "direct_drives",
+        "polished": "polish",
+        "processes": "workers",
+    },
+    "ExcitationTask": {"held": "hold", "space": "channels"},
+    "ExternalWrenchOptions": {"free": "contact_free", "free_log": "contact_free_log"},
+    "FmuOptions": {"free": "free_parameters", "version": "fmi_version"},
+    "IdentificationOptions": {"parameters": "unknowns"},
+    "ImportOptions": {"platform": "platform_body", "model": "model_name"},
+    "Integration": {
+        "own": "integrator",
+        "atol": "absolute_tolerance",
+        "rtol": "tolerance",
+        "step": "fixed_step",
+    },
+    "LimitOptions": {"frequency": "rate"},
+    "LinuxcncOptions": {"acceleration": "max_acceleration", "period": "servo_period"},
+    "PlantOptions": {"frequency": "rate"},
+    "PoseLimits": {"turn": "max_rotation"},
+    "PosePlanOptions": {
+        "center": "ball_center",
+        "priors": "tolerance_priors",
+        "tolerance": "usual_correction",
+        "turn_noise": "angle_noise",
+    },
+    "PreparationOptions": {"highest": "max_frequency", "velocity": "velocity_source"},
+    "ReductionOptions": {"shares_parameters": "share_parameters", "speed": "velocity_spread"},
+    "SimulationOptions": {"position": "pose", "watch": "record"},
+    "SolverOptions": {"tolerance": "optimality"},
+    "StrokeOptions": {
+        "acceleration": "max_acceleration",
+        "from_heading": "start_heading",
+        "speed": "max_velocity",
+        "time": "duration",
+        "to_heading": "end_heading",
+        "turn": "rotation",
+    },
+    "SubtractionOptions": {"largest_delay": "max_delay"},
+    "TermOptions": {"payload": "payload_body"},
+    "TrackOptions": {"friction": "friction_change", "payload": "max_payload"},
+    "TransferOptions": {
+        "condition": "max_condition",
+        "longest": "max_duration",
+        "optimise": "optimize",
+        "turn": "rotation",
+    },
+    "TuningOptions": {
+        "method": "search",
+        "motors": "motor_setup",
+        "rtol": "tolerance",
+        "start": "initial",
+        "threads": "workers",
+    },
+    "VerifyOptions": {"condition": "max_condition"},
+    "ViewOptions": {"beside": "compare", "colouring": "color", "position": "pose"},
+    "WorkspaceOptions": {"section": "pose"},
+    "assembly_modes": {"position": "actuators"},
+    "inverse_kinematics": {"platform": "pose"},
+    "jacobian": {"platform": "pose"},
+    "working_modes": {"position": "pose"},
 }
 #: Old names of members of enumerations, each with its new name.
 MEMBERS: Mapping[str, str] = {
@@ -364,6 +482,10 @@ def _found_in(package: str, name: str, candidates: Sequence[str]) -> Any:
                 warn(f"{package}.{name}", f"{candidate}.{current}", stacklevel=4)
                 return getattr(module, current)
     text = f"module {package!r} has no attribute {name!r}"
+    parent = sys.modules.get(package)
+    names = peer_names(name, [] if parent is None else vars(parent).get("__all__", ()))
+    if names:
+        text += f": did you mean {' or '.join(names)}?"
     raise AttributeError(text, name=name, obj=sys.modules.get(package))
 
 
@@ -382,6 +504,52 @@ def old_attribute(old: str, new: str) -> Any:
 
     renamed.__doc__ = f"Deprecated: see `{new}`."
     return property(renamed)
+
+
+@cache
+def old_fields(owner: type) -> Mapping[str, str]:
+    """Return the old names of the fields of a class and its bases, each with its new name."""
+    names: dict[str, str] = {}
+    for base in reversed(owner.__mro__):
+        names |= KEYWORDS.get(base.__name__, {})
+    return {old: new for old, new in names.items() if old not in _field_names(owner)}
+
+
+def old_keywords(function: str, *options: type) -> Mapping[str, str]:
+    """Return the old keywords of a function and of the classes of its options, with new names."""
+    names = dict(KEYWORDS.get(function, {}))
+    for owner in options:
+        names |= old_fields(owner)
+    return names
+
+
+def _field_names(owner: type) -> Collection[str]:
+    """Return the names of the fields of a dataclass."""
+    return getattr(owner, "__dataclass_fields__", {}).keys()
+
+
+def renew_keywords(
+    owner: str, old_names: Mapping[str, str], values: Mapping[str, Any], stacklevel: int = 3
+) -> dict[str, Any]:
+    """Return keyword arguments by their current names, with a warning for each old name.
+
+    An old name is kept if its new name is given too: the caller refuses it as unknown.
+
+    Args:
+        owner: name of the function or class that is called.
+        old_names: its old keywords, each with its new name.
+        values: the keyword arguments.
+        stacklevel: frames between the caller's line and this function, as in `warnings.warn`.
+    """
+    renewed: dict[str, Any] = {}
+    for name, value in values.items():
+        new = old_names.get(name, name)
+        if new != name and new not in values:
+            warn(f"{owner}({name}=...)", f"{new}=...", stacklevel=stacklevel + 1)
+            renewed[new] = value
+        else:
+            renewed[name] = value
+    return renewed
 
 
 class _MovedModule:

@@ -18,6 +18,7 @@ from functools import cache, wraps
 from inspect import Parameter, Signature, signature
 from typing import Any, TypeVar
 
+from tauloop.common import deprecated
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.options import KEY, Option, Options, of_wrong_type, value_problems
 from tauloop.common.records import dataclass
@@ -144,6 +145,8 @@ class _Call:
         problems = Problems()
         values = self._positional(args, problems)
         field_values: dict[str, Any] = {}
+        if named.keys() - self.parameters.keys():
+            named = self._renewed(named, values.get("options", named.get("options")))
         for name, value in named.items():
             if name in values:
                 what = "is given twice, by its position and by its name"
@@ -167,6 +170,20 @@ class _Call:
                 values["options"] = self._options(values.get("options"), field_values)
         InputError.raise_if_any(problems)
         return values
+
+    def _renewed(self, named: dict[str, Any], options: Any) -> dict[str, Any]:
+        """Return arguments by their current names, with a warning for each old name."""
+        current = {*self.parameters, *self._keywords(options)}
+        classes: tuple[type, ...] = ()
+        if self.classes:
+            options_class = self._options_class(options)
+            classes = (*_nested(options_class).values(), options_class)
+        old_names = {
+            old: new
+            for old, new in deprecated.old_keywords(self.name, *classes).items()
+            if old not in current and new in current
+        }
+        return deprecated.renew_keywords(self.name, old_names, named, stacklevel=4)
 
     def _drop_unknown(self, field_values: dict[str, Any], options: Any, problems: Problems) -> None:
         """Remove the names that are not fields of the options, and note them."""
@@ -227,8 +244,11 @@ class _Call:
         """Return the names of the fields of options that can be keywords."""
         if not self.classes:
             return []
-        options_class = type(options) if isinstance(options, self.classes) else self.classes[0]
-        return [keyword.name for keyword in keyword_arguments(options_class)]
+        return [keyword.name for keyword in keyword_arguments(self._options_class(options))]
+
+    def _options_class(self, options: Any) -> type:
+        """Return the class of the options that are passed, or that keywords create."""
+        return type(options) if isinstance(options, self.classes) else self.classes[0]
 
     def _options(self, options: Any, field_values: dict[str, Any]) -> Any:
         """Return the options with some fields replaced; new options if None are given."""
@@ -325,13 +345,20 @@ def widened(annotation: str, spec: Option) -> str:
         members = [re.sub(r"\bfloat\b", "float | str", member) for member in members]
     accepted: list[str] = []
     for member in members:
-        sequence = re.fullmatch(r"tuple\[(.+), \.\.\.\]", member)
-        accepted += _union_members(f"Sequence[{sequence[1]}]" if sequence else member)
+        accepted += _union_members(_as_sequences(member))
     is_read = spec.named or spec.read is not None or "Path" in members or "Entry" in members
     if is_read or any(member.startswith("tuple[str") for member in members):
         accepted.append("str")
     unique = dict.fromkeys(accepted)
     return " | ".join(sorted(unique, key=lambda member: member == "None"))
+
+
+def _as_sequences(annotation: str) -> str:
+    """Return an annotation with sequences instead of tuples of any length, inside tuples too."""
+    inner = re.fullmatch(r"tuple\[(.+), \.\.\.\]", annotation)
+    if inner is None:
+        return annotation
+    return f"Sequence[{' | '.join(map(_as_sequences, _union_members(inner[1])))}]"
 
 
 def _union_members(annotation: str) -> list[str]:

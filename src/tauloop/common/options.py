@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 import re
 import reprlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
+from abc import ABCMeta
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import MISSING, Field, field, fields
 from enum import EnumType
 from functools import cache
+from inspect import Signature, signature
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
@@ -21,7 +23,9 @@ from textwrap import dedent
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Protocol, Union, get_args, get_origin, get_type_hints
 
+from tauloop.common import deprecated
 from tauloop.common.errors import InputError, Problem, Problems, TauloopError
+from tauloop.common.labels import by_label
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.common.suggestions import suggestion
@@ -213,26 +217,112 @@ def require(options: Any, error: type[TauloopError] = InputError, owner: str = "
     error.raise_if_any([*type_problems, *limit_problems])
 
 
-class Options(ReprMixin):
+class _FieldsClass(ABCMeta):
+    """The class of classes that users create: checks the names of their fields when an object is created.
+
+    Old names of fields work with a warning; see `tauloop.common.deprecated.KEYWORDS`.
+    """
+
+    if not TYPE_CHECKING:  # Type checkers know the fields.
+
+        def __call__(cls, *positional: object, **values: object) -> Any:
+            """Create the object.
+
+            Raises:
+                InputError: unknown or missing fields, all at once.
+            """
+            names = _field_names(cls)
+            if values.keys() - names:
+                values = _renew_fields(cls, values)
+            is_missing = any(name not in values for name in _required_fields(cls))
+            if is_missing or positional or values.keys() - names:
+                InputError.raise_if_any(_name_problems(cls, positional, values))
+            return super().__call__(*positional, **values)
+
+        @property
+        def __signature__(cls) -> Signature:
+            """The signature of ``__init__`` without `self`, which `help` and the tab key show."""
+            parameters = list(signature(cls.__init__).parameters.values())
+            return Signature(parameters[1:])
+
+
+@cache
+def _field_names(options_class: type) -> frozenset[str]:
+    """Return the names of the fields of a class."""
+    return frozenset(item.name for item in fields(options_class))
+
+
+@cache
+def _required_fields(options_class: type) -> tuple[str, ...]:
+    """Return the names of the fields without a default."""
+    return tuple(
+        item.name
+        for item in fields(options_class)
+        if item.default is MISSING and item.default_factory is MISSING
+    )
+
+
+def _renew_fields(options_class: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values of fields by their current names, with a warning for each old name."""
+    old_names = deprecated.old_fields(options_class)
+    items = fields(options_class)
+    if all(item.name in values for item in items):
+        # `dataclasses.replace` passes every field, in addition to those that change.
+        replaced = {old_names[name] for name in values if name in old_names}
+        values = {name: value for name, value in values.items() if name not in replaced}
+    return deprecated.renew_keywords(options_class.__name__, old_names, values, stacklevel=3)
+
+
+def _name_problems(
+    options_class: type, positional: Sequence[object], values: Mapping[str, object]
+) -> Problems:
+    """Return the problems of unknown and missing fields, with similar names as the remedy."""
+    owner = options_class.__name__
+    known = [item.name for item in fields(options_class)]
+    old_names = deprecated.old_fields(options_class)
+    problems = Problems()
+    for name in values:
+        if name in old_names:
+            what = f"is the old name of {old_names[name]}, which is given too"
+            problems.add(name, what, f"give {old_names[name]} only")
+        elif name not in known:
+            remedy = suggestion(name, known) or f"choose among {', '.join(known)}"
+            problems.add(name, f"is not a field of {owner}", remedy)
+    by_position = [item.name for item in fields(options_class) if not item.kw_only]
+    if len(positional) > len(by_position):
+        what = f"is given {len(positional)} positional value{'s' * (len(positional) > 1)}"
+        problems.add(owner, what, "give them by the names of fields")
+    for name in _required_fields(options_class):
+        if name not in values and name not in by_position[: len(positional)]:
+            problems.add(name, f"is missing in {owner}(...)", f"give {name}=...")
+    return problems
+
+
+class NamedFields(metaclass=_FieldsClass):
+    """Base of dataclasses that users create: unknown and missing fields are refused by name."""
+
+    __slots__ = ()
+
+
+class Options(NamedFields, ReprMixin):
     """Base of classes of options, which refuse invalid and contradictory values at creation."""
 
     __slots__ = ()
 
     if not TYPE_CHECKING:  # Type checkers know the fields.
 
-        def __new__(cls, *positional: object, **values: object) -> Options:
-            """Refuse unknown fields, with a similar name as the suggestion; then create the object."""
-            known = [item.name for item in fields(cls)]
-            problems = Problems()
-            for name in values:
-                if name not in known:
-                    remedy = suggestion(name, known) or f"choose among {', '.join(known)}"
-                    problems.add(name, f"is not a field of {cls.__name__}", remedy)
-            if len(positional) > sum(not item.kw_only for item in fields(cls)):
-                what = f"is given {len(positional)} positional values"
-                problems.add(cls.__name__, what, "give them by the names of fields")
-            InputError.raise_if_any(problems)
-            return super().__new__(cls)
+        def __getattr__(self, name: str) -> Any:
+            """Return the value of a field by its old name, with a warning.
+
+            Raises:
+                AttributeError: the name is unknown.
+            """
+            owner = type(self)
+            new = deprecated.old_fields(owner).get(name)
+            if new is None:
+                return super().__getattr__(name)
+            deprecated.warn(f"{owner.__name__}.{name}", f"{owner.__name__}.{new}", stacklevel=2)
+            return getattr(self, new)
 
     def __post_init__(self) -> None:
         """Refuse wrong types, values out of range, and contradictory values, all at once."""
@@ -296,6 +386,8 @@ def _checked(
     name = f"{owner}{item.name}"
     spec = item.metadata.get(KEY) or Option()
     hint = _hints(options_class)[item.name]
+    if any(get_origin(member) is Mapping for member in (hint, *get_args(hint))):
+        value = by_label(value)
     try:
         value = _convert_text(name, value, spec, hint)
     except InputError as error:
@@ -392,7 +484,9 @@ def _of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Problem]:
         yield from min(problems, key=len)
         return
     names = " or ".join(dict.fromkeys(_type_name(_outer_type(item)) for item in alternatives))
-    what = f"is {reprlib.repr(value)}, of type {type(value).__name__}"
+    # the text of a table has several lines
+    text = " ".join(reprlib.repr(value).split())
+    what = f"is {text}, of type {type(value).__name__}"
     yield Problem(where, what, f"give {names}")
 
 
@@ -438,6 +532,7 @@ def _is_of(value: Any, value_type: Any) -> bool:
         return (
             isinstance(value, Sized)
             and not isinstance(value, str | bytes | Mapping)
+            and not hasattr(value, "columns")  # a table, which iterates over names
             and getattr(value, "ndim", True)
         )
     if value_type is bool:

@@ -127,49 +127,53 @@ class DriveLineFitOptions(Options):
     """Unknown parameters of a drive line, and options of their search.
 
     Attributes:
-        unknowns: range of each unknown parameter of the drive line, such as 'cart_viscous=10:100'
+        bounds: range of each unknown parameter of the drive line, such as 'cart_viscous=10:100'
             (SI) or 'gap=0.1mm:2mm'; searched by ratio if both limits are positive.
         values: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
-        motors: use of the motors: as the file states; preloaded: the slave always pulls back; one:
+        motor_setup: use of the motors: as the file states; preloaded: the slave always pulls back; one:
             without the slave.
-        tolerance: tolerance of a measured value, as a share of it, for steps without tolerances.
+        value_tolerance: tolerance of a measured value, as a share of it, for steps without tolerances.
         generations: number of generations of the global search; with 0 only the local fit, from the
             drive line's own values.
         population: number of members of a generation.
-        polish: largest number of evaluations of the local fit.
+        local_evaluations: largest number of evaluations of the local fit.
         seed: seed of all random numbers.
-        rtol: relative tolerance of an integration step.
-        threads: number of parallel workers; no result depends on it.
+        tolerance: relative tolerance of an integration step.
+        workers: number of parallel workers; no result depends on it.
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.DriveLineFitOptions(unknowns={"preload": (5.0, 12.0)}, generations=0).unknowns
+        >>> tl.DriveLineFitOptions(bounds={"preload": (5.0, 12.0)}, generations=0).bounds
         {'preload': (5.0, 12.0)}
     """
 
-    unknowns: Mapping[str, ParameterRange] = option(
+    bounds: Mapping[str, ParameterRange] = option(
         factory=dict,
-        read=ranges_reader("unknowns", "cart_viscous=10:100"),
+        read=ranges_reader("bounds", "cart_viscous=10:100"),
         repeated=True,
         metavar="NAME=LOW:HIGH",
-        flag="--bounds",
     )
     values: Mapping[str, float | str] = option(factory=dict, flag="--set")
-    motors: str = option(MOTORS[0], choices=MOTORS, flag="--motor-setup")
-    tolerance: float = option(0.01, least=1e-12, flag="--value-tolerance")
+    motor_setup: str = option(MOTORS[0], choices=MOTORS)
+    value_tolerance: float = option(0.01, least=1e-12)
     generations: int = option(60, least=0)
     population: int = option(40, least=5)
-    polish: int = option(50, least=1, flag="--local-evaluations")
+    local_evaluations: int = option(50, least=1)
     seed: int = option(0, least=0)
-    rtol: float = option(1e-7, flag="--tolerance")
-    threads: int = option(1, least=1, flag="--workers -j", metavar="N")
+    tolerance: float = option(
+        1e-7,
+        above=0.0,
+        most=1e-3,
+        remedy="give at most 1e-3, or value_tolerance for measured values",
+    )
+    workers: int = option(1, least=1, flag="--workers -j", metavar="N")
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note unknowns without a range, and those that are known."""
-        if not self.unknowns:
-            problems.add("unknowns", "are none", "name what is looked for, with its range")
-        problems += _range_problems(_numbers_only(self.unknowns))
-        for name in self.unknowns:
+        if not self.bounds:
+            problems.add("bounds", "are none", "name what is looked for, with its range")
+        problems += _range_problems(_numbers_only(self.bounds))
+        for name in self.bounds:
             if name in self.values:
                 problems.add("values", f"{name} is looked for", "take it out of one of the two")
 
@@ -232,7 +236,7 @@ def _range_problems(ranges: Mapping[str, tuple[float, float]]) -> Problems:
     for name, (low, high) in ranges.items():
         if not (np.isfinite([low, high]).all() and low < high):
             problems.add(
-                "unknowns",
+                "bounds",
                 f"{name} ranges from {low:g} to {high:g}",
                 "give two finite limits, the lower one first",
             )
@@ -265,7 +269,7 @@ def fit_drive_line(
         >>> import tauloop as tl
         >>> line = tl.drives.load_drive("dual_motor_axis")
         >>> changed = {"cart_viscous": 40.0}
-        >>> slow = tl.simulate_drive_line(line, step=0.1, duration=6.0, parameters=changed)
+        >>> slow = tl.simulate_drive_line(line, step=0.1, duration=6.0, values=changed)
         >>> seen = slow.record.criteria
         >>> step = tl.drives.Observation(
         ...     name="slow",
@@ -275,22 +279,22 @@ def fit_drive_line(
         ...     printed={"rise_time": float(seen.rise_time[0])},
         ...     tolerances={"rise_time": 1e-4},
         ... )
-        >>> options = tl.DriveLineFitOptions(unknowns={"cart_viscous": (10.0, 100.0)}, generations=0)
+        >>> options = tl.DriveLineFitOptions(bounds={"cart_viscous": (10.0, 100.0)}, generations=0)
         >>> fitted = tl.fit_drive_line(line, [step], options)
         >>> round(fitted.fit.values["cart_viscous"])
         40
     """
     if isinstance(steps, str | Path):
-        steps = load_steps(steps, options.tolerance)
+        steps = load_steps(steps, options.value_tolerance)
     others = values_in_si(line.parameters, options.values, "values")
-    ranges = ranges_in_si(line.parameters, options.unknowns, "unknowns")
+    ranges = ranges_in_si(line.parameters, options.bounds, "bounds")
     InputError.raise_if_any(_range_problems(ranges))
-    options = replace(options, values=others, unknowns=ranges)
-    line = with_motors(line, options.motors)
+    options = replace(options, values=others, bounds=ranges)
+    line = with_motors(line, options.motor_setup)
     known = line.parameters.values
     InputError.raise_if_any(_unknown_parameters(known, options, steps))
     runs = options.generations * options.population * len(steps)
-    axis = Axis(line, threads=options.threads, runs=runs)
+    axis = Axis(line, threads=options.workers, runs=runs)
     unknowns = [
         PlantUnknown(name=name, lower=low, upper=high, logarithmic=low > 0.0)
         for name, (low, high) in ranges.items()
@@ -305,9 +309,9 @@ def fit_drive_line(
         seed=options.seed,
         generations=options.generations,
         population=options.population,
-        polish=options.polish,
+        polish=options.local_evaluations,
         start=start,
-        integrator=replace(LINE_INTEGRATOR, rtol=options.rtol, atol=1e-2 * options.rtol),
+        integrator=replace(LINE_INTEGRATOR, rtol=options.tolerance, atol=1e-2 * options.tolerance),
         progress=progress,
     )
     return FittedPlant(
@@ -325,8 +329,8 @@ def fit_drive_line(
             inputs={"drive_line": line.name, "steps": len(steps)},
         ),
         drive_line=line.name,
-        before={name: known[name] for name in options.unknowns},
-        units={name: si_unit(line.parameters[name].unit) for name in options.unknowns}
+        before={name: known[name] for name in options.bounds},
+        units={name: si_unit(line.parameters[name].unit) for name in options.bounds}
         | criteria_units(line),
         fit=fit,
         findings=_undetermined(fit),
@@ -338,7 +342,7 @@ def _unknown_parameters(
 ) -> Problems:
     """Return the names in options and steps that are not parameters of the drive line."""
     named = [
-        ("unknowns", options.unknowns),
+        ("bounds", options.bounds),
         ("values", options.values),
         *((step.name, step.parameters) for step in steps),
     ]

@@ -12,13 +12,14 @@ import numpy as np
 from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axis
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
+from tauloop.common.labels import by_label
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import DEFERRED, dataclass, deferred
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.compiler import Accelerations, Forces
-from tauloop.equations.named_values import named_values
+from tauloop.equations.named_values import has_texts, named_values
 from tauloop.equations.ports import (
     ACTUATORS,
     PLATFORM,
@@ -59,8 +60,10 @@ class DynamicsOptions(Options):
     """A motion: one pose with velocity and acceleration, or many from a table.
 
     Attributes:
-        position: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units); the rest as
+        pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units); the rest as
             at the reference.
+        actuators: positions of the actuators, such as 'motor_1=20deg,slide=5mm'; others are as in the
+            reference pose.
         velocity: velocity of the platform or the actuators, such as 'x=0.1' (SI, or with units);
             zero where not named.
         acceleration: acceleration of the platform or the actuators, such as 'z=2' (SI, or with
@@ -76,24 +79,43 @@ class DynamicsOptions(Options):
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.DynamicsOptions(position={"x": "10 mm"}, acceleration={"z": 2.0}).acceleration
+        >>> tl.DynamicsOptions(pose={"x": "10 mm"}, acceleration={"z": 2.0}).acceleration
         {'z': 2.0}
     """
 
-    position: str | Mapping[str, str | float] | None = option(
-        None, read=str, flag="--pose", metavar="VALUES"
+    pose: str | Mapping[str, str | float] | tuple[str | float, ...] | None = option(
+        None, read=str, metavar="VALUES"
     )
-    velocity: str | Mapping[str, str | float] | None = option(None, read=str, metavar="VALUES")
-    acceleration: str | Mapping[str, str | float] | None = option(None, read=str, metavar="VALUES")
+    actuators: str | Mapping[str, str | float] | tuple[str | float, ...] | None = option(
+        None, read=str, names="actuators", metavar="VALUES"
+    )
+    velocity: str | Mapping[str, str | float] | tuple[str | float, ...] | None = option(
+        None, read=str, metavar="VALUES"
+    )
+    acceleration: str | Mapping[str, str | float] | tuple[str | float, ...] | None = option(
+        None, read=str, metavar="VALUES"
+    )
     motion: Path | None = option(None, metavar="FILE")
     entry: Entry = PLATFORM
     from_momenta: bool = False
     preload: str | float | Mapping[str, str | float] | None = option(None, read=str)
     joint_forces: bool = False
 
+    @property
+    def coordinates(self) -> Entry:
+        """The coordinates of the position: those of the actuators if their positions are given."""
+        return self.entry if self.actuators is None else ACTUATORS
+
+    @property
+    def stated_position(self) -> str | Mapping[str, str | float] | tuple[str | float, ...] | None:
+        """The position of the platform or the actuators."""
+        return self.pose if self.actuators is None else self.actuators
+
     def _note_mismatches(self, problems: Problems) -> None:
-        """Add problems of a pose in addition to a table, and of momenta without a table."""
-        names = ("position", "velocity", "acceleration")
+        """Add problems of a pose in addition to actuators or a table, and of momenta without a table."""
+        if self.pose is not None and self.actuators is not None:
+            problems.add("actuators", "is given in addition to pose", "give one of them")
+        names = ("pose", "actuators", "velocity", "acceleration")
         stated = [name for name in names if getattr(self, name) is not None]
         if self.motion is not None and stated:
             problems.add(
@@ -133,7 +155,7 @@ class MotionForces(Result):
     """
 
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
-    options: DynamicsOptions = field(metadata=json_keys(entry="entry"))
+    options: DynamicsOptions = field(metadata=json_keys(entry="coordinates"))
     time: np.ndarray = field(metadata=json_keys("time_s"))
     forces: Forces = field(
         metadata=json_keys(
@@ -199,6 +221,11 @@ class MotionForces(Result):
         if self.options.joint_forces:
             yield from self.joint_forces.wrenches()
         yield Variable(name="condition", values=self.condition, over=TIME_DIMENSIONS)
+
+    @property
+    def force(self) -> np.ndarray:
+        """Forces (N, n_u) of the actuators, N or N m."""
+        return self.forces.force
 
     @property
     @in_json()
@@ -337,10 +364,13 @@ def inverse_dynamics(
     """
     options = options or DynamicsOptions()
     if coordinates is not None:
+        if options.actuators is not None and entry_named(coordinates) is not ACTUATORS:
+            what = f"is {entry_named(coordinates).name}, and positions of the actuators are given"
+            raise InputError.of("coordinates", what, "leave it out, or give a pose")
         options = replace(options, entry=entry_named(coordinates))
     stated = _stated(options, position, velocity, acceleration)
     model = modelled(machine)
-    entry, table, stages = options.entry, options.motion, Stages(progress, 3)
+    entry, table, stages = options.coordinates, options.motion, Stages(progress, 3)
     functions = model.motion(entry)
     is_hybrid = entry is ACTUATORS and bool(model.assembly.passive)
     ports = model.hybrid.ports if is_hybrid else functions.ports.motion
@@ -453,11 +483,16 @@ def _stated(
         InputError: a value is given by both, or in addition to a table.
     """
     arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
+    fields_of_options = {
+        "position": options.stated_position,
+        "velocity": options.velocity,
+        "acceleration": options.acceleration,
+    }
     problems = Problems()
     for name, value in arguments.items():
         if value is None:
-            arguments[name] = getattr(options, name)
-        elif getattr(options, name) is not None:
+            arguments[name] = fields_of_options[name]
+        elif fields_of_options[name] is not None:
             problems.add(name, "is given twice, as an argument and in the options", "give it once")
         elif options.motion is not None:
             problems.add(name, "is given in addition to a table (`motion`)", "give one of them")
@@ -484,7 +519,8 @@ def _samples(
         value = stated.get(name)
         default = reference if name == "position" else np.zeros(port.size)
         with problems.collecting(InputError):
-            is_named = value is None or isinstance(value, str | Mapping)
+            value = by_label(value)
+            is_named = value is None or isinstance(value, str | Mapping) or has_texts(value)
             rows[name] = named_values(port, name, value, default) if is_named else value
     InputError.raise_if_any(problems)
     return checked(ports, rows)[0]

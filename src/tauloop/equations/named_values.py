@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 import numpy as np
 
 from tauloop.common.errors import InputError, Problems
+from tauloop.common.labels import by_label
 from tauloop.common.options import pairs
 from tauloop.equations.ports import Port, checked
 from tauloop.mechanism.description.units import (
@@ -69,7 +71,7 @@ def named_values(port: Port, where: str, values: object, default: np.ndarray) ->
     Args:
         port: names and units.
         where: name of the option or argument, for messages.
-        values: a row of numbers in SI units; a mapping from full names or suffixes to numbers in SI
+        values: a row of numbers in SI units or texts with units; a mapping from full names or suffixes to numbers in SI
             units or texts with units; a text such as ``x=50mm,rz=10deg``; None for the default. If
             the port has a quaternion, ``rx``, ``ry``, ``rz`` (a rotation vector r, rad, at most
             half a revolution) rotate that of the default: R = exp([r]) R_default.
@@ -84,6 +86,12 @@ def named_values(port: Port, where: str, values: object, default: np.ndarray) ->
         return np.asarray(default)
     if isinstance(values, str):
         values = pairs(where, values, problems, _example(port))
+    values = by_label(values)
+    if has_texts(values):
+        if len(values) != port.size:
+            what = f"has {len(values)} values, needs {port.size}"
+            raise InputError.of(where, what, f"give one for each of {', '.join(port.columns)}")
+        values = dict(zip(port.columns, values, strict=True))
     if isinstance(values, Mapping):
         return _by_name(port, where, values, default, problems)
     arrays, single = checked({where: port}, {where: values})
@@ -94,6 +102,11 @@ def named_values(port: Port, where: str, values: object, default: np.ndarray) ->
         )
         raise InputError.of(where, what, remedy)
     return np.asarray(arrays[where][0])
+
+
+def has_texts(values: object) -> TypeGuard[Sequence[str | float]]:
+    """Return whether a row of numbers contains texts, such as ``["30 deg", 0.1]``."""
+    return isinstance(values, list | tuple) and any(isinstance(item, str) for item in values)
 
 
 #: Values in the examples of messages, by SI unit; other quantities are 0.1 of their SI unit.
@@ -108,28 +121,6 @@ def _example(port: Port) -> str:
     value = EXAMPLE_VALUES.get(unit) or f"0.1 {unit}"
     text = f"{name}={value}"
     return f"'{text}'" if " " in text else text
-
-
-def named_motion(
-    ports: Mapping[str, Port], stated: object, reference: np.ndarray
-) -> dict[str, np.ndarray]:
-    """Return the numbers (n,) of several ports from attributes of their names; see `named_values`.
-
-    Args:
-        ports: ports by name, such as "position".
-        stated: an object with an attribute for each port.
-        reference: the default position; the default of other ports is zero.
-
-    Raises:
-        InputError: all problems of all ports, at once.
-    """
-    problems, values = Problems(), {}
-    for name, port in ports.items():
-        with problems.collecting(InputError):
-            default = reference if name == "position" else np.zeros(port.size)
-            values[name] = named_values(port, name, getattr(stated, name), default)
-    InputError.raise_if_any(problems)
-    return values
 
 
 def _by_name(
@@ -157,7 +148,7 @@ def _by_name(
                 text = value if isinstance(value, str) else f"{float(value):.17g}"
             except TypeError:
                 raise InputError.of(
-                    f"{where} {name}", f"is {value!r:.80}", "give a number, or text: '10 mm'"
+                    f"{where} {name}", f"is {value!r:.80}", "give one number, or a text: '10 mm'"
                 ) from None
             numbers[column] = quantity(
                 f"{where} {name}", text, parse_unit(units[column] or "1").dimension

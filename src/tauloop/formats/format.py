@@ -81,7 +81,7 @@ class Format(ABC):
             DescriptionError: the format cannot represent this machine, with the reason.
             InputError: the file cannot be written.
         """
-        raise InputError.of("to", f"{self.title} can only be read", "choose another format")
+        raise InputError.of("format", f"{self.title} can only be read", "choose another format")
 
     @property
     def reads(self) -> bool:
@@ -119,5 +119,5 @@ def named(name: str, formats: Mapping[str, Format]) -> Format:
     Raises:
         InputError: there is no such format.
     """
-    InputError.raise_if_any(unknown_names([name], formats, "{!r} is unknown", "to"))
+    InputError.raise_if_any(unknown_names([name], formats, "{!r} is unknown", "format"))
     return formats[name]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tauloop.common.options import Options
+from tauloop.common.options import NamedFields, Options
 from tauloop.common.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RodRecognition:
+class RodRecognition(NamedFields):
     """Recognition of rods among links with ball joints, and of telescopic rods on slides.
 
     See `tauloop.formats.imported.rod_recognition` and `telescopes`.
@@ -34,14 +34,14 @@ class ImportOptions(Options):
 
     Attributes:
         gravity: (3,) m/s^2 in the base frame, for descriptions without gravity.
-        platform: name of the body that does the work; if empty, the last body of the file.
+        platform_body: name of the body that does the work; if empty, the last body of the file.
         independent: velocity names of the independent coordinates. If empty, those that the file
             names, else all coordinates of a tree; with loops, assembly chooses them.
         motors: names of motors of the description, or of joints with one motor each; if empty, the
             description states which joints have motors (see `tauloop.formats.imported.motors`).
         rods: options that make rods of links with ball joints at both ends, and telescopic rods of
             legs on slides; None leaves every body as in the file.
-        model: name of the model in a world (SDF) with several machines.
+        model_name: name of the model in a world (SDF) with several machines.
         keyframe: name of the MJCF keyframe at which the machine starts; if empty, the file's pose.
         origins: make parameters of all six numbers of every origin in a URDF, including zeros, so
             that a calibration can estimate them; by default zeros are structure.
@@ -52,16 +52,16 @@ class ImportOptions(Options):
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.ImportOptions(platform="plate", motors="motor_1,motor_2").motors
+        >>> tl.ImportOptions(platform_body="plate", motors="motor_1,motor_2").motors
         ('motor_1', 'motor_2')
     """
 
     gravity: Sequence[float] | None = None
-    platform: str = ""
+    platform_body: str = ""
     independent: tuple[str, ...] = ()
     motors: tuple[str, ...] = ()
     rods: RodRecognition | None = None
-    model: str = ""
+    model_name: str = ""
     keyframe: str = ""
     origins: bool = False
     xacro: tuple[str, ...] = ()

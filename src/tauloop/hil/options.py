@@ -41,7 +41,7 @@ class PlantOptions(Options):
     """Options of a plant for hardware in the loop.
 
     Attributes:
-        frequency: samples per second, such as 1kHz.
+        rate: samples per second, such as 1kHz.
         udp: address and port of the plant, HOST:PORT.
         shm: name of shared memory, which replaces the address: up to 60 letters, digits, points,
             dashes and underscores.
@@ -68,7 +68,7 @@ class PlantOptions(Options):
             remedy: use 127.0.0.1, or give --remote (remote=True)
     """
 
-    frequency: float = rate_option()
+    rate: float = rate_option()
     udp: str = option("127.0.0.1:47800", metavar="HOST:PORT")
     shm: str | None = None
     duration: float | None = option(
@@ -106,14 +106,14 @@ class PlantOptions(Options):
     @property
     def period(self) -> float:
         """Duration of a step, s."""
-        return 1.0 / self.frequency
+        return 1.0 / self.rate
 
     @property
     def steps(self) -> int:
         """Total number of steps; 0 without an end."""
         if self.duration is None:
             return 0
-        return max(round(min(self.duration * self.frequency, sys.float_info.max)), 1)
+        return max(round(min(self.duration * self.rate, sys.float_info.max)), 1)
 
     @property
     def place(self) -> tuple[str, int]:

@@ -252,7 +252,7 @@ def _result(code: PlantCode, report: Mapping[str, Any], log: np.ndarray | None) 
             *omission_diagnostics(code.model.mechanism),
             diagnostic(
                 "computation of a step over the period, 999 times of 1000",
-                computing["p999_s"] * options.frequency if is_assessed else None,
+                computing["p999_s"] * options.rate if is_assessed else None,
                 at_most=MAX_COMPUTING_SHARE,
                 advice="use a lower rate, a larger tolerance, or a faster computer",
             ),

@@ -93,7 +93,7 @@ def require_foldable(options: IdentificationOptions) -> None:
         "essential": options.essential,
         "regroup": options.regroup,
         "consistent": options.consistent,
-        "payload": terms.payload,
+        "payload": terms.payload_body,
         "presliding": terms.presliding,
         "gains": terms.gains,
         "scan_cutoffs": options.preparation.scan_cutoffs,
@@ -162,7 +162,7 @@ def _origin(machine: Mechanism, options: IdentificationOptions) -> dict[str, str
     Masses and friction are left out if all of them are unknowns, because their values may have
     been updated by an identification in the meantime.
     """
-    are_unknown = options.parameters == "standard" and not options.terms.known
+    are_unknown = options.unknowns == "standard" and not options.terms.known
     origin = {"machine": machine.name}
     for parameter in machine.parameters:
         has_mass = bool(parameter.unit and parse_unit(parameter.unit).dimension.mass)

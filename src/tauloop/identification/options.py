@@ -56,7 +56,7 @@ PARAMETERS = ("standard", "file")
 ERRORS = ("independent", "autocorrelated", "decimated", "blocks", "logs")
 #: Fields of `PreparationOptions` that replace those of the same name in the preparation that a log
 #: states.
-OVERRIDING_FIELDS = ("velocity", "cutoff", "order", "standstill", "trim", "decimation")
+OVERRIDING_FIELDS = ("cutoff", "order", "standstill", "trim", "decimation")
 
 
 def _values_by_name(
@@ -99,7 +99,7 @@ class PreparationOptions(Options):
     Options that are None are taken from the recordings.
 
     Attributes:
-        velocity: velocities from positions, measured, or fused of both; chosen by validation unless
+        velocity_source: velocities from positions, measured, or fused of both; chosen by validation unless
             stated here or in the recording.
         cutoff: cut-off frequency of a zero-phase low-pass of positions and measured velocities,
             such as 40Hz. If neither this option nor the recording states it, validation chooses
@@ -115,7 +115,7 @@ class PreparationOptions(Options):
         period: period of the motion, such as 10s. Logs are averaged over its periods, forces are
             weighted by their noise, and Fourier series replace the filter; needs the highest
             frequency.
-        highest: highest frequency of the motion, Hz, with a period.
+        max_frequency: highest frequency of the motion, Hz, with a period.
         hold: channels or axes that stand still, such as 'motor_4=30 deg', and are not in the logs;
             without a value, they have the position of the reference pose.
         fill_gaps: largest number of missing samples in a row that are interpolated; they are
@@ -129,7 +129,7 @@ class PreparationOptions(Options):
         50.0
     """
 
-    velocity: str | None = option(None, choices=SOURCES, flag="--velocity-source")
+    velocity_source: str | None = option(None, choices=SOURCES)
     cutoff: float | None = option(None, metavar="FREQUENCY", unit=units.FREQUENCY)
     order: int | None = None
     standstill: float | None = None
@@ -139,9 +139,7 @@ class PreparationOptions(Options):
     scan_orders: tuple[int, ...] = (1, 2, 4)
     scan_standstills: tuple[float, ...] = ()
     period: float | None = option(None, metavar="TIME", unit=units.TIME)
-    highest: float | None = option(
-        None, flag="--max-frequency", metavar="FREQUENCY", unit=units.FREQUENCY
-    )
+    max_frequency: float | None = option(None, metavar="FREQUENCY", unit=units.FREQUENCY)
     hold: Mapping[str, float | str] = _values_by_name("hold", "elbow=0.2", "NAME=VALUE", bare=True)
     fill_gaps: int | None = option(None, least=1)
     resample: bool = False
@@ -150,14 +148,14 @@ class PreparationOptions(Options):
         """Add problems of options that have no meaning together with a period."""
         if self.scan_standstills and not self.scan_cutoffs:
             problems.add("scan_standstills", "is given alone", "add scan_cutoffs")
-        if (self.period is None) != (self.highest is None):
+        if (self.period is None) != (self.max_frequency is None):
             problems.add(
                 "period", "one of period and highest is given without the other", "give both"
             )
         filter_options = [name for name in self.stated if name not in ("trim", "standstill")]
         if self.scan_cutoffs:
             filter_options.append("scan_cutoffs")
-        if filter_options and (self.period, self.highest) != (None, None):
+        if filter_options and (self.period, self.max_frequency) != (None, None):
             what = (
                 "whole periods are averaged and cut off at the highest frequency without a filter, "
                 f"and their samples are few: {', '.join(filter_options)} has no meaning"
@@ -168,6 +166,7 @@ class PreparationOptions(Options):
     def stated(self) -> dict[str, Any]:
         """Fields of a `Preparation` that override those of the logs."""
         values = {name: getattr(self, name) for name in OVERRIDING_FIELDS}
+        values["velocity"] = self.velocity_source
         return {name: value for name, value in values.items() if value is not None}
 
 
@@ -178,7 +177,7 @@ class TermOptions(Options):
     Attributes:
         known: parameters that are known, such as 'tip_mass=0.3 kg', SI without a unit; the rest
             length of a spring as 'slide.rest=0.1 m'.
-        payload: LOG=BODY: in this log the body carries an unknown payload (payload.m, payload.mcx
+        payload_body: LOG=BODY: in this log the body carries an unknown payload (payload.m, payload.mcx
             ...).
         asymmetric: friction of this joint, rod or motor is different in the two directions.
         stribeck: NAME=SPEED: friction of this joint, rod or motor is larger below this speed, such
@@ -194,8 +193,8 @@ class TermOptions(Options):
     """
 
     known: Mapping[str, float | str] = _values_by_name("known", "'tip_mass=0.3 kg'", "NAME=VALUE")
-    payload: Mapping[str, str] = _values_by_name(
-        "payload", "loaded.csv=forearm", "LOG=BODY", flag="--payload-body"
+    payload_body: Mapping[str, str] = _values_by_name(
+        "payload_body", "loaded.csv=forearm", "LOG=BODY"
     )
     asymmetric: tuple[str, ...] = option((), metavar="NAME")
     stribeck: Mapping[str, float | str] = _values_by_name(
@@ -211,9 +210,11 @@ class TermOptions(Options):
         for name in sorted(set(self.asymmetric)):
             if self.asymmetric.count(name) > 1:
                 problems.add("asymmetric", f"{name!r} is given twice", "give it once")
-        bodies = sorted(set(self.payload.values()))
+        bodies = sorted(set(self.payload_body.values()))
         if len(bodies) > 1:
-            problems.add("payload", f"is on several bodies: {', '.join(bodies)}", "give one body")
+            problems.add(
+                "payload_body", f"is on several bodies: {', '.join(bodies)}", "give one body"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +225,7 @@ class IdentificationOptions(Options):
         data: folder of the data files that YAML files name; by default that of the YAML file.
         validation: another recording for validation, instead of the end of each log.
         hold_out: share at the end of each log that is used for the evaluation and not fitted.
-        parameters: the unknowns: the ten standard parameters of each body, or the named
+        unknowns: the unknowns: the ten standard parameters of each body, or the named
             independent parameters of the machine file.
         output: forces that are measured: of the actuators, or of the joints (after the
             transmission).
@@ -262,7 +263,7 @@ class IdentificationOptions(Options):
     data: Path | None = None
     validation: LogSource | None = option(None, read=Path, metavar="LOG")
     hold_out: float = option(0.3, least=0.0, most=0.9)
-    parameters: str = option("standard", choices=PARAMETERS, flag="--unknowns")
+    unknowns: str = option("standard", choices=PARAMETERS)
     output: str = option("actuators", choices=OUTPUTS)
     estimator: str | Estimator = option("wls", choices=ESTIMATORS)
     column_error: float = 0.01
@@ -294,7 +295,7 @@ class IdentificationOptions(Options):
                 "commanded", what, "give both estimator iv and the commanded motion of each log"
             )
         iv = {"estimator iv": self.estimator == "iv"}
-        payload = {"payload": terms.payload}
+        payload = {"payload": terms.payload_body}
         scan_cutoffs = {"scan_cutoffs": self.preparation.scan_cutoffs}
         consistent = {"consistent": self.consistent}
         refuse_combinations(problems, payload, iv | scan_cutoffs | consistent)
@@ -310,7 +311,7 @@ class IdentificationOptions(Options):
         refuse_combinations(problems, friction, iv | period)
         other_logs = {"validation": self.validation is not None, "commanded": self.commanded}
         refuse_combinations(problems, {"disconnected": self.disconnected}, other_logs)
-        file = {"parameters file": self.parameters == "file"}
+        file = {"parameters file": self.unknowns == "file"}
         refuse_combinations(problems, {"regroup": self.regroup}, file)
         refuse_combinations(problems, {"compare_logs": self.compare_logs}, iv | payload)
 

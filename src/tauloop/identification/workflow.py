@@ -103,7 +103,7 @@ def identification_model(
     """
     options = options or IdentificationOptions()
     mechanism = mechanism_of(machine)
-    leaves = known_leaves(mechanism, options.terms.known) if options.parameters == "file" else {}
+    leaves = known_leaves(mechanism, options.terms.known) if options.unknowns == "file" else {}
     known = mechanism.with_values(leaves)
     if isinstance(machine, Model) and known == mechanism:
         return machine
@@ -186,7 +186,7 @@ def identify(
     friction = stated_friction(model, options.terms)
     log_repairs = repairs(model, options.preparation)
     measured = measured_logs([*sources, *validation], options, log_repairs)
-    require_logs(options.terms.payload, [log.name for log in measured])
+    require_logs(options.terms.payload_body, [log.name for log in measured])
     stages.done()
     prepared = prepare_logs(model, measured, options, ties, len(sources))
     del measured
@@ -227,7 +227,7 @@ def log_data(
 
 def _ties(model: Model, options: IdentificationOptions) -> Ties | None:
     """Return the relations of the columns if parameters of the machine file are the unknowns."""
-    if options.parameters != "file":
+    if options.unknowns != "file":
         return None
     known = known_leaves(model.mechanism, options.terms.known)
     return leaf_ties(model, dynamic_leaves(model, known))
@@ -238,7 +238,7 @@ def _may_choose_friction(model: Model, options: IdentificationOptions) -> bool:
     terms = options.terms
     are_stated = bool(terms.asymmetric or terms.stribeck or terms.presliding)
     are_undetermined = bool(
-        terms.gains or terms.payload or options.commanded or model.assembly.is_redundant
+        terms.gains or terms.payload_body or options.commanded or model.assembly.is_redundant
     )
     return not (are_stated or are_undetermined)
 
@@ -420,7 +420,7 @@ def _identification_data(
     parts, presliding = friction.add_presliding(
         parts, elements, fitted=prepared.fitted, share=options.share
     )
-    has_file_unknowns = options.parameters == "file"
+    has_file_unknowns = options.unknowns == "file"
     known = known_leaves(model.mechanism, options.terms.known) if has_file_unknowns else ()
     parts = with_stated(parts, prepared.names, options.terms, known)
     gains = None
@@ -631,7 +631,7 @@ def _bending(
     positions = tuple(model.actuators.ports.position.columns)
     if options.output != "actuators" or model.assembly.is_redundant or positions != actuators:
         return None
-    if options.terms.gains or options.terms.payload or len(data.motions) != len(data.parts):
+    if options.terms.gains or options.terms.payload_body or len(data.motions) != len(data.parts):
         return None
     motions = [(x.position, x.velocity[: len(x.position)], x.acceleration) for x in data.motions]
     return Bending(model, motions)

@@ -30,7 +30,7 @@ class DescribeOptions(Options):
     """Optional parts of the description of a machine.
 
     Attributes:
-        parameters: list all independent parameters with their sources.
+        table: list all independent parameters with their sources.
         blocks: show how equations are sorted into blocks and solved.
 
     Examples:
@@ -40,7 +40,7 @@ class DescribeOptions(Options):
         ['forward dynamics', 'inverse dynamics']
     """
 
-    parameters: bool = option(False, flag="--table")
+    table: bool = option(False)
     blocks: bool = option(False)
 
 

@@ -19,7 +19,7 @@ Quantity = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def parse_events(
-    model: Model, until: Sequence[str | Event], watch: Sequence[str | Event]
+    model: Model, until: Sequence[str | Event], record: Sequence[str | Event]
 ) -> tuple[Event, ...]:
     """Return the events given as text or as objects.
 
@@ -30,14 +30,14 @@ def parse_events(
     Args:
         model: the machine.
         until: terminal events.
-        watch: other events.
+        record: other events.
 
     Raises:
         InputError: all that cannot be read, at once.
     """
     texts: list[Event] = []
     problems = Problems()
-    for where, events, is_terminal in (("until", until, True), ("watch", watch, False)):
+    for where, events, is_terminal in (("until", until, True), ("record", record, False)):
         for event in events:
             with problems.collecting(InputError):
                 texts.append(

@@ -228,7 +228,7 @@ def forward_kinematics(
 @solving(PoseError)
 def inverse_kinematics(
     machine: MachineSource,
-    platform: object | None = None,
+    pose: object | None = None,
     options: KinematicsOptions | None = None,
     *,
     report: Report | None = None,
@@ -244,7 +244,7 @@ def inverse_kinematics(
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        platform: its position: a row in SI units, a mapping from names, or a text such as
+        pose: position of the platform: a row in SI units, a mapping from names, or a text such as
             ``x=50mm,rz=10deg`` (a rotation vector from the reference orientation); what is not
             named is as at the reference pose.
         options: which poses are wanted.
@@ -261,7 +261,7 @@ def inverse_kinematics(
         [0.609]
     """
     return _poses(
-        modelled(machine), PLATFORM, platform, options or KinematicsOptions(), report or unreported
+        modelled(machine), PLATFORM, pose, options or KinematicsOptions(), report or unreported
     )
 
 
@@ -272,7 +272,7 @@ def _poses(
     if entry is ACTUATORS:
         values, fit = actuator_values(model, position, options.encoder_noise)
     else:
-        values = named_values(ports.position, entry.name, position, ports.at(model.assembly.q))
+        values = named_values(ports.position, "pose", position, ports.at(model.assembly.q))
     diagnostics: tuple[Diagnostic, ...] = agreement(fit)
     equilibrium = None
     if entry is ACTUATORS and fit is None and not options.all_modes:
@@ -395,8 +395,8 @@ class Jacobian(Result):
 @solving(PoseError)
 def jacobian(
     machine: MachineSource,
+    pose: object | None = None,
     *,
-    platform: object | None = None,
     actuators: object | None = None,
     options: JacobianOptions | None = None,
 ) -> Jacobian:
@@ -406,9 +406,9 @@ def jacobian(
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        platform: position of the platform (see `inverse_kinematics`), or
-        actuators: positions of the actuators (see `forward_kinematics`); the reference pose without
-            both.
+        pose: position of the platform (see `inverse_kinematics`).
+        actuators: positions of the actuators (see `forward_kinematics`), instead of a pose; by
+            default the Jacobian is that at the reference pose.
         options: which Jacobian.
 
     Raises:
@@ -417,12 +417,12 @@ def jacobian(
 
     Examples:
         >>> import tauloop as tl
-        >>> matrix = tl.jacobian(tl.load("five_bar"), platform={"x": 0.05}).to_xarray()["jacobian"]
+        >>> matrix = tl.jacobian(tl.load("five_bar"), pose={"x": 0.05}).to_xarray()["jacobian"]
         >>> matrix.sel(row="tool.vx").round(3).values.tolist()
         [1.0, 0.0]
     """
     model, options = modelled(machine), options or JacobianOptions()
-    if platform is not None and actuators is not None:
+    if pose is not None and actuators is not None:
         raise InputError.of(
             "actuators",
             "given in addition to a position of the platform",
@@ -432,7 +432,7 @@ def jacobian(
     ports = model.motion(at).ports
     fit = None
     if at is PLATFORM:
-        values = named_values(ports.position, at.name, platform, ports.at(model.assembly.q))
+        values = named_values(ports.position, "pose", pose, ports.at(model.assembly.q))
     else:
         values, fit = actuator_values(model, actuators)
     q = np.asarray(

@@ -69,9 +69,9 @@ class ReductionOptions(Options):
     Attributes:
         massless_rods: leave out the inertia of these rods.
         lumped_rods: put the mass of these slender rods into their two ends.
-        shares_parameters: let equal legs share their parameters (those with equal nominal values).
+        share_parameters: let equal legs share their parameters (those with equal nominal values).
         states: number of random consistent states over which the error is taken.
-        speed: standard deviation of the states' velocities, such as 0.5 or 30deg/s: rad/s, and
+        velocity_spread: standard deviation of the states' velocities, such as 0.5 or 30deg/s: rad/s, and
             characteristic lengths per second; the accelerations have the same number.
         seed: seed of the random states.
 
@@ -83,12 +83,11 @@ class ReductionOptions(Options):
 
     massless_rods: tuple[str, ...] = option((), metavar="ROD")
     lumped_rods: tuple[str, ...] = option((), metavar="ROD")
-    shares_parameters: bool = option(False, flag="--share-parameters")
+    share_parameters: bool = option(False)
     states: int = option(200, least=1)
-    speed: float = option(
+    velocity_spread: float = option(
         1.0,
         least=0.0,
-        flag="--velocity-spread",
         metavar="QUANTITY",
         unit=(units.ANGULAR_SPEED, units.FREQUENCY),
     )
@@ -274,7 +273,9 @@ def reduce(
     stages.done()
     reduced = Model(result)
     stages.done()
-    comparison = compare_reduction(full, reduced, rng, states=options.states, speed=options.speed)
+    comparison = compare_reduction(
+        full, reduced, rng, states=options.states, speed=options.velocity_spread
+    )
     stages.done()
     limit = EXACT_TOLERANCE if all(step.is_exact for step in steps) else None
     advice = "no approximation was asked for, so parts that differ in motion were treated alike: check tolerances"
@@ -398,7 +399,7 @@ def _take_steps(full: Model, rng: np.random.Generator, options: ReductionOptions
         steps.take(drop_rod_inertia(steps.mechanism, options.massless_rods))
     if options.lumped_rods:
         steps.take(lump_rods(steps.mechanism, options.lumped_rods))
-    if options.shares_parameters:
+    if options.share_parameters:
         steps.take(share_parameters(without_unused_parameters(steps.mechanism)))
     return steps
 

@@ -2,7 +2,7 @@
 
 Examples:
     >>> import tauloop as tl
-    >>> motion = tl.plan_stroke(tl.load("five_bar"), tl.StrokeOptions(end={"x": 0.05}, time=0.5))
+    >>> motion = tl.plan_stroke(tl.load("five_bar"), tl.StrokeOptions(end={"x": 0.05}, duration=0.5))
     >>> tl.logs.samples(motion.log(100.0), "position").shape
     (51, 2)
 """

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.common.errors import InputError, Problem
+from tauloop.common.options import NamedFields
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.logs.log import build_log, port_channels
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sensors(ReprMixin):
+class Sensors(NamedFields, ReprMixin):
     """Accuracy of the measurement of a machine's actuators.
 
     Attributes:

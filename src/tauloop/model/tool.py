@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.common.errors import InputError
-from tauloop.common.options import option, require
+from tauloop.common.options import NamedFields, option, require
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.equations.named_values import TOOL_PORT
@@ -21,7 +21,7 @@ _FINITE = {"above": -np.inf, "below": np.inf, "remedy": "give finite numbers, SI
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Payload(ReprMixin):
+class Payload(NamedFields, ReprMixin):
     """A rigid body that is fixed to the tool.
 
     Attributes:

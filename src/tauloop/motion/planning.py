@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from tauloop.equations.named_values import (
     named_values,
     quaternion_start,
 )
-from tauloop.equations.ports import PLATFORM, Entry
+from tauloop.equations.ports import PLATFORM, Entry, Port
 from tauloop.logs import read_log, samples
 from tauloop.logs.log import channels
 from tauloop.mechanism.description import units
@@ -58,7 +58,7 @@ FASTEST = "fastest"
 #: Number of via points that a shape needs; None for any number.
 SHAPES = {"line": 0, "ellipse": 1, "polyline": None, "spline": None, "clothoid": 0, "multisine": 0}
 #: Options that only one shape has.
-SHAPE_OF_OPTION = {"from_heading": "clothoid", "to_heading": "clothoid"}
+SHAPE_OF_OPTION = {"start_heading": "clothoid", "end_heading": "clothoid"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,11 +79,11 @@ class StrokeOptions(Options):
             pose.
         points: points of a spline, instead of start, via and end: CSV or Parquet with columns such as
             'position.platform.x [m]'.
-        turn: rotation vector 'rx,ry,rz' in rad from start to end, where the platform's quaternion
+        rotation: rotation vector 'rx,ry,rz' in rad from start to end, where the platform's quaternion
             is free.
-        from_heading: direction of a clothoid at its start, such as 30deg (rad), from the first of
+        start_heading: direction of a clothoid at its start, such as 30deg (rad), from the first of
             its two coordinates towards the second.
-        to_heading: direction of a clothoid at its end, such as 30deg (rad).
+        end_heading: direction of a clothoid at its end, such as 30deg (rad).
         terms: number of frequencies of each coordinate of a multisine.
         frequencies: lowest and highest frequency of a multisine, Hz.
         seed: seed of the random numbers of a multisine.
@@ -91,9 +91,9 @@ class StrokeOptions(Options):
         entry: coordinates in which the motion is given: platform or actuators.
         law: motion law; fastest is the law of shortest time within the machine's limits (`tauloop
             plan path` keeps more limits).
-        time: duration of the stroke, such as 0.3 or 300ms.
-        speed: largest velocity of the path, m/s (for actuators: of any actuator).
-        acceleration: largest acceleration of the path, m/s^2 (for actuators: of any actuator).
+        duration: duration of the stroke, such as 0.3 or 300ms.
+        max_velocity: largest velocity of the path, m/s (for actuators: of any actuator).
+        max_acceleration: largest acceleration of the path, m/s^2 (for actuators: of any actuator).
         share: used share of the machine's force and speed limits, without a duration or limits;
             default: 1, and 0.8 under a controller.
         returns: return to the start on the same path.
@@ -106,21 +106,17 @@ class StrokeOptions(Options):
     """
 
     shape: str = option("line", choices=tuple(SHAPES))
-    start: Mapping[str, str | float] | None = option(
+    start: Mapping[str, str | float] | tuple[str | float, ...] | None = option(
         None, flag="--start", read=pairs_reader("start"), metavar="VALUES"
     )
-    via: tuple[str | Mapping[str, str | float], ...] = ()
-    end: Mapping[str, str | float] | None = option(
+    via: tuple[str | Mapping[str, str | float] | tuple[str | float, ...], ...] = ()
+    end: Mapping[str, str | float] | tuple[str | float, ...] | None = option(
         None, flag="--end", read=pairs_reader("end"), metavar="VALUES"
     )
     points: Path | None = None
-    turn: tuple[float, ...] | None = option(
-        None, flag="--rotation", metavar="RX,RY,RZ", unit=units.ANGLE
-    )
-    from_heading: str | float | None = option(
-        None, read=str, metavar="ANGLE", flag="--start-heading"
-    )
-    to_heading: str | float | None = option(None, read=str, metavar="ANGLE", flag="--end-heading")
+    rotation: tuple[float, ...] | None = option(None, metavar="RX,RY,RZ", unit=units.ANGLE)
+    start_heading: str | float | None = option(None, read=str, metavar="ANGLE")
+    end_heading: str | float | None = option(None, read=str, metavar="ANGLE")
     terms: int = option(5, least=1)
     frequencies: tuple[float, ...] = option(
         (0.1, 1.0), metavar="FREQUENCY,FREQUENCY", unit=units.FREQUENCY
@@ -129,18 +125,18 @@ class StrokeOptions(Options):
     blend: float = option(0.02, metavar="LENGTH", unit=units.LENGTH)
     entry: Entry = PLATFORM
     law: str = option("3-4-5", choices=(*LAWS, FASTEST))
-    time: float | None = option(None, flag="--duration", metavar="TIME", unit=units.TIME)
-    speed: float | None = option(None, flag="--max-velocity", metavar="LIMIT", unit=units.SPEEDS)
-    acceleration: float | None = option(
-        None, flag="--max-acceleration", metavar="LIMIT", unit=units.ACCELERATIONS
-    )
+    duration: float | None = option(None, metavar="TIME", unit=units.TIME)
+    max_velocity: float | None = option(None, metavar="LIMIT", unit=units.SPEEDS)
+    max_acceleration: float | None = option(None, metavar="LIMIT", unit=units.ACCELERATIONS)
     share: float | None = None
     returns: bool = False
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note options that contradict each other."""
         timed = [
-            name for name in ("time", "speed", "acceleration") if getattr(self, name) is not None
+            name
+            for name in ("duration", "max_velocity", "max_acceleration")
+            if getattr(self, name) is not None
         ]
         if len(timed) > 1:
             problems.add(
@@ -152,9 +148,13 @@ class StrokeOptions(Options):
             problems.add(
                 "points", "given in addition to points by name", "give the one or the other"
             )
-        if self.turn is not None and (len(self.turn) != 3 or not np.isfinite(self.turn).all()):
+        if self.rotation is not None and (
+            len(self.rotation) != 3 or not np.isfinite(self.rotation).all()
+        ):
             problems.add(
-                "turn", f"{self.turn} is not three numbers", "give for example 0,0,0.2 (rad)"
+                "rotation",
+                f"{self.rotation} is not three numbers",
+                "give for example 0,0,0.2 (rad)",
             )
         for name, shape in SHAPE_OF_OPTION.items():
             if (getattr(self, name) is None) == (self.shape == shape):
@@ -177,9 +177,11 @@ class StrokeOptions(Options):
                     "a multisine has its own time",
                     "choose another law, by which it fades in and out",
                 )
-            if self.time is None:
+            if self.duration is None:
                 problems.add(
-                    "time", "a multisine has its own frequencies, and no duration", "give its time"
+                    "duration",
+                    "a multisine has its own frequencies, and no duration",
+                    "give its duration",
                 )
             if (
                 len(self.frequencies) != 2
@@ -192,17 +194,17 @@ class StrokeOptions(Options):
                 )
         if self.points is not None and self.shape in ("clothoid", "multisine"):
             problems.add("points", f"a {self.shape} has none", "give start and end by name")
-        if self.end is None and self.points is None and self.turn is None:
+        if self.end is None and self.points is None and self.rotation is None:
             problems.add("end", "no end of the path is given", "give an end, points or a turn")
 
     def timing(self, share: float) -> Timing:
         """Rule that sets the duration; by default a share of the machine's limits."""
-        if self.time is not None:
-            return Seconds(self.time)
-        if self.speed is not None:
-            return PeakSpeed(self.speed)
-        if self.acceleration is not None:
-            return PeakAcceleration(self.acceleration)
+        if self.duration is not None:
+            return Seconds(self.duration)
+        if self.max_velocity is not None:
+            return PeakSpeed(self.max_velocity)
+        if self.max_acceleration is not None:
+            return PeakAcceleration(self.max_acceleration)
         share = share if self.share is None else self.share
         return MachineLimits(force=share, speed=share)
 
@@ -241,6 +243,11 @@ class PlannedMotion(Result):
     forces: tuple[PeakForce, ...]
     tightest_limit: tuple[str, float] | None = field(metadata=json_keys(summary=_named_limit))
 
+    @property
+    def duration(self) -> float:
+        """Duration of the stroke, s; without the return."""
+        return self.trajectory.duration
+
     def variables(self) -> Iterator[Variable]:
         """Return the variables of the trajectory."""
         return self.trajectory.variables()
@@ -274,7 +281,7 @@ def plan_stroke(machine: MachineSource, options: StrokeOptions) -> PlannedMotion
 
     Examples:
         >>> import tauloop as tl
-        >>> motion = tl.plan_stroke("delta", end={"x": 0.05}, time=0.2)
+        >>> motion = tl.plan_stroke("delta", end={"x": 0.05}, duration=0.2)
         >>> motion.to_pandas()[["position.platform.x", "force.leg1.motor"]].iloc[-1].round(3).tolist()
         [0.05, -1.56]
         >>> motion.to_xarray()["force.leg1.motor"].attrs["units"]
@@ -325,10 +332,17 @@ def placed_stroke(model: Model, options: StrokeOptions) -> Stroke:
     """
     functions = model.motion(options.entry)
     moved, path, base = _path(functions, functions.ports.at(model.assembly.q), options)
-    if options.turn is not None:
-        moved, path = _with_turn(functions, base, moved, path, np.array(options.turn))
+    if options.rotation is not None:
+        moved, path = _with_turn(functions, base, moved, path, np.array(options.rotation))
     assert path is not None
     return stroke(model, path, moved, entry=options.entry, base=base)
+
+
+def _stated_names(
+    port: Port, values: Mapping[str, str | float] | tuple[str | float, ...] | None
+) -> Iterable[str]:
+    """Return the names of the columns that a position states; a row states all."""
+    return port.columns if isinstance(values, tuple) else values or ()
 
 
 def _path(
@@ -350,7 +364,9 @@ def _path(
     problems, needed = Problems(), SHAPES[shape]
     if shape == "clothoid":
         named = {
-            full_name(port.columns, name, "end") for name in (*(options.start or {}), *options.end)
+            full_name(port.columns, name, "end")
+            for ends in (options.start, options.end)
+            for name in _stated_names(port, ends)
         }
         moving = np.array([i for i, name in enumerate(port.columns) if name in named])
         if [port.units[i] for i in moving] != ["m", "m"]:
@@ -402,12 +418,12 @@ def _multisine(center: np.ndarray, most: np.ndarray, options: StrokeOptions) -> 
     A fade takes its shortest period, or half of its time.
     """
     lowest, highest = options.frequencies
-    assert options.time is not None
-    Seconds(options.time)
+    assert options.duration is not None
+    Seconds(options.duration)
     rng = np.random.default_rng(options.seed)
     sines = random_multisine(center, most, rng, terms=options.terms, lowest=lowest, highest=highest)
-    fade, law = min(1.0 / highest, 0.5 * options.time), LAWS[options.law]
-    faded = Faded(motion=sines, center=center, duration=options.time, fade=fade, law=law)
+    fade, law = min(1.0 / highest, 0.5 * options.duration), LAWS[options.law]
+    faded = Faded(motion=sines, center=center, duration=options.duration, fade=fade, law=law)
     return FadedPath(motion=faded, highest=highest)
 
 
@@ -423,10 +439,10 @@ def _with_turn(
     first = quaternion_start(port)
     if first is None:
         what = f"the {functions.ports.name} has no free orientation: {', '.join(port.columns)}"
-        raise InputError.of("turn", what, "leave it out, or move its coordinates by an end")
+        raise InputError.of("rotation", what, "leave it out, or move its coordinates by an end")
     names = port.columns[first : first + len(QUATERNION_SUFFIXES)]
     if set(names) & set(moved):
         what = "is given together with components of the quaternion"
-        raise InputError.of("turn", what, "give one of them")
+        raise InputError.of("rotation", what, "give one of them")
     turned = AxisTurn(base[first : first + len(QUATERNION_SUFFIXES)], rotation)
     return (*moved, *names), turned if path is None else Together((path, turned))

@@ -2,7 +2,7 @@
 
 Examples:
     >>> import tauloop as tl
-    >>> options = tl.SimulationOptions(duration=0.05, integration=tl.simulation.Integration(rtol=1e-9))
+    >>> options = tl.SimulationOptions(duration=0.05, integration=tl.simulation.Integration(tolerance=1e-9))
     >>> tl.simulate(tl.load("four_bar"), options).status.value
     'ok'
 """

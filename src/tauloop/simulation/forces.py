@@ -189,12 +189,14 @@ class ToolForce:
 Wrench = np.ndarray | Callable[[float], np.ndarray]
 
 
-def wrench_at_tool(wrench: str | Mapping[str, str | float] | Wrench | None) -> Wrench | None:
-    """Return a wrench given as such or by the names of its components (`fx=10,mz=0.5`).
+def wrench_at_tool(
+    wrench: str | Mapping[str, str | float] | tuple[str | float, ...] | Wrench | None,
+) -> Wrench | None:
+    """Return a wrench given as such, as a row, or by the names of its components (`fx=10`).
 
     Raises:
         InputError: wrong names or numbers.
     """
-    if isinstance(wrench, str | Mapping):
+    if isinstance(wrench, str | Mapping | tuple):
         return named_values(TOOL_PORT, "wrench", wrench, np.zeros(TOOL_PORT.size))
     return wrench

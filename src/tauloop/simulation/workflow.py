@@ -12,11 +12,11 @@ import numpy as np
 
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
-from tauloop.common.options import Options, option, pairs_reader, require
+from tauloop.common.options import Options, option, pairs_reader
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.dynamics.machine_dynamics import motion_table
-from tauloop.equations.named_values import named_motion, named_values
+from tauloop.equations.named_values import named_values
 from tauloop.equations.ports import Port
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import DormandPrince, Integrator, Radau, RungeKutta4
@@ -40,44 +40,46 @@ _ROUTE = option(IndependentCoordinates(), named=ROUTES)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Integration:
+class Integration(Options):
     """The integrator and its accuracy.
 
     Attributes:
-        rtol: relative tolerance of an integration step.
-        atol: absolute tolerance of an integration step, such as 1e-12 (SI) or 0.1nm; the same
+        tolerance: relative tolerance of an integration step.
+        absolute_tolerance: absolute tolerance of an integration step, such as 1e-12 (SI) or 0.1nm; the same
             number holds for positions and speeds, in m, rad, m/s and rad/s.
-        step: length of fixed Runge-Kutta steps, s.
+        fixed_step: length of fixed Runge-Kutta steps, s.
         stiff: integrate by implicit steps, for stiff machines.
-        own: any integrator, which replaces the other options.
+        integrator: any integrator, which replaces the other options.
     """
 
-    rtol: float = option(1e-11, flag="--tolerance")
-    atol: float = option(
+    tolerance: float = option(1e-11)
+    absolute_tolerance: float = option(
         1e-12,
-        flag="--absolute-tolerance",
         metavar="QUANTITY",
         unit=(*units.POSITIONS, *units.SPEEDS, units.ONE),
     )
-    step: float | None = option(None, flag="--fixed-step", metavar="TIME", unit=units.TIME)
+    fixed_step: float | None = option(None, metavar="TIME", unit=units.TIME)
     stiff: bool = False
-    own: Integrator | None = option(None, flag="")
+    integrator: Integrator | None = option(None, flag="")
 
-    def __post_init__(self) -> None:
-        """Refuse contradictory options."""
-        require(self)
-        if self.stiff and self.step is not None:
-            raise InputError.of("stiff", "given together with step", "give one of them")
-        _ = self.integrator
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note contradictory options."""
+        if self.stiff and self.fixed_step is not None:
+            problems.add("stiff", "given together with fixed_step", "give one of them")
+        else:
+            with problems.collecting(InputError):
+                _ = self.chosen
 
     @property
-    def integrator(self) -> Integrator:
+    def chosen(self) -> Integrator:
         """The integrator that the options select."""
-        if self.own is not None:
-            return self.own
-        if self.step is not None:
-            return RungeKutta4(step=self.step)
-        return (Radau if self.stiff else DormandPrince)(rtol=self.rtol, atol=self.atol)
+        if self.integrator is not None:
+            return self.integrator
+        if self.fixed_step is not None:
+            return RungeKutta4(step=self.fixed_step)
+        return (Radau if self.stiff else DormandPrince)(
+            rtol=self.tolerance, atol=self.absolute_tolerance
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,14 +94,14 @@ class SimulationOptions(Options):
             force law too.
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame). Python
             accepts a function of time too.
-        position: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), at the
+        pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), at the
             start; the other coordinates as in the reference pose.
         velocity: velocity of the platform or the actuators at the start, such as 'x=0.1' (SI, or
             with units); zero if not named.
         until: end at this event: a coordinate, such as 'platform.z<-0.7'; its speed,
             'velocity.platform.z>0.5' (SI); or the distance from singularities (1 far, 0 singular),
             'singularity<0.05', or of one kind.
-        watch: record the times of this event, written as for --until, and continue.
+        record: record the times of this event, written as for --until, and continue.
         route: method of forward dynamics; projected for cables.
         preload: tensions of cables (N) with which locked winches hold the start, as in `tauloop
             dynamics`.
@@ -110,25 +112,25 @@ class SimulationOptions(Options):
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.SimulationOptions(duration=0.2, position={"x": "10 mm"}, until=("platform.z<-0.7",)).until
+        >>> tl.SimulationOptions(duration=0.2, pose={"x": "10 mm"}, until=("platform.z<-0.7",)).until
         ('platform.z<-0.7',)
     """
 
     duration: float | None = option(None, least=0.0, metavar="TIME", unit=units.TIME)
-    force: str | Mapping[str, str | float] | ForceLaw | None = option(
+    force: str | Mapping[str, str | float] | tuple[str | float, ...] | ForceLaw | None = option(
         None, read=pairs_reader("force", "motor1=1.5"), names="actuators", metavar="VALUES"
     )
-    wrench: str | Mapping[str, str | float] | Wrench | None = option(
+    wrench: str | Mapping[str, str | float] | tuple[str | float, ...] | Wrench | None = option(
         None, read=pairs_reader("wrench", "fx=10"), metavar="VALUES"
     )
-    position: str | Mapping[str, str | float] | None = option(
-        None, read=pairs_reader("position"), flag="--pose", metavar="VALUES"
+    pose: str | Mapping[str, str | float] | tuple[str | float, ...] | None = option(
+        None, read=pairs_reader("pose"), metavar="VALUES"
     )
-    velocity: str | Mapping[str, str | float] | None = option(
+    velocity: str | Mapping[str, str | float] | tuple[str | float, ...] | None = option(
         None, read=pairs_reader("velocity"), metavar="VALUES"
     )
     until: tuple[str | Event, ...] = option((), metavar="EVENT")
-    watch: tuple[str | Event, ...] = option((), flag="--record", metavar="EVENT")
+    record: tuple[str | Event, ...] = option((), metavar="EVENT")
     route: Route = _ROUTE
     preload: str | float | Mapping[str, str | float] | None = option(None, read=str)
     sensitivities: tuple[str, ...] = option(())
@@ -261,7 +263,7 @@ def _simulated(
             problem = "a round trip is not available for machines with cables, because they stretch"
         raise InputError.of(model.mechanism.name, problem, "simulate it under forces")
     if isinstance(chosen, FreeMotionOptions):
-        integrator = chosen.integration.integrator
+        integrator = chosen.integration.chosen
         return compare_routes(
             model, chosen.duration, integrator, chosen.frequency, chosen.amplitude, progress
         )
@@ -270,10 +272,18 @@ def _simulated(
 
 def _start(model: Model, options: SimulationOptions) -> tuple[np.ndarray, np.ndarray]:
     """Return coordinates and velocities of the start."""
-    ports = {name: model.platform.ports.motion[name] for name in ("position", "velocity")}
-    return start_state(
-        model, **named_motion(ports, options, model.platform_position(model.assembly.q))
+    position_port, velocity_port = (
+        model.platform.ports.motion[name] for name in ("position", "velocity")
     )
+    reference = model.platform_position(model.assembly.q)
+    at_rest = np.zeros(velocity_port.size)
+    position, velocity, problems = reference, at_rest, Problems()
+    with problems.collecting(InputError):
+        position = named_values(position_port, "pose", options.pose, reference)
+    with problems.collecting(InputError):
+        velocity = named_values(velocity_port, "velocity", options.velocity, at_rest)
+    InputError.raise_if_any(problems)
+    return start_state(model, position=position, velocity=velocity)
 
 
 def force_law(model: Model, options: SimulationOptions) -> ForceLaw | None:
@@ -292,7 +302,7 @@ def _simulate_under_forces(
     q, v = _start(model, options)
     if options.preload is not None:
         sharing_of(model.mechanism, options.preload)  # raises: there are no cables
-    wrench, integrator = wrench_at_tool(options.wrench), options.integration.integrator
+    wrench, integrator = wrench_at_tool(options.wrench), options.integration.chosen
     simulator = Simulator(
         model,
         route=options.route,
@@ -300,7 +310,7 @@ def _simulate_under_forces(
         with_wrench=wrench is not None,
         sensitivities=options.sensitivities,
     )
-    events = parse_events(model, options.until, options.watch)
+    events = parse_events(model, options.until, options.record)
     force, duration = force_law(model, options), options.duration or 1.0
     return simulator.run(
         duration, q=q, v=v, force=force, wrench=wrench, events=events, progress=progress
@@ -323,9 +333,9 @@ def _simulate_with_cables(
         force=force_law(model, options),
         wrench=wrench_at_tool(options.wrench),
         route=Projected() if options.route.is_independent else options.route,
-        integrator=options.integration.integrator,
+        integrator=options.integration.chosen,
         sharing=sharing_of(model.mechanism, options.preload),
-        events=parse_events(model, options.until, options.watch),
+        events=parse_events(model, options.until, options.record),
         progress=progress,
     )
 
@@ -334,7 +344,7 @@ def _round_trip_of_file(model: Model, options: RoundTripOptions, progress: Progr
     time, arrays = motion_table({"position": model.platform.ports.position}, options.motion)
     spline = SplineMotion(model, time - time[0], arrays["position"])
     duration = min(options.duration or math.inf, spline.duration)
-    integrator = options.integration.integrator
+    integrator = options.integration.chosen
     return round_trip(
         model, spline, duration, route=options.route, integrator=integrator, progress=progress
     )

@@ -10,7 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
-from tauloop.common.deprecated import JSON_KEYS, warn
+from tauloop.common.deprecated import JSON_KEYS, old_keywords, warn
 from tauloop.common.errors import InputError, TauloopError
 from tauloop.common.options import pairs_reader
 from tauloop.common.records import dataclass
@@ -18,7 +18,7 @@ from tauloop.common.result import plain
 from tauloop.drives import DriveLine
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
-from tauloop.study.option_texts import option_names, options_from
+from tauloop.study.option_texts import option_names, options_classes, options_from
 from tauloop.study.pose_accuracy import Accuracy, AccuracyOptions
 
 #: Name of the input for a log, and prefix of inputs for options.
@@ -84,6 +84,16 @@ class Command:
         """Names allowed in a file, including arguments."""
         return (*self.arguments, *option_names(self.options))
 
+    def current_name(self, option: str) -> str:
+        """Return the current name of an option; an old name is replaced with a warning."""
+        old_names = old_keywords(self.place[1], *options_classes(self.options))
+        current = self.option_names
+        new = old_names.get(option, option)
+        if option in current or new not in current:
+            return option
+        warn(f"option {option} of a study", new)
+        return new
+
     @property
     def function(self) -> Callable[..., Any]:
         """The function of the calculation."""
@@ -104,11 +114,11 @@ FILE_COMMANDS = (
 )
 #: Commands with arguments among the options.
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {
-    "modes": ("position",),
-    "working-modes": ("position",),
+    "modes": ("actuators",),
+    "working-modes": ("pose",),
     "fk": ("actuators",),
-    "ik": ("platform",),
-    "jacobian": ("platform", "actuators"),
+    "ik": ("pose",),
+    "jacobian": ("pose", "actuators"),
 }
 #: Commands that take a model.
 MODEL_COMMANDS = (*ARGUMENTS, "fold", "fold-scores", "bootstrap")

@@ -16,6 +16,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ from tauloop.mechanism.description.yaml_nodes import parse_nodes, read_text
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.shipped import is_shipped_name, source_path
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.study.calculations import CALCULATIONS, LOG, OPTION
+from tauloop.study.calculations import CALCULATIONS, LOG, OPTION, Command
 from tauloop.study.option_texts import options_from
 from tauloop.study.variations import DRAWN, VariedInput, count_of
 
@@ -280,6 +281,11 @@ def loads_study(text: str, file: str = "<text>", folder: Path | None = None) -> 
             and (variation := _variation(name, place, mechanism, folder)) is not None
         ):
             variations.append(variation)
+    if command is not None:
+        compute = content["compute"]
+        options = compute.get("options") or {}
+        compute["options"] = {command.current_name(name): text for name, text in options.items()}
+        variations = [replace(item, name=_current_name(command, item.name)) for item in variations]
     if command is not None and mechanism is not None:
         _check_calculation(root, content, [item.name for item in variations])
     _check_samples(root, content, variations)
@@ -429,6 +435,14 @@ def _variation(
     if spread <= 0.0:
         place.problem("must be positive", f"write the size of {kind}, or remove {name}", kind)
     return VariedInput(name=name, kind=kind, about=about, spread=spread, unit=unit)
+
+
+def _current_name(command: Command, name: str) -> str:
+    """Return the name of a variation, with the current name of its option."""
+    if not name.startswith(OPTION):
+        return name
+    option, dot, key = name.removeprefix(OPTION).partition(".")
+    return f"{OPTION}{command.current_name(option)}{dot}{key}"
 
 
 def _check_calculation(root: Cursor, content: Mapping[str, Any], names: list[str]) -> None:

@@ -31,6 +31,17 @@ def option_names(options: type) -> tuple[str, ...]:
     return tuple(names)
 
 
+def options_classes(options: type) -> tuple[type, ...]:
+    """Return a class of options and the classes nested in it."""
+    classes: tuple[type, ...] = ()
+    hints = get_type_hints(options)
+    for item in fields(options):
+        inner = _inner(item.metadata.get(KEY) or Option(), hints[item.name])
+        if inner is not None:
+            classes += options_classes(inner)
+    return (*classes, options)
+
+
 def options_from(options: type, texts: Mapping[str, Any]) -> Any:
     """Return an options object from texts by field name, with defaults for all other fields.
 

@@ -23,7 +23,7 @@ from tauloop.common.result import Result, Status, provenance
 from tauloop.display.renderers.machine_drawing import machine_figure
 from tauloop.display.renderers.solid_drawing import solid_drawing
 from tauloop.equations.named_values import full_name, named_values
-from tauloop.equations.ports import PLATFORM, Entry, coordinate_units
+from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry, coordinate_units
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.kinematics.workspaces.pose_axes import pose_axes
 from tauloop.mechanism.model import Mechanism
@@ -47,43 +47,56 @@ class ViewOptions(Options):
     """Pose or motion to view, and additional layers; the default is the reference pose.
 
     Attributes:
-        position: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units); other
+        pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units); other
             coordinates are those of the reference pose.
-        entry: coordinates in which the position is given: platform or actuators.
+        actuators: positions of the actuators, such as 'motor_1=20deg,slide=5mm'; others are as in the
+            reference pose.
+        entry: coordinates in which the motion is given: platform or actuators.
         motion: motion from a table with time and position.NAME of the platform or the actuators, to
             be played; from Python also a `Playback`.
         simulation: motion to play, from the output of `tauloop simulate --out` or `control --out`.
         measured: show a log of the same format as the motion, transparent, next to the motion.
-        beside: compare with this machine (shipped or a file), such as the calibrated one; it is
+        compare: compare with this machine (shipped or a file), such as the calibrated one; it is
             shown
             transparent at the same actuator positions.
         forces: show forces: arrows at motors and platform, rods colored by tension and compression.
         workspace: show a slice or cloud of the workspace over two or three platform positions, such
             as 'x,z'.
-        colouring: color by a property of the workspace.
+        color: color by a property of the workspace.
         modes: search all modes at the first pose: of its 'actuators' (assembly modes) or of the
             'platform' (working modes).
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.ViewOptions(position={"x": "10 cm"}, forces=True).forces
+        >>> tl.ViewOptions(pose={"x": "10 cm"}, forces=True).forces
         True
     """
 
-    position: str | Mapping[str, str | float] | None = option(
-        None, read=str, flag="--pose", metavar="VALUES"
+    pose: str | Mapping[str, str | float] | tuple[str | float, ...] | None = option(
+        None, read=str, metavar="VALUES"
+    )
+    actuators: str | Mapping[str, str | float] | tuple[str | float, ...] | None = option(
+        None, read=str, names="actuators", metavar="VALUES"
     )
     entry: Entry = PLATFORM
     motion: Path | Playback | None = option(None, read=Path, metavar="FILE")
     simulation: Path | None = option(None, metavar="FILE")
     measured: Path | Playback | None = option(None, read=Path, metavar="LOG")
-    beside: str | Path | Mechanism | Model | None = option(
-        None, read=str, metavar="FILE", flag="--compare"
-    )
+    compare: str | Path | Mechanism | Model | None = option(None, read=str, metavar="FILE")
     forces: bool = False
     workspace: tuple[str, ...] = option((), read=listed)
-    colouring: str = option("reach", choices=COLOURINGS, flag="--color")
+    color: str = option("reach", choices=COLOURINGS)
     modes: Entry | None = None
+
+    @property
+    def coordinates(self) -> Entry:
+        """The coordinates of the position: those of the actuators if their positions are given."""
+        return self.entry if self.actuators is None else ACTUATORS
+
+    @property
+    def stated_position(self) -> str | Mapping[str, str | float] | tuple[str | float, ...] | None:
+        """The position of the platform or the actuators."""
+        return self.pose if self.actuators is None else self.actuators
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Report several motions, and a log without a motion."""
@@ -94,7 +107,9 @@ class ViewOptions(Options):
                 "give the motion too",
             )
         names = [
-            name for name in ("position", "motion", "simulation") if getattr(self, name) is not None
+            name
+            for name in ("pose", "actuators", "motion", "simulation")
+            if getattr(self, name) is not None
         ]
         if len(names) > 1:
             problems.add(
@@ -217,7 +232,7 @@ def view(machine: MachineSource, options: ViewOptions | None = None) -> View:
 
     Examples:
         >>> import tauloop as tl
-        >>> view = tl.view("delta", position={"x": "10 cm"})
+        >>> view = tl.view("delta", pose={"x": "10 cm"})
         >>> view.to_pandas()["coordinate.platform.x"].tolist()
         [0.1]
     """
@@ -242,7 +257,7 @@ def view(machine: MachineSource, options: ViewOptions | None = None) -> View:
 
 def _layers(model: Model, options: ViewOptions) -> Layers:
     """Return the additional layers."""
-    measured, compared = options.measured, options.beside
+    measured, compared = options.measured, options.compare
     names = pose_axes(model).columns if options.workspace else ()
     plane = tuple(full_name(names, name, "workspace") for name in options.workspace)
     if plane and plane not in planes(model):
@@ -258,16 +273,17 @@ def _layers(model: Model, options: ViewOptions) -> Layers:
         beside=None if compared is None else modelled(compared),
         forces=options.forces,
         workspace=plane,
-        colouring=options.colouring,
+        colouring=options.color,
         modes=options.modes,
     )
 
 
 def _pose(model: Model, options: ViewOptions) -> np.ndarray:
     """Return the coordinates (n_q,) of the requested pose."""
-    if options.position is None:
+    if options.stated_position is None:
         return model.assembly.q  # a machine without motors has no entries
-    functions = model.motion(options.entry)
+    functions = model.motion(options.coordinates)
     ports = functions.ports
-    values = named_values(ports.position, "position", options.position, ports.at(model.assembly.q))
+    name = "pose" if options.actuators is None else "actuators"
+    values = named_values(ports.position, name, options.stated_position, ports.at(model.assembly.q))
     return np.asarray(functions.follow(values).q)

@@ -95,7 +95,7 @@ def designed(
     for held in design.held:
         task = _task(settings, mechanism)
         if held is not None:
-            task = replace(task, held=dict(zip(settings.multisine.held, held, strict=True)))
+            task = replace(task, hold=dict(zip(settings.multisine.held, held, strict=True)))
         time = np.arange(SAMPLES) * period / SAMPLES
         before = tuple(series.sample(time) for series in chosen)
         search = replace(
@@ -160,7 +160,8 @@ def _task(settings: TwoRunSettings, mechanism: Mechanism) -> ExcitationTask:
         harmonics=limits.harmonics,
         period=limits.period,
         limits=ExcitationLimits(
-            stroke=by_name(limits.stroke, names), acceleration=by_name(limits.acceleration, names)
+            stroke=by_name(limits.stroke, names),
+            max_acceleration=by_name(limits.acceleration, names),
         ),
         rests=False,
         weights={name: UNMEASURED_WEIGHT for name in names if name not in settings.measured},

@@ -148,7 +148,7 @@ def _regrouped(settings: ReducedSettings, reduced: Reduced) -> Regrouped:
 
 def _task(settings: ReducedSettings) -> ExcitationTask:
     limits = ExcitationLimits(
-        stroke=settings.stroke, speed=settings.speed, acceleration=settings.acceleration
+        stroke=settings.stroke, max_velocity=settings.speed, max_acceleration=settings.acceleration
     )
     return ExcitationTask(
         harmonics=settings.harmonics,

@@ -65,7 +65,7 @@ def figures(identification: ReducedIdentification) -> dict[str, Figure]:
     settings = identification.settings
     stated, results = settings.stated, identification.findings
     options = tl.ReductionOptions(
-        massless_rods=settings.massless, shares_parameters=True, seed=settings.seed
+        massless_rods=settings.massless, share_parameters=True, seed=settings.seed
     )
     machine = tl.load(settings.machine)
     return {

@@ -55,7 +55,7 @@ class Reduced:
     def __init__(self, settings: ReducedSettings) -> None:
         """Reduce the machine, without the offset of the plant."""
         options = ReductionOptions(
-            massless_rods=settings.massless, shares_parameters=True, seed=settings.seed
+            massless_rods=settings.massless, share_parameters=True, seed=settings.seed
         )
         self.settings = settings
         self.mechanism = reduce(load(settings.machine), options).mechanism

@@ -19,6 +19,7 @@ import numpy as np
 
 from tauloop.calibration.measurements.surfaces import Plane, Surface, Vector3
 from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.options import NamedFields
 from tauloop.common.records import dataclass
 from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.topology import Topology
@@ -238,7 +239,7 @@ def _rotated(rho: ca.SX, start: tuple[float, float, float, float]) -> ca.SX:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class Frame(NamedFields):
     """Initial pose of an instrument's frame in the base frame.
 
     Attributes:

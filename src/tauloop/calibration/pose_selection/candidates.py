@@ -49,7 +49,7 @@ class PoseLimits(Options):
             half of that of the reference pose if this is less.
         clearance: smallest distance between center lines of rods, such as 20mm; 0 for none; by
             default a share of the rods' length.
-        turn: largest rotation of the platform about each axis from its reference, rad.
+        max_rotation: largest rotation of the platform about each axis from its reference, rad.
         joint_ranges: whether poses must be within the ranges of joints and rods in the machine file.
     """
 
@@ -58,7 +58,7 @@ class PoseLimits(Options):
     )
     singularity: float | None = option(None, least=0.0, most=1.0)
     clearance: float | None = option(None, least=0.0, metavar="LENGTH", unit=units.LENGTH)
-    turn: float = option(0.15, least=0.0, flag="--max-rotation", metavar="ANGLE", unit=units.ANGLE)
+    max_rotation: float = option(0.15, least=0.0, metavar="ANGLE", unit=units.ANGLE)
     joint_ranges: bool = option(True, flag="")
 
 
@@ -216,10 +216,10 @@ def _box(model: Model, limits: PoseLimits) -> np.ndarray:
         if np.isfinite([low, high]).all():
             box.append((low, high))
         elif i in quaternion:
-            box.append((-limits.turn, limits.turn))
+            box.append((-limits.max_rotation, limits.max_rotation))
         elif unit in ("1", "rad"):
             # The rotation angle is twice a small component of a quaternion.
-            turn = limits.turn / 2 if unit == "1" else limits.turn
+            turn = limits.max_rotation / 2 if unit == "1" else limits.max_rotation
             box.append((reference[i] - turn, reference[i] + turn))
         else:
             axis = section_axes(model, (name,), RANGE_STEP * model.assembly.loops.length)[name]

@@ -63,8 +63,8 @@ def _point(text: str) -> Vector3:
     lengths = text.split(",")
     if len(lengths) != 3:
         remedy = "give three lengths, such as '0 m, 0.1 m, -0.6 m'"
-        raise InputError.of("center", f"{text!r} is not three lengths", remedy)
-    x, y, z = (quantity("center", length, LENGTH) for length in lengths)
+        raise InputError.of("ball_center", f"{text!r} is not three lengths", remedy)
+    x, y, z = (quantity("ball_center", length, LENGTH) for length in lengths)
     return x, y, z
 
 
@@ -76,7 +76,7 @@ class PosePlanOptions(Options):
         parameters: parameters to estimate, by name or pattern, such as
             'track*.length,track*.yaw,tracker.frame.*'.
         measure: kind of measurement; contacts are with the plane z = 0.
-        center: fixed centre of a ball bar (distance), such as '0 m, 0.1 m, -0.6 m'.
+        ball_center: fixed centre of a ball bar (distance), such as '0 m, 0.1 m, -0.6 m'.
         coordinate: coordinate that a joint sensor reads.
         instrument: YAML file that describes the instrument with the keys of a series of
             measurements (kind, surface, ...); in Python also the instrument itself.
@@ -85,9 +85,9 @@ class PosePlanOptions(Options):
         criterion: criterion to minimize: volume of the uncertainty ellipsoid (D), mean variance
             (A), or uncertainty of the worst direction (E).
         noise: standard deviation of measured lengths, such as '20 um'.
-        turn_noise: standard deviation of measured angles, such as '0.01 deg'.
-        tolerance: usual size of corrections, m, rad or 1.
-        priors: use tolerances as priors of the parameters.
+        angle_noise: standard deviation of measured angles, such as '0.01 deg'.
+        usual_correction: usual size of corrections, m, rad or 1.
+        tolerance_priors: use tolerances as priors of the parameters.
         tolerances: sizes of corrections, and priors, instead of the two options above.
         limits: limits of the poses.
         curve: also evaluate other numbers of poses, to find how many are enough.
@@ -104,20 +104,16 @@ class PosePlanOptions(Options):
 
     parameters: tuple[str, ...] = option((), read=listed, metavar="NAMES")
     measure: str = option("position", choices=INSTRUMENT_KINDS)
-    center: Vector3 | None = option(None, read=_point, flag="--ball-center", metavar="X,Y,Z")
+    ball_center: Vector3 | None = option(None, read=_point, metavar="X,Y,Z")
     coordinate: str | None = None
     instrument: Instrument | Path | None = option(None, read=Path, metavar="FILE")
     count: int = option(60, least=1)
     candidates: int = option(2000, least=1)
     criterion: Criterion = option(D_OPTIMAL, named=CRITERIA)
     noise: float = option(2e-05, least=0.0, metavar="QUANTITY", unit=units.LENGTH)
-    turn_noise: float = option(
-        2e-05, least=0.0, metavar="ANGLE", flag="--angle-noise", unit=units.ANGLE
-    )
-    tolerance: float = option(
-        0.001, least=0.0, flag="--usual-correction", unit=(units.LENGTH, units.ANGLE, units.ONE)
-    )
-    priors: bool = option(True, flag="--tolerance-priors/--no-tolerance-priors")
+    angle_noise: float = option(2e-05, least=0.0, metavar="ANGLE", unit=units.ANGLE)
+    usual_correction: float = option(0.001, least=0.0, unit=(units.LENGTH, units.ANGLE, units.ONE))
+    tolerance_priors: bool = option(True)
     tolerances: Tolerances | None = option(None, flag="")
     limits: PoseLimits = field(default_factory=PoseLimits)
     curve: bool = False
@@ -273,9 +269,9 @@ def plan_poses(
         model, options.candidates, rng, limits=options.limits, touching=touching
     )
     noise = tuple(
-        options.noise if unit == "m" else options.turn_noise for _, unit in instrument.errors
+        options.noise if unit == "m" else options.angle_noise for _, unit in instrument.errors
     )
-    size, priors = options.tolerance, ("*",) if options.priors else ()
+    size, priors = options.usual_correction, ("*",) if options.tolerance_priors else ()
     tolerances = options.tolerances or Tolerances(
         length=size, angle=size, ratio=size, priors=priors
     )
@@ -354,10 +350,10 @@ def _instrument(model: Model, options: PosePlanOptions) -> Instrument:
         return instrument if isinstance(instrument, Instrument) else read_instrument(instrument)
     kind = INSTRUMENTS[options.measure]
     if kind is Distance:
-        if options.center is None:
+        if options.ball_center is None:
             remedy = "give the fixed centre of the bar, such as '0 m, 0.1 m, -0.6 m'"
-            raise InputError.of("center", "is missing", remedy)
-        return Distance(name=kind.usual_name, center=options.center)
+            raise InputError.of("ball_center", "is missing", remedy)
+        return Distance(name=kind.usual_name, center=options.ball_center)
     if kind is JointSensor:
         shape, name = model.topology, options.coordinate
         scalars = [shape.coordinate_names[j] for j in shape.q_of_v if j >= 0]

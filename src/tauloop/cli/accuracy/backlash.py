@@ -37,7 +37,7 @@ def backlash(
     with bar("poses") as progress:
         result = tl.backlash_map(model, options, progress=progress)
     amounts = dict.fromkeys(f"{1e6 * value:g}" for value in result.play.values())
-    size = "its drive lines" if options.play == "lines" else f"{', '.join(amounts)} um (urad)"
+    size = "its drive lines" if options.backlash == "lines" else f"{', '.join(amounts)} um (urad)"
     title = f"{result.machine}: tool displacement by play of {size} [um]"
     draw = lambda: display.play_figure(play_section(model, options), title=title)  # noqa: E731
     finish(result, map_file(out, result), figure=figure, draw=draw)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import tauloop as tl
-from tauloop.cli.compute.poses_given import ActuatorsOption, at_actuators
 from tauloop.cli.machine import (
     FormulationOption,
     MachineArgument,
@@ -23,7 +22,6 @@ from tauloop.cli.terminal.screen import bar
 def dynamics(
     machine: MachineArgument,
     options: tl.DynamicsOptions,
-    actuators: ActuatorsOption = None,
     side: SideOption = None,
     formulation: FormulationOption = "newton-euler",
     out: Path | None = None,
@@ -39,8 +37,6 @@ def dynamics(
     is
     beyond a stop.
     """
-    if actuators is not None:
-        options = at_actuators(options, actuators)
     model = load_model(machine, side, formulation=formulation, threads=threads)
     with bar("forces") as progress:
         result = tl.inverse_dynamics(model, options, progress=progress)

@@ -22,5 +22,5 @@ def jacobian(
     singular or beyond a stop.
     """
     model = load_model(machine, side, within_limits=options.within_limits)
-    result = tl.jacobian(model, platform=platform, actuators=actuators, options=options)
+    result = tl.jacobian(model, pose=platform, actuators=actuators, options=options)
     finish(result)

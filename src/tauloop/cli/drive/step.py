@@ -52,13 +52,11 @@ def step(
     shown = [tl.simulate_drive_line(load_drive(line), options)]
     if compare is not None:
         shown.append(
-            tl.simulate_drive_line(
-                load_drive(compare), replace(options, parameters={}, cycle=False)
-            )
+            tl.simulate_drive_line(load_drive(compare), replace(options, values={}, cycle=False))
         )
     control = None
     if control_c is not None:
-        parameters = {name: float(value) for name, value in shown[0].options.parameters.items()}
+        parameters = {name: float(value) for name, value in shown[0].options.values.items()}
         control = export_control(shown[0].line, parameters, folder=control_c)
     written = () if control is None else control.written
     log, draw = log_file(out, shown[0].to_xarray), lambda: display.steps_figure(*shown)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.compute.poses_given import ActuatorsOption, at_actuators
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import (
     command,
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 def view(
     machine: MachineArgument,
     options: tl.ViewOptions,
-    actuators: ActuatorsOption = None,
     side: SideOption = None,
     png: Path | None = None,
     film: Path | None = None,
@@ -58,8 +56,6 @@ def view(
     stop are reported. Only the printed address with its token is served. The browser view needs
     `pip install 'tauloop[view]'`.
     """
-    if actuators is not None:
-        options = at_actuators(options, actuators)
     files = [
         path
         for path in (Path(machine), None if side is None else side.side)

@@ -48,7 +48,7 @@ def plot(
 
     Examples:
         >>> import tauloop as tl
-        >>> motion = tl.plan_stroke("five_bar", end={"x": 0.05}, time=0.5)
+        >>> motion = tl.plan_stroke("five_bar", end={"x": 0.05}, duration=0.5)
         >>> (axes,) = motion.plot("force")
         >>> axes.get_ylabel()
         'force [N m]'

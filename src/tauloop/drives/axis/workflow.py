@@ -34,39 +34,39 @@ class DriveOptions(Options):
     Attributes:
         step: size of the reference step, such as 0.1 (m or rad) or 5mm.
         duration: duration of the step, such as 10 or 10s.
-        parameters: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
-        motors: use of the motors: as the file states; preloaded: the slave always pulls back; one:
+        values: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
+        motor_setup: use of the motors: as the file states; preloaded: the slave always pulls back; one:
             without the slave.
         load: load on the judged body, N or N m.
         load_time: start time of the load, such as 0.5s.
         cycle: measure the limit cycle, in addition to the prediction of the describing function.
-        rtol: relative tolerance of an integration step.
+        tolerance: relative tolerance of an integration step.
         integrator: integrator instead of the explicit one with that tolerance.
         until: end at this event: a signal passes a value, such as 'cart.position>0.05' (SI).
-        watch: record the times of this event, written as for --until, and continue.
+        record: record the times of this event, written as for --until, and continue.
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.DriveOptions(step=0.05, duration=2.0, parameters={"kp": 250.0}).step
+        >>> tl.DriveOptions(step=0.05, duration=2.0, values={"kp": 250.0}).step
         0.05
     """
 
     step: float = option(0.1, metavar="QUANTITY", unit=units.POSITIONS)
     duration: float = option(10.0, metavar="TIME", unit=units.TIME)
-    parameters: Mapping[str, float | str] = option(
+    values: Mapping[str, float | str] = option(
         flag="--set",
         factory=dict,
-        read=pairs_reader("parameters", "gap=1mm"),
+        read=pairs_reader("values", "gap=1mm"),
         metavar="NAME=VALUE",
     )
-    motors: str = option(MOTORS[0], choices=MOTORS, flag="--motor-setup")
+    motor_setup: str = option(MOTORS[0], choices=MOTORS)
     load: float = option(0.0, metavar="QUANTITY", unit=units.FORCES)
     load_time: float = option(0.0, metavar="TIME", unit=units.TIME)
     cycle: bool = False
-    rtol: float = option(LINE_INTEGRATOR.rtol, flag="--tolerance")
+    tolerance: float = option(LINE_INTEGRATOR.rtol)
     integrator: Integrator | None = option(None, flag="")
     until: tuple[str, ...] = option((), metavar="EVENT")
-    watch: tuple[str, ...] = option((), flag="--record", metavar="EVENT")
+    record: tuple[str, ...] = option((), metavar="EVENT")
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note an integrator and events that cannot be."""
@@ -81,7 +81,7 @@ class DriveOptions(Options):
             InputError: words that are not understood; all at once.
         """
         problems, listed = Problems(), []
-        for where in ("until", "watch"):
+        for where in ("until", "record"):
             for text in getattr(self, where):
                 with problems.collecting(InputError):
                     listed.append(comparison(where, text, is_terminal=where == "until"))
@@ -91,7 +91,9 @@ class DriveOptions(Options):
     @property
     def chosen(self) -> Integrator:
         """Return the integrator that is meant."""
-        return self.integrator or replace(LINE_INTEGRATOR, rtol=self.rtol, atol=1e-2 * self.rtol)
+        return self.integrator or replace(
+            LINE_INTEGRATOR, rtol=self.tolerance, atol=1e-2 * self.tolerance
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +111,7 @@ class DriveStep(Result):
     line: DriveLine = field(metadata=json_keys(name="name"))
     options: DriveOptions = field(
         metadata=json_keys(
-            step="step", duration="duration", parameters="parameters", motors="motors"
+            step="step", duration="duration", parameters="values", motors="motor_setup"
         )
     )
     record: Record = field(metadata=json_keys(events="occurrences"))
@@ -163,9 +165,9 @@ def simulate_drive_line(line: DriveLine, options: DriveOptions | None = None) ->
         'm'
     """
     options = options or DriveOptions()
-    values = values_in_si(line.parameters, options.parameters, "parameters")
-    options = replace(options, parameters=values)
-    line = with_motors(line, options.motors)
+    values = values_in_si(line.parameters, options.values, "values")
+    options = replace(options, values=values)
+    line = with_motors(line, options.motor_setup)
     wanted = max(RATE * options.duration, 1) if options.duration > 0 else 1
     record = record_axis(
         Axis(line, events=options.events),
@@ -194,7 +196,7 @@ def simulate_drive_line(line: DriveLine, options: DriveOptions | None = None) ->
             options={
                 "integrator": described(options.chosen),
                 "step": options.step,
-                "motors": options.motors,
+                "motor_setup": options.motor_setup,
             },
             inputs={"drive": line.name},
         ),

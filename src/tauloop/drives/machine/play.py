@@ -208,7 +208,9 @@ def play_map(
         if not 0 <= value < np.inf
     ]
     if not problems and not any(amounts.values()):
-        problems.append(Problem(where="play", what="is zero everywhere", remedy="such as 10e-6 m"))
+        problems.append(
+            Problem(where="backlash", what="is zero everywhere", remedy="such as 10e-6 m")
+        )
     InputError.raise_if_any(problems)
     sensitivity = ToolSensitivity(model)
     stages = Stages(progress, 2)

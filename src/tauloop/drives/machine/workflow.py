@@ -39,7 +39,7 @@ SECTION, VOLUME = 61, 13
 
 
 def _distance(text: str) -> float:
-    return quantity("presliding", text, LENGTH, ANGLE)
+    return quantity("presliding_distance", text, LENGTH, ANGLE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,17 +50,17 @@ class BallbarOptions(Options):
         plane: positions of the platform that vary, such as 'x,y'.
         radius: radius of the circle, such as 0.1 (m) or 50mm.
         speed: speed on the circle, such as 0.5 (m/s) or 20mm/s.
-        center: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), at the center
+        pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), at the center
             of the circle; the rest as at the reference.
         only: variations of the drives, separated by commas: dual, one, no-play, rigid; default: all.
-        parameters: change parameters for this run, such as those of drive lines,
+        values: change parameters for this run, such as those of drive lines,
             'track1.motor.drive.gap=0.1mm' (SI, or with units).
-        presliding: model the machine's own Coulomb friction as LuGre friction with this bristle
+        presliding_distance: model the machine's own Coulomb friction as LuGre friction with this bristle
             deflection, m or rad.
-        rtol: relative tolerance of an integration step.
+        tolerance: relative tolerance of an integration step.
         integrator: integrator instead of the explicit one with that tolerance.
         until: end at this event: 'platform.z<-0.7' or 'singularity<0.05', as of `tauloop simulate`.
-        watch: record the times of this event, written as for --until, and continue.
+        record: record the times of this event, written as for --until, and continue.
 
     Examples:
         >>> import tauloop as tl
@@ -71,23 +71,21 @@ class BallbarOptions(Options):
     plane: tuple[str, ...] = option(("x", "y"), read=listed, metavar="NAMES")
     radius: float = option(0.1, metavar="LENGTH", unit=units.LENGTH)
     speed: float = option(0.5, metavar="SPEED", unit=units.SPEED)
-    center: Mapping[str, str | float] | None = option(
-        None, read=pairs_reader("center"), flag="--pose", metavar="VALUES"
+    pose: Mapping[str, str | float] | None = option(
+        None, read=pairs_reader("pose"), metavar="VALUES"
     )
     only: tuple[str, ...] = option((), read=listed, metavar="NAME,...")
-    parameters: Mapping[str, float | str] = option(
+    values: Mapping[str, float | str] = option(
         flag="--set",
         factory=dict,
-        read=pairs_reader("parameters", "track1.motor.drive.gap=0.1mm"),
+        read=pairs_reader("values", "track1.motor.drive.gap=0.1mm"),
         metavar="NAME=VALUE",
     )
-    presliding: float | None = option(
-        None, read=_distance, metavar="QUANTITY", flag="--presliding-distance"
-    )
-    rtol: float = option(PATH_INTEGRATOR.rtol, flag="--tolerance")
+    presliding_distance: float | None = option(None, read=_distance, metavar="QUANTITY")
+    tolerance: float = option(PATH_INTEGRATOR.rtol)
     integrator: Integrator | None = option(None, flag="")
     until: tuple[str | Event, ...] = option((), metavar="EVENT")
-    watch: tuple[str | Event, ...] = option((), flag="--record", metavar="EVENT")
+    record: tuple[str | Event, ...] = option((), metavar="EVENT")
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Add problems for unknown variations and for coordinates that do not form a plane."""
@@ -136,25 +134,25 @@ def ballbar(
     port = model.platform.ports.position
     first, second = (full_name(port.columns, name, "plane") for name in options.plane)
     center = None
-    if options.center:
-        named = [full_name(port.columns, name, "center") for name in options.center]
+    if options.pose:
+        named = [full_name(port.columns, name, "pose") for name in options.pose]
         if sorted(named) != sorted((first, second)):
             raise InputError.of(
-                "center",
+                "pose",
                 f"{', '.join(named)} is not a point of the plane",
                 f"give {first} and {second}",
             )
-        at = named_values(port, "center", options.center, np.zeros(port.size))
+        at = named_values(port, "pose", options.pose, np.zeros(port.size))
         center = (float(at[port.columns.index(first)]), float(at[port.columns.index(second)]))
     return circle_test(
         model.mechanism,
         Circle(columns=(first, second), radius=options.radius, speed=options.speed, center=center),
         variations=[WORDS[word] for word in options.only] or None,
-        values=values_in_si(model.mechanism.parameters, options.parameters, "parameters"),
+        values=values_in_si(model.mechanism.parameters, options.values, "values"),
         integrator=options.integrator
-        or replace(PATH_INTEGRATOR, rtol=options.rtol, atol=1e-2 * options.rtol),
-        presliding=options.presliding,
-        events=parse_events(model, options.until, options.watch),
+        or replace(PATH_INTEGRATOR, rtol=options.tolerance, atol=1e-2 * options.tolerance),
+        presliding=options.presliding_distance,
+        events=parse_events(model, options.until, options.record),
         progress=progress,
     )
 
@@ -164,8 +162,8 @@ def _amount(text: str) -> str | float | dict[str, float]:
     if text == "lines":
         return text
     if "=" not in text:
-        return quantity("play", text, LENGTH, ANGLE)
-    return numbers_of(text, "play", LENGTH, ANGLE)
+        return quantity("backlash", text, LENGTH, ANGLE)
+    return numbers_of(text, "backlash", LENGTH, ANGLE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,27 +171,25 @@ class BacklashOptions(Options):
     """Backlash, and the poses at which it is evaluated.
 
     Attributes:
-        play: backlash from end to end, m or rad: of every actuator, such as '20 um', or by name, such
+        backlash: backlash from end to end, m or rad: of every actuator, such as '20 um', or by name, such
             as 'track1.motor=10um'; or 'lines' for the gaps of the drive lines; default: 10 um.
         plane: positions of the platform that vary in the section, such as 'y,z'; default: the first
             two.
-        section: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), that the
+        pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), that the
             section keeps; other coordinates are as in the reference pose.
         ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit);
             default: those of the machine file.
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.BacklashOptions(play={"track1.motor": 20e-6}).play
+        >>> tl.BacklashOptions(backlash={"track1.motor": 20e-6}).backlash
         {'track1.motor': 2e-05}
     """
 
-    play: str | float | Mapping[str, float] = option(
-        PLAY, read=_amount, metavar="QUANTITY", flag="--backlash"
-    )
+    backlash: str | float | Mapping[str, float] = option(PLAY, read=_amount, metavar="QUANTITY")
     plane: tuple[str, ...] = option((), read=listed, metavar="NAMES")
-    section: Mapping[str, str | float] = option(
-        factory=dict, read=pairs_reader("section"), flag="--pose", metavar="VALUES"
+    pose: Mapping[str, str | float] = option(
+        factory=dict, read=pairs_reader("pose"), metavar="VALUES"
     )
     ranges: Mapping[str, tuple[float, float]] | None = option(
         None,
@@ -223,7 +219,7 @@ def backlash_map(
 
     Examples:
         >>> import tauloop as tl
-        >>> play = tl.backlash_map("five_bar", play={"motor_1": 1e-4})
+        >>> play = tl.backlash_map("five_bar", backlash={"motor_1": 1e-4})
         >>> sorted(play.figures())
         ['motor_1', 'motor_2', 'worst']
     """
@@ -244,7 +240,7 @@ def play_section(machine: MachineSource, options: BacklashOptions) -> PlayMap:
         name: np.linspace(volume[name][0], volume[name][-1], SECTION)
         for name in _plane(port, volume, options)
     }
-    held = named_values(port, "section", options.section, np.full(port.size, np.nan))
+    held = named_values(port, "pose", options.pose, np.full(port.size, np.nan))
     fixed = {
         name: float(value)
         for name, value in zip(port.columns, held, strict=True)
@@ -257,11 +253,11 @@ def _prepared(
     machine: MachineSource, options: BacklashOptions
 ) -> tuple[Model, float | Mapping[str, float]]:
     model = modelled(machine)
-    if not isinstance(options.play, str):
-        return model, options.play
-    if options.play != "lines":
+    if not isinstance(options.backlash, str):
+        return model, options.backlash
+    if options.backlash != "lines":
         raise InputError.of(
-            "play", f"{options.play!r} is unknown", "numbers in m or rad, or 'lines'"
+            "backlash", f"{options.backlash!r} is unknown", "numbers in m or rad, or 'lines'"
         )
     return model, play_at_the_load(model.mechanism)
 

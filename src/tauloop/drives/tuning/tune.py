@@ -73,12 +73,12 @@ class TuningOptions(Options):
         weights: criteria of the cost, each with the value that it is divided by, such as
             'rise_time=1.7' (SI) or 'overshoot=0.5mm'.
         combine: combination of the weighted criteria to one cost.
-        method: method of the search.
+        search: method of the search.
         exact_gradients: use exact gradients by sensitivities in SQP, instead of differences.
-        start: start values of the search, such as 'kp=200'; default: the values of the drive line.
+        initial: start values of the search, such as 'kp=200'; default: the values of the drive line.
         starts: number of searches; all but the first start at random points within the bounds.
         values: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
-        motors: use of the motors: as the file states; preloaded: the slave always pulls back; one:
+        motor_setup: use of the motors: as the file states; preloaded: the slave always pulls back; one:
             without the slave.
         step: size of the reference step, such as 0.1 (m or rad) or 5mm.
         duration: duration of the simulated step, such as 10 or 10s.
@@ -89,8 +89,8 @@ class TuningOptions(Options):
         population: number of members of a generation.
         generations: number of generations of the Pareto front.
         seed: seed of all random numbers.
-        rtol: relative tolerance of an integration step.
-        threads: number of parallel workers; no result depends on it.
+        tolerance: relative tolerance of an integration step.
+        workers: number of parallel workers; no result depends on it.
 
     Examples:
         >>> import tauloop as tl
@@ -106,12 +106,12 @@ class TuningOptions(Options):
     )
     weights: Mapping[str, float | str] = option(factory=dict)
     combine: str = option("sum", choices=tuple(COMBINED))
-    method: SearchMethod = option(METHODS["pattern"], named=METHODS, flag="--search")
+    search: SearchMethod = option(METHODS["pattern"], named=METHODS)
     exact_gradients: bool = False
-    start: Mapping[str, float | str] = option(factory=dict, flag="--initial")
+    initial: Mapping[str, float | str] = option(factory=dict)
     starts: int = option(1, least=1)
     values: Mapping[str, float | str] = option(factory=dict, flag="--set")
-    motors: str = option(MOTORS[0], choices=MOTORS, flag="--motor-setup")
+    motor_setup: str = option(MOTORS[0], choices=MOTORS)
     step: float = option(0.1, metavar="QUANTITY", unit=units.POSITIONS)
     duration: float = option(10.0, metavar="TIME", unit=units.TIME)
     load: float = option(0.0, metavar="QUANTITY", unit=units.FORCES)
@@ -121,8 +121,8 @@ class TuningOptions(Options):
     population: int = option(40, least=4)
     generations: int = option(20, least=1)
     seed: int = option(0, least=0)
-    rtol: float = option(1e-7, flag="--tolerance")
-    threads: int = option(1, least=1, flag="--workers -j", metavar="N")
+    tolerance: float = option(1e-7)
+    workers: int = option(1, least=1, flag="--workers -j", metavar="N")
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note what does not go together."""
@@ -135,7 +135,7 @@ class TuningOptions(Options):
             problems.add(
                 "pareto", f"compromises between {len(self.weights)} criteria", "weight two or more"
             )
-        if self.exact_gradients and not isinstance(self.method, SQP):
+        if self.exact_gradients and not isinstance(self.search, SQP):
             problems.add(
                 "exact_gradients", "the method takes none", "choose sqp, or leave them out"
             )
@@ -260,13 +260,13 @@ def tune_drive_line(
     options = replace(
         options,
         values=values_in_si(line.parameters, options.values, "values"),
-        start=values_in_si(line.parameters, options.start, "start"),
+        initial=values_in_si(line.parameters, options.initial, "initial"),
         bounds=ranges_in_si(line.parameters, options.bounds, "bounds"),
         weights=weights_in_si(line, options.weights),
     )
-    line = with_motors(line, options.motors)
+    line = with_motors(line, options.motor_setup)
     starts = _starts(line, options)
-    method, steps = options.method, _Steps(line, options)
+    method, steps = options.search, _Steps(line, options)
     if options.exact_gradients:
         method = SQP(gradient=steps.gradient())
     searches = minimise_from(
@@ -312,9 +312,11 @@ class _Steps:
     def __init__(self, line: DriveLine, options: TuningOptions) -> None:
         self._line, self._options = line, options
         runs = max(options.budget, options.generations * options.population)
-        self._axis = Axis(line, threads=options.threads, runs=runs)
+        self._axis = Axis(line, threads=options.workers, runs=runs)
         self._values = values_in_si(line.parameters, options.values, "values")
-        self._integrator = replace(LINE_INTEGRATOR, rtol=options.rtol, atol=1e-2 * options.rtol)
+        self._integrator = replace(
+            LINE_INTEGRATOR, rtol=options.tolerance, atol=1e-2 * options.tolerance
+        )
         self._least = np.inf
         #: Criteria by the bytes of the point: of the first, and of every one that was the best when
         #: it came.
@@ -400,16 +402,16 @@ def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:
     remedy = f"known: {', '.join(known)}"
     for where, names in (
         ("bounds", options.bounds),
-        ("start", options.start),
+        ("initial", options.initial),
         ("values", options.values),
     ):
         problems += unknown_names(names, known, "no parameter {!r}", where, remedy)
-    for name in sorted(options.start.keys() & known.keys() - options.bounds.keys()):
-        problems.add("start", f"{name} is not tuned", "give its bounds, or leave it out")
+    for name in sorted(options.initial.keys() & known.keys() - options.bounds.keys()):
+        problems.add("initial", f"{name} is not tuned", "give its bounds, or leave it out")
     InputError.raise_if_any(problems)
-    start = values_in_si(line.parameters, options.start, "start")
+    start = values_in_si(line.parameters, options.initial, "initial")
     first = np.array([start.get(name, known[name]) for name in options.bounds])
-    InputError.raise_if_any(box_problems(_bounds(options), first, "start"))
+    InputError.raise_if_any(box_problems(_bounds(options), first, "initial"))
     lower, upper = np.array(list(_bounds(options).values())).T
     others = np.random.default_rng(options.seed).uniform(
         lower, upper, (options.starts - 1, len(first))

@@ -2,7 +2,7 @@
 
 Examples:
     >>> import tauloop as tl
-    >>> tl.export.controller.ControllerOptions(law="pd").law
+    >>> tl.export.controller.ControllerOptions(controller="pd").law
     'pd'
 """
 

@@ -116,7 +116,7 @@ class _EquationBuilder:
         self.actuators = model.mechanism.actuators
         self.lines: tuple[DriveLine, ...] = ()
         InputError.raise_if_any(self._problems())
-        if options.law == "drive":
+        if options.controller == "drive":
             self.lines = tuple(a.drive for a in self.actuators if a.drive is not None)
         self.n_u, self.n_q, self.n_v = len(self.actuators), self.shape.n_q, self.shape.n_v
         self.leading, self.shares = list(model.assembly.leading), model.assembly.is_redundant
@@ -154,11 +154,11 @@ class _EquationBuilder:
         problems = Problems(cable_problems(model.mechanism))
         problems += passive_problems(model.assembly)
         name, actuators = model.mechanism.name, len(self.actuators)
-        if options.law == "drive" and model.assembly.is_redundant:
+        if options.controller == "drive" and model.assembly.is_redundant:
             message = f"has {actuators} actuators for {self.platform.velocity.size} freedoms; "
             message += "with the law drive they would work against each other"
             problems.add(name, message, "choose another law, which shares the forces")
-        elif options.law == "drive" and not all(a.drive for a in self.actuators):
+        elif options.controller == "drive" and not all(a.drive for a in self.actuators):
             problems.add(
                 "law", f"not every actuator of {name} has a drive line", "choose another law"
             )
@@ -251,7 +251,7 @@ class _EquationBuilder:
         scalars = [
             ("bandwidth", "rad/s", options.bandwidth, "bandwidth w of the law"),
             ("damping", "1", options.damping, "damping ratio of the law"),
-            ("hold", "1", options.hold, "samples for which the last good forces are held"),
+            ("hold", "1", options.hold_samples, "samples for which the last good forces are held"),
             (
                 "stuck",
                 "1",
@@ -268,7 +268,7 @@ class _EquationBuilder:
             (
                 "astray",
                 "m or rad",
-                options.astray,
+                options.max_pose_jump,
                 "largest distance of a coordinate from its predicted value",
             ),
             ("settling", "s", options.settling, "time at rest after a stop, before the brake"),
@@ -375,7 +375,7 @@ class _EquationBuilder:
             defaults=self.defaults,
             work=self.work,
             routines=routines,
-            needs_model=self.options.law not in ("pd", "drive"),
+            needs_model=self.options.controller not in ("pd", "drive"),
             ratios=np.array(self._ratios()),
         )
 
@@ -517,7 +517,7 @@ class _EquationBuilder:
         """Return the forces of the law; Newton's method starts from the measured pose."""
         if self.lines:
             return self._drive_law()
-        in_platform, law = self.options.space == "platform", self.options.law
+        in_platform, law = self.options.space == "platform", self.options.controller
         accelerates = law == "computed-torque"
         n, entry = self.platform.velocity.size, list(self.platform.v)
         mass = (

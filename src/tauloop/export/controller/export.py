@@ -120,7 +120,7 @@ def indices_in_measurement(equations: ControllerEquations) -> tuple[list[int], l
     same indices.
     """
     n_u = len(equations.model.mechanism.actuators)
-    if equations.options.law != "drive":
+    if equations.options.controller != "drive":
         return list(range(n_u)), list(range(n_u, 2 * n_u))
     positions, speeds, start = [], [], 2 * n_u
     for line in DrivenMachine(equations.model.mechanism).system.lines:
@@ -137,7 +137,7 @@ def _loop_text(stem: str, equations: ControllerEquations) -> str:
     sizes = {
         "POSITIONS": ", ".join(map(str, positions)),
         "SPEEDS": ", ".join(map(str, speeds)),
-        "DIFFERENCES": int(equations.options.law == "drive"),
+        "DIFFERENCES": int(equations.options.controller == "drive"),
         "NAME": stem,
         "UP": stem.upper(),
         "REFERENCE": sum(c.size for c in equations.inputs if c.name.startswith("reference")),

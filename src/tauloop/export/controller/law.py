@@ -40,7 +40,7 @@ class GeneratedLaw(Controller):
     @property
     def title(self) -> str:
         """Return the name of the law."""
-        return self.options.law
+        return self.options.controller
 
     def correction(self, loop: Loop) -> Correction:
         """Return the forces of the generated code, instead of gains times errors."""
@@ -49,7 +49,7 @@ class GeneratedLaw(Controller):
         limit = np.minimum(machine_limit, option_limit)
         options = replace(
             self.options,
-            frequency=1.0 / loop.period,
+            rate=1.0 / loop.period,
             limit=tuple(limit.tolist()),
             differences=False,
         )
@@ -94,7 +94,7 @@ def control_compiled(
 
     Examples:
         >>> import tauloop as tl
-        >>> stroke = tl.StrokeOptions(end={"x": 0.02}, time=0.1)
+        >>> stroke = tl.StrokeOptions(end={"x": 0.02}, duration=0.1)
         >>> options = tl.ControlOptions(stroke=stroke, controller=("computed-torque",))
         >>> tl.control_compiled(tl.load("five_bar"), options).status.value
         'ok'
@@ -108,6 +108,8 @@ def control_compiled(
         )
         for name in unknown
     )
-    numbers = {"space": options.space, "bandwidth": options.bandwidth, "damping": options.damping}
-    laws = tuple(GeneratedLaw.of(ControllerOptions(law=name, **numbers)) for name in options.laws)  # type: ignore[arg-type]
+    common = ControllerOptions(
+        space=options.space, bandwidth=options.bandwidth, damping=options.damping
+    )
+    laws = tuple(GeneratedLaw.of(replace(common, controller=name)) for name in options.laws)
     return follow_path(machine, replace(options, controller=laws), progress=progress)

@@ -25,26 +25,26 @@ class ControllerOptions(Options):
     """Options of a generated controller. All numbers except the rate stay parameters of the code.
 
     Attributes:
-        law: law of the controller, as for `tauloop control follow`; drive is the control of the
+        controller: law of the controller, as for `tauloop control follow`; drive is the control of the
             machine's drive lines.
         space: coordinates of the errors: actuators or platform.
         bandwidth: bandwidth of the controller, the natural frequency of the errors, such as 100
             (rad/s) or '20 Hz'.
         damping: damping ratio of the controller.
-        frequency: samples per second, such as 1kHz.
+        rate: samples per second, such as 1kHz.
         differences: take speeds as differences of measured positions; they are then not an
             input.
         limit: largest force, one for all or one per actuator (or motor of a drive line), N or N m;
             the machine file's limits hold where they are lower.
         deceleration: deceleration of the actuators in a controlled stop, one for all or one per
             actuator, m/s^2 or rad/s^2.
-        hold: number of samples for which the last good forces are held after a fault, before the
+        hold_samples: number of samples for which the last good forces are held after a fault, before the
             stop.
         stuck: number of samples after which an encoder that does not change is stale, if it should
             move.
         stuck_motion: distance that a stale encoder should have moved by then, m or rad.
         late: largest delay of a sample, as a share of the period.
-        astray: largest distance of a coordinate from its value predicted by the last samples, m or
+        max_pose_jump: largest distance of a coordinate from its value predicted by the last samples, m or
             rad; beyond it, the pose is lost.
         settling: time at rest after the stop, before the forces are zero and the brake is
             requested,
@@ -52,17 +52,17 @@ class ControllerOptions(Options):
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.export.controller.ControllerOptions(frequency=4000.0, deceleration=(20.0,)).hold
+        >>> tl.export.controller.ControllerOptions(rate=4000.0, deceleration=(20.0,)).hold_samples
         3
     """
 
-    law: str = option("computed-torque", choices=LAWS, flag="--controller", metavar="LAW")
+    controller: str = option("computed-torque", choices=LAWS, metavar="LAW")
     space: str = option("joint", choices=SPACES)
     bandwidth: float = option(
         100.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0, below=np.inf
     )
     damping: float = option(1.0, above=0.0, below=np.inf)
-    frequency: float = rate_option()
+    rate: float = rate_option()
     differences: bool = False
     limit: tuple[float, ...] = option(
         (), above=0.0, below=np.inf, metavar="QUANTITIES", unit=units.FORCES
@@ -70,17 +70,16 @@ class ControllerOptions(Options):
     deceleration: tuple[float, ...] = option(
         (20.0,), above=0.0, below=np.inf, metavar="QUANTITIES", unit=units.ACCELERATIONS
     )
-    hold: int = option(3, least=0, flag="--hold-samples")
+    hold_samples: int = option(3, least=0)
     stuck: int = option(10, least=1)
     stuck_motion: float = option(
         0.01, above=0.0, below=np.inf, metavar="QUANTITY", unit=units.POSITIONS
     )
     late: float = option(0.5, above=0.0, below=np.inf)
-    astray: float = option(
+    max_pose_jump: float = option(
         0.05,
         above=0.0,
         below=np.inf,
-        flag="--max-pose-jump",
         metavar="QUANTITY",
         unit=units.POSITIONS,
     )
@@ -89,11 +88,11 @@ class ControllerOptions(Options):
     @property
     def period(self) -> float:
         """Return the sampling period, s."""
-        return 1.0 / self.frequency
+        return 1.0 / self.rate
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Report a space for the control of drive lines, and a missing deceleration."""
-        if self.law == "drive" and self.space != "joint":
+        if self.controller == "drive" and self.space != "joint":
             problems.add("space", "each drive line is controlled in its own joint", "leave it out")
         if len(self.deceleration) == 0:
             problems.add("deceleration", "is missing", "give one number, or one per actuator")

@@ -78,9 +78,9 @@ def controller_header(
     """
     model, options, up = equations.model, equations.options, stem.upper()
     name, memory = comment(model.mechanism.name), memory_size(equations)
-    about = f"Controller of the machine {name!r}: {options.law}, "
+    about = f"Controller of the machine {name!r}: {options.controller}, "
     about += f"errors of the {_SPACE[options.space]}, "
-    about += f"{options.frequency:g} samples per second. SI units, angles in radians."
+    about += f"{options.rate:g} samples per second. SI units, angles in radians."
     fixed = [f" * {line}" for line in textwrap.wrap(comment(about), 110)]
     lines = [f"/* {stem}: made by Tauloop; do not edit.", " *", *fixed, " *"]
     lines += [

@@ -95,7 +95,7 @@ def _text(equations: ControllerEquations, name: str) -> str:
 
 def _inputs(equations: ControllerEquations) -> tuple[FmuVariable, ...]:
     """Return all inputs of a sample except the time, which is the FMU's time."""
-    q, is_drive = equations.model.assembly.q, equations.options.law == "drive"
+    q, is_drive = equations.model.assembly.q, equations.options.controller == "drive"
     starts = {"position": equations.readings(q), "reference": equations.model.platform.ports.at(q)}
     names = {
         "stamp": "{}",
@@ -157,7 +157,7 @@ def _outputs(equations: ControllerEquations) -> tuple[FmuVariable, ...]:
 
     All flags are one number, `flags`, and each flag is a variable too.
     """
-    ending = "torque_asked" if equations.options.law == "drive" else "force"
+    ending = "torque_asked" if equations.options.controller == "drive" else "force"
     forces = zip(equations.forces.columns, equations.forces.units, strict=True)
     flags = (
         FmuVariable(name=f"flag.{name.lower()}", meaning=SAMPLE_FLAGS[name][1]) for name in FLAGS

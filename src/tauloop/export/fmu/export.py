@@ -64,8 +64,8 @@ class FmuOptions(Options):
         kind: function of the FMU: plant (forward dynamics from actuator forces or, with drive
             lines, motor torques), inverse_dynamics (feed-forward forces), kinematics (inverse and
             forward), controller (the code of `export controller`).
-        version: version of the FMI standard.
-        free: parameters that importers may change, in addition to those of drive lines, separated
+        fmi_version: version of the FMI standard.
+        free_parameters: parameters that importers may change, in addition to those of drive lines, separated
             by
             commas.
         name: name of file and model; default: the machine's name and the kind.
@@ -76,15 +76,13 @@ class FmuOptions(Options):
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.FmuOptions(version="2").kind
+        >>> tl.FmuOptions(fmi_version="2").kind
         'plant'
     """
 
     kind: str = option("plant", choices=FMU_KINDS)
-    version: str = option("3", choices=VERSIONS, flag="--fmi-version")
-    free: tuple[str, ...] = option(
-        (), read=listed, names="parameters", flag="--free-parameters", metavar="NAMES"
-    )
+    fmi_version: str = option("3", choices=VERSIONS)
+    free_parameters: tuple[str, ...] = option((), read=listed, names="parameters", metavar="NAMES")
     name: str | None = option(None, flag="")
     tolerance: float = option(1e-9, least=1e-13, most=1e-2)
     stiff: bool = False
@@ -195,12 +193,12 @@ def export_fmu(
 
     Examples:
         >>> import tauloop as tl
-        >>> fmu = tl.export_fmu("five_bar", version="2", binary=False)
+        >>> fmu = tl.export_fmu("five_bar", fmi_version="2", binary=False)
         >>> sorted(fmu.files)
         ['modelDescription.xml', 'sources/five_bar_plant.c']
     """
     options = options or FmuOptions()
-    model = modelled(machine).with_free_parameters(options.free)
+    model = modelled(machine).with_free_parameters(options.free_parameters)
     stages = Stages(progress, 3)
     name = c_name(
         f"{model.mechanism.name}_{options.kind}" if options.name is None else options.name
@@ -213,7 +211,7 @@ def export_fmu(
     token = hashlib.sha256((body + repr(functions.variables)).encode()).hexdigest()[:32]
     source = body.replace(_TOKEN, quoted(token), 1)
     description = FmuDescription(
-        version=options.version,
+        version=options.fmi_version,
         identifier=name,
         token=token,
         meaning=" ".join(model.mechanism.description.split()),
@@ -227,15 +225,15 @@ def export_fmu(
         "modelDescription.xml": description.text(),
         f"sources/{name}.c": source,
     }
-    if options.version == "3":
+    if options.fmi_version == "3":
         files["sources/buildDescription.xml"] = build_description(name)
     if options.binary:
-        files[library_path(options.version, name)] = compiled(source, cache)
+        files[library_path(options.fmi_version, name)] = compiled(source, cache)
     stages.done()
     written = () if folder is None else written_files({f"{name}.fmu": archive(files)}, Path(folder))
     return FmuExport(
         name=name,
-        version=options.version,
+        version=options.fmi_version,
         kind=options.kind,
         parameter_hash=parameter_hash(values),
         variables=functions.variables,
@@ -273,7 +271,7 @@ def _source(
         "TL_LONGEST": max_step,
         "TL_MOST_STEPS": MOST_STEPS,
     }
-    package, interface = "tauloop.export.fmu", f"fmi{options.version}"
+    package, interface = "tauloop.export.fmu", f"fmi{options.fmi_version}"
     names = ("instance.c", "explain.c", f"{interface}_types.c", "faces.c", f"{interface}.c")
     loop = "\n".join(
         [

@@ -357,8 +357,8 @@ def _controlled(
     model: Model, options: ControlOptions, coupling: FmuCoupling, fmu: ForeignFmu, refinement: int
 ) -> ControlComparison:
     """Return a control run with the coupling step divided by a refinement."""
-    every = refinement * _steps_per_period(1.0 / options.frequency, coupling.coupling_step)
-    step = 1.0 / options.frequency / every
+    every = refinement * _steps_per_period(1.0 / options.rate, coupling.coupling_step)
+    step = 1.0 / options.rate / every
     chosen = options if options.controller else replace(options, controller=(DEFAULT_LAW,))
     ((name, law),) = chosen.laws.items()
     motion = model.motion(PLATFORM if law.space == "platform" else ACTUATORS).ports
@@ -374,9 +374,7 @@ def _controlled(
         new_instance=new_instance,
         every=every,
     )
-    result = follow_path(
-        model, replace(chosen, controller=(driven,), frequency=options.frequency * every)
-    )
+    result = follow_path(model, replace(chosen, controller=(driven,), rate=options.rate * every))
     title = type(driven).__name__
     label = f"{name} through {fmu.path.stem}"
     if is_alone(new_instance(), model):

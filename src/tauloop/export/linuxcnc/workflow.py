@@ -47,27 +47,24 @@ class LinuxcncOptions(Options):
 
     Attributes:
         name: first part of all names, up to 20 characters; default: the machine's name.
-        acceleration: largest acceleration along the axes in the LinuxCNC simulation, m/s^2.
-        period: period of the servo thread in the LinuxCNC simulation, s.
+        max_acceleration: largest acceleration along the axes in the LinuxCNC simulation, m/s^2.
+        servo_period: period of the servo thread in the LinuxCNC simulation, s.
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.LinuxcncOptions(name="printer", acceleration=2.0).period
+        >>> tl.LinuxcncOptions(name="printer", max_acceleration=2.0).servo_period
         0.001
     """
 
     name: str | None = option(None, flag="")
-    acceleration: float = option(
+    max_acceleration: float = option(
         1.0,
         above=0.0,
         below=10000.0,
-        flag="--max-acceleration",
         metavar="LIMIT",
         unit=units.ACCELERATION,
     )
-    period: float = option(
-        0.001, least=0.0001, most=0.01, flag="--servo-period", metavar="TIME", unit=units.TIME
-    )
+    servo_period: float = option(0.001, least=0.0001, most=0.01, metavar="TIME", unit=units.TIME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,13 +122,13 @@ def export_linuxcnc(
     start, moves = reachable_moves(model, layout)
     stages.done()
     note = f"made by Tauloop from the machine {mechanism.name!r}; do not edit"
-    acceleration = 1e3 * options.acceleration
+    acceleration = 1e3 * options.max_acceleration
     files = {
         f"{module}.c": _module_text(module, note, mechanism),
         f"{module}.h": header_text(
             module, f"{module}: {note}; may be used under any terms", model, layout, functions, pins
         ),
-        f"{stem}.ini": ini_text(stem, module, layout, acceleration, options.period),
+        f"{stem}.ini": ini_text(stem, module, layout, acceleration, options.servo_period),
         f"{stem}.hal": hal_text(stem, module, layout),
         f"{stem}_geometry.hal": geometry_text(
             module, f"geometry of the machine {mechanism.name!r}", pins
@@ -193,7 +190,7 @@ def joints_ini(machine: MachineSource, options: LinuxcncOptions | None = None) -
     """
     model, options = modelled(machine), options or LinuxcncOptions()
     note = f"joints of the machine {model.mechanism.name!r}"
-    return joints_text(note, machine_layout(model), 1e3 * options.acceleration)
+    return joints_text(note, machine_layout(model), 1e3 * options.max_acceleration)
 
 
 def _parts(

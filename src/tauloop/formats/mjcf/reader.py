@@ -165,7 +165,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
         file=file,
     )
     is_open = (bool(couplings) or bool(loops)) and not (
-        options.platform or reader.listed("platform")
+        options.platform_body or reader.listed("platform")
     )
     return finished(mechanism, notes, options, is_platform_open=is_open)
 
@@ -305,14 +305,14 @@ def _platform(
             )
             reader.problem(root, where, what, remedy)
     body, pose = bodies.last or (bodies.bodies[-1].name if bodies.bodies else ""), FramePose()
-    wanted = options.platform or " ".join(reader.listed("platform"))
+    wanted = options.platform_body or " ".join(reader.listed("platform"))
     if wanted in bodies.sites:
         body, pose = bodies.sites[wanted]
     elif wanted:
         body = bodies.body_names.get(wanted, "")
         if not body or wanted == "world":
             remedy = f"there are {', '.join([*bodies.body_names, *bodies.sites])}"
-            where = "options.platform" if options.platform else "custom.platform"
+            where = "options.platform_body" if options.platform_body else "custom.platform"
             reader.problem(root, where, f"{wanted!r} is not a body that moves", remedy)
     is_open = bool(couplings) or any(joint.is_cut for joint in joints)
     independent = options.independent or named or (() if is_open else every)

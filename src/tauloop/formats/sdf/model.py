@@ -318,7 +318,9 @@ class SdfReader(XmlReader):
                 f"there are {listing(names) or 'none'}",
             )
             if self._wanted not in names:
-                self.problem(root, "options.model", what, suggestion(self._wanted, names) or remedy)
+                self.problem(
+                    root, "options.model_name", what, suggestion(self._wanted, names) or remedy
+                )
                 return None
             return models[names.index(self._wanted)]
         if not models:

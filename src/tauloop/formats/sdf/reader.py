@@ -42,7 +42,7 @@ def load_sdf(
     """Read the model of an SDF file and, where there is one, its side file.
 
     Args:
-        path: the file, with one machine, in a world or alone; `options.model` names one of several.
+        path: the file, with one machine, in a world or alone; `options.model_name` names one of several.
         side_path: gravity, platform, offsets, friction, rotor inertia and actuators.
         options: import options.
 
@@ -70,7 +70,7 @@ def read_sdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) ->
     """
     source = read_source(path, options)
     files = with_included_models(source.root, Path(path), options.package_folders)
-    reader = SdfReader(source.file, options.model, files.unread)
+    reader = SdfReader(source.file, options.model_name, files.unread)
     model = reader.model(files.root)
     reader.raise_any()
     if model is None:

@@ -144,7 +144,7 @@ def machine_of(tree: UrdfTree, side: Side, path: Path, options: ImportOptions) -
         file=str(path),
     )
     has_loops = bool(couplings) or any(joint.is_cut for joint in joints)
-    is_open = has_loops and not options.platform and side.tool is None
+    is_open = has_loops and not options.platform_body and side.tool is None
     return finished(mechanism, notes, options, is_platform_open=is_open)
 
 
@@ -241,13 +241,13 @@ def _platform(
     if unknown:
         what = f"there is no coordinate {', '.join(unknown)}"
         problems.add("options.independent", what, f"there are {', '.join(every)}")
-    if options.platform:
-        body = tree.link_name(options.platform)
+    if options.platform_body:
+        body = tree.link_name(options.platform_body)
         if body in (link.name for link in tree.links if link.name != tree.root):
             return Platform(body=body, tool=Placement(body=body), independent=independent)
-        what = f"there is no moving link {options.platform!r}"
+        what = f"there is no moving link {options.platform_body!r}"
         names = ", ".join(link.name for link in tree.links if link.name != tree.root)
-        problems.add("options.platform", what, f"there are {names}", file=tree.file)
+        problems.add("options.platform_body", what, f"there are {names}", file=tree.file)
     if side.tool is not None:
         return Platform(
             body=side.tool.body, tool=side.tool, independent=independent, payload=side.payload

@@ -72,7 +72,7 @@ def plan_excitation(
     """
     mechanism = mechanism_of(machine)
     options = options or ExcitationOptions()
-    mechanism = driven_at(mechanism, options.drive) if options.drive else mechanism
+    mechanism = driven_at(mechanism, options.direct_drives) if options.direct_drives else mechanism
     before = _previous_motions(mechanism, options)
     problem = ExcitationProblem(
         mechanism, options.task, _previous_triangle(mechanism, options.task, before)
@@ -100,10 +100,10 @@ def plan_excitation(
             packages=("numpy", "scipy", "casadi"),
             options={
                 "criterion": {"name": type(options.criterion).__name__, **plain(options.criterion)},
-                "task": plain(options.task) | {"space": options.task.space.name},
+                "task": plain(options.task) | {"channels": options.task.channels.name},
                 "random": options.random,
                 "starts": options.starts,
-                "polished": options.polished,
+                "polish": options.polish,
                 "solver": plain(options.solver),
             },
             inputs={"machine": mechanism.name, "data_sets_before": len(before)},
@@ -117,7 +117,7 @@ def _previous_motions(mechanism: Mechanism, options: ExcitationOptions) -> list[
     """Return the motions of previous data sets; files are read."""
     if not options.after:
         return []
-    ports = Model(mechanism).motion(options.task.space).ports.motion
+    ports = Model(mechanism).motion(options.task.channels).ports.motion
     units = {
         quantity: dict(zip(port.columns, port.units, strict=True))
         for quantity, port in ports.items()

@@ -35,11 +35,11 @@ def driven_at(mechanism: Mechanism, coordinates: Sequence[str]) -> Mechanism:
         coordinates,
         known,
         "is not a scalar coordinate of the machine",
-        "drive.{}",
+        "direct_drives.{}",
         "see `tauloop check`",
     )
     problems += [
-        Problem(f"drive.{name}", "is given twice", "give it once")
+        Problem(f"direct_drives.{name}", "is given twice", "give it once")
         for k, name in enumerate(coordinates)
         if name in coordinates[:k]
     ]

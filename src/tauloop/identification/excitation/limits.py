@@ -76,11 +76,11 @@ class ExcitationLimits(Options):
     Attributes:
         stroke: largest distance of a channel from its center: a quantity for all, or 'name=0.1,...'
             (m, rad, or with a unit).
-        speed: largest velocity of a channel: a quantity for all, or 'name=0.1,...' (m/s, rad/s, or
+        max_velocity: largest velocity of a channel: a quantity for all, or 'name=0.1,...' (m/s, rad/s, or
             with a unit).
-        acceleration: largest acceleration of a channel: a quantity for all, or 'name=0.1,...'
+        max_acceleration: largest acceleration of a channel: a quantity for all, or 'name=0.1,...'
             (m/s^2, rad/s^2, or with a unit).
-        force: share of the machine's force limits and largest tensions that may be used.
+        force_share: share of the machine's force limits and largest tensions that may be used.
         singularity: smallest distance to singularities of both types (0 to 1, without unit; see
             `kinematics.singularities`). The default is 0.05, or half the distance of the reference
             pose if that is smaller.
@@ -90,19 +90,17 @@ class ExcitationLimits(Options):
     stroke: PerChannel = option(
         factory=dict, read=per_channel("stroke", LENGTH, ANGLE), metavar="LIMIT"
     )
-    speed: PerChannel = option(
+    max_velocity: PerChannel = option(
         factory=dict,
-        read=per_channel("speed", SPEED, ANGULAR_SPEED),
+        read=per_channel("max_velocity", SPEED, ANGULAR_SPEED),
         metavar="LIMIT",
-        flag="--max-velocity",
     )
-    acceleration: PerChannel = option(
+    max_acceleration: PerChannel = option(
         factory=dict,
-        read=per_channel("acceleration", ACCELERATION, ANGULAR_ACCELERATION),
+        read=per_channel("max_acceleration", ACCELERATION, ANGULAR_ACCELERATION),
         metavar="LIMIT",
-        flag="--max-acceleration",
     )
-    force: float = option(1.0, least=1e-3, flag="--force-share")
+    force_share: float = option(1.0, least=1e-3)
     singularity: float | None = option(None, least=0.0, most=0.999)
     clearance: float = option(0.0, least=0.0, metavar="LENGTH", unit=units.LENGTH)
 
@@ -115,8 +113,8 @@ class ExcitationLimits(Options):
         problems, rows = Problems(), []
         for name, limit in (
             ("stroke", self.stroke),
-            ("speed", self.speed),
-            ("acceleration", self.acceleration),
+            ("max_velocity", self.max_velocity),
+            ("max_acceleration", self.max_acceleration),
         ):
             values = limit if isinstance(limit, Mapping) else dict.fromkeys(channels, limit)
             values = in_full(channels, values)
@@ -217,9 +215,11 @@ def bounds(
     for actuator, name, unit in zip(actuators, *model.output_ports("actuators"), strict=True):
         speed_unit = "rad/s" if topology.motor_turns(actuator) else "m/s"
         result.append(Bound.up_to("motor speed", name, speed_unit, actuator.speed))
-        result.append(Bound.up_to("force", name, unit, limits.force * actuator.force))
+        result.append(Bound.up_to("force", name, unit, limits.force_share * actuator.force))
     for name, tension in cables(model.mechanism).items():
-        result.append(Bound("tension", name, "N", tension.least, limits.force * tension.greatest))
+        result.append(
+            Bound("tension", name, "N", tension.least, limits.force_share * tension.greatest)
+        )
     if limits.singularity != 0.0 and model.assembly.rows:
         distance = least_distance(model, limits.singularity, SINGULARITIES)
         result += [Bound("singularity", kind, "", distance) for kind in SINGULARITIES]

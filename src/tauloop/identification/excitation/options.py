@@ -26,14 +26,14 @@ class ExcitationOptions(Options):
         criterion: criterion to minimize.
         after: motion of an earlier data set, as written by --out; the criterion applies to both
             data sets together.
-        drive: put direct drives on these coordinates instead of the actuators.
+        direct_drives: put direct drives on these coordinates instead of the actuators.
         random: number of random series that are tried first; the best of them are the starts.
         starts: number of searches; 0 keeps the best random series.
-        polished: number of the best results that are optimized further on a finer grid.
-        processes: number of parallel workers; no result depends on it.
+        polish: number of the best results that are optimized further on a finer grid.
+        workers: number of parallel workers; no result depends on it.
         solver: options of the optimizer.
         seed: seed of the random series.
-        beside: condition number from another source, shown for comparison.
+        stated_condition: condition number from another source, shown for comparison.
 
     Examples:
         >>> import tauloop as tl
@@ -46,13 +46,11 @@ class ExcitationOptions(Options):
     after: tuple[Path | SampledMotion, ...] = option(
         (), read=each(Path), repeated=True, metavar="FILE"
     )
-    drive: tuple[str, ...] = option(
-        (), flag="--direct-drives", read=listed, repeated=True, metavar="NAMES"
-    )
+    direct_drives: tuple[str, ...] = option((), read=listed, repeated=True, metavar="NAMES")
     random: int = option(1000, least=1)
     starts: int = option(4, least=0)
-    polished: int = option(2, least=0, flag="--polish")
-    processes: int = option(1, least=1, flag="--workers -j", metavar="N")
+    polish: int = option(2, least=0)
+    workers: int = option(1, least=1, flag="--workers -j", metavar="N")
     solver: SolverOptions = field(default_factory=SolverOptions)
     seed: int = option(0, least=0)
-    beside: float | None = option(None, flag="--stated-condition")
+    stated_condition: float | None = option(None, flag="--stated-condition")

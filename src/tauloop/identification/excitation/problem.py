@@ -72,14 +72,14 @@ class ExcitationTask(Options):
     """An excitation by finite Fourier series.
 
     Attributes:
-        space: entry whose coordinates are the channels of the series.
+        channels: entry whose coordinates are the channels of the series.
         output: forces that are measured: of the actuators, or of the joints (after the
             transmission). For redundant actuators, these are the resultants that identification
             uses (`Model.measurable_output`).
         harmonics: number of harmonics of every Fourier series.
         period: period of the motion, such as 10s.
         limits: limits in addition to those of the machine file.
-        held: channels or axes that stand still, such as 'telescope1.motor=1.2' (m, rad, or with a
+        hold: channels or axes that stand still, such as 'telescope1.motor=1.2' (m, rad, or with a
             unit); the others move.
         center: centers of channels, in the same form; by default those of the reference pose.
         rests: whether a period starts and ends with zero velocity and acceleration, or is part of a
@@ -91,13 +91,13 @@ class ExcitationTask(Options):
             (`expression_ties`).
     """
 
-    space: Entry = option(ACTUATORS, flag="--channels")
+    channels: Entry = option(ACTUATORS)
     output: str = option("actuators", choices=("actuators", "joints"))
     harmonics: int = option(5, least=1)
     period: float = option(10.0, least=1e-06, metavar="TIME", unit=units.TIME)
     limits: ExcitationLimits = field(default_factory=ExcitationLimits)
-    held: Mapping[str, float] = option(
-        factory=dict, read=_named_quantities("held"), flag="--hold", metavar="NAME=VALUE"
+    hold: Mapping[str, float] = option(
+        factory=dict, read=_named_quantities("hold"), metavar="NAME=VALUE"
     )
     center: Mapping[str, float] = option(
         factory=dict, read=_named_quantities("center"), metavar="NAME=VALUE"
@@ -184,8 +184,8 @@ class ExcitationProblem:
         """
         evaluator = Compiled(at_least=WORTH_OPTIMIZING // BATCHES)
         self.model = Model(mechanism, evaluator=evaluator)
-        names = self.model.motion(task.space).ports.position.columns
-        task = replace(task, held=in_full(names, task.held), center=in_full(names, task.center))
+        names = self.model.motion(task.channels).ports.position.columns
+        task = replace(task, hold=in_full(names, task.hold), center=in_full(names, task.center))
         self.mechanism, self.task = mechanism, task
         _check_task(self.model, task)
         if task.unknowns:
@@ -201,9 +201,9 @@ class ExcitationProblem:
         self.bounds: tuple[Bound, ...] = bounds(self.model, task.limits, self.clearance, self.cuts)
         entry = self.functions.ports
         self.center = entry.at(self.model.assembly.q).copy()
-        for name, value in {**task.center, **task.held}.items():
+        for name, value in {**task.center, **task.hold}.items():
             self.center[entry.position.columns.index(name)] = value
-        self.free = np.array([i for i, name in enumerate(self.channels) if name not in task.held])
+        self.free = np.array([i for i, name in enumerate(self.channels) if name not in task.hold])
         self.output = self.model.measurable_output(task.output)
         outputs, _ = self.model.output_ports(self.output)
         self.weights = np.array([task.weights.get(name, 1.0) for name in outputs])
@@ -213,7 +213,7 @@ class ExcitationProblem:
     @property
     def functions(self) -> Motion:
         """The entry whose coordinates are the channels."""
-        return self.model.motion(self.task.space)
+        return self.model.motion(self.task.channels)
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -365,7 +365,7 @@ class ExcitationProblem:
         If these violate a bound, all other forces do so too.
         """
         terms, _, _ = self.functions.tension_terms(*motion.rates, start=start)
-        return terms.shared(self.task.limits.force).centred()
+        return terms.shared(self.task.limits.force_share).centred()
 
     @cached_property
     def force_unit(self) -> float:
@@ -477,14 +477,14 @@ class ExcitationProblem:
 
 def _check_task(model: Model, task: ExcitationTask) -> None:
     """Raise an error if a task does not match a machine."""
-    entry = model.motion(task.space).ports
+    entry = model.motion(task.channels).ports
     names = entry.position.columns
     quaternion = [
         name for name, unit in zip(names, entry.position.units, strict=True) if unit == "1"
     ]
     if quaternion or entry.position.size != entry.velocity.size:
         raise InputError.of(
-            "space",
+            "channels",
             f"{', '.join(quaternion or names)} are parts of a quaternion, whose rates are not angular velocities",
             "excite in the space of the actuators",
         )
@@ -497,7 +497,7 @@ def _check_task(model: Model, task: ExcitationTask) -> None:
         )
     outputs, _ = model.output_ports(model.measurable_output(task.output))
     for where, stated, known in (
-        ("held", task.held, names),
+        ("hold", task.hold, names),
         ("center", task.center, names),
         ("weights", task.weights, outputs),
     ):
@@ -506,8 +506,8 @@ def _check_task(model: Model, task: ExcitationTask) -> None:
             if not np.isfinite(value) or (where == "weights" and value <= 0):
                 remedy = "give a positive number" if where == "weights" else "give a finite number"
                 problems.add(f"{where}.{name}", f"is {value:g}", remedy)
-    if len(task.held) == len(names):
+    if len(task.hold) == len(names):
         problems.add(
-            "held", f"holds all {len(names)} channels", "leave at least one channel to move"
+            "hold", f"holds all {len(names)} channels", "leave at least one channel to move"
         )
     InputError.raise_if_any(problems)

@@ -135,7 +135,7 @@ class Search:
             polishes=into is self._polished,
         )
         for number, outcome in solve_all(
-            problem, work, options.processes, self._report, is_stopped=is_stopped, offer=self._offer
+            problem, work, options.workers, self._report, is_stopped=is_stopped, offer=self._offer
         ):
             into[number] = outcome
             self._offer(outcome.coefficients, at_once=True)
@@ -151,7 +151,7 @@ class Search:
         ]
         if is_stopped() or any(outcome.status == STOPPED for outcome in done):
             return []
-        best = sorted(done, key=lambda outcome: outcome.value)[: self._options.polished]
+        best = sorted(done, key=lambda outcome: outcome.value)[: self._options.polish]
         return [outcome.coefficients for outcome in best]
 
     def _update(self, search: RandomSearch) -> None:

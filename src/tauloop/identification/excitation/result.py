@@ -157,7 +157,9 @@ class Excitation(Result):
     json_format: ClassVar[str] = EXCITATION_FORMAT
     machine: str
     options: ExcitationOptions = field(
-        metadata=json_keys(space="task.space.name", seed="seed", stated_elsewhere="beside")
+        metadata=json_keys(
+            space="task.channels.name", seed="seed", stated_elsewhere="stated_condition"
+        )
     )
     series: FourierSeries = field(metadata=json_keys(period_s="period", harmonics="harmonics"))
     ports: Mapping[str, Port] = field(metadata=OMITTED)

@@ -54,12 +54,12 @@ class SolverOptions(Options):
 
     Attributes:
         iterations: maximum number of iterations for each stage of the smoothing.
-        tolerance: tolerance of the optimality conditions.
+        optimality: tolerance of the optimality conditions.
         seconds: maximum processor time for each start.
     """
 
     iterations: int = option(200, least=1)
-    tolerance: float = option(0.0001, least=1e-15, flag="--optimality")
+    optimality: float = option(0.0001, least=1e-15)
     seconds: float = option(60.0, least=0.001, metavar="TIME", unit=units.TIME)
 
 
@@ -242,8 +242,8 @@ class ExcitationProgram:
             "limited_memory_max_history": 20,
             "mu_strategy": "adaptive",
             "max_iter": options.iterations,
-            "tol": options.tolerance,
-            "acceptable_tol": 10 * options.tolerance,
+            "tol": options.optimality,
+            "acceptable_tol": 10 * options.optimality,
             "max_cpu_time": options.seconds / len(stages),
             **(more or {}),
         }

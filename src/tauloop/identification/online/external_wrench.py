@@ -89,7 +89,7 @@ def _read_intervals(texts: str | tuple[str, ...]) -> tuple[tuple[float, float], 
             limits = interval(text, ":", units.TIME)
         except UnitError as error:
             raise InputError.of(
-                "free", str(error), "give intervals of time, such as '0:5 s'"
+                "contact_free", str(error), "give intervals of time, such as '0:5 s'"
             ) from error
         intervals.append((limits.lower, limits.upper))
     return tuple(intervals)
@@ -100,9 +100,9 @@ class ExternalWrenchOptions(Options):
     """Options of the estimation of external forces from a log.
 
     Attributes:
-        free: intervals of the log without contact, such as '0:5 s'; by default they are found from
+        contact_free: intervals of the log without contact, such as '0:5 s'; by default they are found from
             the log.
-        free_log: another log without contact, in which false alarms are counted.
+        contact_free_log: another log without contact, in which false alarms are counted.
         components: components of the wrench at the tool that can act, such as fx,fy,mz; by default
             those that the machine can distinguish, forces first.
         observer: from momenta, or by inverse dynamics with differences of velocities.
@@ -120,19 +120,18 @@ class ExternalWrenchOptions(Options):
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.ExternalWrenchOptions(free=((0.0, 5.0),), bandwidth=60.0).bandwidth
+        >>> tl.ExternalWrenchOptions(contact_free=((0.0, 5.0),), bandwidth=60.0).bandwidth
         60.0
     """
 
-    free: tuple[tuple[float, float], ...] = option(
+    contact_free: tuple[tuple[float, float], ...] = option(
         (),
         read=_read_intervals,
         repeated=True,
         metavar="START:END",
-        flag="--contact-free",
         unit=units.TIME,
     )
-    free_log: LogSource | None = option(None, metavar="LOG", flag="--contact-free-log")
+    contact_free_log: LogSource | None = option(None, metavar="LOG")
     components: tuple[str, ...] = option(
         (), choices=COMPONENTS, read=listed, repeated=True, metavar="NAMES"
     )
@@ -148,10 +147,10 @@ class ExternalWrenchOptions(Options):
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Add problems of intervals that end before they start, and of repeated components."""
-        for start, end in self.free:
+        for start, end in self.contact_free:
             if not start < end:
                 problems.add(
-                    "free", f"{start:g}:{end:g} s is empty", "give the start before the end"
+                    "contact_free", f"{start:g}:{end:g} s is empty", "give the start before the end"
                 )
         if len(set(self.components)) < len(self.components):
             names = ", ".join(self.components)
@@ -304,9 +303,9 @@ def estimate_external_wrench(
     """
     options = options or ExternalWrenchOptions()
     model = modelled(machine)
-    names = ["log"] if options.free_log is None else ["log", "free_log"]
+    names = ["log"] if options.contact_free_log is None else ["log", "contact_free_log"]
     stages = Stages(progress, 1 + len(names))
-    sources = [log] if options.free_log is None else [log, options.free_log]
+    sources = [log] if options.contact_free_log is None else [log, options.contact_free_log]
     logs, misfits = _read(model, sources, names, options)
     stages.done()
     stops = _stop_diagnostics(model, logs)
@@ -508,7 +507,7 @@ def _evaluate(
         )
     return ExternalWrench(
         diagnostics=(
-            *_block_diagnostics(is_free, blocks, is_searched=not options.free),
+            *_block_diagnostics(is_free, blocks, is_searched=not options.contact_free),
             _unexplained_diagnostic(model, estimate, is_quiet),
             *([] if false_alarms is None else [_false_alarm_diagnostic(false_alarms)]),
             *force_limit_diagnostics(logs),
@@ -520,7 +519,7 @@ def _evaluate(
                 "observer": options.observer,
                 "bandwidth": options.bandwidth,
                 "alarms": options.alarms,
-                "free": options.free,
+                "contact_free": options.contact_free,
                 "components": options.components,
                 "preparation": options.stated,
             },
@@ -541,7 +540,7 @@ def _evaluate(
         offset=estimate.force[is_quiet].mean(axis=0),
         wrench_noise=_root_mean_square(wrench[is_quiet]),
         free=_free_intervals(estimate, is_quiet),
-        free_is_searched=not options.free,
+        free_is_searched=not options.contact_free,
         free_duration=float(is_quiet.sum() * estimate.period),
         contacts=contacts,
         false_alarms=false_alarms,
@@ -559,17 +558,17 @@ def _free_blocks(estimate: _Estimate, blocks: Blocks, options: ExternalWrenchOpt
     Raises:
         InputError: no block is within the given intervals.
     """
-    if not options.free:
+    if not options.contact_free:
         return blocks_without_contact(blocks)
     starts = estimate.time[0] + blocks.duration * np.arange(len(blocks.largest))
     is_free = np.zeros(len(starts), dtype=bool)
-    for start, end in options.free:
+    for start, end in options.contact_free:
         starts_inside = starts >= start - 0.5 * estimate.period
         is_free |= starts_inside & (starts + blocks.duration <= end + estimate.period)
     if not is_free.any():
         log_interval = f"{estimate.time[0]:.4g} to {estimate.time[-1]:.4g} s"
         raise InputError.of(
-            "free",
+            "contact_free",
             f"no {blocks.duration:.3g} s of the log, {log_interval}, are within the given intervals",
             "give longer intervals of this log",
         )

@@ -68,9 +68,9 @@ class TrackOptions(Options):
     """Options of the tracking: changes of parameters, filters and updates.
 
     Attributes:
-        payload: largest mass at the tool, such as '2 kg'; 0 tracks no payload.
+        max_payload: largest mass at the tool, such as '2 kg'; 0 tracks no payload.
         payload_time: time in which the payload can change by this mass.
-        friction: largest change of a friction parameter, as a share of its value; 0 for constant
+        friction_change: largest change of a friction parameter, as a share of its value; 0 for constant
             friction.
         friction_time: time in which friction can change by this share.
         bandwidth: bandwidth of the filters of positions and forces, such as 100 (rad/s) or '20 Hz'.
@@ -85,13 +85,13 @@ class TrackOptions(Options):
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.TrackOptions(payload=2.0).payload
+        >>> tl.TrackOptions(max_payload=2.0).max_payload
         2.0
     """
 
-    payload: float = option(0.0, metavar="MASS", least=0.0, flag="--max-payload", unit=units.MASS)
+    max_payload: float = option(0.0, metavar="MASS", least=0.0, unit=units.MASS)
     payload_time: float = option(1.0, metavar="TIME", above=0.0, unit=units.TIME)
-    friction: float = option(0.3, least=0.0, flag="--friction-change")
+    friction_change: float = option(0.3, least=0.0)
     friction_time: float = option(60.0, metavar="TIME", above=0.0, unit=units.TIME)
     bandwidth: float = option(250.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
     smoothing: float = option(60.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
@@ -103,9 +103,9 @@ class TrackOptions(Options):
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Add a problem if nothing is tracked."""
-        if not self.payload and not self.friction:
+        if not self.max_payload and not self.friction_change:
             problems.add(
-                "payload",
+                "max_payload",
                 "payload and friction are both 0, so nothing is tracked",
                 "give a payload, such as 2 kg, or a change of friction",
             )
@@ -226,9 +226,9 @@ def payload_column(model: Model) -> np.ndarray:
             column[names.index(name)] = value
     if not column.any():
         raise InputError.of(
-            "payload",
+            "max_payload",
             f"the platform's body {platform.body} has no inertial parameters",
-            "track friction alone, with payload 0",
+            "track friction alone, with max_payload 0",
         )
     return column
 
@@ -277,19 +277,19 @@ def tracker_start(
     parameter_units = [model.parameters[names.index(name)].unit for name in tracked]
     values, covariance = saved.values, saved.covariance
     for name, value, variance in zip(tracked, values, np.diag(covariance), strict=True):
-        change = options.friction * max(abs(float(value)), float(np.sqrt(variance)))
+        change = options.friction_change * max(abs(float(value)), float(np.sqrt(variance)))
         if name.endswith(FRICTION_SUFFIXES) and change > 0.0:
             max_deviation = float(np.hypot(change, np.sqrt(variance)))
             rate = change / np.sqrt(options.friction_time)
             wander[name] = Wander(rate=rate, range=max_deviation)
-    if options.payload:
+    if options.max_payload:
         selection = np.column_stack([selection, payload_column(model)])
         tracked, parameter_units = [*tracked, PAYLOAD_PARAMETER], [*parameter_units, "kg"]
         values = np.append(values, 0.0)
         covariance = np.pad(covariance, (0, 1))
-        covariance[-1, -1] = options.payload**2
+        covariance[-1, -1] = options.max_payload**2
         wander[PAYLOAD_PARAMETER] = Wander(
-            rate=options.payload / np.sqrt(options.payload_time), range=options.payload
+            rate=options.max_payload / np.sqrt(options.payload_time), range=options.max_payload
         )
     if tuple(model.actuators.ports.position.columns) != tuple(actuators):
         raise InputError.of(
@@ -419,9 +419,9 @@ def track_parameters(
         ),
         provenance=provenance(
             options={
-                "payload": options.payload,
+                "max_payload": options.max_payload,
                 "payload_time": options.payload_time,
-                "friction": options.friction,
+                "friction_change": options.friction_change,
                 "friction_time": options.friction_time,
                 "bandwidth": options.bandwidth,
                 "smoothing": options.smoothing,

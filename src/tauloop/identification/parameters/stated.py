@@ -44,8 +44,8 @@ def with_stated(
             problems.
     """
     changed = list(parts)
-    for body in set(terms.payload.values()):
-        changed = with_payload(changed, body, [name in terms.payload for name in names])
+    for body in set(terms.payload_body.values()):
+        changed = with_payload(changed, body, [name in terms.payload_body for name in names])
     units = dict(zip(changed[0].unknowns, changed[0].unknown_units, strict=True))
     known = {name: value for name, value in terms.known.items() if name not in taken}
     rests = {}

@@ -113,7 +113,7 @@ def fourier_derivatives(
     """
     if not 0.0 < highest < 0.5 * rate:
         raise InputError.of(
-            "highest",
+            "max_frequency",
             f"{highest:g} Hz is not between zero and half the sampling rate, {0.5 * rate:g} Hz",
             "give a frequency a little above the highest harmonic of the motion",
         )

@@ -151,7 +151,7 @@ def prepare_logs(
         with naming_log(entry, len(logs)):
             require_channels(model, entry.log, options.output)
     how = options.preparation
-    periodic = how.period is not None and how.highest is not None
+    periodic = how.period is not None and how.max_frequency is not None
     logs, bad_samples = mended_samples(logs, fitted, marks=not periodic)
     logs = logs if periodic else without_saturation(model, logs)
     logs, known_forces = less_known_forces(logs)
@@ -199,9 +199,9 @@ def prepare_logs(
         best = {name: getattr(scan.trials[scan.chosen], name) for name in SCANNED_OPTIONS}
         logs = [replace(entry, preparation=replace(entry.how, **best)) for entry in logs]
         errors = chosen_errors(options, logs)
-    if how.period is not None and how.highest is not None:
+    if how.period is not None and how.max_frequency is not None:
         channels = fourier_channels(logs)
-        logs = [entry.averaged(how.period, how.highest) for entry in logs]
+        logs = [entry.averaged(how.period, how.max_frequency) for entry in logs]
     else:
         logs, channels = chosen_channels(model, logs, fitted, options, ties)
         beyond += tuple(item for log in logs for item in _amplitude_losses(log, len(logs)))
@@ -259,7 +259,7 @@ def usable_names(
     model: Model, prepared: PreparedLogs, options: IdentificationOptions
 ) -> tuple[str, ...]:
     """Return the channels whose measured velocity may be used; none if a source is stated."""
-    if options.preparation.velocity is not None:
+    if options.preparation.velocity_source is not None:
         return ()
     return tuple(usable_velocities(model, [entry.log for entry in prepared.logs]))
 

@@ -137,7 +137,7 @@ class SubtractionOptions(Options):
         period: period of the motion, such as 10s. Both runs, which must be in periodic steady state
             from their first sample on, are averaged over their periods; this determines their
             noise, and the result's log is one period.
-        largest_delay: largest delay between the runs that is searched, s, in both directions.
+        max_delay: largest delay between the runs that is searched, s, in both directions.
 
     Examples:
         >>> import tauloop as tl
@@ -146,7 +146,7 @@ class SubtractionOptions(Options):
     """
 
     period: float | None = option(None, metavar="TIME", unit=DURATION)
-    largest_delay: float = option(2.0, least=0.0, flag="--max-delay", metavar="TIME", unit=DURATION)
+    max_delay: float = option(2.0, least=0.0, metavar="TIME", unit=DURATION)
 
 
 @keywords(SubtractionOptions)
@@ -225,7 +225,7 @@ def subtract_actuator_forces(
         samples(connected, "position", names),
         samples(disconnected, "position", names),
         interpolation,
-        options.largest_delay / step,
+        options.max_delay / step,
     )
     covered, shift, shares = alignment.covered, alignment.shift, alignment.difference
     _require_same_motion(names, shares, shift * step)

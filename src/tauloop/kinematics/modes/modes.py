@@ -222,7 +222,7 @@ class Modes(Result):
 @keywords(ModeOptions)
 def assembly_modes(
     machine: MachineSource,
-    position: object | None = None,
+    actuators: object | None = None,
     options: ModeOptions | None = None,
     *,
     report: Report | None = None,
@@ -236,7 +236,7 @@ def assembly_modes(
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        position: actuator positions (n_u,), m or rad; or a mapping from names, or a text such as
+        actuators: actuator positions (n_u,), m or rad; or a mapping from names, or a text such as
             ``motor_1=20deg``, the rest as at the reference pose.
         options: which paths are taken, and when to stop looking.
         report: called with the progress of the search.
@@ -256,14 +256,14 @@ def assembly_modes(
         [1.0, 0.0]
     """
     return _modes(
-        modelled(machine), ACTUATORS, position, options or ModeOptions(), report or unreported
+        modelled(machine), ACTUATORS, actuators, options or ModeOptions(), report or unreported
     )
 
 
 @keywords(ModeOptions)
 def working_modes(
     machine: MachineSource,
-    position: object | None = None,
+    pose: object | None = None,
     options: ModeOptions | None = None,
     *,
     report: Report | None = None,
@@ -272,7 +272,7 @@ def working_modes(
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        position: positions of the independent coordinates (n,), columns as in
+        pose: positions of the independent coordinates (n,), columns as in
             `model.platform.ports`; or a mapping from names, or a text such as ``x=50mm,rz=10deg``,
             the rest as at the reference pose.
         options: which paths are taken, and when to stop looking.
@@ -289,9 +289,7 @@ def working_modes(
         >>> len(tl.working_modes(tl.load("four_bar")).modes)
         2
     """
-    return _modes(
-        modelled(machine), PLATFORM, position, options or ModeOptions(), report or unreported
-    )
+    return _modes(modelled(machine), PLATFORM, pose, options or ModeOptions(), report or unreported)
 
 
 @solving(PoseError)
@@ -307,9 +305,9 @@ def _modes(
     ports = entry_ports(assembly, entry)
     fit = None
     if entry is ACTUATORS:
-        values, fit = actuator_values(model, position, where="position")
+        values, fit = actuator_values(model, position, where="actuators")
     else:
-        values = named_values(ports.position, "position", position, ports.at(assembly.q))
+        values = named_values(ports.position, "pose", position, ports.at(assembly.q))
     monodromy = options.monodromy
     if options.thorough:
         monodromy = replace(monodromy, traced_angles=len(model.topology.is_angle))

@@ -28,7 +28,7 @@ class WorkspaceOptions(Options):
     Attributes:
         plane: positions of the platform that vary, one to three, such as 'x,z'; default: the first
             two.
-        section: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), that the
+        pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), that the
             section keeps; other coordinates are as in the reference pose.
         ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit);
             default: as far as the machine reaches.
@@ -42,15 +42,14 @@ class WorkspaceOptions(Options):
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.WorkspaceOptions(plane=("x", "y"), section={"z": -0.4}, resolution=0.05).plane
+        >>> tl.WorkspaceOptions(plane=("x", "y"), pose={"z": -0.4}, resolution=0.05).plane
         ('x', 'y')
     """
 
     plane: tuple[str, ...] = option((), read=listed, metavar="NAMES")
-    section: Mapping[str, float] = option(
+    pose: Mapping[str, float] = option(
         factory=dict,
         read=numbers_of,
-        flag="--pose",
         metavar="VALUES",
         unit=(units.LENGTH, units.ANGLE, units.ONE),
     )
@@ -104,7 +103,7 @@ def workspace(
     model, options = modelled(machine), options or WorkspaceOptions()
     columns = pose_axes(model).columns
     names = tuple(full_name(columns, name, "plane") for name in options.plane) or columns[:2]
-    fixed = {full_name(columns, name, "section"): value for name, value in options.section.items()}
+    fixed = {full_name(columns, name, "pose"): value for name, value in options.pose.items()}
     ranges = {full_name(columns, name, "ranges"): ends for name, ends in options.ranges.items()}
     axes = section_axes(model, names, options.resolution, ranges)
     limits = WorkspaceLimits(

@@ -295,12 +295,12 @@ def _durations(
                 f"the {items} items that a cycle needs arrive within "
                 f"{1e3 * items * interval:.6g} ms"
             )
-            raise InputError.of("time", what, "leave it out, or leave pitch out")
+            raise InputError.of("duration", what, "leave it out, or leave pitch out")
         time, reason = items * interval, "conveyor"
     elif time is not None:
         if time < total * (1 - 1e-9):
             what = f"a cycle takes {1e3 * total:.6g} ms at least, by the {reason}"
-            raise InputError.of("time", what, "allow a longer cycle or wider limits")
+            raise InputError.of("duration", what, "allow a longer cycle or wider limits")
         reason = "time"
     return (wanted, reason, 0) if time is None else (heat.coolest(time), reason, items)
 

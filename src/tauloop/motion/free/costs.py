@@ -54,10 +54,10 @@ def require_goal(model: Model, optimise: str, copper: float) -> None:
         endless = [a.name for a in mechanism.actuators if not np.isfinite(a.force)]
         if endless:
             what = f"wear counts shares of the largest forces, which {', '.join(endless)} lack"
-            raise InputError.of("optimise", what, "give 'force' to the actuators")
+            raise InputError.of("optimize", what, "give 'force' to the actuators")
         if len(set(units)) > 1:
             raise InputError.of(
-                "optimise",
+                "optimize",
                 "travel of motors that turn and that slide has no sum",
                 "choose time or energy",
             )

@@ -58,25 +58,25 @@ class Aim(Options):
     """The objective of a free motion.
 
     Attributes:
-        optimise: quantity to minimize: time, energy or wear.
-        longest: largest duration, s.
+        optimize: quantity to minimize: time, energy or wear.
+        max_duration: largest duration, s.
         copper: heat per squared force of motors, W/N^2 or W/(N m)^2; the machine file's without it.
         exponent: exponent of forces in the wear.
-        condition: largest bound of the condition number (free of units); without it three times
+        max_condition: largest bound of the condition number (free of units); without it three times
             that of the worse end.
         intervals: number of intervals of the spline.
 
     Examples:
         >>> from tauloop.motion import Aim
-        >>> Aim(optimise="energy", copper=0.5).intervals
+        >>> Aim(optimize="energy", copper=0.5).intervals
         24
     """
 
-    optimise: str = option("time", choices=("time", "energy", "wear"))
-    longest: float = option(np.inf, above=0.0)
+    optimize: str = option("time", choices=("time", "energy", "wear"))
+    max_duration: float = option(np.inf, above=0.0)
     copper: float = option(0.0, least=0.0, below=np.inf)
     exponent: float = option(3.0, least=1.0, most=12.0)
-    condition: float | None = option(None, above=2.0)
+    max_condition: float | None = option(None, above=2.0)
     intervals: int = option(INTERVALS, least=6, most=400)
 
 
@@ -154,7 +154,7 @@ class FreePlanner:
         """
         platform = self.model.platform
         require_no_cables(self.model)
-        require_goal(self.model, self.aim.optimise, self.aim.copper)
+        require_goal(self.model, self.aim.optimize, self.aim.copper)
         ends, problems = (
             np.array([np.asarray(start, dtype=float), np.asarray(end, dtype=float)]),
             Problems(),
@@ -185,7 +185,7 @@ class FreePlanner:
         if not motions:
             raise failures[0]
         self._last, self._taken, self._way = min(
-            motions, key=lambda item: _cost(item[0], self.aim.optimise)
+            motions, key=lambda item: _cost(item[0], self.aim.optimize)
         )
         return self._last
 
@@ -244,8 +244,8 @@ class FreePlanner:
         )
         allowed = (
             np.log(CONDITION_FACTOR) + here
-            if self.aim.condition is None
-            else np.log(self.aim.condition)
+            if self.aim.max_condition is None
+            else np.log(self.aim.max_condition)
         )
         if here > allowed:
             what = f"the bound of the condition number is {np.exp(here):.3g} there, {np.exp(allowed):.3g} are allowed"
@@ -265,7 +265,7 @@ class FreePlanner:
         return FreeProgram(
             rows,
             self.aim.intervals,
-            rate={"energy": rows.power, "wear": rows.wear[0]}.get(self.aim.optimise),
+            rate={"energy": rows.power, "wear": rows.wear[0]}.get(self.aim.optimize),
             change=2.0 / limits.reversal / limits.force if limits.reversal > 0 else np.inf,
             is_held=limits.bounds_changes and limits.ends == "held",
             compiled=self._compiled,
@@ -352,14 +352,14 @@ class FreePlanner:
         """Return the solution with bounds reduced by its excess, and its feasible time."""
         program = self._program
         taken = np.zeros((len(program.u), self._rows.lower.size))
-        solution = program.solved(guess, free, self.aim.longest, self._room)
+        solution = program.solved(guess, free, self.aim.max_duration, self._room)
         for _ in range(MAX_ROUNDS):
             over = program.excess(solution)
             if over.max() < VIOLATION_TOLERANCE:
                 break
             taken += over
             try:
-                solution = program.solved(solution, free, self.aim.longest, self._room, taken)
+                solution = program.solved(solution, free, self.aim.max_duration, self._room, taken)
             except PoseError:
                 if over[:, self._rows.far].max(initial=0.0) < VIOLATION_TOLERANCE:
                     break  # a slower motion keeps the limits that it exceeds
@@ -377,14 +377,16 @@ class FreePlanner:
         """
         taken, far = self._taken.copy(), self._rows.far
         taken[:, far] = BOUND_FACTOR * taken[:, far].max(axis=0)
-        solution = self._program.solved_nearby(guess, free, self.aim.longest, self._room, taken)
+        solution = self._program.solved_nearby(
+            guess, free, self.aim.max_duration, self._room, taken
+        )
         for _ in range(MAX_ROUNDS if far.any() else 0):
             over = self._program.excess(solution)
             if over[:, far].max() <= VIOLATION_TOLERANCE:
                 break
             taken += over
             solution = self._program.solved_nearby(
-                solution, free, self.aim.longest, self._room, taken
+                solution, free, self.aim.max_duration, self._room, taken
             )
         path = SplinePath(chart=self._chart, coefficients=solution.coefficients)
         columns, unit = self.model.platform.ports.position.columns, 1.0 / solution.duration

@@ -150,7 +150,7 @@ def follow_many(
         >>> from tauloop.motion.planning import planned
         >>> from tauloop.simulation.controllers.laws import ComputedTorque, Sampling
         >>> model = tl.Model(tl.load("five_bar"))
-        >>> trajectory = planned(model, tl.StrokeOptions(end={"x": 0.02}, time=0.05))
+        >>> trajectory = planned(model, tl.StrokeOptions(end={"x": 0.02}, duration=0.05))
         >>> position = model.platform.ports.at(model.assembly.q) + 1e-3 * np.random.default_rng(1).normal(size=(20, 2))
         >>> starts = tl.simulation.follow_many(trajectory, ComputedTorque(bandwidth=150.0), Sampling(), position)
         >>> starts.position.shape, bool(starts.is_whole.all())

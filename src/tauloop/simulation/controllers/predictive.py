@@ -83,7 +83,7 @@ class PredictiveTracking(Controller):
     Examples:
         >>> import tauloop as tl
         >>> law = tl.simulation.PredictiveTracking(bandwidth=150.0, horizon=15, reversal=0.01)
-        >>> stroke = tl.StrokeOptions(end={"x": 0.02}, time=0.1)
+        >>> stroke = tl.StrokeOptions(end={"x": 0.02}, duration=0.1)
         >>> comparison = tl.follow_path(tl.load("five_bar"), tl.ControlOptions(stroke=stroke, controller=(law,)))
         >>> bool(comparison.runs["PredictiveTracking"].peak_error < 1e-4)
         True

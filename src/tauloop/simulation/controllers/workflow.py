@@ -71,9 +71,9 @@ class ControlOptions(Options):
         space: coordinates of the errors: actuators or platform.
         bandwidth: bandwidth of the controllers, such as 100 (rad/s) or '20 Hz'.
         damping: damping ratio of the controller.
-        frequency: samples per second, such as 1kHz.
+        rate: samples per second, such as 1kHz.
         delay: delay from measurement to force, such as 0.5ms.
-        resolution: step of the encoders, such as 0.1mrad, or one per actuator separated by commas;
+        quantization: step of the encoders, such as 0.1mrad, or one per actuator separated by commas;
             0 for exact measurement.
         differences: take speeds as differences of measured positions.
         saturation: limit forces to the limits of the machine file.
@@ -86,15 +86,15 @@ class ControlOptions(Options):
         integrator: any integrator, which replaces the method.
         substeps: integration steps per period; the delay is rounded to whole ones.
         until: end at this event: 'platform.z<-0.7' or 'singularity<0.05', as in `tauloop simulate`.
-        watch: record the times of this event, written as for --until, and continue.
+        record: record the times of this event, written as for --until, and continue.
         sensitivities: parameters of the simulated machine, `bandwidth`, `damping`, and values of
             the start such as 'position.platform.x', by which the runs are differentiated
             (`ControlledMotion.sensitivities`).
 
     Examples:
         >>> import tauloop as tl
-        >>> stroke = tl.StrokeOptions(end={"x": 0.05}, time=0.5)
-        >>> tl.ControlOptions(stroke=stroke, controller=("pd",), frequency=2000.0).controller
+        >>> stroke = tl.StrokeOptions(end={"x": 0.05}, duration=0.5)
+        >>> tl.ControlOptions(stroke=stroke, controller=("pd",), rate=2000.0).controller
         ('pd',)
     """
 
@@ -104,17 +104,15 @@ class ControlOptions(Options):
     space: str = option("joint", choices=SPACES)
     bandwidth: float = option(150.0, read=read_bandwidth, metavar="FREQUENCY")
     damping: float = 1.0
-    frequency: float = option(1000.0, flag="--rate", metavar="FREQUENCY", unit=units.FREQUENCY)
+    rate: float = option(1000.0, metavar="FREQUENCY", unit=units.FREQUENCY)
     delay: float = option(0.0, metavar="TIME", unit=units.TIME)
-    resolution: str | float | tuple[float, ...] = option(
-        0.0, flag="--quantization", read=str, metavar="QUANTITIES"
-    )
+    quantization: str | float | tuple[float, ...] = option(0.0, read=str, metavar="QUANTITIES")
     differences: bool = False
     saturation: bool = True
     plant: Mapping[str, str | float] | None = option(
         None, read=pairs_reader("plant", "plate_mass=0.4"), names="parameters"
     )
-    wrench: str | Mapping[str, str | float] | Wrench | None = option(
+    wrench: str | Mapping[str, str | float] | tuple[str | float, ...] | Wrench | None = option(
         None, read=pairs_reader("wrench", "fx=10"), metavar="VALUES"
     )
     settling: float = option(0.0, metavar="TIME", unit=units.TIME)
@@ -122,7 +120,7 @@ class ControlOptions(Options):
     integrator: Integrator | None = option(None, flag="")
     substeps: int = SUBSTEPS
     until: tuple[str | Event, ...] = option((), metavar="EVENT")
-    watch: tuple[str | Event, ...] = option((), flag="--record", metavar="EVENT")
+    record: tuple[str | Event, ...] = option((), metavar="EVENT")
     sensitivities: tuple[str, ...] = option((), names="parameters")
 
     def _note_mismatches(self, problems: Problems) -> None:
@@ -222,7 +220,7 @@ def follow_path(
 
     Examples:
         >>> import tauloop as tl
-        >>> stroke = tl.StrokeOptions(end={"x": 0.02}, time=0.1)
+        >>> stroke = tl.StrokeOptions(end={"x": 0.02}, duration=0.1)
         >>> options = tl.ControlOptions(stroke=stroke, controller=("computed-torque",))
         >>> comparison = tl.follow_path(tl.load("five_bar"), options)
         >>> comparison.status.value
@@ -232,16 +230,16 @@ def follow_path(
     """
     model = modelled(machine)
     sampling = Sampling(
-        frequency=options.frequency,
+        frequency=options.rate,
         delay=options.delay,
-        resolution=_resolution(model, options.resolution),
+        resolution=_resolution(model, options.quantization),
         differences=options.differences,
         saturates=options.saturation,
     )
     stages = Stages(progress, 1 + len(options.laws))
     plant = _plant(model, options.plant)
     trajectory = planned(model, options.stroke, STROKE_LIMIT_SHARE)
-    events = parse_events(model, options.until, options.watch)
+    events = parse_events(model, options.until, options.record)
     stages.done()
     runs = {
         name: follow(
@@ -293,11 +291,11 @@ def _resolution(model: Model, resolution: str | float | tuple[float, ...]) -> np
         steps *= len(position_units)
     if len(steps) != len(position_units):
         problem = f"{len(steps)} steps for {len(position_units)} actuators"
-        raise InputError.of("resolution", problem, "give one for all, or one for each")
+        raise InputError.of("quantization", problem, "give one for all, or one for each")
     dimensions = {"rad": units.ANGLE, "m": units.LENGTH}
     return np.array(
         [
-            quantity("resolution", step, dimensions[unit])
+            quantity("quantization", step, dimensions[unit])
             for step, unit in zip(steps, position_units, strict=True)
         ]
     )

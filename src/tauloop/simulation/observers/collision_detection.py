@@ -55,7 +55,7 @@ class CollisionDetectionOptions(Options):
 
     Attributes:
         stroke: the stroke; its seed is also the seed of the parameter errors.
-        hit: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), of the collision.
+        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), of the collision.
         payload: mass at the tool, which is suddenly fixed there, such as 0.5kg; in place of a wrench.
         at: time of the collision; the middle of the stroke by default.
         lasting: duration of the collision; to the end of the stroke by default.
@@ -65,23 +65,23 @@ class CollisionDetectionOptions(Options):
         tracking: bandwidth of the tracking loop.
         controller: law of the controller.
         stiffness: bandwidth of the controller.
-        frequency: samples per second, such as 1kHz.
-        resolution: step of the encoders, such as 0.1mrad; 0 for exact measurement.
-        masses: largest relative error of each mass and inertia of the model.
-        friction: largest relative error of each friction coefficient of the model.
-        draws: number of machines with random errors.
+        rate: samples per second, such as 1kHz.
+        quantization: step of the encoders, such as 0.1mrad; 0 for exact measurement.
+        mass_error: largest relative error of each mass and inertia of the model.
+        friction_error: largest relative error of each friction coefficient of the model.
+        machines: number of machines with random errors.
         alarms: false alarms in an hour that the threshold allows.
 
     Examples:
         >>> import tauloop as tl
-        >>> stroke = tl.StrokeOptions(end={"x": 0.05}, time=0.5)
-        >>> tl.CollisionDetectionOptions(stroke=stroke, hit={"fx": 20}, bandwidth=200.0).bandwidth
+        >>> stroke = tl.StrokeOptions(end={"x": 0.05}, duration=0.5)
+        >>> tl.CollisionDetectionOptions(stroke=stroke, wrench={"fx": 20}, bandwidth=200.0).bandwidth
         200.0
     """
 
     stroke: StrokeOptions
-    hit: str | Mapping[str, str | float] | None = option(
-        None, read=pairs_reader("hit", "fx=20"), flag="--wrench", metavar="VALUES"
+    wrench: str | Mapping[str, str | float] | tuple[str | float, ...] | None = option(
+        None, read=pairs_reader("wrench", "fx=20"), metavar="VALUES"
     )
     payload: float = option(0.0, least=0.0, metavar="MASS", unit=units.MASS)
     at: float | None = option(None, metavar="TIME", least=0.0, unit=units.TIME)
@@ -91,19 +91,17 @@ class CollisionDetectionOptions(Options):
     tracking: float = option(1000.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
     controller: str = option("computed-torque", choices=COMPILED, metavar="LAW")
     stiffness: float = option(150.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
-    frequency: float = option(1000.0, flag="--rate", metavar="FREQUENCY", unit=units.FREQUENCY)
-    resolution: float = option(
-        0.0, flag="--quantization", least=0.0, metavar="QUANTITIES", unit=units.POSITIONS
-    )
-    masses: float = option(0.05, least=0.0, below=1.0, flag="--mass-error")
-    friction: float = option(0.3, least=0.0, below=1.0, flag="--friction-error")
-    draws: int = option(16, least=MIN_MACHINES, flag="--machines")
+    rate: float = option(1000.0, metavar="FREQUENCY", unit=units.FREQUENCY)
+    quantization: float = option(0.0, least=0.0, metavar="QUANTITIES", unit=units.POSITIONS)
+    mass_error: float = option(0.05, least=0.0, below=1.0)
+    friction_error: float = option(0.3, least=0.0, below=1.0)
+    machines: int = option(16, least=MIN_MACHINES)
     alarms: float = option(1.0, above=0.0)
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note a missing collision."""
-        if not self.payload and self.hit is None:
-            problems.add("hit", "no force or payload is given", "give one, such as fx=20 (N)")
+        if not self.payload and self.wrench is None:
+            problems.add("wrench", "no force or payload is given", "give one, such as fx=20 (N)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,8 +207,8 @@ def simulate_collision_detection(
     """Simulate a collision of a moving platform, and report the delay of its detection.
 
     The observers use momenta, or differences of velocities. Masses, inertias and friction of the
-    machine differ from the model by up to `masses` and `friction`, uniformly distributed and drawn
-    for each of `draws` machines. The threshold of each degree of freedom is the value that the
+    machine differ from the model by up to `mass_error` and `friction_error`, uniformly distributed and drawn
+    for each of several machines. The threshold of each degree of freedom is the value that the
     largest residual of a stroke without a collision exceeds `alarms` times per hour, if strokes
     follow each other. It is computed from a Gumbel distribution fitted to the residuals of all
     machines. Persistent model errors and noise both contribute to it.
@@ -227,23 +225,23 @@ def simulate_collision_detection(
 
     Examples:
         >>> import tauloop as tl
-        >>> stroke = tl.StrokeOptions(end={"x": 0.02}, time=0.1)
-        >>> options = tl.CollisionDetectionOptions(stroke=stroke, hit={"fx": 40}, draws=4)
+        >>> stroke = tl.StrokeOptions(end={"x": 0.02}, duration=0.1)
+        >>> options = tl.CollisionDetectionOptions(stroke=stroke, wrench={"fx": 40}, machines=4)
         >>> result = tl.simulate_collision_detection(tl.load("five_bar"), options)
         >>> sorted(result.observers)
         ['differences', 'differences, no lag', 'momentum', 'momentum, no lag']
     """
     model = modelled(machine)
     rng = np.random.default_rng(options.stroke.seed)
-    stages = Stages(progress, 1 + options.draws)
+    stages = Stages(progress, 1 + options.machines)
     trajectory = planned(model, options.stroke, STROKE_LIMIT_SHARE)
-    error_shares = dict.fromkeys(_mass_parameters(model, "inertia", "drive"), options.masses)
-    error_shares |= dict.fromkeys(_mass_parameters(model, "friction"), options.friction)
+    error_shares = dict.fromkeys(_mass_parameters(model, "inertia", "drive"), options.mass_error)
+    error_shares |= dict.fromkeys(_mass_parameters(model, "friction"), options.friction_error)
     error_shares = {name: share for name, share in error_shares.items() if share}
     simulation = _CollisionSimulation(model, trajectory, options, error_shares)
     stages.done()
     runs = []
-    for _ in stages.over(range(options.draws)):
+    for _ in stages.over(range(options.machines)):
         values = {}
         for name, error in zip(error_shares, rng.uniform(-1, 1, len(error_shares)), strict=True):
             nominal = model.mechanism.parameters[name].value
@@ -292,17 +290,17 @@ class _CollisionSimulation:
     ) -> None:
         self._model, self._trajectory, self._options = model, trajectory, options
         self._plant = model.with_free_parameters(varied)
-        self.period = 1.0 / options.frequency
+        self.period = 1.0 / options.rate
         self.at = trajectory.total / 2 if options.at is None else options.at
         self.until = np.inf if options.lasting is None else self.at + options.lasting
         if not self.at < trajectory.total:
             problem = f"is {self.at:g} s, but the stroke lasts {trajectory.total:.4g} s"
             raise InputError.of("at", problem, "give a time within the stroke")
-        self._wrench = wrench_at_tool({} if options.hit is None else options.hit)
+        self._wrench = wrench_at_tool({} if options.wrench is None else options.wrench)
         self._law = CONTROLLERS[options.controller](bandwidth=options.stiffness)
         differs = options.speeds == "differences"
         self._sampling = Sampling(
-            frequency=options.frequency, resolution=options.resolution, differences=differs
+            frequency=options.rate, resolution=options.quantization, differences=differs
         )
         self._loop = CompiledLoop(self._plant, model, self._law, loaded=True)
 
@@ -352,8 +350,8 @@ class _CollisionSimulation:
         options, model, plant = self._options, self._model, run.model
         state = plant.platform.kinematics(run.position, run.velocity, start=plant.assembly.q)
         position = plant.actuator_position(state.q)
-        if measured and options.resolution:
-            position = options.resolution * np.round(position / options.resolution)
+        if measured and options.quantization:
+            position = options.quantization * np.round(position / options.quantization)
         if not measured:
             velocity = np.asarray(state.v) @ plant.assembly.loops.transmission.T
         elif options.speeds == "differences":
@@ -416,11 +414,11 @@ class _CollisionSimulation:
                     "speeds": options.speeds,
                     "controller": options.controller,
                     "stiffness": options.stiffness,
-                    "frequency": options.frequency,
-                    "resolution": options.resolution,
-                    "masses": options.masses,
-                    "friction": options.friction,
-                    "draws": options.draws,
+                    "rate": options.rate,
+                    "quantization": options.quantization,
+                    "mass_error": options.mass_error,
+                    "friction_error": options.friction_error,
+                    "machines": options.machines,
                     "alarms": options.alarms,
                     "seed": options.stroke.seed,
                 },

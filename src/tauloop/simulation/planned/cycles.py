@@ -76,7 +76,7 @@ class CycleOptions(LimitOptions):
         tool_jerk: largest jerk of the tool, m/s^3.
         rated: ratio of the continuous to the largest force of a motor (root mean square), for
             motors without rated_force in the machine file.
-        time: duration of a cycle, such as 250ms; as short as possible by default.
+        duration: duration of a cycle, such as 250ms; as short as possible by default.
         intervals: number of intervals of the motion law of each leg.
 
     Examples:
@@ -90,7 +90,7 @@ class CycleOptions(LimitOptions):
     ends: str = option("held", choices=("held",), flag="")
     tool_jerk: float = option(np.inf, above=0.0, metavar="JERK", unit=units.JERK)
     rated: float | None = option(None, above=0.0, most=1.0)
-    time: float | None = option(None, above=0.0, metavar="TIME", flag="--duration", unit=units.TIME)
+    duration: float | None = option(None, above=0.0, metavar="TIME", unit=units.TIME)
     intervals: int = option(200, least=20, most=2000)
 
     def _note_mismatches(self, problems: Problems) -> None:
@@ -238,7 +238,7 @@ class Cycle(Result):
         count = self.time * frequency
         if not 1.5 <= count < 1e7:
             problem = f"{frequency:g} Hz gives {count:.3g} samples in {self.time:.4g} s"
-            raise InputError.of("frequency", problem, "choose it for 2 to 10 million samples")
+            raise InputError.of("rate", problem, "choose it for 2 to 10 million samples")
         return np.linspace(0.0, self.time, round(count) + 1)
 
     @property
@@ -311,7 +311,7 @@ def plan_cycle(
         listed,
         limits,
         rated=rated,
-        time=options.time,
+        time=options.duration,
         intervals=options.intervals,
         done=stages.done,
     )
@@ -363,7 +363,7 @@ def plan_cycle(
         legs=legs,
         motors=motors,
         tried=runs,
-        controller=(options.controller, options.frequency),
+        controller=(options.controller, options.rate),
     )
 
 
@@ -486,7 +486,7 @@ def _simulated(
 ) -> tuple[TriedCycle, ...]:
     """Return simulated cycles under the controller, with the payloads of the list and without."""
     model = planned.model
-    n = max(round(planned.time * options.frequency), 1)
+    n = max(round(planned.time * options.rate), 1)
     rate = n / planned.time
     first = int(np.ceil(RUN_IN * rate))
     repeated = planned.repeated(CYCLES, first / rate)

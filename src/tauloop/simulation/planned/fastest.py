@@ -72,7 +72,7 @@ class PathOptions(LimitOptions):
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note options of the stroke that the planner determines itself."""
-        for name in ("time", "speed", "acceleration", "share"):
+        for name in ("duration", "max_velocity", "max_acceleration", "share"):
             if getattr(self.stroke, name) is not None:
                 remedy = "leave it out" if name != "share" else "give a reserve"
                 problems.add(name, "cannot be given: the planner determines it", remedy)
@@ -267,7 +267,7 @@ def plan_path(
         active=active_limits(best),
         tried=runs,
         sweeps=best.sweeps,
-        controller=(options.controller, options.frequency),
+        controller=(options.controller, options.rate),
     )
 
 
@@ -312,7 +312,7 @@ def simulate_with_payloads(
     """Simulate the motion under the controller of the options, without payload and with it."""
     mechanism = trajectory.stroke.model.mechanism
     law = CONTROLLERS[options.controller](bandwidth=options.bandwidth)
-    sampling = Sampling(frequency=options.frequency)
+    sampling = Sampling(frequency=options.rate)
     payload = options.limits(0.0, mechanism.platform).payload
     loads = [None] if payload is None else [None, payload]
     size = np.array([actuator.force for actuator in mechanism.actuators])

@@ -68,7 +68,7 @@ class LimitOptions(Options):
             the machine (held), or brakes hold it while the motor forces build up and decay
             (braked).
         controller: law of the controller under which the motion is simulated.
-        frequency: samples per second, such as 1kHz.
+        rate: samples per second, such as 1kHz.
         bandwidth: bandwidth of the controller, such as 100 (rad/s) or '20 Hz'.
 
     Examples:
@@ -92,7 +92,7 @@ class LimitOptions(Options):
     reversal: float = option(0.0, least=0.0, metavar="TIME", unit=units.TIME)
     ends: str = option("held", choices=("held", "braked"))
     controller: str = option("computed-torque", choices=tuple(CONTROLLERS), metavar="LAW")
-    frequency: float = option(4000.0, flag="--rate", metavar="FREQUENCY", unit=units.FREQUENCY)
+    rate: float = option(4000.0, metavar="FREQUENCY", unit=units.FREQUENCY)
     bandwidth: float = option(150.0, above=0.0, read=read_bandwidth, metavar="FREQUENCY")
 
     def limits(self, reserve: float, platform: Platform) -> PathLimits:

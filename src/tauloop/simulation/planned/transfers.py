@@ -56,47 +56,43 @@ class TransferOptions(LimitOptions):
         start: position at the start, such as 'x=0,y=-0.1' (SI, or with units); the rest as at the
             reference pose.
         end: position at the end, such as 'x=0.1' (SI, or with units); the rest as at the start.
-        turn: rotation vector 'rx,ry,rz' in rad from start to end, where the platform's quaternion
+        rotation: rotation vector 'rx,ry,rz' in rad from start to end, where the platform's quaternion
             is free.
-        optimise: objective: time; energy (motor heat and friction, including drive lines); or wear
+        optimize: objective: time; energy (motor heat and friction, including drive lines); or wear
             (equivalent motor travel at full force, sum of ∫ |force / largest|^p |speed| dt).
         copper: motor heat per squared force, R/k^2 at the actuator, W/N^2 or W/(N m)^2, for all
             motors; by default the value of each motor in the machine file.
         exponent: exponent p of the wear: 3 for balls and gears, 10/3 for rollers (ISO 281), 1 for
             sliding (Archard).
-        longest: largest duration, such as 0.5s; required for wear.
+        max_duration: largest duration, such as 0.5s; required for wear.
         boxes: box obstacles parallel to the base axes: center and edges in m, x,y,z:dx,dy,dz.
         spheres: spherical obstacles: center and radius in m, x,y,z:r.
         tool_radius: radius of a sphere at the tool centre point for collision checks, such as 20mm.
         rod_radius: radius of the rods for collision checks with obstacles and each other, such as
             6mm; no check by default.
         clearance: smallest distance from obstacles, such as 2mm.
-        condition: largest condition number of the map from platform to motor velocities (a bound,
+        max_condition: largest condition number of the map from platform to motor velocities (a bound,
             dimensionless); by default three times that of the worse end.
         intervals: number of intervals of the spline.
 
     Examples:
         >>> import tauloop as tl
         >>> wall = tl.motion.BoxObstacle(center=(0.0, 0.0, -0.55), size=(0.02, 0.2, 0.1))
-        >>> tl.TransferOptions(start={"x": -0.1}, end={"x": 0.1}, boxes=(wall,)).optimise
+        >>> tl.TransferOptions(start={"x": -0.1}, end={"x": 0.1}, boxes=(wall,)).optimize
         'time'
     """
 
-    start: Mapping[str, str | float] | None = option(
+    start: Mapping[str, str | float] | tuple[str | float, ...] | None = option(
         None, flag="--start", read=pairs_reader("start"), metavar="VALUES"
     )
-    end: Mapping[str, str | float] | None = option(
+    end: Mapping[str, str | float] | tuple[str | float, ...] | None = option(
         None, flag="--end", read=pairs_reader("end"), metavar="VALUES"
     )
-    turn: tuple[float, ...] | None = option(
-        None, flag="--rotation", metavar="RX,RY,RZ", unit=units.ANGLE
-    )
-    optimise: str = option("time", choices=("time", "energy", "wear"), flag="--optimize")
+    rotation: tuple[float, ...] | None = option(None, metavar="RX,RY,RZ", unit=units.ANGLE)
+    optimize: str = option("time", choices=("time", "energy", "wear"))
     copper: float = option(0.0, least=0.0, below=np.inf, metavar="QUANTITY", unit=units.COPPERS)
     exponent: float = option(3.0, least=1.0, most=12.0)
-    longest: float = option(
-        np.inf, above=0.0, metavar="TIME", flag="--max-duration", unit=units.TIME
-    )
+    max_duration: float = option(np.inf, above=0.0, metavar="TIME", unit=units.TIME)
     boxes: tuple[BoxObstacle, ...] = option(
         (), read=each(box), repeated=True, metavar="X,Y,Z:DX,DY,DZ"
     )
@@ -106,20 +102,24 @@ class TransferOptions(LimitOptions):
     tool_radius: float = option(0.0, least=0.0, metavar="LENGTH", unit=units.LENGTH)
     rod_radius: float | None = option(None, least=0.0, metavar="LENGTH", unit=units.LENGTH)
     clearance: float = option(0.002, least=0.0, metavar="LENGTH", unit=units.LENGTH)
-    condition: float | None = option(None, above=2.0, flag="--max-condition")
+    max_condition: float | None = option(None, above=2.0)
     intervals: int = option(INTERVALS, least=6, most=400)
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note a missing end, and wear without a largest duration."""
-        if self.end is None and self.turn is None:
+        if self.end is None and self.rotation is None:
             problems.add("end", "no end of the motion is given", "give an end or a rotation")
-        if self.turn is not None and (len(self.turn) != 3 or not np.isfinite(self.turn).all()):
+        if self.rotation is not None and (
+            len(self.rotation) != 3 or not np.isfinite(self.rotation).all()
+        ):
             problems.add(
-                "turn", f"{self.turn} is not three numbers", "give numbers such as 0,0,0.2 (rad)"
+                "rotation",
+                f"{self.rotation} is not three numbers",
+                "give numbers such as 0,0,0.2 (rad)",
             )
-        if self.optimise == "wear" and self.longest == np.inf:
+        if self.optimize == "wear" and self.max_duration == np.inf:
             problem = "minimal wear needs a bound, because slower motions always wear less"
-            problems.add("longest", problem, "give the largest duration, such as 0.5s")
+            problems.add("max_duration", problem, "give the largest duration, such as 0.5s")
 
     def planner(self, model: Model, reserve: float, *, compiled: bool = False) -> FreePlanner:
         """Return the planner for a model."""
@@ -137,7 +137,7 @@ class TransferOptions(LimitOptions):
 
 #: Options with the same name as an attribute of the surroundings or of the aim.
 _SURROUNDINGS_OPTIONS = ("tool_radius", "rod_radius", "clearance")
-_AIM_OPTIONS = ("optimise", "longest", "copper", "exponent", "condition", "intervals")
+_AIM_OPTIONS = ("optimize", "max_duration", "copper", "exponent", "max_condition", "intervals")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +215,7 @@ def plan_transfer(
     best = planner.plan(start, end)
     stages.done()
     unreserved = best.law.duration
-    if options.reserve > 0 and options.optimise == "time":
+    if options.reserve > 0 and options.optimize == "time":
         unreserved = options.planner(model, 0.0).plan(start, end).law.duration
     stages.done()
     law = best.law
@@ -236,7 +236,7 @@ def plan_transfer(
             options={
                 "reserve": options.reserve,
                 "intervals": options.intervals,
-                "optimise": options.optimise,
+                "optimize": options.optimize,
             },
             inputs={"machine": model.mechanism.name},
         ),
@@ -248,8 +248,8 @@ def plan_transfer(
         active=active_limits(law),
         tried=runs,
         sweeps=law.sweeps,
-        controller=(options.controller, options.frequency),
-        optimise=options.optimise,
+        controller=(options.controller, options.rate),
+        optimise=options.optimize,
         energy=best.energy,
         wear=best.wear,
         obstacles=planner.surroundings.obstacles,
@@ -264,13 +264,13 @@ def _ends(model: Model, options: TransferOptions) -> tuple[np.ndarray, np.ndarra
     port = model.platform.ports.position
     start = named_values(port, "start", options.start, model.platform.ports.at(model.assembly.q))
     end = named_values(port, "end", options.end, start)
-    if options.turn is not None:
+    if options.rotation is not None:
         first = quaternion_start(port)
         if first is None:
             what = f"the platform has no free orientation: {', '.join(port.columns)}"
-            raise InputError.of("turn", what, "omit it, or give the coordinates of the end")
+            raise InputError.of("rotation", what, "omit it, or give the coordinates of the end")
         whole = slice(first, first + len(QUATERNION_SUFFIXES))
-        end[whole] = AxisTurn(start[whole], np.array(options.turn)).at(np.ones(1)).position[0]
+        end[whole] = AxisTurn(start[whole], np.array(options.rotation)).at(np.ones(1)).position[0]
     if np.array_equal(start, end):
         raise InputError.of("end", "is the same as the start", "give a different end")
     return start, end

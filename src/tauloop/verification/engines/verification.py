@@ -50,7 +50,7 @@ class VerifyOptions(Options):
         seed: seed of the random states.
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), for a further
             comparison.
-        condition: largest condition number of the linear blocks; states beyond it are left out,
+        max_condition: largest condition number of the linear blocks; states beyond it are left out,
             because it amplifies the rounding of both sides.
 
     Examples:
@@ -62,7 +62,7 @@ class VerifyOptions(Options):
     states: int = option(1000, least=1)
     seed: int = option(0, least=0)
     wrench: tuple[float, ...] | None = option(None, read=wrench_of, metavar="VALUES")
-    condition: float = option(CONDITION, least=1.0, flag="--max-condition")
+    max_condition: float = option(CONDITION, least=1.0)
 
     def _note_mismatches(self, problems: Problems) -> None:
         if self.wrench is not None and len(self.wrench) != len(TOOL_PORT.columns):
@@ -91,7 +91,7 @@ class VerifiedMachine(Result):
 
     machine: str
     options: VerifyOptions = field(
-        metadata=json_keys(states="states", condition="condition", seed="seed", wrench="wrench")
+        metadata=json_keys(states="states", condition="max_condition", seed="seed", wrench="wrench")
     )
     different: int | None = field(metadata=json_keys("different_states"))
     comparisons: tuple[EngineComparison, ...] = field(metadata=json_keys("engines"))
@@ -164,7 +164,7 @@ def verify(
         options.states,
         rng,
         wrench=wrench,
-        condition=options.condition,
+        condition=options.max_condition,
         progress=progress,
     )
     return VerifiedMachine(

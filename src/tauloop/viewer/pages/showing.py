@@ -113,7 +113,7 @@ def _tour(model: Model) -> PlannedMotion:
                     via=tuple(corners[:-1]),
                     end=corners[-1],
                     entry=entry,
-                    time=time,
+                    duration=time,
                 )
                 try:
                     return plan_stroke(model, options)

@@ -87,7 +87,7 @@ def cloud(
     """
     if colouring not in COLOURINGS:
         raise InputError.of(
-            "colouring", f"unknown: {colouring!r}", f"choose one of {', '.join(COLOURINGS)}"
+            "color", f"unknown: {colouring!r}", f"choose one of {', '.join(COLOURINGS)}"
         )
     axes = pose_axes(model)
     held = dict(

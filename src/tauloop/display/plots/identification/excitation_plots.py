@@ -21,7 +21,7 @@ def excitation_scene(excitation: Excitation) -> Iterator[Piece]:
     """Yield the machine in motion, over one period."""
     if excitation.model is not None:
         moved = excitation.series.sample(np.linspace(0.0, excitation.series.period, PLOT_POINTS))
-        track = excitation.model.motion(excitation.task.space).track(moved.position)
+        track = excitation.model.motion(excitation.task.channels).track(moved.position)
         yield from motion(excitation.model, moved.time, track.q)
 
 
@@ -36,7 +36,7 @@ def excitation_plots(excitation: Excitation) -> Iterator[Paragraph | Plot]:
         tone="note",
     )
     moved = excitation.series.sample(np.linspace(0.0, excitation.series.period, PLOT_POINTS))
-    held = excitation.task.held
+    held = excitation.task.hold
     moving = [i for i, name in enumerate(excitation.channels) if name not in held]
     names = [excitation.channels[i] for i in moving]
     for title, values, rate in (

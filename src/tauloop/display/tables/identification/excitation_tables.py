@@ -38,7 +38,7 @@ def excitation_tables(excitation: Excitation) -> Iterator[Printed]:
 
 def _conditions(excitation: Excitation) -> Iterator[Printed]:
     random, conditions = excitation.random, excitation.conditions
-    stated = excitation.options.beside
+    stated = excitation.options.stated_condition
     rows = (
         ("SI units", conditions.si, random.best_si, random.median_si),
         ("unit norm", conditions.unit_norm, random.best_unit_norm, random.median_unit_norm),

@@ -28,7 +28,7 @@ def description_tables(described: Description) -> Iterator[Printed]:
     yield _coordinates(model)
     if any(actuator.drive for actuator in mechanism.actuators):
         yield _drive_lines(mechanism)
-    if described.options.parameters:
+    if described.options.table:
         yield _parameters(mechanism)
     if described.options.blocks:
         yield _blocks(model)
