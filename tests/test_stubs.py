@@ -21,7 +21,7 @@ MYPY = """
 [mypy]
 follow_imports = skip
 explicit_package_bases = true
-[mypy-tauloop,tauloop.model.model,tauloop.mechanism.model,tauloop.common.*]
+[mypy-tauloop,tauloop.model.model,tauloop.model.tool,tauloop.motion.planning,tauloop.mechanism.model,tauloop.export.controller.options,tauloop.common.*]
 follow_imports = normal
 ignore_errors = true
 """
