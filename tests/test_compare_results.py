@@ -89,5 +89,5 @@ def test_c_code_is_compared_without_comments_and_its_numbers_as_numbers(tmp_path
         for folder, text in zip(("old", "new"), pair, strict=True):
             (tmp_path / folder).mkdir(exist_ok=True)
             (tmp_path / folder / f"{name}.c").write_text(text)
-    found = differences_of_code(tmp_path / "old", tmp_path / "new", Comparison(1e-9))
-    assert [item.place for item in found] == ["longer.c: words", "other.c: word 2"]
+    differences = differences_of_code(tmp_path / "old", tmp_path / "new", Comparison(1e-9))
+    assert [item.place for item in differences] == ["longer.c: words", "other.c: word 2"]
