@@ -447,5 +447,5 @@ def test_defaults_that_are_read_from_text_are_shown_and_mean_themselves() -> Non
             if read is not None and isinstance(text := shown.get(item.name), str):
                 seen[options, item.name] = text
                 assert read(text) in (item.default, text), item
-    assert seen[tl.ControlOptions, "frequency"] == "1000"
+    assert seen[tl.ControlOptions, "rate"] == "1000"
     assert (tl.BacklashOptions, "play") not in seen  # its text says what holds without it, in um

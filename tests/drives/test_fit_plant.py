@@ -94,10 +94,10 @@ def test_all_that_is_wrong_is_said_at_once(steps: Path) -> None:
             bounds={"gap": (2.0, 1.0)}, values={"gap": 1.0}, population=2, value_tolerance=-1.0
         )
     assert {problem.where for problem in error.value.problems} == {
-        "unknowns",
+        "bounds",
         "values",
         "population",
-        "tolerance",
+        "value_tolerance",
     }
     with pytest.raises(InputError, match="no parameter 'cart_viscos'"):
         tl.fit_drive_line(

@@ -49,13 +49,13 @@ def delta() -> tl.Model:
 
 
 @pytest.mark.parametrize("of", ["tool", "actuators", "platform"])
-@pytest.mark.parametrize("port", ["platform", "actuators"])
+@pytest.mark.parametrize("port", ["pose", "actuators"])
 def test_jacobians_are_differences(port: str, of: str) -> None:
     """Oracle: central differences of forward or inverse kinematics."""
     model = delta()
     start = tl.inverse_kinematics(model, "x=50mm,y=20mm")
-    at = (start.platform_position if port == "platform" else start.actuator_position)[0]
-    kinematics = tl.inverse_kinematics if port == "platform" else tl.forward_kinematics
+    at = (start.platform_position if port == "pose" else start.actuator_position)[0]
+    kinematics = tl.inverse_kinematics if port == "pose" else tl.forward_kinematics
 
     def place(position: np.ndarray) -> np.ndarray:
         state = kinematics(model, position)

@@ -14,7 +14,7 @@ def ik(
     machine: MachineArgument,
     options: tl.KinematicsOptions,
     side: SideOption = None,
-    platform: PoseOption = None,
+    pose: PoseOption = None,
     threads: WorkersOption = "1",
 ) -> None:
     """Compute inverse kinematics: the actuator positions at a given pose of the platform.
@@ -26,4 +26,4 @@ def ik(
     """
     model = load_model(machine, side, within_limits=options.within_limits, threads=threads)
     with bars(not options.all_modes) as report:
-        finish(tl.inverse_kinematics(model, platform, options, report=search(report)))
+        finish(tl.inverse_kinematics(model, pose, options, report=search(report)))

@@ -13,7 +13,7 @@ def jacobian(
     machine: MachineArgument,
     options: tl.JacobianOptions,
     side: SideOption = None,
-    platform: PoseOption = None,
+    pose: PoseOption = None,
     actuators: ActuatorsOption = None,
 ) -> None:
     """Compute the Jacobian of tool, actuators or platform at one pose.
@@ -22,5 +22,5 @@ def jacobian(
     singular or beyond a stop.
     """
     model = load_model(machine, side, within_limits=options.within_limits)
-    result = tl.jacobian(model, pose=platform, actuators=actuators, options=options)
+    result = tl.jacobian(model, pose=pose, actuators=actuators, options=options)
     finish(result)

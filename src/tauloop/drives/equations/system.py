@@ -352,7 +352,7 @@ class Equations:
             InputError: with every name that is not a signal.
         """
         known = {name.split(" [")[0]: signal for name, signal in self.signals.items()}
-        for option, is_terminal in (("until", True), ("watch", False)):
+        for option, is_terminal in (("until", True), ("record", False)):
             names = [event.name for event in watched if event.is_terminal is is_terminal]
             InputError.raise_if_any(unknown_names(names, known, "no such signal", f"{option} {{}}"))
         for event in watched:
