@@ -40,6 +40,7 @@ class Case:
 
 
 SLOW = arms.Friction(sliding=(2.0, 1.0), lengths=(0.02, 0.02), viscous=(0.5, 0.3))
+MIXED = arms.Friction(sliding=(2.0, 1.0), lengths=(4e-4, 0.02), viscous=(0.5, 0.3))
 SHARP = arms.Friction(sliding=(2.0, 2.0, 0.8), lengths=(5e-4, 5e-4, 5e-4), viscous=(0.5, 0.5, 0.2))
 CASES = {
     "two joints": Case(arm=arms.TWO_JOINTS, friction=SLOW, sensors={"step": 8e-4, "noise": 0.01}),
@@ -47,6 +48,9 @@ CASES = {
         arm=arms.TWO_JOINTS,
         friction=SLOW,
         sensors={"step": 1.5e-3, "noise": 0.01, "tachometer": 0.02},
+    ),
+    "two joints, one length below a step of the encoder": Case(
+        arm=arms.TWO_JOINTS, friction=MIXED, sensors={"step": 8e-4, "noise": 0.01}
     ),
     "three joints with tachometers": Case(
         arm=arms.THREE_JOINTS,

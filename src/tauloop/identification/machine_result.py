@@ -60,6 +60,7 @@ class MachineIdentification(Result):
             determine; they must be checked by other means.
         friction_laws: laws of friction that the findings report as missing and options can add.
         force_delays: delays of forces that the findings report, s, by output.
+        late_outputs: outputs whose force is late for another cause than friction.
         terms: known and additional terms, as stated or as chosen by validation.
         motion: times (N,), s, and actuator positions (N, n) of the first log, SI.
     """
@@ -89,6 +90,7 @@ class MachineIdentification(Result):
     motion: tuple[np.ndarray, np.ndarray] | None = field(default=None, metadata=OMITTED)
     friction_laws: tuple[MissingLaw, ...] = field(default=(), metadata=OMITTED)
     force_delays: Mapping[str, float] = field(default_factory=dict, metadata=OMITTED)
+    late_outputs: tuple[str, ...] = field(default=(), metadata=OMITTED)
     terms: TermOptions = field(default_factory=TermOptions, metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:

@@ -19,6 +19,7 @@ from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.estimation.bending import Bending
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors
+from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.estimation.fitting import fit
 from tauloop.identification.estimation.log_comparison import LogComparison, compare_logs
 from tauloop.identification.estimation.result import Identification
@@ -26,6 +27,7 @@ from tauloop.identification.faults.missing_laws import MissingLaw
 from tauloop.identification.faults.search import (
     FitFaults,
     SearchMotion,
+    driven_friction,
     fault_diagnostic,
     faults_first,
     faults_of_fit,
@@ -34,7 +36,7 @@ from tauloop.identification.faults.search import (
     search_motion,
 )
 from tauloop.identification.faults.unexcited import unexcited
-from tauloop.identification.friction.choice import choose_friction
+from tauloop.identification.friction.choice import TermsFit, choose_friction
 from tauloop.identification.friction.element_motion import ElementMotion, element_motion
 from tauloop.identification.friction.presliding import PreslidingChoice
 from tauloop.identification.friction.stated import StatedFriction, presliding_notes, stated_friction
@@ -61,6 +63,7 @@ from tauloop.identification.preparation.prepare import (
     usable_names,
 )
 from tauloop.identification.preparation.repairs import Repairs, repairs
+from tauloop.identification.preparation.trials import decimated_cutoff
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import (
@@ -183,7 +186,8 @@ def identify(
     if options.regroup:
         regrouping = symbolic_base_parameters(model.mechanism, progress=stages.part)
     stages.done()
-    friction = stated_friction(model, options.terms)
+    # Names of elements are checked before the logs are read.
+    stated_friction(model, options.terms)
     log_repairs = repairs(model, options.preparation)
     measured = measured_logs([*sources, *validation], options, log_repairs)
     require_logs(options.terms.payload_body, [log.name for log in measured])
@@ -191,10 +195,8 @@ def identify(
     prepared = prepare_logs(model, measured, options, ties, len(sources))
     del measured
     stages.done()
-    if prepared.is_chosen and _may_choose_friction(model, options):
-        prepared, terms = _with_chosen_friction(model, prepared, options, ties, log_repairs)
-        options = replace(options, terms=terms)
-        friction = stated_friction(model, terms)
+    prepared, options = _with_chosen_friction(model, prepared, options, ties, log_repairs)
+    friction = stated_friction(model, options.terms)
     data = _identification_data(model, prepared, options, ties, friction, log_repairs, stages)
     # The samples of the logs are no longer needed, and their memory is released.
     prepared = replace(prepared, logs=())
@@ -202,7 +204,7 @@ def identify(
 
 
 def log_data(
-    model: Model, log: LogSource, options: IdentificationOptions
+    model: Model, log: LogSource, options: IdentificationOptions, *, may_choose: bool = False
 ) -> tuple[RegressionData, PreparedLogs, tuple[Problem, ...]]:
     """Return the regression data of one log, its preparation and its problems, as in `identify`.
 
@@ -210,15 +212,18 @@ def log_data(
         model: see `identification_model`.
         log: a file, or data.
         options: options of the identification.
+        may_choose: whether validation may choose options that are not stated, as in `identify`.
+            Logs that must all be treated alike need the same options, so that nothing is chosen.
 
     Raises:
         InputError, LogError, PoseError, IdentificationError: as for `identify`.
     """
     ties = _ties(model, options)
-    friction = stated_friction(model, options.terms)
     log_repairs = repairs(model, options.preparation)
     measured = measured_logs([log], options, log_repairs)
-    prepared = prepare_logs(model, measured, options, ties, 1, may_choose=False)
+    prepared = prepare_logs(model, measured, options, ties, 1, may_choose=may_choose)
+    prepared, options = _with_chosen_friction(model, prepared, options, ties, log_repairs)
+    friction = stated_friction(model, options.terms)
     data = _identification_data(
         model, prepared, options, ties, friction, log_repairs, Stages(None, 1)
     )
@@ -249,12 +254,15 @@ def _with_chosen_friction(
     options: IdentificationOptions,
     ties: Ties | None,
     log_repairs: Repairs,
-) -> tuple[PreparedLogs, TermOptions]:
-    """Return the logs and terms with the friction laws that validation chose.
+) -> tuple[PreparedLogs, IdentificationOptions]:
+    """Return the logs, and the options with the friction laws that validation chose.
 
     Options of the preparation that are better with the laws, or with known delays of the forces,
-    are changed as well.
+    are changed as well. Nothing is chosen if nothing of the preparation was, or if the options
+    state friction laws.
     """
+    if not (prepared.is_chosen and _may_choose_friction(model, options)):
+        return prepared, options
     trial_options = replace(
         options,
         validation=None,
@@ -267,7 +275,11 @@ def _with_chosen_friction(
     )
 
     def data_with(
-        logs: PreparedLogs, options: IdentificationOptions, *, searches_faults: bool
+        logs: PreparedLogs,
+        options: IdentificationOptions,
+        *,
+        searches_faults: bool,
+        common_filter: bool = True,
     ) -> _IdentificationData:
         """Return the regression data of logs with the terms of the options."""
         friction = stated_friction(model, options.terms)
@@ -281,6 +293,7 @@ def _with_chosen_friction(
             log_repairs,
             stages,
             searches_faults=searches_faults,
+            common_filter=common_filter,
         )
 
     def identify_with(logs: PreparedLogs, terms: TermOptions) -> MachineIdentification | None:
@@ -294,25 +307,42 @@ def _with_chosen_friction(
         except (IdentificationError, InputError):
             return None
 
-    def fit_with(logs: PreparedLogs, terms: TermOptions) -> Identification | None:
+    def fit_with(logs: PreparedLogs, terms: TermOptions) -> TermsFit | None:
         """Return the fit alone, without a search for faults."""
         with_terms = replace(trial_options, terms=terms)
         try:
-            data = data_with(logs, with_terms, searches_faults=False)
+            if "" in terms.presliding.values():
+                data = data_with(logs, with_terms, searches_faults=False)
+                lengths = {} if data.presliding is None else dict(data.presliding.lengths)
+                with_terms = replace(trial_options, terms=replace(terms, presliding=lengths))
+            data = data_with(logs, with_terms, searches_faults=False, common_filter=False)
             training, held_out = _split(data.parts, with_terms)
+            cutoffs = [decimated_cutoff(log.source, log.how) for log in logs.logs]
+            filtered = [
+                part.low_passed(cutoff) for part, cutoff in zip(training, cutoffs, strict=True)
+            ]
             estimator = chosen_estimator(with_terms, (), data.noise)
-            return fit(merge(training), held_out, estimator, errors=logs.errors)
+            fitted = fit(merge(filtered), held_out, estimator, errors=logs.errors)
         except (IdentificationError, InputError):
             return None
+        percent = np.array([output.rmse_percent for output in fitted.held_out])
+        return TermsFit(error=overall(percent), lengths=with_terms.terms.presliding)
 
     part = prepared.part(options.share, MAX_FRICTION_SAMPLES)
     velocities = usable_names(model, part, options)
-    choice = choose_friction(part, options.terms, identify_with, fit_with, velocities=velocities)
+    choice = choose_friction(
+        part,
+        options.terms,
+        identify_with,
+        fit_with,
+        elements=driven_friction(model, options.output),
+        velocities=velocities,
+    )
     if not (choice.terms_changed or choice.changes):
-        return prepared, options.terms
+        return prepared, options
     changed = prepared_again(model, prepared, options, ties, choice.changes)
     channels = replace(changed.channels, notes=(*changed.channels.notes, *choice.notes))
-    return replace(changed, channels=channels), choice.terms
+    return replace(changed, channels=channels), replace(options, terms=choice.terms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -373,8 +403,9 @@ def _identification_data(
     stages: Stages,
     *,
     searches_faults: bool = True,
+    common_filter: bool = True,
 ) -> _IdentificationData:
-    """Return the regression data of all logs.
+    """Return the regression data of all logs, with or without the filter of forces and regressor.
 
     Each log is prepared once, and only one prepared log at a time is in memory.
     """
@@ -399,12 +430,17 @@ def _identification_data(
         with naming_log(log, len(logs)):
             how = replace(log.how, decimation=log.factor)
             part = regression_data(
-                model, log.source, how, output=output, ties=ties, prepared=signals
+                model,
+                log.source,
+                how,
+                output=output,
+                ties=ties,
+                prepared=signals,
+                common_filter=common_filter,
             )
             if friction:
-                elements.append(
-                    element_motion(model, log.source, how, output=output, prepared=signals)
-                )
+                motion = element_motion(model, log.source, how, output=output, prepared=signals)
+                elements.append(motion if common_filter else replace(motion, cutoff=None))
         parts.append(part)
         displayed = displayed or _displayed_motion(model, signals)
         if log.average is None and searches_faults:
@@ -566,6 +602,7 @@ def _fit_and_evaluate(
         motion=data.motion,
         friction_laws=fit_faults.laws,
         force_delays=fit_faults.delays,
+        late_outputs=fit_faults.late_outputs,
         terms=options.terms,
     )
 

@@ -296,12 +296,14 @@ class FitFaults:
         not_shown: descriptions of zeros and factors that the forces do not determine.
         laws: laws of friction that can be added to the fit.
         delays: delays of forces, s, by output.
+        late_outputs: outputs whose force is late for another cause than friction.
     """
 
     problems: tuple[Problem, ...] = ()
     not_shown: tuple[str, ...] = ()
     laws: tuple[MissingLaw, ...] = ()
     delays: Mapping[str, float] = field(default_factory=dict)
+    late_outputs: tuple[str, ...] = ()
 
 
 def faults_of_fit(
@@ -394,7 +396,16 @@ def faults_of_fit(
     faults = _ranked_faults(model, late, trends, laws, sign_problems, result, motions, lengths)
     problems = faults.problems or _timing_problems(result, left_by_preparation)
     delays = {force.output: force.delay for _, force in late if force.delay}
-    return replace(faults, problems=problems, not_shown=tuple(not_shown), delays=delays)
+    late_outputs = dict.fromkeys(
+        force.output for _, force in late if force.kind not in FRICTION_KINDS
+    )
+    return replace(
+        faults,
+        problems=problems,
+        not_shown=tuple(not_shown),
+        delays=delays,
+        late_outputs=tuple(late_outputs),
+    )
 
 
 class _PreparationErrors:
@@ -649,6 +660,13 @@ def friction_element(model: Model, output: str) -> str:
         if drives == (output,) and element in with_friction:
             return element
     return output
+
+
+def driven_friction(model: Model, output: str) -> tuple[str, ...]:
+    """Return the elements whose Coulomb friction acts on single outputs."""
+    names = {parameter.name for parameter in model.parameters if parameter.role == "coulomb"}
+    with_friction = [friction_element(model, name) for name in model.output_ports(output)[0]]
+    return tuple(dict.fromkeys(name for name in with_friction if f"{name}.coulomb" in names))
 
 
 def _friction_owners(model: Model, data: RegressionData) -> tuple[str, ...]:

@@ -5,11 +5,18 @@ chosen without the laws may compensate for missing presliding friction, because 
 at low speed. The same is true of a source of velocity. Both are therefore tried again with the
 laws. A standstill may also hide the reversals at which a late force of friction is seen, so that it
 is compared again on forces without their delay.
+
+Findings do not report presliding friction whose length is close to a step of the encoder, or that a
+poor fit of other drives hides; its residuals then resemble a delay. Where one drive has presliding
+friction, or forces seem to be late, it is therefore tried for all drives. Forces without the delay
+compete with it. The preparation that was chosen without these laws may
+hide them, so that they are tried with the preparation before the choice as well, and the cut-off is
+chosen again with them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, TypeAlias
 
@@ -29,11 +36,29 @@ from tauloop.logs.velocities import SOURCES
 MAX_ROUNDS = 2
 #: A choice is accepted if it reduces the validation error by this share.
 MIN_ERROR_REDUCTION = 0.01
+#: Cut-offs that are tried with presliding friction, as multiples of the lowest of all channels.
+CUTOFF_FACTORS = (0.71, 1.0, 1.41, 2.0)
 
 #: A function that identifies the machine from logs with terms; None if the logs do not support it.
 IdentifyWithTerms: TypeAlias = Callable[[PreparedLogs, TermOptions], MachineIdentification | None]
-#: The same without the search for faults.
-FitWithTerms: TypeAlias = Callable[[PreparedLogs, TermOptions], Identification | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TermsFit:
+    """A fit with terms, without a search for faults.
+
+    Attributes:
+        error: validation error of the forces without the filter of forces and regressor, %, so that
+            cut-offs can be compared.
+        lengths: presliding lengths that validation chose, by element.
+    """
+
+    error: float
+    lengths: Mapping[str, float]
+
+
+#: A function that fits logs with terms; None if the logs do not support it.
+FitWithTerms: TypeAlias = Callable[[PreparedLogs, TermOptions], TermsFit | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,19 +85,23 @@ class _Round:
 
     Attributes:
         terms: the terms with the laws.
-        laws: the laws.
+        laws: kinds and elements of the laws.
         error: validation error with the laws, %; infinite if the identification failed.
         plain: validation error without any law, %.
         lengths: presliding lengths, by element.
-        delays: delays of forces, s, by output.
+        delays: delays of forces without any law, s, by output.
+        delays_with_laws: delays of forces with the laws, s, by output.
+        has_presliding: whether findings report presliding friction.
     """
 
     terms: TermOptions
-    laws: tuple[MissingLaw, ...]
+    laws: tuple[str, ...]
     error: float
     plain: float
     lengths: Mapping[str, float]
     delays: Mapping[str, float]
+    delays_with_laws: Mapping[str, float]
+    has_presliding: bool
 
 
 def choose_friction(
@@ -81,17 +110,20 @@ def choose_friction(
     identify_with: IdentifyWithTerms,
     fit_with: FitWithTerms,
     *,
+    elements: Sequence[str] = (),
     velocities: Sequence[str] = (),
 ) -> FrictionChoice:
     """Return the laws of friction that reduce the validation error, if there are any.
 
-    Each round adds the laws that the findings of the previous fit report as missing.
+    Each round adds the laws that the findings of the previous fit report as missing. If presliding
+    friction or a delay is among them, presliding friction of all other elements is tried as well.
 
     Args:
         prepared: the part of the logs that is used for the choice.
         terms: the stated terms.
         identify_with: identification with terms.
         fit_with: fit with terms.
+        elements: elements whose presliding friction is tried.
         velocities: channels whose measured velocity may be used.
     """
     best = _add_laws(prepared, terms, identify_with)
@@ -99,8 +131,10 @@ def choose_friction(
     notes: list[str] = []
     chosen = {choice.option: choice.value for choice in prepared.channels.chosen}
     standstill = Preparation(cutoff=None).standstill
+    rounds = [(best, dict(changes))]
     if chosen.get("standstill", standstill) != standstill:
         other = _add_laws(prepared.changed(standstill=standstill), terms, identify_with)
+        rounds.append((other, {"standstill": standstill}))
         if other.laws and other.error * (1.0 + MIN_ERROR_REDUCTION) <= best.error:
             best = replace(other, plain=min(best.plain, other.plain))
             changes["standstill"] = standstill
@@ -110,6 +144,22 @@ def choose_friction(
                 best = other
                 changes["standstill"] = standstill
                 notes.append(note)
+    for start, start_changes in sorted(rounds, key=lambda entry: entry[0].error):
+        if not (start.has_presliding or start.delays_with_laws):
+            continue
+        further = _add_presliding(
+            prepared.changed(**start_changes), start, elements, identify_with, fit_with, velocities
+        )
+        rival = _error(fit_with(prepared.changed(**changes), best.terms))
+        if further is not None and further.error * (1.0 + MIN_ERROR_REDUCTION) <= rival:
+            changes = {**start_changes, **further.changes}
+            plain = min(entry.plain for entry, _ in rounds)
+            best = replace(further.best, plain=plain)
+            notes += [_law_note(best, changes), *further.notes]
+            return FrictionChoice(
+                terms=best.terms, terms_changed=True, changes=changes, notes=tuple(notes)
+            )
+        break
     if not best.laws:
         return FrictionChoice(terms=terms, changes=changes, notes=tuple(notes))
     notes.append(_law_note(best, changes))
@@ -139,8 +189,8 @@ def _better_without_delays(
         standstill: the other standstill.
     """
     corrected = prepared.with_earlier_forces(delays)
-    chosen = _validation_error(fit_with(corrected, terms))
-    other = _validation_error(fit_with(corrected.changed(standstill=standstill), terms))
+    chosen = _error(fit_with(corrected, terms))
+    other = _error(fit_with(corrected.changed(standstill=standstill), terms))
     if other > chosen * (1.0 + MIN_ERROR_REDUCTION):
         return ""
     return (
@@ -151,9 +201,8 @@ def _better_without_delays(
 
 def _law_note(best: _Round, changes: Mapping[str, Any]) -> str:
     """Return a note on the laws, with the validation errors."""
-    listed = ", ".join(f"{law.kind} {law.element}" for law in best.laws)
     text = (
-        f"friction chosen by validation: {listed}; error {best.error:.3g} % with it, "
+        f"friction chosen by validation: {', '.join(best.laws)}; error {best.error:.3g} % with it, "
         f"{best.plain:.3g} % without"
     )
     if "standstill" in changes:
@@ -165,27 +214,179 @@ def _add_laws(
     prepared: PreparedLogs, terms: TermOptions, identify_with: IdentifyWithTerms
 ) -> _Round:
     """Add laws that are reported as missing, as long as the validation error falls."""
-    laws: list[MissingLaw] = []
+    laws: list[str] = []
     result = identify_with(prepared, terms)
     delays = {} if result is None else result.force_delays
     plain = error = _validation_error(_fit_of(result))
+    has_presliding = False
     for _ in range(MAX_ROUNDS):
         missing = () if result is None else result.friction_laws
         if not missing:
             break
+        has_presliding = has_presliding or any(law.kind == PRESLIDING for law in missing)
         terms_with_laws = _with_laws(terms, missing)
         result_with_laws = identify_with(prepared, terms_with_laws)
         error_with_laws = _validation_error(_fit_of(result_with_laws))
         if error_with_laws * (1.0 + MIN_ERROR_REDUCTION) > error:
             break
-        laws += missing
+        laws += (f"{law.kind} {law.element}" for law in missing)
         terms = terms_with_laws
         result = result_with_laws
         error = error_with_laws
     lengths = {} if result is None or result.presliding is None else result.presliding.lengths
     return _Round(
-        terms=terms, laws=tuple(laws), error=error, plain=plain, lengths=lengths, delays=delays
+        terms=terms,
+        laws=tuple(laws),
+        error=error,
+        plain=plain,
+        lengths=lengths,
+        delays=delays,
+        delays_with_laws=_delays(result),
+        has_presliding=has_presliding,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _FurtherPresliding:
+    """Presliding friction of further elements, with the preparation that suits it.
+
+    Attributes:
+        best: the laws.
+        error: their validation error as from `FitWithTerms`, %.
+        changes: changes of the preparation.
+        notes: notes on the changes.
+    """
+
+    best: _Round
+    error: float
+    changes: Mapping[str, Any]
+    notes: tuple[str, ...]
+
+
+def _add_presliding(
+    prepared: PreparedLogs,
+    best: _Round,
+    elements: Sequence[str],
+    identify_with: IdentifyWithTerms,
+    fit_with: FitWithTerms,
+    velocities: Sequence[str],
+) -> _FurtherPresliding | None:
+    """Return the laws with presliding friction of further elements; None if it is not better.
+
+    Forces without the delays that the fit shows must not be explained as well, and no late force
+    may have another cause than friction.
+
+    Args:
+        prepared: the part of the logs that is used for the choice.
+        best: the laws so far.
+        elements: elements whose presliding friction is tried.
+        identify_with: identification with terms.
+        fit_with: fit with terms.
+        velocities: channels whose measured velocity may be used.
+    """
+    terms = best.terms
+    with_laws = {*terms.presliding, *terms.stribeck, *terms.asymmetric}
+    added = tuple(name for name in elements if name not in with_laws)
+    searched = replace(terms, presliding={**terms.presliding, **dict.fromkeys(added, "")})
+    starts: list[dict[str, Any]] = [{}]
+    if prepared.unchosen:
+        starts.append(dict(prepared.unchosen))
+    fits = [fit_with(prepared.changed(**start), searched) for start in starts]
+    number = min(range(len(fits)), key=lambda index: _error(fits[index]))
+    found = fits[number]
+    if found is None:
+        return None
+    fixed = replace(terms, presliding={**terms.presliding, **found.lengths})
+    search = _OptionSearch(prepared, fixed, fit_with, starts[number], found.error)
+    if velocities:
+        search.try_values({"velocities": dict.fromkeys(velocities, source)} for source in SOURCES)
+    cutoffs = prepared.possible_cutoffs(search.changes, CUTOFF_FACTORS)
+    search.try_values({"cutoff": cutoff, "cutoffs": {}} for cutoff in cutoffs)
+    chosen = prepared.changed(**search.changes)
+    least_error = _error(fit_with(chosen, terms))
+    if best.delays_with_laws:
+        corrected = chosen.with_earlier_forces(best.delays_with_laws)
+        least_error = min(least_error, _error(fit_with(corrected, terms)))
+    if search.error * (1.0 + MIN_ERROR_REDUCTION) > least_error:
+        return None
+    further = tuple(name for name in added if name in found.lengths)
+    terms = replace(terms, presliding={**terms.presliding, **dict.fromkeys(further, "")})
+    result = identify_with(chosen, terms)
+    if result is None or result.presliding is None or result.late_outputs:
+        return None
+    laws = (*best.laws, *(f"{PRESLIDING} {name}" for name in further))
+    error = _validation_error(result.identification)
+    return _FurtherPresliding(
+        best=replace(best, terms=terms, laws=laws, error=error),
+        error=search.error,
+        changes=search.changes,
+        notes=tuple(search.notes),
+    )
+
+
+class _OptionSearch:
+    """A search over options of the preparation, with fixed laws of friction."""
+
+    def __init__(
+        self,
+        prepared: PreparedLogs,
+        terms: TermOptions,
+        fit_with: FitWithTerms,
+        changes: Mapping[str, Any],
+        error: float,
+    ) -> None:
+        """Start with changes of the preparation and their validation error, %."""
+        self._prepared = prepared
+        self._terms = terms
+        self._fit_with = fit_with
+        self.changes = dict(changes)
+        self.error = error
+        self.notes: list[str] = []
+
+    def try_values(self, values: Iterable[Mapping[str, Any]]) -> None:
+        """Choose the best of some further changes if it reduces the error enough."""
+        before = self.error
+        changes = self.changes
+        for value in values:
+            trial = {**changes, **value}
+            error = _error(self._fit_with(self._prepared.changed(**trial), self._terms))
+            if error * (1.0 + MIN_ERROR_REDUCTION) <= before and error < self.error:
+                self.changes = trial
+                self.error = error
+        if self.error < before:
+            name, value = next(
+                (name, value)
+                for name, value in self.changes.items()
+                if changes.get(name) != value and name in ("velocities", "cutoff")
+            )
+            self.notes.append(_choice_note(name, value, self.error, before))
+
+
+def _choice_note(option: str, value: Any, error: float, before: float) -> str:
+    """Return a note on an option that is better with the laws of friction."""
+    if option == "velocities":
+        name = next(iter(value.values()))
+        text = f"velocity {name}"
+    else:
+        text = f"cutoff {value:.3g}"
+    return f"{text} chosen by validation with this friction: error {error:.3g} % ({before:.3g} %)"
+
+
+def _error(fitted: TermsFit | None) -> float:
+    """Return the error of a fit; infinite if the logs do not support it."""
+    return float("inf") if fitted is None else fitted.error
+
+
+def _delays(result: MachineIdentification | None) -> dict[str, float]:
+    """Return the delays of forces that findings or residuals show, s, by output."""
+    if result is None:
+        return {}
+    delays: dict[str, float] = {}
+    for term in result.identification.timing:
+        if term.kind == "delay" and term.is_shown:
+            for output in term.outputs:
+                delays[output] = delays.get(output, 0.0) + term.value
+    return {**delays, **result.force_delays}
 
 
 def _best_source(
@@ -196,9 +397,9 @@ def _best_source(
     errors = {}
     for source in SOURCES:
         trial = prepared.changed(velocities=dict.fromkeys(velocities, source))
-        errors[source] = _validation_error(fit_with(trial, terms))
+        errors[source] = _error(fit_with(trial, terms))
     source = min(errors, key=errors.__getitem__)
-    if errors[source] * (1.0 + MIN_ERROR_REDUCTION) > best.error:
+    if errors[source] * (1.0 + MIN_ERROR_REDUCTION) > _error(fit_with(prepared, terms)):
         return None
     others = ", ".join(f"{name}: {error:.3g} %" for name, error in errors.items() if name != source)
     note = (

@@ -36,6 +36,8 @@ from tauloop.logs.rates import (
 from tauloop.logs.signals import HIGHEST_CUTOFF
 from tauloop.model import Model
 
+#: Options of a preparation that validation may choose, in addition to the decimation.
+CHOSEN_OPTIONS = ("cutoff", "cutoffs", "order", "standstill")
 #: Largest number of samples of each log in a trial.
 MAX_TRIAL_SAMPLES = 4_000
 #: A value is chosen if it reduces the validation error of all outputs by at least this share.
@@ -188,10 +190,7 @@ def choose_preparation(
         values = possible_cutoffs(logs[:fitted], middle, FINE_CUTOFF_FACTORS)
         second_round = search.choose("cutoff", values, _change_cutoff, middle)
         choices[0] = _join_rounds(choices[0], second_round)
-    chosen = {
-        name: getattr(search.preparations[0], name)
-        for name in ("cutoff", "cutoffs", "order", "standstill")
-    }
+    chosen = {name: getattr(search.preparations[0], name) for name in CHOSEN_OPTIONS}
     prepared = [replace(entry, preparation=replace(entry.how, **chosen)) for entry in logs]
     if "decimation" in free:
         prepared = [replace(entry, preparation=_decimated(entry)) for entry in prepared]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,12 @@ from tauloop.equations.assembly.limits import require_within_limits
 from tauloop.identification.chosen import chosen_errors, chosen_estimator
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.options import IdentificationOptions
-from tauloop.identification.preparation.automatic import PreparationChoice, choose_preparation
+from tauloop.identification.preparation.automatic import (
+    CHOSEN_OPTIONS,
+    PreparationChoice,
+    choose_preparation,
+    possible_cutoffs,
+)
 from tauloop.identification.preparation.channel_choice import usable_velocities
 from tauloop.identification.preparation.channels import (
     Channels,
@@ -35,7 +40,7 @@ from tauloop.identification.preparation.motion_limits import motion_limits
 from tauloop.identification.preparation.redundant_encoders import with_all_encoders
 from tauloop.identification.regression.from_log import require_channels
 from tauloop.identification.regression.ties import Ties
-from tauloop.logs import sample_period, with_cutoffs
+from tauloop.logs import channels as channels_of, sample_period, with_cutoffs
 from tauloop.logs.log import as_signals, units_of
 from tauloop.logs.rates import (
     MAX_AMPLITUDE_LOSS,
@@ -63,6 +68,7 @@ class PreparedLogs:
         bad_samples: spikes and frozen stretches, which are left out.
         periods: number of periods of every log, and the noise of its channels.
         is_chosen: whether validation chose a cut-off; it may then choose the friction as well.
+        unchosen: options of the preparation before validation chose others, by name.
     """
 
     logs: tuple[MeasuredLog, ...]
@@ -76,6 +82,7 @@ class PreparedLogs:
     bad_samples: tuple[Problem, ...]
     periods: tuple[dict[str, Any], ...]
     is_chosen: bool = False
+    unchosen: Mapping[str, Any] = field(default_factory=dict)
 
     def part(self, share: float, longest: int) -> PreparedLogs:
         """Return the beginnings of the fitted logs.
@@ -99,6 +106,24 @@ class PreparedLogs:
             replace(entry, preparation=replace(entry.how, **changes)) for entry in self.logs
         )
         return replace(self, logs=logs)
+
+    def possible_cutoffs(self, changes: Mapping[str, Any], factors: Sequence[float]) -> list[float]:
+        """Return multiples of the lowest cut-off, Hz, that keep the motion of all logs.
+
+        Args:
+            changes: options of the preparation that replace those of the logs, by name.
+            factors: the multiples.
+        """
+        logs = self.changed(**changes).logs
+        cutoffs = [
+            entry.how.cutoff_of(name)
+            for entry in logs
+            for name in channels_of(entry.log, "position")
+        ]
+        lowest = min((cutoff for cutoff in cutoffs if cutoff is not None), default=None)
+        if lowest is None:
+            return []
+        return possible_cutoffs(logs, lowest, factors)
 
     def with_earlier_forces(self, delays: Mapping[str, float]) -> PreparedLogs:
         """Return the logs without known delays of forces.
@@ -167,9 +192,11 @@ def prepare_logs(
         logs = _with_cutoffs(logs)
     choices: tuple[PreparationChoice, ...] = ()
     free: tuple[str, ...] = ()
+    unchosen: dict[str, Any] = {}
     if may_choose and not (periodic or how.scan_cutoffs or logs[0].is_prepared):
         free = _unstated(options)
     if free:
+        unchosen = {name: getattr(logs[0].how, name) for name in CHOSEN_OPTIONS}
         logs, choices = choose_preparation(
             model,
             logs,
@@ -214,6 +241,7 @@ def prepare_logs(
         logs=tuple(logs),
         names=tuple(entry.name for entry in logs),
         is_chosen="cutoff" in free,
+        unchosen=unchosen,
         fitted=fitted,
         errors=errors,
         scan=scan,

@@ -64,7 +64,7 @@ class Trials:
                 self._cutoffs.append(None)
                 data.append(self._thinned(log, complete))
             else:
-                self._cutoffs.append(_decimated_cutoff(log, complete))
+                self._cutoffs.append(decimated_cutoff(log, complete))
                 data.append(self._unfiltered(log, complete))
         return data
 
@@ -128,7 +128,7 @@ class Trials:
         return [entry.low_passed(cutoff) for entry, cutoff in zip(data, self._cutoffs, strict=True)]
 
 
-def _decimated_cutoff(log: Log, preparation: Preparation) -> float | None:
+def decimated_cutoff(log: Log, preparation: Preparation) -> float | None:
     """Return the common cut-off as a share of the rate after decimation; None without a filter."""
     cutoff = common_cutoff(log, preparation)
     return None if cutoff is None else cutoff * preparation.decimation
