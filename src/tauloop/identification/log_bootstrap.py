@@ -84,8 +84,9 @@ def bootstrap_log(
 ) -> BootstrapDraw:
     """Return the base parameters of one draw of a log's blocks.
 
-    The base parameters are those of the whole log. For each draw, only their values are estimated
-    again from the triangles of the blocks, which takes milliseconds. `tauloop study` with the
+    The base parameters, and all options that validation chooses, are those of the whole log, as in
+    `identify`. For each draw, only the values are estimated again from the triangles of the blocks,
+    which takes milliseconds. `tauloop study` with the
     result `bootstrap` makes many draws.
 
     Args:
@@ -105,7 +106,8 @@ def bootstrap_log(
     log_key = log if isinstance(log, str | Path) else id(log)
     key = f"{id(machine)} {log_key} {options.blocks} {content(of_log)}"
     if key not in _LAST_TRIANGLE:
-        data, *_ = log_data(identification_model(machine, of_log), log, of_log)
+        model = identification_model(machine, of_log)
+        data, *_ = log_data(model, log, of_log, may_choose=True)
         triangle = fold_log(data, share=of_log.share, blocks=options.blocks)
         _LAST_TRIANGLE.clear()
         _LAST_TRIANGLE[key] = triangle, machine, log
