@@ -313,8 +313,8 @@ def _with_chosen_friction(
         try:
             if "" in terms.presliding.values():
                 data = data_with(logs, with_terms, searches_faults=False)
-                lengths = {} if data.presliding is None else dict(data.presliding.lengths)
-                with_terms = replace(trial_options, terms=replace(terms, presliding=lengths))
+                searched = {} if data.presliding is None else dict(data.presliding.lengths)
+                with_terms = replace(trial_options, terms=replace(terms, presliding=searched))
             data = data_with(logs, with_terms, searches_faults=False, common_filter=False)
             training, held_out = _split(data.parts, with_terms)
             cutoffs = [decimated_cutoff(log.source, log.how) for log in logs.logs]
@@ -326,7 +326,8 @@ def _with_chosen_friction(
         except (IdentificationError, InputError):
             return None
         percent = np.array([output.rmse_percent for output in fitted.held_out])
-        return TermsFit(error=overall(percent), lengths=with_terms.terms.presliding)
+        lengths = {} if data.presliding is None else data.presliding.lengths
+        return TermsFit(error=overall(percent), lengths=lengths)
 
     part = prepared.part(options.share, MAX_FRICTION_SAMPLES)
     velocities = usable_names(model, part, options)

@@ -293,11 +293,11 @@ def _add_presliding(
         starts.append(dict(prepared.unchosen))
     fits = [fit_with(prepared.changed(**start), searched) for start in starts]
     number = min(range(len(fits)), key=lambda index: _error(fits[index]))
-    found = fits[number]
-    if found is None:
+    searched_fit = fits[number]
+    if searched_fit is None:
         return None
-    fixed = replace(terms, presliding={**terms.presliding, **found.lengths})
-    search = _OptionSearch(prepared, fixed, fit_with, starts[number], found.error)
+    fixed = replace(terms, presliding={**terms.presliding, **searched_fit.lengths})
+    search = _OptionSearch(prepared, fixed, fit_with, starts[number], searched_fit.error)
     if velocities:
         search.try_values({"velocities": dict.fromkeys(velocities, source)} for source in SOURCES)
     cutoffs = prepared.possible_cutoffs(search.changes, CUTOFF_FACTORS)
@@ -309,7 +309,7 @@ def _add_presliding(
         least_error = min(least_error, _error(fit_with(corrected, terms)))
     if search.error * (1.0 + MIN_ERROR_REDUCTION) > least_error:
         return None
-    further = tuple(name for name in added if name in found.lengths)
+    further = tuple(name for name in added if name in searched_fit.lengths)
     terms = replace(terms, presliding={**terms.presliding, **dict.fromkeys(further, "")})
     result = identify_with(chosen, terms)
     if result is None or result.presliding is None or result.late_outputs:

@@ -205,7 +205,7 @@ def _first_settled(data: RegressionData, motion: ElementMotion, names: Sequence[
     speed, _ = motion.of(tuple(names))
     travel = np.cumsum(np.abs(speed), axis=0) * motion.period
     strokes = np.array([motion.stroke(name) for name in names])
-    is_settled = (travel >= strokes).all(axis=1)[:: motion.factor][: len(data)]
+    is_settled = np.asarray(np.all(travel >= strokes, axis=1))[:: motion.factor][: len(data)]
     first = int(np.argmax(is_settled))
     if not is_settled.any() or first > (1.0 - MIN_SETTLED_SHARE) * len(data):
         return 0
