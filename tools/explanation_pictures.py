@@ -444,6 +444,25 @@ def cycles() -> Figure:
     return drawn("Cycle", result)
 
 
+def motors() -> Figure:
+    """Draw torque over speed of the delta's motors in a stroke, for the lightest motor and gear."""
+    start, end = np.array([-0.15, 0.0, -0.5]), np.array([0.15, 0.0, -0.5])
+    share = np.linspace(0.0, 1.0, 201)
+    total = 0.25
+    position, rate, second = (np.polyval(np.polyder(QUINTIC, k), share) for k in range(3))
+    x, v, a = (
+        np.outer(law, end - start) / total**k for k, law in enumerate((position, rate, second))
+    )
+    motion = tl.inverse_dynamics("delta", start + x, v, a, time=share * total, payload=0.3)
+    catalogue = Path(__file__).parents[1] / "examples" / "motors.yaml"
+    sizing = tl.size_motors(motion.model, motion, catalogue=catalogue)
+    return drawn("MotorSizing", sizing)
+
+
+#: The law of a stroke, 10 s^3 - 15 s^4 + 6 s^5.
+QUINTIC = (6.0, -15.0, 10.0, 0.0, 0.0, 0.0)
+
+
 def predictive_tracking() -> Figure:
     """Draw a stroke of the delta beyond its torques, under computed torque and under predictive tracking."""
     stroke = tl.StrokeOptions(start={"y": -0.1}, end={"y": 0.1}, share=1.2)
@@ -470,6 +489,7 @@ DRAWINGS: dict[str, Callable[[], Figure]] = {
     "loop-blocks": loop_blocks,
     "fastest-motion": plan_path,
     "cycles": cycles,
+    "motors": motors,
     "predictive-tracking": predictive_tracking,
 }
 

@@ -80,8 +80,11 @@ if TYPE_CHECKING:
     )
     from tauloop.dynamics import (
         DynamicsOptions as DynamicsOptions,
+        MotorSizingOptions as MotorSizingOptions,
         forward_dynamics as forward_dynamics,
         inverse_dynamics as inverse_dynamics,
+        load_motors as load_motors,
+        size_motors as size_motors,
     )
     from tauloop.equations.assembly import Assembly as Assembly
     from tauloop.export.c import ExportOptions as ExportOptions, export_c as export_c

@@ -126,6 +126,13 @@ from tauloop.dynamics.machine_dynamics import (
     MotionAccelerations,
     MotionForces,
 )
+from tauloop.dynamics.motor_catalogue import (
+    MotorCatalogue,
+)
+from tauloop.dynamics.motor_sizing import (
+    MotorSizing,
+    MotorSizingOptions as MotorSizingOptions,
+)
 from tauloop.equations.assembly.assembly import (
     Assembly as Assembly,
 )
@@ -905,7 +912,9 @@ def inverse_dynamics(
     from_momenta: bool = False,
     preload: str | float | Mapping[str, str | float] | None = None,
     joint_forces: bool = False,
+    payload: float | str | Payload | None = None,
     coordinates: Entry | str | None = None,
+    time: object | None = None,
     progress: Progress | None = None,
 ) -> MotionForces: ...
 
@@ -986,6 +995,10 @@ def load_function(
     package_folders: Sequence[str | Path] | str = (),
     folder: Path | None = None,
 ) -> CompiledFunction: ...
+
+def load_motors(
+    path: str | Path,
+) -> MotorCatalogue: ...
 
 def load_study(
     path: str | Path,
@@ -1356,6 +1369,20 @@ def simulate_drive_line(
     until: Sequence[str] | str = (),
     record: Sequence[str] | str = (),
 ) -> DriveStep: ...
+
+def size_motors(
+    machine: MachineSource,
+    motion: str | Path | MotionForces,
+    options: MotorSizingOptions | None = None,
+    *,
+    catalogue: Path | str | None = None,
+    entry: Entry | str = ...,
+    payload: float | str | Payload | None = None,
+    reserve: float = 0.0,
+    max_inertia_ratio: float = ...,
+    duration: float | str | None = None,
+    progress: Progress | None = None,
+) -> MotorSizing: ...
 
 def subtract_actuator_forces(
     connected: str | Path | xr.Dataset,

@@ -468,3 +468,19 @@ def test_the_command_prints_and_writes_forces_in_joints(tmp_path):
     assert joints["wrench"][0][shoulder][2] is None
     assert joints["points"][shoulder]["on"] == "crank_1"
     assert "joint_forces" not in json.loads(run("dynamics", "delta", "--json").stdout)
+
+
+def test_motors_are_sized_for_a_planned_stroke_with_a_payload(tmp_path):
+    stroke, figure = tmp_path / "stroke.csv", tmp_path / "motors.png"
+    run("plan", "stroke", "delta", "--start", "x=-0.1", "--end", "x=0.1", "--duration", "300ms", "--out", stroke)
+    catalogue = Path(__file__).parents[2] / "examples" / "motors.yaml"
+    command = ("motors", "delta", stroke, "--catalogue", catalogue)
+    written = run_json(*command, "--payload", "0.3kg")
+    lighter = run_json(*command)
+    assert [load["name"] for load in written["loads"]] == [f"leg{i}.motor" for i in (1, 2, 3)]
+    assert written["loads"][0]["rms_force"] > lighter["loads"][0]["rms_force"]
+    best = written["candidates"]["leg1.motor"][0]
+    assert max(best[name] for name in ("torque", "heat", "speed", "gear_load")) < 1
+    text = text_of(*command, "--out", figure)
+    assert "Motors for all 3 actuators" in text
+    assert figure.stat().st_size > 10_000

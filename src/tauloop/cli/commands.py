@@ -207,6 +207,12 @@ HELP_SECTIONS: Mapping[str, Mapping[str, CommandEntry | CommandGroup]] = {
             "Compute the actuator forces of a motion (inverse dynamics).",
             ("tl.inverse_dynamics",),
         ),
+        "motors": CommandEntry(
+            "compute.motors",
+            "motors",
+            "Size motors and gears for a motion, from a catalogue.",
+            ("tl.size_motors",),
+        ),
         "simulate": CommandEntry(
             "compute.simulate",
             "simulate",

@@ -209,6 +209,7 @@ _OWN = (
         figure="display.renderers.modes_drawing:modes_figure",
     ),
     _OwnPart("MotionForces", "motion.dynamics_tables"),
+    _OwnPart("MotorSizing", "motion.motor_tables", plots="motion.motor_plots"),
     _OwnPart("NewMachine", "machines.new_machine_tables", figure=_MACHINE_DRAWING),
     _OwnPart(
         "OperationCounts",

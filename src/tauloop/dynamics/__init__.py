@@ -27,5 +27,18 @@ if TYPE_CHECKING:
         forward_dynamics as forward_dynamics,
         inverse_dynamics as inverse_dynamics,
     )
+    from tauloop.dynamics.motor_catalogue import (
+        GearEntry as GearEntry,
+        MotorCatalogue as MotorCatalogue,
+        MotorEntry as MotorEntry,
+        load_motors as load_motors,
+    )
+    from tauloop.dynamics.motor_loads import MotorLoad as MotorLoad
+    from tauloop.dynamics.motor_sizing import (
+        MotorCandidate as MotorCandidate,
+        MotorSizing as MotorSizing,
+        MotorSizingOptions as MotorSizingOptions,
+        size_motors as size_motors,
+    )
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -29,15 +29,18 @@ from tauloop.equations.ports import (
     coordinate_units,
     entry_named,
     force_port,
+    numbers,
 )
 from tauloop.kinematics.singularities import require_regular, singularity_report
 from tauloop.kinematics.straight_path import reached_along_line
 from tauloop.mechanism.bodies import called_cables
+from tauloop.mechanism.description import units
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import HybridForces, Model, Motion
 from tauloop.model.force_sharing import EQUAL_SHARES, pushed_cables, sharing_of
 from tauloop.model.model import MachineSource, modelled
 from tauloop.model.sampled_momenta import MIN_SAMPLES, forces_from_momenta
+from tauloop.model.tool import Payload, read_payload
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -76,6 +79,8 @@ class DynamicsOptions(Options):
         preload: tensions of cables (N) where redundant actuation leaves a choice: one for all, such
             as '100', or by name, 'cable1=100,cable2=50'; default: the least tensions within bounds.
         joint_forces: show the forces and moments in all joints and rod ends.
+        payload: mass at the tool, such as 0.5kg, or 0.5kg@0,0,20mm with its center in the tool's
+            frame. Python accepts a `Payload` too.
 
     Examples:
         >>> import tauloop as tl
@@ -100,6 +105,9 @@ class DynamicsOptions(Options):
     from_momenta: bool = False
     preload: str | float | Mapping[str, str | float] | None = option(None, read=str)
     joint_forces: bool = False
+    payload: float | Payload | None = option(
+        None, least=0.0, read=read_payload, metavar="MASS", unit=units.MASS
+    )
 
     @property
     def coordinates(self) -> Entry:
@@ -326,6 +334,7 @@ def inverse_dynamics(
     options: DynamicsOptions | None = None,
     *,
     coordinates: Entry | str | None = None,
+    time: object | None = None,
     progress: Progress | None = None,
 ) -> MotionForces:
     """Return the actuator forces of a motion in platform coordinates, or in actuator coordinates.
@@ -343,6 +352,7 @@ def inverse_dynamics(
         options: the motion; the reference pose at rest when not given.
         coordinates: coordinates of the motion: "platform" (the default) or "actuators"; the same as
             `entry`.
+        time: times (N,) of samples in arrays, s; their indices when no time is given.
         progress: called with the completed and the total number of steps.
 
     Raises:
@@ -370,6 +380,8 @@ def inverse_dynamics(
         options = replace(options, entry=entry_named(coordinates))
     stated = _stated(options, position, velocity, acceleration)
     model = modelled(machine)
+    if options.payload:
+        model = model.with_payload(options.payload)
     entry, table, stages = options.coordinates, options.motion, Stages(progress, 3)
     functions = model.motion(entry)
     is_hybrid = entry is ACTUATORS and bool(model.assembly.passive)
@@ -379,9 +391,11 @@ def inverse_dynamics(
         ports = {name: port for name, port in ports.items() if name != "acceleration"}
     if table is None:
         arrays = _samples(ports, stated, functions.ports.at(model.assembly.q))
-        time = np.arange(len(arrays["position"]), dtype=float)
+        sample_times = _sample_times(time, len(arrays["position"]))
     else:
-        time, arrays = motion_table(ports, table)
+        if time is not None:
+            raise InputError.of("time", "is given in addition to a table (`motion`)", "give one")
+        sample_times, arrays = motion_table(ports, table)
     stages.done()
     start, path = _followed(functions, arrays["position"], is_table=table is not None)
     sharing = EQUAL_SHARES
@@ -390,14 +404,14 @@ def inverse_dynamics(
     motion, hybrid = tuple(arrays.values()), None
     diagnostics: tuple[Diagnostic, ...] = ()
     if options.from_momenta:
-        forces, diagnostics = _from_momenta(functions, time, motion[0], motion[1], start)
+        forces, diagnostics = _from_momenta(functions, sample_times, motion[0], motion[1], start)
     elif is_hybrid:
         hybrid = model.hybrid.inverse_dynamics(*motion, start=start, sharing=sharing)
         forces = hybrid.forces
     else:
         forces = functions.inverse_dynamics(*motion, start=start, sharing=sharing)
     stages.done()
-    if table is not None and len(time) > 1:
+    if table is not None and len(sample_times) > 1:
         require_regular(singularity_report(model, forces.state, entry=entry), smallest=0.0)
     stages.done()
     # A copy, because the caller can change the result's array before reading its condition.
@@ -406,11 +420,11 @@ def inverse_dynamics(
     return MotionForces(
         model=model,
         options=options,
-        time=time,
+        time=sample_times,
         forces=forces,
         hybrid=hybrid,
         condition=deferred(lambda: functions.condition(q)),
-        joint_forces=deferred(lambda: _joint_forces(model, time, forces)),
+        joint_forces=deferred(lambda: _joint_forces(model, sample_times, forces)),
         diagnostics=(
             *forces.diagnostics,
             *path,
@@ -434,6 +448,21 @@ def _joint_forces(model: Model, time: np.ndarray, forces: Forces) -> JointForces
         what = "forces from momenta have no accelerations, which forces in joints need"
         raise InputError.of("joint_forces", what, "give accelerations")
     return joint_forces(model, time, forces)
+
+
+def _sample_times(time: object | None, count: int) -> np.ndarray:
+    """Return the times (N,) of samples; their indices when no time is given.
+
+    Raises:
+        InputError: not one rising number for each sample.
+    """
+    if time is None:
+        return np.arange(count, dtype=float)
+    times = np.atleast_1d(numbers(time, "time"))
+    if times.shape != (count,) or not (np.diff(times) > 0).all():
+        what = f"is not {count} rising numbers, one for each sample (shape {times.shape})"
+        raise InputError.of("time", what, "give the times of all samples in s")
+    return times
 
 
 def _require_momenta(model: Model, *, is_hybrid: bool) -> None:

@@ -196,6 +196,24 @@ class Model(ReprMixin):
         other._set_fields(self.mechanism, self.assembly, free, formulation, evaluator)
         return other
 
+    def with_payload(self, payload: float | Payload) -> Model:
+        """Return the machine with a payload as a body that is fixed to the tool.
+
+        Args:
+            payload: the payload, or the mass of a point at the tool centre point, kg.
+        """
+        from tauloop.model.tool import with_payload
+
+        mechanism = with_payload(self.mechanism, payload)
+        held = tuple(self.topology.velocity_names[i] for i in self.assembly.locked)
+        return Model(
+            mechanism,
+            self.free,
+            formulation=self.formulation,
+            evaluator=self.given_evaluator,
+            locks=Locks(names=held) if held else DEFAULT_LOCKS,
+        )
+
     @cached_property
     def evaluator(self) -> Evaluator:
         """How programs are evaluated."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
 import numpy as np
 
 from tauloop.common.errors import InputError
@@ -11,6 +15,9 @@ from tauloop.common.shown import ReprMixin
 from tauloop.equations.named_values import TOOL_PORT
 from tauloop.equations.ports import Port
 from tauloop.mechanism.description import units
+from tauloop.mechanism.description.units import quantities_reader, quantity
+from tauloop.mechanism.expression import Constant
+from tauloop.mechanism.model import Body, Inertia, Joint, Mechanism, Placement
 from tauloop.mechanism.poses import homogeneous
 
 #: Names of the inertial parameters of a payload about the tool centre point, in the tool's frame.
@@ -92,6 +99,50 @@ def loads(wrench: object | None, payload: object | None) -> dict[str, object]:
         "wrench": np.zeros(TOOL_PORT.size) if wrench is None else wrench,
         "payload": payload.parameters,
     }
+
+
+def read_payload(text: str | float) -> float | Payload:
+    """Return a mass; or a payload from ``MASS@X,Y,Z``, with its center in the tool's frame.
+
+    Raises:
+        InputError: not a mass, or not three lengths.
+    """
+    mass_text, at, center_text = str(text).partition("@")
+    mass = quantity("payload", mass_text, units.MASS)
+    if not at:
+        return mass
+    center = quantities_reader("payload", units.LENGTH)(center_text)
+    if len(center) != 3:
+        what = f"{center_text!r} is not a center of three lengths"
+        raise InputError.of("payload", what, "write MASS@X,Y,Z, such as 0.5kg@0,0,20mm")
+    return Payload(mass=mass, center=(center[0], center[1], center[2]))
+
+
+def with_payload(mechanism: Mechanism, payload: float | Payload) -> Mechanism:
+    """Return the machine with a payload as a body that is fixed to the tool.
+
+    Args:
+        mechanism: the machine.
+        payload: the payload, or the mass of a point at the tool centre point, kg.
+    """
+    body = payload if isinstance(payload, Payload) else Payload(mass=payload)
+    names = {element.name for element in (*mechanism.bodies, *mechanism.joints, *mechanism.rods)}
+    name = next(name for name in _payload_names() if name not in names)
+    inertia = Inertia.of(Constant(float(value)) for value in body.parameters)
+    joint = Joint(
+        name=name, kind="fixed", parent=mechanism.platform.tool, child=Placement(body=name)
+    )
+    return replace(
+        mechanism,
+        bodies=(*mechanism.bodies, Body(name=name, inertia=inertia)),
+        joints=(*mechanism.joints, joint),
+    )
+
+
+def _payload_names() -> Iterator[str]:
+    """Yield names for the body of a payload."""
+    yield "payload"
+    yield from (f"payload_{number}" for number in itertools.count(2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

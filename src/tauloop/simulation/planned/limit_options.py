@@ -8,9 +8,9 @@ from tauloop.common.errors import InputError
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.units import quantities_reader, quantity
+from tauloop.mechanism.description.units import quantity
 from tauloop.mechanism.model import Platform
-from tauloop.model.tool import Payload
+from tauloop.model.tool import Payload, read_payload
 from tauloop.motion.fastest.limits import PathLimits
 from tauloop.simulation.controllers.laws import read_bandwidth
 from tauloop.simulation.controllers.library import CONTROLLERS
@@ -30,23 +30,6 @@ def motor_curve(text: str) -> tuple[tuple[float, float], ...]:
         remedy = "write pairs such as 0:1,20:1,40:0.3"
         raise InputError.of("motor_curve", problem, remedy) from None
     return tuple((quantity("motor_curve", speed, *units.SPEEDS), share) for speed, share in points)
-
-
-def read_payload(text: str | float) -> float | Payload:
-    """Return a mass; or a payload from ``MASS@X,Y,Z``, with its center in the tool's frame.
-
-    Raises:
-        InputError: not a mass, or not three lengths.
-    """
-    mass_text, at, center_text = str(text).partition("@")
-    mass = quantity("payload", mass_text, units.MASS)
-    if not at:
-        return mass
-    center = quantities_reader("payload", units.LENGTH)(center_text)
-    if len(center) != 3:
-        what = f"{center_text!r} is not a center of three lengths"
-        raise InputError.of("payload", what, "write MASS@X,Y,Z, such as 0.5kg@0,0,20mm")
-    return Payload(mass=mass, center=(center[0], center[1], center[2]))
 
 
 @dataclass(frozen=True, kw_only=True)

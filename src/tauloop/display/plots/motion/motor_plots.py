@@ -1,0 +1,72 @@
+"""Plots of motor sizing: torque over speed with the curves of the best motor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tauloop.display.palette import COLOURS
+from tauloop.display.pieces import Plot, PlotTrace
+from tauloop.display.plots.building import rounded
+from tauloop.dynamics.motor_loads import MotorLoad
+from tauloop.dynamics.motor_sizing import MotorCandidate, MotorSizing
+
+#: Revolutions per minute of 1 rad/s.
+RPM = 30.0 / np.pi
+#: Largest number of points of a motion in a plot.
+MAX_POINTS = 1000
+
+
+def motor_plots(sizing: MotorSizing) -> Iterator[Plot]:
+    """Yield torque over speed of every motor; at the best candidate's shaft with a catalogue."""
+    for load in sizing.loads:
+        candidates = sizing.candidates.get(load.name)
+        yield _candidate_plot(sizing, candidates[0]) if candidates else _load_plot(load)
+
+
+def _load_plot(load: MotorLoad) -> Plot:
+    """Return force over speed of an actuator."""
+    factor, speed_unit, unit = (RPM, "rpm", "N m") if load.turns else (1.0, "m/s", "N")
+    step = max(1, len(load.time) // MAX_POINTS)
+    trace = PlotTrace(
+        x=rounded(factor * load.speed[::step]),
+        y=rounded(load.total_force[::step]),
+        name="motion",
+        color=COLOURS[0],
+    )
+    return Plot(
+        title=load.name,
+        x=f"speed [{speed_unit}]",
+        y=f"{'torque' if load.turns else 'force'} [{unit}]",
+        traces=(trace,),
+    )
+
+
+def _candidate_plot(sizing: MotorSizing, best: MotorCandidate) -> Plot:
+    """Return torque over speed at the shaft of a motor, with its curves."""
+    assert sizing.catalogue is not None
+    motor = next(motor for motor in sizing.catalogue.motors if motor.name == best.motor)
+    step = max(1, len(best.points) // MAX_POINTS)
+    speed, torque = np.abs(best.points[::step].T)
+    traces = [
+        PlotTrace(x=rounded(RPM * speed), y=rounded(torque), name="motion", color=COLOURS[0]),
+        PlotTrace(
+            x=rounded(RPM * motor.peak[:, 0]),
+            y=rounded(motor.peak[:, 1]),
+            name="peak",
+            color=COLOURS[1],
+        ),
+        PlotTrace(
+            x=rounded(RPM * motor.continuous[:, 0]),
+            y=rounded(motor.continuous[:, 1]),
+            name="continuous",
+            color=COLOURS[2],
+        ),
+    ]
+    return Plot(
+        title=f"{best.actuator}: {best.motor}, {best.gear}",
+        x="speed [rpm]",
+        y="torque [N m]",
+        traces=tuple(traces),
+    )

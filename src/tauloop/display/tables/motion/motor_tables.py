@@ -1,0 +1,97 @@
+"""Tables of motor sizing: loads, and the lightest motors and gears of a catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tauloop.display.pieces import Printed
+from tauloop.display.tables import doubts, table
+from tauloop.dynamics.motor_loads import MotorLoad
+from tauloop.dynamics.motor_sizing import MotorSizing, is_within
+
+#: Number of candidates that are shown for each actuator; the rest is in JSON.
+MAX_CANDIDATES = 5
+#: Revolutions per minute of 1 rad/s.
+RPM = 30.0 / np.pi
+
+
+def motor_tables(sizing: MotorSizing) -> Iterator[Printed]:
+    """Yield loads of all motors, and candidates for all rotary and all linear ones."""
+    for turns in (True, False):
+        loads = [load for load in sizing.loads if load.turns == turns]
+        if loads:
+            yield _loads("N m" if turns else "N", turns, loads)
+    if sizing.catalogue is not None:
+        for turns in (True, False):
+            yield from _candidates(sizing, [load for load in sizing.loads if load.turns == turns])
+        yield (
+            "shares of limits that the motion uses: peak torque, continuous torque (heat), speed, load of the "
+            "gear; inertia: that of the load over that of rotor and gear"
+        )
+        yield f"source of the catalogue: {sizing.catalogue.source.strip()}"
+    yield from doubts(sizing)
+
+
+def _candidates(sizing: MotorSizing, loads: list[MotorLoad]) -> Iterator[Printed]:
+    """Yield the candidates for all actuators of a kind, and the lightest for each."""
+    if not loads:
+        return
+    candidates = sizing.for_all(turns=loads[0].turns)
+    suitable = [c for c in candidates if is_within(c, sizing.options)]
+    subject = loads[0].name if len(loads) == 1 else f"all {len(loads)} actuators"
+    if suitable:
+        yield table(
+            f"Motors for {subject} ({len(suitable)} of {len(candidates)} suit)",
+            "motor",
+            "gear",
+            ("kg", ".3g"),
+            ("torque", ".0%"),
+            ("heat", ".0%"),
+            ("speed", ".0%"),
+            ("load", ".0%"),
+            ("inertia", ".3g"),
+            rows=[
+                (c.motor, c.gear, c.mass, c.torque, c.heat, c.speed, c.gear_load, c.inertia_ratio)
+                for c in suitable[:MAX_CANDIDATES]
+            ],
+        )
+    else:
+        nearest = min(candidates, key=lambda c: c.use)
+        yield (
+            f"no motor of the catalogue suits {subject}: {nearest.motor} with {nearest.gear} is nearest, with "
+            f"{nearest.use:.0%} of its limit of {nearest.limited_by}"
+        )
+    for load in loads if len(loads) > 1 else []:
+        if lightest := sizing.suitable(load.name)[:1]:
+            yield f"lightest for {load.name}: {lightest[0].motor} with {lightest[0].gear}"
+
+
+def _loads(unit: str, turns: bool, loads: list[MotorLoad]) -> Printed:
+    """Return the loads of rotary or of linear motors."""
+    speed_unit, factor = ("rpm", RPM) if turns else ("m/s", 1.0)
+    return table(
+        "Motor loads",
+        "motor",
+        (f"peak [{unit}]", ".4g"),
+        (f"RMS [{unit}]", ".4g"),
+        (f"speed [{speed_unit}]", ".4g"),
+        ("power [W]", ".4g"),
+        ("work [J]", ".4g"),
+        ("returned [J]", ".4g"),
+        ("inertia ratio", ".3g"),
+        rows=[
+            (
+                load.name,
+                load.peak_force,
+                load.rms_force,
+                factor * load.peak_speed,
+                load.peak_power,
+                load.work,
+                load.returned_work,
+                load.inertia_ratio,
+            )
+            for load in loads
+        ],
+    )

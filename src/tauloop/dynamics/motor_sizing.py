@@ -1,0 +1,451 @@
+"""Choice of motors and gears for a motion: loads of the motors, and a ranked catalogue.
+
+For a gear of ratio n and efficiency e, and a rotor of inertia J with the gear's, the motor's torque
+is T = F / (n e) + J n a where the motor drives, and F e / n + J n a where the machine drives, with the
+force F, speed v and acceleration a of the actuator; its speed is n v.
+
+Source: Siciliano et al. 2009, Robotics: Modelling, Planning and Control, section 5.1 (transmissions);
+IEC 60034-1 for duty by the root mean square.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tauloop.common.datasets import Variable, rows
+from tauloop.common.errors import InputError, PoseError, solving
+from tauloop.common.keywords import keywords
+from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, json_keys
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.common.result import Result, diagnostic, provenance
+from tauloop.common.shown import ReprMixin
+from tauloop.dynamics.machine_dynamics import DynamicsOptions, MotionForces, inverse_dynamics
+from tauloop.dynamics.motor_catalogue import GearEntry, MotorCatalogue, MotorEntry, load_motors
+from tauloop.dynamics.motor_loads import MotorLoad, mean, motor_loads, root_mean_square
+from tauloop.equations.ports import PLATFORM, Entry
+from tauloop.formats.library import mechanism_of
+from tauloop.mechanism.description import units
+from tauloop.model.model import MachineSource, Model, modelled
+from tauloop.model.tool import Payload, read_payload
+
+#: Largest share of its limits that a motor of the machine file may use.
+MAX_USE = 1.0
+#: Largest error of positions that are integrated from velocities, as a share of the path.
+MAX_RATE_ERROR = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MotorSizingOptions(Options):
+    """What motors are sized for.
+
+    Attributes:
+        catalogue: catalogue of motors and gears (YAML, tauloop-motors/1); without it only the loads
+            are shown.
+        entry: coordinates in which the motion is given: platform or actuators.
+        payload: mass at the tool, such as 0.5kg, or 0.5kg@0,0,20mm with its center in the tool's
+            frame. Python accepts a `Payload` too.
+        reserve: share of the limits of every motor and gear that is kept free.
+        max_inertia_ratio: largest load inertia over the inertia of rotor and gear.
+        duration: time of one cycle with a pause after the motion, such as 500ms; in the pause the
+            motors hold the machine at the end of the motion. By default there is no pause.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.MotorSizingOptions(payload=0.5, reserve=0.2).reserve
+        0.2
+    """
+
+    catalogue: Path | None = option(None, metavar="FILE")
+    entry: Entry = PLATFORM
+    payload: float | Payload | None = option(
+        None, least=0.0, read=read_payload, metavar="MASS", unit=units.MASS
+    )
+    reserve: float = option(0.0, least=0.0, below=1.0)
+    max_inertia_ratio: float = option(np.inf, above=0.0)
+    duration: float | None = option(None, above=0.0, metavar="TIME", unit=units.TIME)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MotorCandidate(ReprMixin):
+    """A motor with a gear at one actuator, and the shares of its limits that the motion uses.
+
+    Attributes:
+        actuator: name of the actuator.
+        motor, gear: names in the catalogue.
+        mass: of both, kg.
+        torque: largest torque over the peak torque at the same speed.
+        heat: root mean square of the torque over the continuous torque at the mean speed.
+        speed: largest speed over the smaller one of the motor's and the gear's.
+        gear_load: largest force on the joint side over the gear's limit, or its root mean square
+            over the rated one, whichever is larger; 0 without stated limits.
+        inertia_ratio: largest load inertia over that of rotor and gear, at the motor; None if the
+            load inertia is unknown.
+        points: (N, 2) speed and torque of the motor over the motion, rad/s and N m.
+    """
+
+    actuator: str
+    motor: str
+    gear: str
+    mass: float
+    torque: float
+    heat: float
+    speed: float
+    gear_load: float
+    inertia_ratio: float | None
+    points: np.ndarray = field(metadata=OMITTED)
+
+    @property
+    def use(self) -> float:
+        """Largest share of a limit that the motion uses."""
+        return max(self.torque, self.heat, self.speed, self.gear_load)
+
+    @property
+    def limited_by(self) -> str:
+        """The limit of which the motion uses the largest share."""
+        shares = {
+            "torque": self.torque,
+            "heat": self.heat,
+            "speed": self.speed,
+            "gear": self.gear_load,
+        }
+        return max(shares, key=shares.__getitem__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MotorSizing(Result):
+    """Loads of all motors over a motion, and motors with gears that can carry them.
+
+    Attributes:
+        model: the machine, with the payload.
+        options: what the motors are sized for.
+        motion: the motion with its forces.
+        loads: load of every actuator.
+        catalogue: the motors and gears; None without a catalogue.
+        candidates: the lightest first, those within all limits before the others, by actuator.
+    """
+
+    model: Model = field(metadata=json_keys(machine="mechanism.name"))
+    options: MotorSizingOptions = field(metadata=OMITTED)
+    motion: MotionForces = field(metadata=OMITTED)
+    loads: tuple[MotorLoad, ...] = field(
+        metadata=json_keys(summary=lambda loads: [load_numbers(load) for load in loads])
+    )
+    catalogue: MotorCatalogue | None = field(metadata=OMITTED)
+    candidates: dict[str, tuple[MotorCandidate, ...]]
+
+    def suitable(self, actuator: str) -> tuple[MotorCandidate, ...]:
+        """Return the candidates of an actuator that are within all limits, the lightest first.
+
+        Args:
+            actuator: its name.
+
+        Raises:
+            InputError: there is no such actuator.
+        """
+        if actuator not in self.candidates:
+            names = ", ".join(self.candidates) or "none, because there is no catalogue"
+            raise InputError.of(
+                "actuator", f"{actuator!r} has no candidates", f"choose among {names}"
+            )
+        return tuple(c for c in self.candidates[actuator] if is_within(c, self.options))
+
+    def for_all(self, *, turns: bool) -> tuple[MotorCandidate, ...]:
+        """Return candidates for all rotary or all linear actuators together, ranked as for one.
+
+        Every share is the largest one of all these actuators.
+
+        Args:
+            turns: whether the rotary actuators are meant, else the linear ones.
+        """
+        names = [load.name for load in self.loads if load.turns == turns]
+        by_pair: dict[tuple[str, str], list[MotorCandidate]] = {}
+        for name in names:
+            for candidate in self.candidates.get(name, ()):
+                by_pair.setdefault((candidate.motor, candidate.gear), []).append(candidate)
+        return ranked((_worst(group, names) for group in by_pair.values()), self.options)
+
+    def _contents(self) -> dict[str, object]:
+        return {
+            "machine": self.model.mechanism.name,
+            "actuators": tuple(load.name for load in self.loads),
+            "rms_force": [load.rms_force for load in self.loads],
+            "status": self.status,
+        }
+
+    def variables(self) -> Iterator[Variable]:
+        """Return the numbers of every motor."""
+        force = ["N m" if load.turns else "N" for load in self.loads]
+        numbers = [load_numbers(load) for load in self.loads]
+        yield from rows("motor", [load.name for load in self.loads])
+        quantities = (
+            "peak_force",
+            "rms_force",
+            "peak_speed",
+            "peak_power",
+            "work",
+            "returned_work",
+        )
+        for name in quantities:
+            unit: Any = {"peak_power": "W", "work": "J", "returned_work": "J"}.get(name)
+            if name in ("peak_force", "rms_force"):
+                unit = tuple(force)
+            elif name == "peak_speed":
+                unit = tuple("rad/s" if load.turns else "m/s" for load in self.loads)
+            values = [row[name] for row in numbers]
+            yield Variable(name=name, values=values, over=("motor",), unit=unit)
+
+
+def load_numbers(load: MotorLoad) -> dict[str, Any]:
+    """Return the numbers of a motor's load by name."""
+    return {
+        "name": load.name,
+        "turns": load.turns,
+        "peak_force": load.peak_force,
+        "rms_force": load.rms_force,
+        "peak_speed": load.peak_speed,
+        "mean_speed": load.mean_speed,
+        "peak_power": load.peak_power,
+        "work": load.work,
+        "returned_work": load.returned_work,
+        "inertia_ratio": load.inertia_ratio,
+    }
+
+
+def is_within(candidate: MotorCandidate, options: MotorSizingOptions) -> bool:
+    """Return whether the motion leaves the reserve of all limits, and the inertia ratio is allowed."""
+    ratio = candidate.inertia_ratio
+    is_matched = ratio is None or ratio <= options.max_inertia_ratio
+    return is_matched and candidate.use <= 1.0 - options.reserve
+
+
+def ranked(
+    candidates: Iterable[MotorCandidate], options: MotorSizingOptions
+) -> tuple[MotorCandidate, ...]:
+    """Return candidates with those within all limits first, then by mass and use."""
+    return tuple(
+        sorted(candidates, key=lambda item: (not is_within(item, options), item.mass, item.use))
+    )
+
+
+def _worst(group: list[MotorCandidate], names: list[str]) -> MotorCandidate:
+    """Return the largest shares of one motor and gear at several actuators."""
+    ratios = [candidate.inertia_ratio for candidate in group]
+    known = [ratio for ratio in ratios if ratio is not None]
+    return MotorCandidate(
+        actuator=", ".join(names),
+        motor=group[0].motor,
+        gear=group[0].gear,
+        mass=group[0].mass,
+        torque=max(candidate.torque for candidate in group),
+        heat=max(candidate.heat for candidate in group),
+        speed=max(candidate.speed for candidate in group),
+        gear_load=max(candidate.gear_load for candidate in group),
+        inertia_ratio=max(known) if len(known) == len(group) else None,
+        points=np.concatenate([candidate.points for candidate in group]),
+    )
+
+
+@keywords(MotorSizingOptions)
+@solving(PoseError)
+def size_motors(
+    machine: MachineSource,
+    motion: str | Path | MotionForces,
+    options: MotorSizingOptions | None = None,
+    *,
+    progress: Progress | None = None,
+) -> MotorSizing:
+    """Return the loads of all motors over a motion, and motors and gears that can carry them.
+
+    The motion repeats. Torques of a candidate contain the inertia of its own rotor and gear in place
+    of the rotor in the machine file. Friction is that of the machine file.
+
+    Args:
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
+        motion: a table with position, velocity and acceleration, as for `inverse_dynamics`, or the
+            result of `inverse_dynamics`.
+        options: what the motors are sized for.
+        progress: called with the completed and the total number of steps.
+
+    Raises:
+        InputError: names, units or columns are wrong, the motion has one sample, or the catalogue
+            has nothing that suits an actuator.
+        PoseError: a pose is out of reach or singular.
+
+    Examples:
+        >>> import numpy as np, tauloop as tl
+        >>> t = np.linspace(0, 2 * np.pi, 101)
+        >>> x = np.column_stack([0.05 * np.sin(t), 0 * t, 0 * t - 0.5])
+        >>> v = np.column_stack([0.05 * np.cos(t), 0 * t, 0 * t])
+        >>> a = np.column_stack([-0.05 * np.sin(t), 0 * t, 0 * t])
+        >>> sizing = tl.size_motors("delta", tl.inverse_dynamics("delta", x, v, a, time=t))
+        >>> round(sizing.loads[0].peak_force, 1)
+        1.6
+    """
+    options = options or MotorSizingOptions()
+    stages = Stages(progress, 2)
+    if isinstance(motion, MotionForces):
+        solved = motion
+        _require_same_machine(machine, motion)
+        if options.payload is not None:
+            what = "a payload is given in addition to solved forces"
+            raise InputError.of("payload", what, "give the payload to inverse_dynamics")
+    else:
+        model = modelled(machine)
+        solved = inverse_dynamics(
+            model,
+            options=DynamicsOptions(
+                motion=Path(motion), entry=options.entry, payload=options.payload
+            ),
+        )
+    _require_motion(solved, options)
+    stages.done()
+    pause = 0.0
+    if options.duration is not None:
+        pause = options.duration - float(solved.time[-1] - solved.time[0])
+    loads = motor_loads(solved, pause)
+    catalogue = None if options.catalogue is None else load_motors(options.catalogue)
+    candidates = {}
+    if catalogue is not None:
+        candidates = {load.name: _candidates(load, catalogue, options) for load in loads}
+    stages.done()
+    return MotorSizing(
+        model=solved.model,
+        options=options,
+        motion=solved,
+        loads=loads,
+        catalogue=catalogue,
+        candidates=candidates,
+        diagnostics=(*solved.diagnostics, *_own_motors(solved.model, loads, options)),
+        provenance=provenance(
+            options={"entry": options.entry.name, "reserve": options.reserve},
+            inputs={"machine": solved.model.mechanism.name},
+        ),
+    )
+
+
+def _require_same_machine(machine: MachineSource, motion: MotionForces) -> None:
+    """Raise InputError if a motion belongs to a machine with another name."""
+    name, own = mechanism_of(machine).name, motion.model.mechanism.name
+    if name != own:
+        what = f"the motion is that of {own}, not of {name}"
+        raise InputError.of("motion", what, "give the machine of the motion")
+
+
+def _require_motion(motion: MotionForces, options: MotorSizingOptions) -> None:
+    """Raise InputError unless a motion has samples over time, and accelerations."""
+    time = motion.time
+    if len(time) < 2:
+        what = "the motion has one sample, which has no root mean square"
+        raise InputError.of("motion", what, "give a motion over time")
+    if motion.forces.state.a is None:
+        what = "the motion has no accelerations"
+        raise InputError.of("motion", what, "leave from_momenta out")
+    _require_times(motion)
+    if options.duration is not None and options.duration < time[-1] - time[0]:
+        what = f"the cycle ({options.duration:g} s) is shorter than the motion ({time[-1] - time[0]:g} s)"
+        raise InputError.of("duration", what, "give the time from one start to the next")
+
+
+def _require_times(motion: MotionForces) -> None:
+    """Raise InputError if velocities are not the rates of positions over time.
+
+    Samples without times have their indices as times, with which energies would be wrong.
+    """
+    topology, state = motion.model.topology, motion.forces.state
+    scalar = [i for i, place in enumerate(topology.q_of_v) if place >= 0]
+    places = [topology.q_of_v[i] for i in scalar]
+    step = np.diff(np.asarray(state.q)[:, places], axis=0)
+    v = np.asarray(state.v)[:, scalar]
+    predicted = 0.5 * (v[1:] + v[:-1]) * np.diff(motion.time)[:, None]
+    moved = np.abs(step).sum(axis=0)
+    error = np.abs(step - predicted).sum(axis=0)
+    wrong = error > MAX_RATE_ERROR * moved + np.finfo(float).eps
+    if wrong.any():
+        worst = int(np.argmax(np.where(moved > 0, error / np.maximum(moved, 1e-300), 0.0)))
+        what = (
+            f"velocities are not the rates of positions over these times ({topology.velocity_names[scalar[worst]]} "
+            f"moves by {moved[worst]:.3g}, its velocity explains it with an error of {error[worst]:.3g})"
+        )
+        remedy = "give the times of the samples (`time=` of inverse_dynamics), or sample more often"
+        raise InputError.of("motion", what, remedy)
+
+
+def _own_motors(
+    model: Model, loads: tuple[MotorLoad, ...], options: MotorSizingOptions
+) -> list[Any]:
+    """Return diagnostics of the motors of the machine file that state their limits."""
+    items = []
+    for actuator, load in zip(model.mechanism.actuators, loads, strict=True):
+        for name, value, limit in (
+            ("largest force", load.peak_force, actuator.force),
+            ("root mean square of the force", load.rms_force, actuator.rated_force),
+            ("largest speed", load.peak_speed, actuator.speed),
+        ):
+            if np.isfinite(limit):
+                items.append(
+                    diagnostic(
+                        f"{load.name}: {name} over that of the machine file",
+                        value / limit,
+                        at_most=MAX_USE - options.reserve,
+                        advice="choose a larger motor or a slower motion",
+                    )
+                )
+    return items
+
+
+def _candidates(
+    load: MotorLoad, catalogue: MotorCatalogue, options: MotorSizingOptions
+) -> tuple[MotorCandidate, ...]:
+    """Return all pairs of motor and gear that suit an actuator, ranked.
+
+    Raises:
+        InputError: no gear suits it.
+    """
+    gears = [gear for gear in catalogue.gears if gear.is_linear != load.turns]
+    if not gears:
+        what = f"no {'gear' if load.turns else 'screw'} in the catalogue suits {load.name}"
+        remedy = "add gears with a ratio" if load.turns else "add screws with a lead"
+        raise InputError.of("catalogue", what, remedy)
+    pairs = [_candidate(load, motor, gear, options) for motor in catalogue.motors for gear in gears]
+    return ranked(pairs, options)
+
+
+def _candidate(
+    load: MotorLoad, motor: MotorEntry, gear: GearEntry, options: MotorSizingOptions
+) -> MotorCandidate:
+    """Return a motor with a gear, and what the motion uses of their limits."""
+    n = gear.ratio
+    inertia = motor.inertia + gear.inertia
+    drives = load.force * load.speed > 0.0
+    loss = np.where(drives, 1.0 / gear.efficiency, gear.efficiency)
+    torque = load.force * loss / n + inertia * n * load.acceleration
+    speed = n * load.speed
+    with np.errstate(divide="ignore", invalid="ignore"):
+        available = motor.peak_torque(speed)
+        shares = np.where(torque == 0.0, 0.0, np.abs(torque) / available)
+    continuous = float(motor.continuous_torque(mean(load.time, np.abs(speed))))
+    rms = root_mean_square(load.time, torque)
+    ratio = None
+    if load.load_inertia is not None:
+        ratio = float(load.load_inertia.max() / n**2 / inertia)
+    on_joint = np.abs(load.force).max() / gear.peak
+    rated = root_mean_square(load.time, load.force) / gear.rated
+    return MotorCandidate(
+        actuator=load.name,
+        motor=motor.name,
+        gear=gear.name,
+        mass=motor.mass + gear.mass,
+        torque=float(shares.max()),
+        heat=float(rms / continuous) if continuous > 0 else np.inf,
+        speed=float(np.abs(speed).max() / min(motor.max_speed, gear.max_speed)),
+        gear_load=float(max(on_joint, rated)),
+        inertia_ratio=ratio,
+        points=np.column_stack([speed, torque]),
+    )
