@@ -93,6 +93,7 @@ MEANINGS = {
     "--rate": ("Samples per", "FREQUENCY"),
     "--resample": ("Take samples at even times where they were stamped at uneven", ""),
     "--reversal": ("Time that motors need for a full reversal of their force,", "TIME"),
+    "--reserve": ("Share of the", "float"),
     "--seed": ("Seed of", "int"),
     "--sensitivities": ("Parameters of the", "list"),
     "--set": ("Change parameters for this run, such as", "NAME=VALUE"),
@@ -183,7 +184,7 @@ def test_a_group_prints_its_help_and_has_two_commands(name: str) -> None:
 def test_the_top_level_has_five_sections_of_verbs_and_fits_on_a_screen() -> None:
     verbs = {name: entry for section in HELP_SECTIONS.values() for name, entry in section.items()}
     assert list(HELP_SECTIONS) == ["Start", "Compute", "Plan", "Measure", "Deliver"]
-    assert len(verbs) == 21
+    assert len(verbs) == 22
     assert [entry for entry in verbs.values() if isinstance(entry, CommandGroup)] == [
         PLAN,
         EXPORT,

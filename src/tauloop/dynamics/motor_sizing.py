@@ -49,8 +49,8 @@ class MotorSizingOptions(Options):
         catalogue: catalogue of motors and gears (YAML, tauloop-motors/1); without it only the loads
             are shown.
         entry: coordinates in which the motion is given: platform or actuators.
-        payload: mass at the tool, such as 0.5kg, or 0.5kg@0,0,20mm with its center in the tool's
-            frame. Python accepts a `Payload` too.
+        payload: mass at the tool, which is fixed there, such as 0.5kg, or 0.5kg@0,0,20mm with its
+            center in the tool's frame. Python accepts a `Payload` too.
         reserve: share of the limits of every motor and gear that is kept free.
         max_inertia_ratio: largest load inertia over the inertia of rotor and gear.
         duration: time of one cycle with a pause after the motion, such as 500ms; in the pause the
