@@ -53,7 +53,7 @@ class MotorSizingOptions(Options):
             center in the tool's frame. Python accepts a `Payload` too.
         reserve: share of the limits of every motor and gear that is kept free.
         max_inertia_ratio: largest load inertia over the inertia of rotor and gear.
-        duration: time of one cycle with a pause after the motion, such as 500ms; in the pause the
+        duration: duration of one cycle with a pause after the motion, such as 500ms; in the pause the
             motors hold the machine at the end of the motion. By default there is no pause.
 
     Examples:
