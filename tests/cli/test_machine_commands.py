@@ -472,7 +472,19 @@ def test_the_command_prints_and_writes_forces_in_joints(tmp_path):
 
 def test_motors_are_sized_for_a_planned_stroke_with_a_payload(tmp_path):
     stroke, figure = tmp_path / "stroke.csv", tmp_path / "motors.png"
-    run("plan", "stroke", "delta", "--start", "x=-0.1", "--end", "x=0.1", "--duration", "300ms", "--out", stroke)
+    run(
+        "plan",
+        "stroke",
+        "delta",
+        "--start",
+        "x=-0.1",
+        "--end",
+        "x=0.1",
+        "--duration",
+        "300ms",
+        "--out",
+        stroke,
+    )
     catalogue = Path(__file__).parents[2] / "examples" / "motors.yaml"
     command = ("motors", "delta", stroke, "--catalogue", catalogue)
     written = run_json(*command, "--payload", "0.3kg")
