@@ -207,6 +207,10 @@ from tauloop.identification.excitation.solver import (
 from tauloop.identification.excitation.starts import (
     Report as Report2,
 )
+from tauloop.identification.links.link_parameters import (
+    LinkOptions as LinkOptions,
+    LinkParameters,
+)
 from tauloop.identification.machine_result import (
     MachineIdentification,
 )
@@ -227,19 +231,15 @@ from tauloop.identification.options import (
 from tauloop.identification.parameters.base_estimates import (
     BaseEstimates,
 )
-from tauloop.identification.links.link_parameters import (
-    LinkOptions as LinkOptions,
-    LinkParameters,
+from tauloop.identification.preparation.two_runs import (
+    SubtractionOptions as SubtractionOptions,
+    TwoRuns,
 )
 from tauloop.identification.regrouping.regroup import (
     SymbolicBaseOptions as SymbolicBaseOptions,
 )
 from tauloop.identification.regrouping.regrouping import (
     AnalyticRegrouping,
-)
-from tauloop.identification.preparation.two_runs import (
-    SubtractionOptions as SubtractionOptions,
-    TwoRuns,
 )
 from tauloop.integrate.events import (
     Event,
