@@ -28,14 +28,9 @@ FIRST_LENGTH_SHARES = tuple(np.geomspace(1e-4, 0.2, 12).tolist())
 LENGTH_REFINEMENT_FACTORS = ((0.6, 0.77, 1.3, 1.7), (0.87, 1.15), (0.94, 1.06))
 #: Ratio of a length to the next one that was tried.
 LENGTH_RESOLUTION = LENGTH_REFINEMENT_FACTORS[-1][-1]
-#: Number of further lengths, each at the minimum of a parabola through the best and its neighbors.
-#: A length that is wrong by a few percent leaves residuals that resemble a delay.
-PARABOLA_STEPS = 2
 #: A length is chosen if it reduces the error of an output over all blocks by this share, and in
 #: every block.
 MIN_PRESLIDING_GAIN = 0.02
-#: The beginning of a log is left out of the choice of lengths if this share of it remains.
-MIN_SETTLED_SHARE = 0.6
 #: Largest number of sweeps over all elements.
 MAX_LENGTH_SWEEPS = 3
 #: An element below this share of its largest speed is at rest.
@@ -151,8 +146,7 @@ def choose_presliding(
     Lengths are tried for one element after another. Each block of the logs (`BlockFits`) is
     predicted by a fit to all others. A length is chosen if the error of the output that gains most
     falls by `MIN_PRESLIDING_GAIN` over all blocks and in each of them, and if the errors of other
-    outputs do not grow too much (`Gain.is_fair`). The beginnings of the logs are left out, because
-    the state depends there on the motion before the log. The longest length is never chosen, because such
+    outputs do not grow too much (`Gain.is_fair`). The longest length is never chosen, because such
     a slow change is not friction after a reversal. Friction is only used at rest if this reduces
     the error by `MIN_PRESLIDING_GAIN` again.
 
@@ -167,13 +161,8 @@ def choose_presliding(
         IdentificationError: the data cannot support the identification.
     """
     before = split_each(parts, share)[0] if share < 1.0 else list(parts)
-    searched = (*names, *(stated or {}))
-    starts = [
-        _first_settled(part, motion, searched) for part, motion in zip(before, motions, strict=True)
-    ]
-    before = [part.part(slice(start, None)) for part, start in zip(before, starts, strict=True)]
     fits = BlockFits.of(before, fit(merge(before), None, WeightedLeastSquares()))
-    search = _LengthSearch(fits, motions, starts, dict(stated or {}))
+    search = _LengthSearch(fits, motions, dict(stated or {}))
     errors_without = search.errors({}, ())
     for name in tuple(search.lengths):
         search.choose_rest(name)
@@ -191,39 +180,13 @@ def choose_presliding(
     )
 
 
-def _first_settled(data: RegressionData, motion: ElementMotion, names: Sequence[str]) -> int:
-    """Return the first sample at which the states have forgotten their first values.
-
-    Each element must have travelled its stroke. If this leaves less than `MIN_SETTLED_SHARE` of the
-    samples, all samples are used.
-
-    Args:
-        data: regression data of a log.
-        motion: motion of the log.
-        names: elements with presliding friction.
-    """
-    speed, _ = motion.of(tuple(names))
-    travel = np.cumsum(np.abs(speed), axis=0) * motion.period
-    strokes = np.array([motion.stroke(name) for name in names])
-    is_settled = np.asarray(np.all(travel >= strokes, axis=1))[:: motion.factor][: len(data)]
-    first = int(np.argmax(is_settled))
-    if not is_settled.any() or first > (1.0 - MIN_SETTLED_SHARE) * len(data):
-        return 0
-    return first
-
-
 class _LengthSearch:
     """A search for presliding lengths, with the lengths and the elements with friction at rest."""
 
     def __init__(
-        self,
-        fits: BlockFits,
-        motions: Sequence[ElementMotion],
-        starts: Sequence[int],
-        lengths: dict[str, float],
+        self, fits: BlockFits, motions: Sequence[ElementMotion], lengths: dict[str, float]
     ) -> None:
-        """Start with stated lengths; `starts` are the first samples of the logs in the fits."""
-        self._starts = starts
+        """Start with stated lengths."""
         self._fits = fits
         self._motions = motions
         self._scales = fits.largest
@@ -234,10 +197,7 @@ class _LengthSearch:
         """Return the held-out errors (BLOCKS_PER_LOG, n_kept), % of each output's largest force."""
         columns = None
         if lengths:
-            columns = [
-                presliding_columns(motion, lengths, staying)[0][start:]
-                for motion, start in zip(self._motions, self._starts, strict=True)
-            ]
+            columns = [presliding_columns(motion, lengths, staying)[0] for motion in self._motions]
         return 100.0 * self._fits.errors(columns) / self._scales
 
     def choose_length(self, name: str) -> bool:
@@ -264,8 +224,6 @@ class _LengthSearch:
             best = best_of([before])
         for factors in LENGTH_REFINEMENT_FACTORS:
             best = best_of([best * factor for factor in factors])
-        for _ in range(PARABOLA_STEPS):
-            best = best_of([_length_at_minimum(tried, best, errors_without)])
         is_short = best < FIRST_LENGTH_SHARES[-1] * stroke
         if is_short and _is_better(tried[best], errors_without, every=True):
             self.lengths = others | {name: best}
@@ -284,29 +242,6 @@ def _best_length(tried: Mapping[float, np.ndarray], errors_without: np.ndarray) 
     """Return the length with the smallest relative error of any output."""
     reference = pooled(errors_without)
     return min(tried, key=lambda length: float((pooled(tried[length]) / reference).min()))
-
-
-def _length_at_minimum(
-    tried: Mapping[float, np.ndarray], best: float, errors_without: np.ndarray
-) -> float:
-    """Return the length at the minimum of a parabola through the best length and its neighbors.
-
-    The parabola is that of the squared error of the output that gains most, over the logarithm of
-    the length. The best length is returned if it has no neighbors on both sides.
-    """
-    lengths = sorted(tried)
-    index = lengths.index(best)
-    if index in (0, len(lengths) - 1):
-        return best
-    output = int(np.argmin(pooled(tried[best]) / pooled(errors_without)))
-    near = lengths[index - 1 : index + 2]
-    squares = [float(pooled(tried[length])[output]) ** 2 for length in near]
-    offsets = np.log(np.array(near) / best)
-    curvature, slope, _ = np.polyfit(offsets, squares, 2)
-    if curvature <= 0.0:
-        return best
-    offset = np.clip(-0.5 * slope / curvature, offsets[0], offsets[-1])
-    return float(best * np.exp(offset))
 
 
 def _is_better(errors: np.ndarray, before: np.ndarray, *, every: bool) -> bool:
