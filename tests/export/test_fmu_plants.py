@@ -49,8 +49,8 @@ STEP = 2.0**-10
 
 
 @cache
-def exported(folder: Path, version: str = "3", **options: object) -> FmuExport:
-    return export_fmu(MACHINE, FmuOptions(fmi_version=version, **options), folder=folder)  # type: ignore[arg-type]
+def exported(folder: Path, fmi_version: str = "3", **options: object) -> FmuExport:
+    return export_fmu(MACHINE, FmuOptions(fmi_version=fmi_version, **options), folder=folder)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

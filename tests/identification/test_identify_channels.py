@@ -250,7 +250,7 @@ def test_velocities_that_cannot_be_used_are_said(model, coarse):
     )
     notes = identified(model, renamed, **OPTIONS)["channels"]["notes"]
     assert any(note.startswith("velocity.spindle is not used") for note in notes)
-    notes = identified(model, coarse, period=4.0, highest=3.0, trim=0)["channels"]["notes"]
+    notes = identified(model, coarse, period=4.0, max_frequency=3.0, trim=0)["channels"]["notes"]
     assert any(note.startswith("velocity.motor_1 is not used: the periods") for note in notes)
 
 

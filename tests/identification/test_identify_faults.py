@@ -272,7 +272,7 @@ def rows_of(document: dict[str, Any]) -> dict[str, tuple[float, float]]:
 
 def test_a_payload_in_one_of_two_logs(model: Model, pair: tuple[Path, Path]) -> None:
     document = rows_of(
-        identified(model, *pair, **OPTIONS, unknowns="file", payload={"loaded.csv": "link_1"})
+        identified(model, *pair, **OPTIONS, unknowns="file", payload_body={"loaded.csv": "link_1"})
     )
     for name, truth in {
         "payload.m": PAYLOAD,
@@ -297,7 +297,7 @@ def test_gains_from_a_known_payload(model: Model, pair: tuple[Path, Path], tmp_p
         for k, gain in enumerate(GAINS):
             log[f"force.motor_{k + 1}"].values = log[f"force.motor_{k + 1}"].values / gain
         scaled.append(write_log(tmp_path / path.name, log))
-    payload: dict[str, Any] = {"payload": {"loaded.csv": "link_1"}, "known": point(PAYLOAD)}
+    payload: dict[str, Any] = {"payload_body": {"loaded.csv": "link_1"}, "known": point(PAYLOAD)}
     document = identified(model, *scaled, **OPTIONS, **payload, unknowns="file", gains=True)
     gains = document["gains"]
     assert np.all(
@@ -333,11 +333,11 @@ def test_known_parameters_leave_the_unknowns(model: Model, pair: tuple[Path, Pat
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"parameters": "file", "known": {"tip_mas": 1.0}}, "did you mean tip_mass"),
-        ({"parameters": "file", "known": {"tip_mass": "1 m"}}, r"is a length \(m\)"),
-        ({"payload": {"other.csv": "link_1"}}, "'other.csv' is not one of the logs"),
-        ({"payload": {"free.csv": "link_1"}}, "is carried in 1 of 1 logs"),
-        ({"payload": {"free.csv": "link_9"}}, "is not a body of the machine"),
+        ({"unknowns": "file", "known": {"tip_mas": 1.0}}, "did you mean tip_mass"),
+        ({"unknowns": "file", "known": {"tip_mass": "1 m"}}, r"is a length \(m\)"),
+        ({"payload_body": {"other.csv": "link_1"}}, "'other.csv' is not one of the logs"),
+        ({"payload_body": {"free.csv": "link_1"}}, "is carried in 1 of 1 logs"),
+        ({"payload_body": {"free.csv": "link_9"}}, "is not a body of the machine"),
         ({"gains": True}, "no known parameter affects the forces"),
     ],
     ids=["misspelt", "unit", "log", "both", "body", "gains"],

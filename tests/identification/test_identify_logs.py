@@ -250,7 +250,7 @@ def test_one_log_stays_as_it_is(recordings, model):
 
 @pytest.fixture(scope="module")
 def averaged(model, periodic_log) -> MachineIdentification:
-    inputs = options_of(period=PERIOD, highest=1.1, errors="independent", unknowns="file")
+    inputs = options_of(period=PERIOD, max_frequency=1.1, errors="independent", unknowns="file")
     return identify(model, periodic_log, inputs)
 
 
@@ -281,7 +281,12 @@ def test_the_table_of_periods_and_two_periodic_logs(averaged, model, periodic_lo
     assert "Averages over periods, and the noise that they show" in tables_of(averaged)
     with pytest.raises(InputError) as caught:
         identified(
-            model, periodic_log, periodic_log, period=PERIOD, highest=1.1, validation=periodic_log
+            model,
+            periodic_log,
+            periodic_log,
+            period=PERIOD,
+            max_frequency=1.1,
+            validation=periodic_log,
         )
     problems = [problem.what.partition(" in all")[0] for problem in caught.value.problems]
     assert problems == [f"is identical to log.csv (log {number})" for number in (1, 1, 2)]
@@ -290,15 +295,15 @@ def test_the_table_of_periods_and_two_periodic_logs(averaged, model, periodic_lo
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"period": 4.0}, "one of period and highest is given without the other"),
-        ({"period": 4.0, "highest": 1.1, "cutoff": 20.0}, "few: cutoff has no meaning"),
+        ({"period": 4.0}, "one of period and max_frequency is given without the other"),
+        ({"period": 4.0, "max_frequency": 1.1, "cutoff": 20.0}, "few: cutoff has no meaning"),
         (
-            {"period": 4.0, "highest": 1.1, "scan_cutoffs": (20.0,)},
+            {"period": 4.0, "max_frequency": 1.1, "scan_cutoffs": (20.0,)},
             "few: scan_cutoffs has no meaning",
         ),
-        ({"period": 40.0, "highest": 1.1}, "contain fewer than two periods of 40 s"),
+        ({"period": 40.0, "max_frequency": 1.1}, "contain fewer than two periods of 40 s"),
         (
-            {"period": 4.0, "highest": 100.0},
+            {"period": 4.0, "max_frequency": 100.0},
             "100 Hz is not between zero and half the sampling rate",
         ),
         ({"scan_standstills": (1e-3,)}, "add scan_cutoffs"),

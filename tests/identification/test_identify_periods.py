@@ -130,7 +130,7 @@ def logs(model: Model, motion: SampledMotion) -> tuple[xr.Dataset, xr.Dataset]:
 
 
 def document(model: Model, log: xr.Dataset, **options: Any) -> dict[str, Any]:
-    return identified(model, log, period=PERIOD, highest=HIGHEST, **options)
+    return identified(model, log, period=PERIOD, max_frequency=HIGHEST, **options)
 
 
 def estimates(document: dict[str, Any]) -> np.ndarray:
@@ -236,7 +236,7 @@ def test_instruments_of_the_commanded_motion_take_the_bias_away(
 def test_the_commanded_motion_is_averaged_too(
     model: Model, logs: tuple[xr.Dataset, xr.Dataset]
 ) -> None:
-    options: dict[str, Any] = {"parameters": "file", "trim": 37}
+    options: dict[str, Any] = {"unknowns": "file", "trim": 37}
     result = document(model, logs[0], **options, estimator="iv", commanded=(logs[1],))
     trimmed = [log.isel(time=slice(37, len(log["time"]) - 37)) for log in logs]
     measured, commanded = (average_periods(log, PERIOD).log for log in trimmed)
@@ -256,7 +256,7 @@ def test_a_log_of_one_period_is_an_average_already(model: Model, motion: Sampled
     whole = recorded(model, motion, 0.0, FORCE_NOISE)
     mean = average_periods(whole, PERIOD).log
     several, single = (
-        document(model, log, parameters="file", errors="independent") for log in (whole, mean)
+        document(model, log, unknowns="file", errors="independent") for log in (whole, mean)
     )
     assert several["estimator"]["name"] == "KnownNoise"
     assert single["estimator"]["name"] == "WeightedLeastSquares"  # The noise is unknown.
@@ -294,7 +294,7 @@ def test_joints_need_all_forces(arm: Model, arm_log: xr.Dataset) -> None:
 def test_a_period_that_is_none_and_another_commanded_motion(
     logs: tuple[xr.Dataset, xr.Dataset], model: Model, motion: SampledMotion, tmp_path: Path
 ) -> None:
-    document = identified(model, logs[0], period=2.8, highest=HIGHEST, unknowns="file")
+    document = identified(model, logs[0], period=2.8, max_frequency=HIGHEST, unknowns="file")
     assert document["status"] == "doubtful"
     rows = [finding["what"] for finding in document["findings"]]
     assert sum("does not repeat after the given period" in what for what in rows) == 2
@@ -327,6 +327,6 @@ def test_a_highest_frequency_below_the_motions_reports_the_share_above_it(encode
     share = float(problem.what.split("has ")[1].split(" %")[0])
     assert share == pytest.approx(100.0 * power[2] / power.sum(), rel=0.1)
     assert "most of it at 1 Hz" in problem.what
-    document = identified(model, log, period=PERIOD, highest=0.9)
+    document = identified(model, log, period=PERIOD, max_frequency=0.9)
     assert document["status"] == "doubtful"
     assert "--max-frequency" in document["findings"][0]["remedy"]

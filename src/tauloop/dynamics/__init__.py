@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         MotorEntry as MotorEntry,
         load_motors as load_motors,
     )
-    from tauloop.dynamics.motor_loads import MotorLoad as MotorLoad
+    from tauloop.dynamics.motor_loads import ActuatorLoad as ActuatorLoad
     from tauloop.dynamics.motor_sizing import (
         MotorCandidate as MotorCandidate,
         MotorSizing as MotorSizing,

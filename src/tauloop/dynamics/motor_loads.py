@@ -11,7 +11,7 @@ from tauloop.model import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MotorLoad(ReprMixin):
+class ActuatorLoad(ReprMixin):
     """The load of one motor over a motion of N samples.
 
     Attributes:
@@ -103,7 +103,7 @@ def root_mean_square(time: np.ndarray, values: np.ndarray) -> float:
     return float(np.sqrt(mean(time, values**2)))
 
 
-def motor_loads(motion: MotionForces, pause: float = 0.0) -> tuple[MotorLoad, ...]:
+def motor_loads(motion: MotionForces, pause: float = 0.0) -> tuple[ActuatorLoad, ...]:
     """Return the loads of all motors over a motion with solved inverse dynamics.
 
     Args:
@@ -128,7 +128,7 @@ def motor_loads(motion: MotionForces, pause: float = 0.0) -> tuple[MotorLoad, ..
     for i, actuator in enumerate(mechanism.actuators):
         rotor = None if actuator.inertia is None else mechanism.value(actuator.inertia)
         loads.append(
-            MotorLoad(
+            ActuatorLoad(
                 name=actuator.name,
                 turns=topology.motor_turns(actuator),
                 time=time,

@@ -28,7 +28,7 @@ from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.common.shown import ReprMixin
 from tauloop.dynamics.machine_dynamics import DynamicsOptions, MotionForces, inverse_dynamics
 from tauloop.dynamics.motor_catalogue import GearEntry, MotorCatalogue, MotorEntry, load_motors
-from tauloop.dynamics.motor_loads import MotorLoad, mean, motor_loads, root_mean_square
+from tauloop.dynamics.motor_loads import ActuatorLoad, mean, motor_loads, root_mean_square
 from tauloop.equations.ports import PLATFORM, Entry
 from tauloop.formats.library import mechanism_of
 from tauloop.mechanism.description import units
@@ -134,7 +134,7 @@ class MotorSizing(Result):
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
     options: MotorSizingOptions = field(metadata=OMITTED)
     motion: MotionForces = field(metadata=OMITTED)
-    loads: tuple[MotorLoad, ...] = field(
+    loads: tuple[ActuatorLoad, ...] = field(
         metadata=json_keys(summary=lambda loads: [load_numbers(load) for load in loads])
     )
     catalogue: MotorCatalogue | None = field(metadata=OMITTED)
@@ -202,7 +202,7 @@ class MotorSizing(Result):
             yield Variable(name=name, values=values, over=("motor",), unit=unit)
 
 
-def load_numbers(load: MotorLoad) -> dict[str, Any]:
+def load_numbers(load: ActuatorLoad) -> dict[str, Any]:
     """Return the numbers of a motor's load by name."""
     return {
         "name": load.name,
@@ -378,7 +378,7 @@ def _require_times(motion: MotionForces) -> None:
 
 
 def _own_motors(
-    model: Model, loads: tuple[MotorLoad, ...], options: MotorSizingOptions
+    model: Model, loads: tuple[ActuatorLoad, ...], options: MotorSizingOptions
 ) -> list[Any]:
     """Return diagnostics of the motors of the machine file that state their limits."""
     items = []
@@ -401,7 +401,7 @@ def _own_motors(
 
 
 def _candidates(
-    load: MotorLoad, catalogue: MotorCatalogue, options: MotorSizingOptions
+    load: ActuatorLoad, catalogue: MotorCatalogue, options: MotorSizingOptions
 ) -> tuple[MotorCandidate, ...]:
     """Return all pairs of motor and gear that suit an actuator, ranked.
 
@@ -418,7 +418,7 @@ def _candidates(
 
 
 def _candidate(
-    load: MotorLoad, motor: MotorEntry, gear: GearEntry, options: MotorSizingOptions
+    load: ActuatorLoad, motor: MotorEntry, gear: GearEntry, options: MotorSizingOptions
 ) -> MotorCandidate:
     """Return a motor with a gear, and what the motion uses of their limits."""
     n = gear.ratio

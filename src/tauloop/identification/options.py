@@ -150,7 +150,7 @@ class PreparationOptions(Options):
             problems.add("scan_standstills", "is given alone", "add scan_cutoffs")
         if (self.period is None) != (self.max_frequency is None):
             problems.add(
-                "period", "one of period and highest is given without the other", "give both"
+                "period", "one of period and max_frequency is given without the other", "give both"
             )
         filter_options = [name for name in self.stated if name not in ("trim", "standstill")]
         if self.scan_cutoffs:

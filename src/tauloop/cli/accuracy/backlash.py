@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tauloop as tl
-from tauloop import display
 from tauloop.cli.machine import (
     MachineArgument,
     SideOption,
@@ -17,6 +17,9 @@ from tauloop.cli.output import command, finish, map_file
 from tauloop.cli.outputs import FIGURE, MAP
 from tauloop.cli.terminal.screen import bar
 from tauloop.drives import play_section
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @command(figure=FIGURE, out=MAP)
@@ -39,5 +42,11 @@ def backlash(
     amounts = dict.fromkeys(f"{1e6 * value:g}" for value in result.play.values())
     size = "its drive lines" if options.backlash == "lines" else f"{', '.join(amounts)} um (urad)"
     title = f"{result.machine}: tool displacement by play of {size} [um]"
-    draw = lambda: display.play_figure(play_section(model, options), title=title)  # noqa: E731
+
+    def draw() -> Figure:
+        # Matplotlib is slow to import, and most calls draw nothing.
+        from tauloop.display.renderers.result_figures import play_figure
+
+        return play_figure(play_section(model, options), title=title)
+
     finish(result, map_file(out, result), figure=figure, draw=draw)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import tauloop as tl
-from tauloop import display
 from tauloop.cli.machine import (
     MachineArgument,
     SideOption,
@@ -19,6 +18,9 @@ from tauloop.cli.machine import (
 from tauloop.cli.output import command, finish, map_file
 from tauloop.cli.outputs import FIGURE, MAP, RESULT
 from tauloop.cli.terminal.screen import bar
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @command(figure=FIGURE, out=MAP, json_file=RESULT)
@@ -47,5 +49,11 @@ def workspace(
     model = load_model(machine, side, within_limits=within_limits, threads=threads)
     with bar("poses") as progress:
         result = tl.workspace(model, options, progress=progress)
-    draw = lambda: display.workspace_figure(result, color)  # noqa: E731
+
+    def draw() -> Figure:
+        # Matplotlib is slow to import, and most calls draw nothing.
+        from tauloop.display.renderers.result_figures import workspace_figure
+
+        return workspace_figure(result, color)
+
     finish(result, map_file(out, result), figure=figure, draw=draw)

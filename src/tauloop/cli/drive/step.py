@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import tauloop as tl
-from tauloop import display
 from tauloop.cli.machine import LineArgument
 from tauloop.cli.output import (
     command,
@@ -19,6 +18,9 @@ from tauloop.cli.output import (
 from tauloop.cli.outputs import FIGURE, FOLDER, RESULT, TABLE
 from tauloop.drives import load_drive
 from tauloop.export.drive_control import export_control
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @command(
@@ -59,5 +61,12 @@ def step(
         parameters = {name: float(value) for name, value in shown[0].options.values.items()}
         control = export_control(shown[0].line, parameters, folder=control_c)
     written = () if control is None else control.written
-    log, draw = log_file(out, shown[0].to_xarray), lambda: display.steps_figure(*shown)
+
+    def draw() -> Figure:
+        # Matplotlib is slow to import, and most calls draw nothing.
+        from tauloop.display.renderers.result_figures import steps_figure
+
+        return steps_figure(*shown)
+
+    log = log_file(out, shown[0].to_xarray)
     finish(shown[0], log, figure=figure, draw=draw, written=written)

@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.display.palette import COLOURS
 from tauloop.display.pieces import Plot, PlotTrace
 from tauloop.display.plots.building import rounded
-from tauloop.dynamics.motor_loads import MotorLoad
+from tauloop.dynamics.motor_loads import ActuatorLoad
 from tauloop.dynamics.motor_sizing import MotorCandidate, MotorSizing
 
 #: Revolutions per minute of 1 rad/s.
@@ -25,7 +25,7 @@ def motor_plots(sizing: MotorSizing) -> Iterator[Plot]:
         yield _candidate_plot(sizing, candidates[0]) if candidates else _load_plot(load)
 
 
-def _load_plot(load: MotorLoad) -> Plot:
+def _load_plot(load: ActuatorLoad) -> Plot:
     """Return force over speed of an actuator."""
     factor, speed_unit, unit = (RPM, "rpm", "N m") if load.turns else (1.0, "m/s", "N")
     step = max(1, len(load.time) // MAX_POINTS)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
-from tauloop.dynamics.motor_loads import MotorLoad
+from tauloop.dynamics.motor_loads import ActuatorLoad
 from tauloop.dynamics.motor_sizing import MotorSizing, is_within
 
 #: Number of candidates that are shown for each actuator; the rest is in JSON.
@@ -34,7 +34,7 @@ def motor_tables(sizing: MotorSizing) -> Iterator[Printed]:
     yield from doubts(sizing)
 
 
-def _candidates(sizing: MotorSizing, loads: list[MotorLoad]) -> Iterator[Printed]:
+def _candidates(sizing: MotorSizing, loads: list[ActuatorLoad]) -> Iterator[Printed]:
     """Yield the candidates for all actuators of a kind, and the lightest for each."""
     if not loads:
         return
@@ -68,7 +68,7 @@ def _candidates(sizing: MotorSizing, loads: list[MotorLoad]) -> Iterator[Printed
             yield f"lightest for {load.name}: {lightest[0].motor} with {lightest[0].gear}"
 
 
-def _loads(unit: str, turns: bool, loads: list[MotorLoad]) -> Printed:
+def _loads(unit: str, turns: bool, loads: list[ActuatorLoad]) -> Printed:
     """Return the loads of rotary or of linear motors."""
     speed_unit, factor = ("rpm", RPM) if turns else ("m/s", 1.0)
     return table(
