@@ -245,6 +245,7 @@ def test_the_table_goes_between_the_marks_of_a_page(
 #: Options with which a benchmark takes seconds.
 SHORT = {
     "bench_calibration": ["--seconds", "0", "--candidates", "200", "--replicates", "10"],
+    "bench_compilers": ["--machines", "five_bar"],
     "bench_control": ["--seconds", "0", "--no-cpp", "--no-mujoco"],
     "bench_derivatives": ["--no-cpp"],
     "bench_drives": ["--runs", "1"],

@@ -32,6 +32,7 @@ GIVEN: dict[str, object] = {
     "target": "missing/machine.urdf",
     "path": "missing/page.html",
     "log": "missing.csv",
+    "motion": "missing.csv",
     "logs": "missing.csv",
     "connected": "missing.csv",
     "disconnected": "missing.csv",

@@ -165,6 +165,15 @@ COMMANDS = {
         "--out",
         "{out}/forces.png",
     ),
+    "motors": (
+        "motors",
+        "five_bar",
+        "{given}/motion.csv",
+        "--out",
+        "{out}/motors.png",
+        "--out",
+        "{out}/motors.json",
+    ),
     "simulate": (
         "simulate",
         "five_bar",
@@ -468,7 +477,8 @@ def prepare(folder: Path) -> None:
     q0 = model.platform.ports.at(model.assembly.q)
     rates, way = 2 * np.pi * np.array([[1.0, 2.0]]), np.array([[0.05, 0.03]])
     position, speed = q0 + way * np.sin(rates * t), rates * way * np.cos(rates * t)
-    forces = model.platform.inverse_dynamics(position, speed, -(rates**2) * way * np.sin(rates * t))
+    acceleration = -(rates**2) * way * np.sin(rates * t)
+    forces = model.platform.inverse_dynamics(position, speed, acceleration)
     motors = [actuator.name for actuator in model.mechanism.actuators]
     angles = model.actuator_position(forces.state.q)
     _write(
@@ -479,6 +489,16 @@ def prepare(folder: Path) -> None:
             *(f"force.{m} [N m]" for m in motors),
         ],
         np.hstack([t, angles, forces.force]),
+    )
+    columns = [
+        f"{quantity}.{name} [{unit}]"
+        for quantity, port in model.platform.ports.motion.items()
+        for name, unit in zip(port.columns, port.units, strict=True)
+    ]
+    _write(
+        folder / "motion.csv",
+        ["time [s]", *columns],
+        np.hstack([t, position, speed, acceleration]),
     )
     _write(
         folder / "poses.csv",

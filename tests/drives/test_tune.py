@@ -114,7 +114,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
                 bounds={"kq": (1.0, 2.0), "ti": (0.5, 1.0)}, weights=WEIGHTS, initial={"td": 0.1}
             ),
         )
-    assert [problem.where for problem in error.value.problems] == ["bounds", "start"]
+    assert [problem.where for problem in error.value.problems] == ["bounds", "initial"]
     assert "kp" in error.value.problems[0].remedy
     with pytest.raises(InputError, match="exact_gradients"):
         TuningOptions(bounds=BOUNDS, weights={"swing": 1.0}, exact_gradients=True, search=SQP())

@@ -35,7 +35,7 @@ def test_wrong_units_of_ranges_are_refused_at_once(line: DriveLine) -> None:
         "bounds kp",
         "bounds ti",
     ]
-    with pytest.raises(InputError, match=r"(?s)unknowns: gap ranges from .* two finite limits"):
+    with pytest.raises(InputError, match=r"(?s)bounds: gap ranges from .* two finite limits"):
         tl.fit_drive_line(line, [], tl.DriveLineFitOptions(bounds="gap=1mm:"))
     with pytest.raises(InputError, match="kp: '1' is not LOW:HIGH"):
         tl.TuningOptions(bounds="kp=1", weights={"swing": 1.0})

@@ -116,7 +116,7 @@ def test_steps_that_are_too_coarse_are_doubtful(delta, stroke, tmp_path):
     ("options", "says"),
     [
         ({}, "one pose is not sufficient"),
-        ({"position": {"x": 0.1}}, "one pose is not sufficient"),
+        ({"pose": {"x": 0.1}}, "one pose is not sufficient"),
         ({"motion": Path("none.csv"), "preload": 3.0}, "in addition to a preload"),
     ],
 )

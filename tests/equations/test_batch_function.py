@@ -27,9 +27,9 @@ def test_values_are_numpys_for_any_number_of_samples(n: int) -> None:
     f, x, row = function(), rng.normal(size=(n, 3)), rng.normal(size=(1, 2))
     y = np.broadcast_to(row, (n, 2))  # as of a value that all samples share
     for _ in range(2):  # memory of the first call is used again
-        found = f([x, y], n)
-        assert [array.shape for array in found] == [(n, 3), (n, 1), (n, 0)]
-        for array, values in zip(found, expected(x, y), strict=False):
+        outputs = f([x, y], n)
+        assert [array.shape for array in outputs] == [(n, 3), (n, 1), (n, 0)]
+        for array, values in zip(outputs, expected(x, y), strict=False):
             assert np.allclose(array, values, rtol=1e-15, atol=1e-15)
 
 

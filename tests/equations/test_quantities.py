@@ -188,9 +188,9 @@ def test_values_that_are_neither_numbers_nor_text_are_refused_all_at_once() -> N
     with pytest.raises(InputError) as refused:
         tl.inverse_kinematics(tl.load("delta"), {"x": None, "y": [1, 2], "z": np.array([1, 2])})  # type: ignore[dict-item]
     assert [problem.where for problem in refused.value.problems] == [
-        "platform x",
-        "platform y",
-        "platform z",
+        "pose x",
+        "pose y",
+        "pose z",
     ]
     assert refused.value.problems[0].what == "is None"
 

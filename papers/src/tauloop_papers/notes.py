@@ -228,7 +228,7 @@ def _dual_motor() -> Iterator[tuple[str, str]]:
         ("one motor", {"motors": "one"}),
         (
             "always preloaded, nothing fed forward",
-            {"motors": "preloaded", "parameters": {"feed_forward_share": 0.0}},
+            {"motor_setup": "preloaded", "parameters": {"feed_forward_share": 0.0}},
         ),
         ("switched, half the preload", {"parameters": {"preload": preload / 2}}),
     )

@@ -279,7 +279,8 @@ def size_motors(
         PoseError: a pose is out of reach or singular.
 
     Examples:
-        >>> import numpy as np, tauloop as tl
+        >>> import numpy as np
+        >>> import tauloop as tl
         >>> t = np.linspace(0, 2 * np.pi, 101)
         >>> x = np.column_stack([0.05 * np.sin(t), 0 * t, 0 * t - 0.5])
         >>> v = np.column_stack([0.05 * np.cos(t), 0 * t, 0 * t])

@@ -9,7 +9,7 @@ no axial inertia and need no orientation: a fixed one acts through a constant ma
 one through the two-part form. A link with full inertia has a rod frame; a universal joint at its
 start determines its spin.
 
-Sources: Khalil and Ibrahim 2007, General solution for the dynamic modeling of parallel robots;
+Source: Khalil and Ibrahim 2007, General solution for the dynamic modeling of parallel robots;
 Gantry-Tau paper, eq. 1; machines.md, "Two-point rods"; Lopes and Almeida for the rod frame.
 """
 

@@ -4,7 +4,7 @@ The plant runs in lock-step with the controller or in real time.
 
 Examples:
     >>> import tauloop as tl
-    >>> tl.hil.PlantOptions(udp="127.0.0.1:9000", lockstep=True).frequency
+    >>> tl.hil.PlantOptions(udp="127.0.0.1:9000", lockstep=True).rate
     1000.0
 """
 
