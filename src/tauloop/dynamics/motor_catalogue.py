@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.common.errors import InputError, Problems
+from tauloop.common.keywords import keywords
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.description import units
@@ -184,6 +185,7 @@ class MotorCatalogue(ReprMixin):
     gears: tuple[GearEntry, ...]
 
 
+@keywords()
 def load_motors(path: str | Path) -> MotorCatalogue:
     """Return a catalogue of motors and gears from a YAML file (tauloop-motors/1).
 
