@@ -133,6 +133,9 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "dynamics delta --pose x=100mm,z=-0.5 --velocity y=-1 --acceleration z=2 --formulation lagrange": lambda _: (
         tl.inverse_dynamics(tl.Model(tl.load("delta"), formulation="lagrange"), POSE)
     ),
+    "motors five_bar FOLDER/motion.csv --payload 0.1": lambda folder: tl.size_motors(
+        tl.load("five_bar"), folder / "motion.csv", payload=0.1
+    ),
     "dynamics CABLES --preload 20": lambda _: tl.inverse_dynamics(
         tl.loads(CONSTRAINED.text()), tl.DynamicsOptions(preload=20.0)
     ),
@@ -381,7 +384,7 @@ def test_the_commands_json_is_the_functions_and_slow_ones_show_progress(
     if "parts" in words or "folded" in words:
         extra("pyarrow")
     if (
-        any(f"FOLDER/{name}" in words for name in ("log.csv", "cycle.yaml"))
+        any(f"FOLDER/{name}" in words for name in ("log.csv", "cycle.yaml", "motion.csv"))
         or "FOLDER/counts.json" in words
     ):
         prepare(tmp_path)

@@ -26,6 +26,7 @@ WORDS = {
     "modes": ("{machine}",),
     "workspace": ("{machine}", "--ranges", "x=-0.01:0.01,y=0.41:0.43", "--resolution", "0.01"),
     "dynamics": ("{machine}",),
+    "motors": ("{machine}", "{given}/motion.csv"),
     "plan stroke": ("{machine}", "--end", "x=0.002", "--duration", "1"),
     "simulate": ("{machine}", "--duration", "0.002"),
     "control follow": (

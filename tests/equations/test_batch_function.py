@@ -44,8 +44,8 @@ def test_threads_do_not_share_memory() -> None:
     f, rng = function(), np.random.default_rng(1)
     batches = [(rng.normal(size=(200, 3)), rng.normal(size=(200, 2))) for _ in range(40)]
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda batch: f(list(batch), 200)[0], batches))
-    for array, batch in zip(found, batches, strict=True):
+        outputs = list(pool.map(lambda batch: f(list(batch), 200)[0], batches))
+    for array, batch in zip(outputs, batches, strict=True):
         assert np.allclose(array, expected(*batch)[0], rtol=1e-15, atol=1e-15)
 
 

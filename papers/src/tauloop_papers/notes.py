@@ -224,13 +224,13 @@ def _dual_motor() -> Iterator[tuple[str, str]]:
     preload, duration = line.parameters.values["preload"], tl.DriveOptions().duration
     cases: tuple[tuple[str, dict[str, Any]], ...] = (
         ("switched, as the file says", {}),
-        ("always preloaded", {"motors": "preloaded"}),
-        ("one motor", {"motors": "one"}),
+        ("always preloaded", {"motor_setup": "preloaded"}),
+        ("one motor", {"motor_setup": "one"}),
         (
             "always preloaded, nothing fed forward",
-            {"motor_setup": "preloaded", "parameters": {"feed_forward_share": 0.0}},
+            {"motor_setup": "preloaded", "values": {"feed_forward_share": 0.0}},
         ),
-        ("switched, half the preload", {"parameters": {"preload": preload / 2}}),
+        ("switched, half the preload", {"values": {"preload": preload / 2}}),
     )
     for word, options in cases:
         criteria = tl.simulate_drive_line(line, tl.DriveOptions(**options)).record.criteria

@@ -8,7 +8,13 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.machine import MachineArgument, SideOption, WorkersOption, load_model
+from tauloop.cli.machine import (
+    MachineArgument,
+    SideOption,
+    WithinLimitsOption,
+    WorkersOption,
+    load_model,
+)
 from tauloop.cli.output import command, finish
 from tauloop.cli.outputs import FIGURE, RESULT
 from tauloop.cli.terminal.screen import bar
@@ -27,6 +33,7 @@ def motors(
     ],
     options: tl.MotorSizingOptions,
     side: SideOption = None,
+    within_limits: WithinLimitsOption = False,
     threads: WorkersOption = "1",
 ) -> None:
     """Size motors and gears for a motion.
@@ -38,4 +45,4 @@ def motors(
     model = load_model(machine, side, threads=threads)
     with bar("forces") as progress:
         result = tl.size_motors(model, motion, options, progress=progress)
-    finish(result)
+    finish(result, within_limits=within_limits)
