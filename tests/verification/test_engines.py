@@ -99,11 +99,11 @@ def test_rotation_vectors_are_scipys(angle: float) -> None:
     vectors = angle * axes / np.linalg.norm(axes, axis=1, keepdims=True)
     rotations = Rotation.from_rotvec(vectors).as_matrix()
     expected = Rotation.from_matrix(rotations).as_rotvec()
-    found = rotation_vector(rotations)
+    computed = rotation_vector(rotations)
     # the sign of half a revolution is arbitrary where rounding decides it
-    is_turned = (np.sum(found * expected, axis=1) < 0.0) & (angle > np.pi - 1e-8)
-    found[is_turned] *= -1.0
-    assert np.abs(found - expected).max() < 1e-14 * max(angle, 1e-3)
+    is_turned = (np.sum(computed * expected, axis=1) < 0.0) & (angle > np.pi - 1e-8)
+    computed[is_turned] *= -1.0
+    assert np.abs(computed - expected).max() < 1e-14 * max(angle, 1e-3)
     assert np.array_equal(rotation_vector(np.eye(3)), np.zeros(3))
 
 

@@ -303,7 +303,7 @@ def _gear(name: str, data: dict[str, Any], file: str) -> GearEntry:
     unit = "torque" if lead is None else "force"
     return GearEntry(
         name=name,
-        ratio=ratio if lead is None else 2 * np.pi / lead,
+        ratio=float(ratio or 0.0) if lead is None else 2 * np.pi / lead,
         is_linear=lead is not None,
         efficiency=efficiency,
         inertia=data.get("inertia") or 0.0,

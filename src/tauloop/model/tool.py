@@ -125,10 +125,11 @@ def with_payload(mechanism: Mechanism, payload: float | Payload) -> Mechanism:
         mechanism: the machine.
         payload: the payload, or the mass of a point at the tool centre point, kg.
     """
-    body = payload if isinstance(payload, Payload) else Payload(mass=payload)
-    names = {element.name for element in (*mechanism.bodies, *mechanism.joints, *mechanism.rods)}
+    load = payload if isinstance(payload, Payload) else Payload(mass=payload)
+    names = {body.name for body in mechanism.bodies}
+    names |= {joint.name for joint in mechanism.joints} | {rod.name for rod in mechanism.rods}
     name = next(name for name in _payload_names() if name not in names)
-    inertia = Inertia.of(Constant(float(value)) for value in body.parameters)
+    inertia = Inertia.of(Constant(float(value)) for value in load.parameters)
     joint = Joint(
         name=name, kind="fixed", parent=mechanism.platform.tool, child=Placement(body=name)
     )
