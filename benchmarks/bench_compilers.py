@@ -2,9 +2,10 @@
 
     python benchmarks/bench_compilers.py [--machines NAME ...] [--markdown docs/decisions/wheels.md]
 
-The first call with an empty cache takes the time of the next call, the time to derive the equations,
-which is that of the interpreter, and the time to print and compile. The time per sample is that of a batch of `BATCH` samples. The system's compiler pays
-from the number of samples at which both take the same time in all.
+The first call with an empty cache takes the time of the next call, the time to derive the
+equations, which is that of the interpreter, and the time to print and compile. The time per sample
+is that of a batch of `BATCH` samples. The system's compiler pays from the number of samples at which
+both take the same time in all.
 """
 
 from __future__ import annotations
