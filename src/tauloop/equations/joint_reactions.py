@@ -199,12 +199,8 @@ def joint_reactions(loops: Loops) -> JointReactions:
     multipliers = ca.SX.sym("lambda", len(rows))
     rates = stacked(rows)[1]
     closing = ca.jtimes(rates, virtual, multipliers, True) if rows else ca.SX(len(signs), 1)
-    frames = ca.vertcat(
-        *(
-            ca.vertcat(motion.bodies[frame].p, ca.vec(motion.bodies[frame].R))
-            for frame in (f"{point.name}{FRAME_SUFFIX}" for point in points)
-        )
-    )
+    frame_bodies = [motion.bodies[f"{point.name}{FRAME_SUFFIX}"] for point in points]
+    frames = ca.vertcat(*(ca.vertcat(body.p, ca.vec(body.R)) for body in frame_bodies))
     sign = ca.DM(signs)
     return JointReactions(
         points=points,
