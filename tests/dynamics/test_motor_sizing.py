@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tauloop as tl
+from tauloop.common.result import Status
 
 CATALOGUE = Path(__file__).parents[2] / "examples" / "motors.yaml"
 ARM = """
@@ -116,6 +117,12 @@ def test_a_motion_beyond_every_motor_suits_none():
     sizing = tl.size_motors(motion.model, motion, catalogue=CATALOGUE)
     assert sizing.suitable("a") == ()
     assert all(candidate.use > 1 for candidate in sizing.candidates["a"])
+    assert sizing.status is Status.DOUBTFUL
+    (item,) = (item for item in sizing.diagnostics if "that suit" in item.name)
+    assert (item.value, item.is_good) == (0, False)
+    written = sizing.as_dict()["candidates"]["a"]
+    assert any(row["torque"] is None for row in written)  # beyond the largest speed
+    assert tl.size_motors(motion.model, motion).status is Status.OK
 
 
 def test_motors_of_the_machine_file_are_checked():

@@ -56,6 +56,8 @@ ERROR_OF_LAST_ROW = (
 )
 #: Smallest divisor of a share of the largest force, N or N m, for motions without force.
 MIN_FORCE = 1e-300
+#: Largest share of the generalized forces that no joint may carry.
+MAX_IMBALANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -417,6 +419,9 @@ def inverse_dynamics(
     # A copy, because the caller can change the result's array before reading its condition.
     q = np.array(forces.state.q, ndmin=2)
     used_options = {"entry": entry.name, "formulation": _formulation(model, options)}
+    joints = deferred(lambda: _joint_forces(model, sample_times, forces))
+    if options.joint_forces:
+        joints = _joint_forces(model, sample_times, forces)
     return MotionForces(
         model=model,
         options=options,
@@ -424,12 +429,13 @@ def inverse_dynamics(
         forces=forces,
         hybrid=hybrid,
         condition=deferred(lambda: functions.condition(q)),
-        joint_forces=deferred(lambda: _joint_forces(model, sample_times, forces)),
+        joint_forces=joints,
         diagnostics=(
             *forces.diagnostics,
             *path,
             *diagnostics,
             *omission_diagnostics(model.mechanism),
+            *_imbalance(joints, options),
         ),
         provenance=provenance(options=used_options, inputs={"machine": model.mechanism.name}),
     )
@@ -448,6 +454,15 @@ def _joint_forces(model: Model, time: np.ndarray, forces: Forces) -> JointForces
         what = "forces from momenta have no accelerations, which forces in joints need"
         raise InputError.of("joint_forces", what, "give accelerations")
     return joint_forces(model, time, forces)
+
+
+def _imbalance(joints: JointForces, options: DynamicsOptions) -> tuple[Diagnostic, ...]:
+    """Return the share of the forces that no joint carries, if forces in joints are requested."""
+    if not options.joint_forces:
+        return ()
+    advice = "the pose is nearly singular: keep the motion away from it"
+    name = "share of the forces that no joint carries"
+    return (diagnostic(name, joints.imbalance.max(), at_most=MAX_IMBALANCE, advice=advice),)
 
 
 def _sample_times(time: object | None, count: int) -> np.ndarray:

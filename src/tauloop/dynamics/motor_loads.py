@@ -9,6 +9,9 @@ from tauloop.common.shown import ReprMixin
 from tauloop.dynamics.machine_dynamics import MotionForces
 from tauloop.model import Model
 
+#: Revolutions per minute of 1 rad/s.
+RPM_PER_RAD_S = 30.0 / np.pi
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActuatorLoad(ReprMixin):

@@ -24,7 +24,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Result, diagnostic, provenance
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.common.shown import ReprMixin
 from tauloop.dynamics.machine_dynamics import DynamicsOptions, MotionForces, inverse_dynamics
 from tauloop.dynamics.motor_catalogue import GearEntry, MotorCatalogue, MotorEntry, load_motors
@@ -80,8 +80,10 @@ class MotorCandidate(ReprMixin):
         actuator: name of the actuator.
         motor, gear: names in the catalogue.
         mass: of both, kg.
-        torque: largest torque over the peak torque at the same speed.
-        heat: root mean square of the torque over the continuous torque at the mean speed.
+        torque: largest torque over the peak torque at the same speed; infinite (null in JSON) beyond
+            the largest speed.
+        heat: root mean square of the torque over the continuous torque at the mean speed; infinite
+            (null in JSON) if the mean speed is beyond the largest one.
         speed: largest speed over the smaller one of the motor's and the gear's.
         gear_load: largest force on the joint side over the gear's limit, or its root mean square
             over the rated one, whichever is larger; 0 without stated limits.
@@ -94,8 +96,8 @@ class MotorCandidate(ReprMixin):
     motor: str
     gear: str
     mass: float
-    torque: float
-    heat: float
+    torque: float = field(metadata=json_keys(nullable=True))
+    heat: float = field(metadata=json_keys(nullable=True))
     speed: float
     gear_load: float
     inertia_ratio: float | None
@@ -323,7 +325,11 @@ def size_motors(
         loads=loads,
         catalogue=catalogue,
         candidates=candidates,
-        diagnostics=(*solved.diagnostics, *_own_motors(solved.model, loads, options)),
+        diagnostics=(
+            *solved.diagnostics,
+            *_own_motors(solved.model, loads, options),
+            *_suitable_counts(candidates, options),
+        ),
         provenance=provenance(
             options={"entry": options.entry.name, "reserve": options.reserve},
             inputs={"machine": solved.model.mechanism.name},
@@ -380,7 +386,7 @@ def _require_times(motion: MotionForces) -> None:
 
 def _own_motors(
     model: Model, loads: tuple[ActuatorLoad, ...], options: MotorSizingOptions
-) -> list[Any]:
+) -> list[Diagnostic]:
     """Return diagnostics of the motors of the machine file that state their limits."""
     items = []
     for actuator, load in zip(model.mechanism.actuators, loads, strict=True):
@@ -399,6 +405,21 @@ def _own_motors(
                     )
                 )
     return items
+
+
+def _suitable_counts(
+    candidates: dict[str, tuple[MotorCandidate, ...]], options: MotorSizingOptions
+) -> list[Diagnostic]:
+    """Return the number of suitable pairs of motor and gear for each actuator."""
+    return [
+        diagnostic(
+            f"{name}: pairs of motor and gear in the catalogue that suit",
+            sum(is_within(pair, options) for pair in pairs),
+            at_least=1,
+            advice="add larger motors or other gears to the catalogue, or choose a slower motion",
+        )
+        for name, pairs in candidates.items()
+    ]
 
 
 def _candidates(

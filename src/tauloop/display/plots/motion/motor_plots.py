@@ -9,11 +9,9 @@ import numpy as np
 from tauloop.display.palette import COLOURS
 from tauloop.display.pieces import Plot, PlotTrace
 from tauloop.display.plots.building import rounded
-from tauloop.dynamics.motor_loads import ActuatorLoad
+from tauloop.dynamics.motor_loads import RPM_PER_RAD_S, ActuatorLoad
 from tauloop.dynamics.motor_sizing import MotorCandidate, MotorSizing
 
-#: Revolutions per minute of 1 rad/s.
-RPM = 30.0 / np.pi
 #: Largest number of points of a motion in a plot.
 MAX_POINTS = 1000
 
@@ -27,7 +25,7 @@ def motor_plots(sizing: MotorSizing) -> Iterator[Plot]:
 
 def _load_plot(load: ActuatorLoad) -> Plot:
     """Return force over speed of an actuator."""
-    factor, speed_unit, unit = (RPM, "rpm", "N m") if load.turns else (1.0, "m/s", "N")
+    factor, speed_unit, unit = (RPM_PER_RAD_S, "rpm", "N m") if load.turns else (1.0, "m/s", "N")
     step = max(1, len(load.time) // MAX_POINTS)
     trace = PlotTrace(
         x=rounded(factor * load.speed[::step]),
@@ -50,15 +48,17 @@ def _candidate_plot(sizing: MotorSizing, best: MotorCandidate) -> Plot:
     step = max(1, len(best.points) // MAX_POINTS)
     speed, torque = np.abs(best.points[::step].T)
     traces = [
-        PlotTrace(x=rounded(RPM * speed), y=rounded(torque), name="motion", color=COLOURS[0]),
         PlotTrace(
-            x=rounded(RPM * motor.peak[:, 0]),
+            x=rounded(RPM_PER_RAD_S * speed), y=rounded(torque), name="motion", color=COLOURS[0]
+        ),
+        PlotTrace(
+            x=rounded(RPM_PER_RAD_S * motor.peak[:, 0]),
             y=rounded(motor.peak[:, 1]),
             name="peak",
             color=COLOURS[1],
         ),
         PlotTrace(
-            x=rounded(RPM * motor.continuous[:, 0]),
+            x=rounded(RPM_PER_RAD_S * motor.continuous[:, 0]),
             y=rounded(motor.continuous[:, 1]),
             name="continuous",
             color=COLOURS[2],

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
-from tauloop.dynamics.motor_loads import ActuatorLoad
+from tauloop.dynamics.motor_loads import RPM_PER_RAD_S, ActuatorLoad
 from tauloop.dynamics.motor_sizing import MotorSizing, is_within
 
 #: Number of candidates that are shown for each actuator; the rest is in JSON.
 MAX_CANDIDATES = 5
-#: Revolutions per minute of 1 rad/s.
-RPM = 30.0 / np.pi
 
 
 def motor_tables(sizing: MotorSizing) -> Iterator[Printed]:
@@ -70,7 +66,7 @@ def _candidates(sizing: MotorSizing, loads: list[ActuatorLoad]) -> Iterator[Prin
 
 def _loads(unit: str, turns: bool, loads: list[ActuatorLoad]) -> Printed:
     """Return the loads of rotary or of linear motors."""
-    speed_unit, factor = ("rpm", RPM) if turns else ("m/s", 1.0)
+    speed_unit, factor = ("rpm", RPM_PER_RAD_S) if turns else ("m/s", 1.0)
     return table(
         "Motor loads",
         "motor",
