@@ -572,5 +572,6 @@ def _are_proportional(
     """Return whether two transmissions move together, up to a gear."""
     if [joint for joint, _ in terms] != [joint for joint, _ in others]:
         return False
-    first, second = (np.array([ratio for _, ratio in pairs]) for pairs in (terms, others))
+    first = np.array([ratio for _, ratio in terms])
+    second = np.array([ratio for _, ratio in others])
     return np.allclose(np.outer(first, second), np.outer(second, first), rtol=1e-12, atol=0.0)
