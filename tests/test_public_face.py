@@ -277,9 +277,9 @@ kinematics/homotopy/paths
 kinematics/homotopy/monodromy
 kinematics/singularities
 mechanism/drive_line
-motion/fourier
+motion/excitation/fourier
 motion/laws
-motion/multisine
+motion/excitation/multisine
 compiler/functions/extended
 simulation/events
 simulation/routes

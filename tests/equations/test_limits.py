@@ -38,7 +38,7 @@ from tauloop.identification.preparation.motion_limits import motion_limits
 from tauloop.logs.log import Channel, Log, build_log
 from tauloop.mechanism.model import Freedom, Mechanism
 from tauloop.motion import Line
-from tauloop.motion.strokes import stroke
+from tauloop.motion.strokes.stroke import stroke
 from tauloop.simulation.simulation import Simulation
 
 #: A point mass on a massless bar of 0.1 m, which hangs down along z and turns about y: l a = -g

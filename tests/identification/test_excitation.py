@@ -40,8 +40,8 @@ from tauloop.identification.excitation.search import random_search, screened
 from tauloop.identification.excitation.solver import STOPPED, ExcitationProgram, SolverOptions
 from tauloop.kinematics.singularities import singularities
 from tauloop.motion import SampledMotion, random_multisine
-from tauloop.motion.fading import Faded
-from tauloop.motion.fourier import FourierSeries, resting_series
+from tauloop.motion.excitation.fading import Faded
+from tauloop.motion.excitation.fourier import FourierSeries, resting_series
 
 #: The same arithmetic in another order.
 ROUNDING = 1e-11

@@ -18,7 +18,7 @@ from tauloop.integrate.outcome import StepOutcome
 from tauloop.integrate.sampled import SampledTrace
 from tauloop.kinematics.singularities import singularities
 from tauloop.motion import Line
-from tauloop.motion.strokes import stroke
+from tauloop.motion.strokes.stroke import stroke
 from tauloop.simulation import DormandPrince
 from tauloop.verification.engines.check import check_with_engines
 

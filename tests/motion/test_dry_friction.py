@@ -25,8 +25,8 @@ from tauloop.motion import (
     polyline,
     stroke,
 )
-from tauloop.motion.dry_friction import friction_sides
 from tauloop.motion.fastest.planning import with_breaks
+from tauloop.motion.strokes.dry_friction import friction_sides
 
 PLANE = ("platform.x", "platform.y")
 #: The bar: by which share a law may be slower than the optimum.

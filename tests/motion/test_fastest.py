@@ -29,7 +29,7 @@ from tauloop.motion import (
 )
 from tauloop.motion.fastest import sweeps
 from tauloop.motion.fastest.changes import changes_taken
-from tauloop.motion.strokes import Stroke
+from tauloop.motion.strokes.stroke import Stroke
 
 PLATE = ("platform.x", "platform.y", "platform.z")
 DELTA = tl.Model(tl.load("delta"))

@@ -27,8 +27,8 @@ from tauloop.motion import (
     sheared_ellipse,
     turn_between,
 )
-from tauloop.motion.clothoids import clothoid_between
-from tauloop.motion.fading import Faded, FadedPath
+from tauloop.motion.excitation.fading import Faded, FadedPath
+from tauloop.motion.paths.clothoids import clothoid_between
 
 #: Central differences with this step err by about step^2 times the third derivative and by rounding
 #: over the step.

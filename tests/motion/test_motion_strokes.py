@@ -31,9 +31,9 @@ from tauloop.motion import (
     stroke,
     tightest_limit,
 )
-from tauloop.motion.limits import limits_of
-from tauloop.motion.peaks import refined
-from tauloop.motion.scaling import Quadratics, largest_rate
+from tauloop.motion.rate_limits.peaks import refined
+from tauloop.motion.rate_limits.scaling import Quadratics, largest_rate
+from tauloop.motion.rate_limits.stroke_limits import limits_of
 
 #: Central differences in time; Newton's method leaves about 1e-12 of the positions, which the step
 #: divides.

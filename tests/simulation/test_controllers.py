@@ -22,7 +22,7 @@ from tauloop.common.errors import InputError
 from tauloop.common.result import Status
 from tauloop.integrate.integrators import DormandPrince, Radau
 from tauloop.motion import POLYNOMIAL_345, AxisTurn, Ellipse, Line, Seconds, Together, plan, stroke
-from tauloop.motion.paths import quaternion_product
+from tauloop.motion.paths.curves import quaternion_product
 from tauloop.simulation.controllers.laws import (
     HEUN_3,
     PD,

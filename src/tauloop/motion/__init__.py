@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.motion.clothoids import Chain as Chain, Clothoid as Clothoid, polyline as polyline
     from tauloop.motion.cycles.planning import (
         CycleLeg as CycleLeg,
         PlannedCycle as PlannedCycle,
@@ -25,6 +24,11 @@ if TYPE_CHECKING:
         load_cycle as load_cycle,
         loads_cycle as loads_cycle,
     )
+    from tauloop.motion.excitation.fourier import FourierSeries as FourierSeries
+    from tauloop.motion.excitation.multisine import (
+        Multisine as Multisine,
+        random_multisine as random_multisine,
+    )
     from tauloop.motion.fastest.changes import limited_law as limited_law
     from tauloop.motion.fastest.law import ProfileLaw as ProfileLaw
     from tauloop.motion.fastest.limits import PathLimits as PathLimits, PathRows as PathRows
@@ -33,7 +37,6 @@ if TYPE_CHECKING:
         fastest_law as fastest_law,
         law_rate as law_rate,
     )
-    from tauloop.motion.fourier import FourierSeries as FourierSeries
     from tauloop.motion.free.obstacles import (
         BoxObstacle as BoxObstacle,
         Obstacle as Obstacle,
@@ -56,12 +59,12 @@ if TYPE_CHECKING:
         Progress as Progress,
         Trapezoidal as Trapezoidal,
     )
-    from tauloop.motion.limits import fastest_rate as fastest_rate, tightest_limit as tightest_limit
-    from tauloop.motion.multisine import (
-        Multisine as Multisine,
-        random_multisine as random_multisine,
+    from tauloop.motion.paths.clothoids import (
+        Chain as Chain,
+        Clothoid as Clothoid,
+        polyline as polyline,
     )
-    from tauloop.motion.paths import (
+    from tauloop.motion.paths.curves import (
         AxisTurn as AxisTurn,
         Curve as Curve,
         Ellipse as Ellipse,
@@ -77,8 +80,12 @@ if TYPE_CHECKING:
         StrokeOptions as StrokeOptions,
         plan_stroke as plan_stroke,
     )
+    from tauloop.motion.rate_limits.stroke_limits import (
+        fastest_rate as fastest_rate,
+        tightest_limit as tightest_limit,
+    )
     from tauloop.motion.sampled import SampledMotion as SampledMotion
-    from tauloop.motion.strokes import Stroke as Stroke, stroke as stroke
+    from tauloop.motion.strokes.stroke import Stroke as Stroke, stroke as stroke
     from tauloop.motion.timing import (
         MachineLimits as MachineLimits,
         PeakAcceleration as PeakAcceleration,

@@ -30,14 +30,13 @@ from tauloop.mechanism.description.units import ANGLE, quantity
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
 from tauloop.model.motion import Motion
-from tauloop.motion.clothoids import clothoid_between, polyline
-from tauloop.motion.fading import Faded, FadedPath
+from tauloop.motion.excitation.fading import Faded, FadedPath
+from tauloop.motion.excitation.multisine import random_multisine
 from tauloop.motion.fastest.limits import PathLimits, PathRows
 from tauloop.motion.fastest.planning import fastest_law
 from tauloop.motion.laws import LAWS, Uniform
-from tauloop.motion.limits import tightest_limit
-from tauloop.motion.multisine import random_multisine
-from tauloop.motion.paths import (
+from tauloop.motion.paths.clothoids import clothoid_between, polyline
+from tauloop.motion.paths.curves import (
     AxisTurn,
     Ellipse,
     Line,
@@ -46,7 +45,8 @@ from tauloop.motion.paths import (
     Together,
     turn_between,
 )
-from tauloop.motion.strokes import Stroke, stroke
+from tauloop.motion.rate_limits.stroke_limits import tightest_limit
+from tauloop.motion.strokes.stroke import Stroke, stroke
 from tauloop.motion.timing import MachineLimits, PeakAcceleration, PeakSpeed, Seconds, Timing, peak
 from tauloop.motion.trajectory import PeakForce, Trajectory, plan
 

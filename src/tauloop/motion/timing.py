@@ -10,9 +10,9 @@ from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.equations.ports import ACTUATORS
 from tauloop.motion.laws import Law
-from tauloop.motion.limits import fastest_rate, sample_times
-from tauloop.motion.peaks import refined
-from tauloop.motion.strokes import Stroke
+from tauloop.motion.rate_limits.peaks import refined
+from tauloop.motion.rate_limits.stroke_limits import fastest_rate, sample_times
+from tauloop.motion.strokes.stroke import Stroke
 
 
 class Timing(Options, ABC):

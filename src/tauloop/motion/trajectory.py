@@ -13,10 +13,10 @@ from tauloop.common.plain import json_keys
 from tauloop.common.records import dataclass
 from tauloop.compiler.state import State
 from tauloop.motion.laws import Law, Progress
-from tauloop.motion.limits import sample_times
-from tauloop.motion.peaks import refined
+from tauloop.motion.rate_limits.peaks import refined
+from tauloop.motion.rate_limits.stroke_limits import sample_times
 from tauloop.motion.sampled import SampledMotion
-from tauloop.motion.strokes import Stroke
+from tauloop.motion.strokes.stroke import Stroke
 from tauloop.motion.timing import Timing
 
 #: Share of a sample beyond a whole number of samples that counts as rounding.

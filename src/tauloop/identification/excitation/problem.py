@@ -45,7 +45,7 @@ from tauloop.mechanism.expression import Constant, Expression
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model, Motion
-from tauloop.motion.fourier import FourierSeries, fourier_basis, resting_series
+from tauloop.motion.excitation.fourier import FourierSeries, fourier_basis, resting_series
 from tauloop.motion.sampled import SampledMotion
 
 #: Number of samples in the shortest period of the series: in the grid of the optimization, ...

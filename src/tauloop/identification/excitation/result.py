@@ -21,7 +21,7 @@ from tauloop.identification.excitation.solver import StartOutcome
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.logs.files.writing import write_log
 from tauloop.model import Model
-from tauloop.motion.fourier import FourierSeries
+from tauloop.motion.excitation.fourier import FourierSeries
 from tauloop.motion.sampled import SampledMotion
 
 #: First entry of the JSON document. The number increases when the meaning of an entry changes.

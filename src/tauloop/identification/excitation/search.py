@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.common.errors import IdentificationError
 from tauloop.common.records import dataclass
 from tauloop.identification.excitation.problem import ExcitationProblem
-from tauloop.motion.fourier import fourier_basis
+from tauloop.motion.excitation.fourier import fourier_basis
 from tauloop.motion.sampled import SampledMotion
 
 #: Sizes of a random series that are tried, as a share of the largest size within its channels'

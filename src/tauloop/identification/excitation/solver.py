@@ -20,7 +20,7 @@ from tauloop.identification.excitation.criteria import (
 from tauloop.identification.excitation.problem import ExcitationProblem
 from tauloop.identification.excitation.search import shrunk
 from tauloop.mechanism.description import units
-from tauloop.motion.fourier import fourier_basis
+from tauloop.motion.excitation.fourier import fourier_basis
 
 #: An iterate is feasible if it violates no scaled limit and no loop by more than this. The final
 #: result is evaluated again on the finer grid, with its loops closed, and reduced until it meets

@@ -13,7 +13,6 @@ from tauloop.common.shown import ReprMixin
 from tauloop.equations.named_values import QUATERNION_SUFFIXES, quaternion_start
 from tauloop.model import Model
 from tauloop.model.tool import Payload
-from tauloop.motion.clothoids import polyline
 from tauloop.motion.cycles.heat import CycleHeat, mean_polynomials
 from tauloop.motion.cycles.stations import CycleList, CycleStation
 from tauloop.motion.cycles.ways import CyclePath, LegPath, RunIn, WayPath
@@ -21,8 +20,9 @@ from tauloop.motion.fastest.changes import changes_taken, limited_law
 from tauloop.motion.fastest.limits import PathLimits, PathRows
 from tauloop.motion.fastest.planning import FastestLaw, fastest_law, peaks
 from tauloop.motion.laws import Law, Uniform
-from tauloop.motion.paths import Path, turn_between
-from tauloop.motion.strokes import Stroke, stroke
+from tauloop.motion.paths.clothoids import polyline
+from tauloop.motion.paths.curves import Path, turn_between
+from tauloop.motion.strokes.stroke import Stroke, stroke
 from tauloop.motion.trajectory import Trajectory
 
 #: Number of points in a leg or a stay at which squares of forces are summed.

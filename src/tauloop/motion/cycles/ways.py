@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.motion.clothoids import Chain
 from tauloop.motion.laws import POLYNOMIAL_345, Law
-from tauloop.motion.paths import SHAPE_POINTS, AxisTurn, Curve, Path
+from tauloop.motion.paths.clothoids import Chain
+from tauloop.motion.paths.curves import SHAPE_POINTS, AxisTurn, Curve, Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

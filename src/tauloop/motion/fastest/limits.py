@@ -21,7 +21,7 @@ from tauloop.compiler.state import Forces
 from tauloop.mechanism.bodies import cables
 from tauloop.model.tool import Payload
 from tauloop.motion.laws import Progress
-from tauloop.motion.strokes import Stroke
+from tauloop.motion.strokes.stroke import Stroke
 
 #: Number of directions that bound the tool's acceleration on one side of its path; they approximate a
 #: circle within 0.02 %.

@@ -18,10 +18,10 @@ from tauloop.motion.fastest.law import ProfileLaw
 from tauloop.motion.fastest.limits import LimitRows, PathRows, unmet
 from tauloop.motion.fastest.sweeps import NoProfileError, Profile, sweep
 from tauloop.motion.laws import Law
-from tauloop.motion.limits import sample_times
-from tauloop.motion.peaks import refined, vertices
-from tauloop.motion.scaling import Quadratics, largest_rate
-from tauloop.motion.strokes import Stroke
+from tauloop.motion.rate_limits.peaks import refined, vertices
+from tauloop.motion.rate_limits.scaling import Quadratics, largest_rate
+from tauloop.motion.rate_limits.stroke_limits import sample_times
+from tauloop.motion.strokes.stroke import Stroke
 
 #: Number of intervals of the grid.
 INTERVALS = 1000

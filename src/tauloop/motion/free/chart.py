@@ -18,7 +18,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.equations.ports import EntryPorts
 from tauloop.equations.topology import Topology
-from tauloop.motion.paths import Curve, Path, quaternion_product
+from tauloop.motion.paths.curves import Curve, Path, quaternion_product
 
 #: Degree of the splines: accelerations are continuous, and linear between knots.
 DEGREE = 3

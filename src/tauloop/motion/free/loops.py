@@ -26,7 +26,7 @@ from tauloop.equations.values import BatchFunction
 from tauloop.model import Model
 from tauloop.model.faces.casadi_face import unfolded
 from tauloop.motion.free.chart import Chart
-from tauloop.motion.strokes import Stroke
+from tauloop.motion.strokes.stroke import Stroke
 
 #: Number of passes; each makes one more order of derivatives exact.
 PASSES = 2

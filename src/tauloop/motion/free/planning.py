@@ -25,8 +25,8 @@ from tauloop.motion.free.costs import copper_of, require_goal
 from tauloop.motion.free.program import FreeProgram, Guess
 from tauloop.motion.free.rows import PointRows, Surroundings, require_no_cables, rows_at
 from tauloop.motion.laws import POLYNOMIAL_345, POLYNOMIAL_4567, Uniform
-from tauloop.motion.limits import fastest_rate
-from tauloop.motion.strokes import Stroke, stroke
+from tauloop.motion.rate_limits.stroke_limits import fastest_rate
+from tauloop.motion.strokes.stroke import Stroke, stroke
 
 #: Number of intervals of the spline.
 INTERVALS = 24

@@ -25,7 +25,7 @@ from tauloop.motion.fastest.limits import PathLimits, PathRows
 from tauloop.motion.fastest.planning import INTERVALS, FastestLaw, fastest_law, law_rate
 from tauloop.motion.laws import LAWS
 from tauloop.motion.planning import placed_stroke
-from tauloop.motion.strokes import Stroke
+from tauloop.motion.strokes.stroke import Stroke
 from tauloop.motion.trajectory import Trajectory
 from tauloop.simulation.c_arrays import c_arrays
 from tauloop.simulation.controllers.laws import Sampling

@@ -9,7 +9,7 @@ from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.equations.ports import numbers
 from tauloop.model import Model
 from tauloop.motion import SampledMotion
-from tauloop.motion.rates import entry_rates
+from tauloop.motion.strokes.rates import entry_rates
 
 #: Degree of the splines, for smooth accelerations.
 SPLINE_DEGREE = 5

@@ -29,7 +29,7 @@ from tauloop.motion.free.obstacles import BoxObstacle, Obstacle, SphereObstacle,
 from tauloop.motion.free.planning import INTERVALS, Aim, FreePlanner
 from tauloop.motion.free.rows import Surroundings
 from tauloop.motion.laws import LAWS
-from tauloop.motion.paths import AxisTurn
+from tauloop.motion.paths.curves import AxisTurn
 from tauloop.motion.trajectory import Trajectory
 from tauloop.simulation.planned.fastest import (
     COMPARED,

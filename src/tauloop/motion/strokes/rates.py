@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.common.errors import PoseError
 from tauloop.equations.ports import ACTUATORS
 from tauloop.model import Model, Motion
-from tauloop.motion.paths import quaternion_product
+from tauloop.motion.paths.curves import quaternion_product
 
 #: Condition number from which components of a quaternion no longer determine the angular velocity.
 SINGULAR_MAP = 1e9

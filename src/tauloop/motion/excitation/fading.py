@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
 from tauloop.motion.laws import POLYNOMIAL_4567, Law
-from tauloop.motion.paths import SHAPE_POINTS, Curve, Path
+from tauloop.motion.paths.curves import SHAPE_POINTS, Curve, Path
 from tauloop.motion.sampled import SampledMotion
 
 #: Number of points per period that show where peaks are.

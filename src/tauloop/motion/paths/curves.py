@@ -1,6 +1,6 @@
 """Paths: curves in any number of coordinates with two derivatives in a parameter from 0 to 1.
 
-A path contains only numbers. `tauloop.motion.strokes` assigns them to coordinates of a machine.
+A path contains only numbers. `tauloop.motion.strokes.stroke` assigns them to coordinates of a machine.
 """
 
 from __future__ import annotations

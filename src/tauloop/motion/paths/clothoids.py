@@ -11,7 +11,7 @@ from scipy.optimize import newton
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.records import dataclass
 from tauloop.equations.ports import numbers
-from tauloop.motion.paths import Curve, Line, Path, point
+from tauloop.motion.paths.curves import Curve, Line, Path, point
 
 #: Angle below which directions are equal, so that there is no corner, rad.
 STRAIGHT_ANGLE = 1e-9

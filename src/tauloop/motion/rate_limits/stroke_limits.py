@@ -10,10 +10,10 @@ from tauloop.compiler.functions.tensions import limited_winches
 from tauloop.mechanism.bodies import cables
 from tauloop.model import Model
 from tauloop.motion.laws import Law, Progress
-from tauloop.motion.peaks import refined
-from tauloop.motion.scaling import Quadratics, joined, largest_rate
-from tauloop.motion.strokes import Stroke
-from tauloop.motion.tension_rates import Margins, conditions, loose, margins
+from tauloop.motion.rate_limits.peaks import refined
+from tauloop.motion.rate_limits.scaling import Quadratics, joined, largest_rate
+from tauloop.motion.rate_limits.tension_rates import Margins, conditions, loose, margins
+from tauloop.motion.strokes.stroke import Stroke
 
 #: Permitted excess over a limit, the rounding of three inverse dynamics.
 SHARE_TOLERANCE = 1e-9

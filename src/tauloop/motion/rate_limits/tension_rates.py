@@ -18,8 +18,8 @@ from tauloop.common.records import dataclass
 from tauloop.equations.assembly.nearest import margin
 from tauloop.model.tension_terms import TensionTerms
 from tauloop.motion.laws import Progress
-from tauloop.motion.scaling import Quadratics
-from tauloop.motion.strokes import Stroke
+from tauloop.motion.rate_limits.scaling import Quadratics
+from tauloop.motion.strokes.stroke import Stroke
 
 #: Share of the narrowest bounds that is left for rounding.
 SLACK = 1e-9

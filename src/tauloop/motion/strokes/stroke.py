@@ -16,12 +16,17 @@ from tauloop.equations.ports import PLATFORM, Entry, numbers
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model, Motion
 from tauloop.model.tool import Payload
-from tauloop.motion.dry_friction import FrictionSides, JumpingFriction, dry_friction, friction_sides
 from tauloop.motion.laws import Progress
-from tauloop.motion.paths import Path
-from tauloop.motion.peaks import refined
-from tauloop.motion.rates import entry_rates
+from tauloop.motion.paths.curves import Path
+from tauloop.motion.rate_limits.peaks import refined
 from tauloop.motion.sampled import SampledMotion
+from tauloop.motion.strokes.dry_friction import (
+    FrictionSides,
+    JumpingFriction,
+    dry_friction,
+    friction_sides,
+)
+from tauloop.motion.strokes.rates import entry_rates
 
 #: Dimensionless condition number from which a stroke counts as passing through a singularity.
 SINGULAR_CONDITION = 1e6

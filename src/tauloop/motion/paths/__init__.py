@@ -1,0 +1,1 @@
+"""Paths: curves in any number of coordinates, clothoids, and polylines with blended corners."""

@@ -1,0 +1,1 @@
+"""A path placed in the coordinates of a machine: its velocities, its checks, and dry friction on it."""
