@@ -46,8 +46,8 @@ from tauloop.mechanism.model import (
     Telescope,
 )
 from tauloop.model import Model
+from tauloop.model.forces.sampled_momenta import forces_from_momenta
 from tauloop.model.platform_matrices import VirtualPlatforms
-from tauloop.model.sampled_momenta import forces_from_momenta
 from tauloop.testing.machines import (
     inertia,
     mechanism,

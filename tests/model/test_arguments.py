@@ -15,7 +15,7 @@ from tauloop.common.errors import InputError
 from tauloop.compiler.c import Interpreted
 from tauloop.equations.assembly.locks import DEFAULT_LOCKS
 from tauloop.model import Payload
-from tauloop.model.force_sharing import ForceSharing
+from tauloop.model.forces.force_sharing import ForceSharing
 from tauloop.model.motion import Motion
 
 #: A machine with cables has tensions; derivatives are for the other one.

@@ -34,7 +34,7 @@ from tauloop.mechanism.model import (
     SlenderPart,
     Turn,
 )
-from tauloop.model.force_sharing import ForceSharing
+from tauloop.model.forces.force_sharing import ForceSharing
 from tauloop.testing.machines import inertia, mechanism, serial_chain, six_legs, vector
 from tauloop.verification.engines import check_with_engines
 

@@ -37,9 +37,9 @@ from tauloop.mechanism.bodies import called_cables
 from tauloop.mechanism.description import units
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import HybridForces, Model, Motion
-from tauloop.model.force_sharing import EQUAL_SHARES, pushed_cables, sharing_of
+from tauloop.model.forces.force_sharing import EQUAL_SHARES, pushed_cables, sharing_of
+from tauloop.model.forces.sampled_momenta import MIN_SAMPLES, forces_from_momenta
 from tauloop.model.model import MachineSource, modelled
-from tauloop.model.sampled_momenta import MIN_SAMPLES, forces_from_momenta
 from tauloop.model.tool import Payload, read_payload
 
 if TYPE_CHECKING:

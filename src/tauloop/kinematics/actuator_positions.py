@@ -12,7 +12,7 @@ from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.equations.named_values import full_name, named_values
 from tauloop.equations.ports import Port, numbers
 from tauloop.model import Model
-from tauloop.model.encoder_fit import (
+from tauloop.model.positions.encoder_fit import (
     AGREES,
     ActuatorFit,
     all_positions,

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
         WrittenEquations as WrittenEquations,
         write_equations as write_equations,
     )
-    from tauloop.model.force_sharing import ForceSharing as ForceSharing
-    from tauloop.model.hybrid import (
+    from tauloop.model.forces.force_sharing import ForceSharing as ForceSharing
+    from tauloop.model.forces.hybrid import (
         HybridForces as HybridForces,
         HybridFunctions as HybridFunctions,
     )

@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from tauloop.compiler.c.calling.evaluator import Evaluator
     from tauloop.compiler.state import Accelerations, Forces, State
     from tauloop.equations.joint_reactions import JointReactions
-    from tauloop.model.encoder_fit import ActuatorFit
-    from tauloop.model.hybrid import HybridFunctions
+    from tauloop.model.forces.hybrid import HybridFunctions
     from tauloop.model.motion import Motion
+    from tauloop.model.positions.encoder_fit import ActuatorFit
     from tauloop.model.tool import Payload
 
 
@@ -316,7 +316,7 @@ class Model(ReprMixin):
     @cached_property
     def hybrid(self) -> HybridFunctions:
         """Hybrid inverse dynamics, for passive degrees of freedom and redundant actuators."""
-        from tauloop.model.hybrid import HybridFunctions
+        from tauloop.model.forces.hybrid import HybridFunctions
 
         return HybridFunctions(self.actuators)
 
@@ -655,7 +655,7 @@ class Model(ReprMixin):
         """
         if not self._has_all_encoders(position):
             return self.actuators.follow(position, start)
-        from tauloop.model.encoder_fit import fit_actuators, require_agreement
+        from tauloop.model.positions.encoder_fit import fit_actuators, require_agreement
 
         return require_agreement(fit_actuators(self.actuators, position, start))
 
@@ -688,7 +688,7 @@ class Model(ReprMixin):
             >>> model.fit_actuators(lengths).largest < 1.0
             True
         """
-        from tauloop.model.encoder_fit import encoder_deviations, fit_actuators
+        from tauloop.model.positions.encoder_fit import encoder_deviations, fit_actuators
 
         deviations = encoder_deviations(self.assembly, noise)
         return fit_actuators(self.actuators, position, start, deviations=deviations)

@@ -44,11 +44,11 @@ from tauloop.equations.ports import (
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.derivatives import Derivatives, arranged, differentiated
-from tauloop.model.following import counted, follow, track
-from tauloop.model.force_sharing import EQUAL_SHARES, ForceSharing
+from tauloop.model.forces.force_sharing import EQUAL_SHARES, ForceSharing
+from tauloop.model.forces.tension_terms import NO_WRENCH, TensionTerms, loaded_margin, tension_terms
+from tauloop.model.positions.following import counted, follow, track
 from tauloop.model.products import Products, arranged_products, multiplied
 from tauloop.model.runner import Runner
-from tauloop.model.tension_terms import NO_WRENCH, TensionTerms, loaded_margin, tension_terms
 from tauloop.model.tool import Payload, ToolMotion, loads
 
 if TYPE_CHECKING:

@@ -47,8 +47,8 @@ from tauloop.equations.ports import (
 )
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.model.diagnosis import gaps, overflowed, singular, unreached
-from tauloop.model.tension_terms import tension_terms
+from tauloop.model.forces.tension_terms import tension_terms
+from tauloop.model.positions.diagnosis import gaps, overflowed, singular, unreached
 from tauloop.model.tool import LOAD_PORTS
 
 #: Number of samples evaluated together; bounds the memory of intermediate values.

@@ -24,7 +24,7 @@ from tauloop.kinematics.event_texts import parse_events
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.description import units
 from tauloop.model import Model
-from tauloop.model.force_sharing import sharing_of
+from tauloop.model.forces.force_sharing import sharing_of
 from tauloop.model.model import MachineSource, modelled
 from tauloop.simulation.cables.result import CableSimulation
 from tauloop.simulation.cables.simulation import simulate_cables

@@ -52,7 +52,7 @@ from tauloop.equations.assembly.spins import lock_spins
 from tauloop.equations.topology import integrate
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.model.encoder_fit import encoder_deviations
+from tauloop.model.positions.encoder_fit import encoder_deviations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

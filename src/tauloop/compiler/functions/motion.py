@@ -20,7 +20,10 @@ from tauloop.mechanism.bodies import cables
 
 
 def diagnosis_program(state: MotionState) -> Program:
-    """Return the program that diagnoses unreachable poses (see `tauloop.model.diagnosis.gaps`)."""
+    """Return the program that diagnoses unreachable poses.
+
+    See `tauloop.model.positions.diagnosis.gaps`.
+    """
     return state.builder.finish({"extremes": state.builder.extremes})
 
 

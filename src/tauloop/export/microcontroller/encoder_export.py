@@ -21,8 +21,8 @@ from tauloop.export.c.export_texts import Case, HeaderNotes
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.model.c_ports import c_ports
-from tauloop.model.encoder_fit import WATCHED
 from tauloop.model.model import MachineSource, modelled
+from tauloop.model.positions.encoder_fit import WATCHED
 from tauloop.simulation.observers.encoders import encoder_units, sensing
 
 #: Test program: number of samples, and size of the reading errors in standard deviations of the

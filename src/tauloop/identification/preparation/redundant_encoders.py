@@ -2,7 +2,7 @@
 
 The leading actuators' positions are replaced by those of the pose that fits all encoders by least
 squares. A constant error e_i of an encoder leaves residuals R_i e_i at every sample (R as in
-`tauloop.model.encoder_fit`). Least squares over all samples estimate e_i and the share of the
+`tauloop.model.positions.encoder_fit`). Least squares over all samples estimate e_i and the share of the
 misfit that it explains. A wrong zero is detected even with a single redundant encoder.
 """
 
@@ -19,7 +19,7 @@ from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.logs import Signals, channels, samples
 from tauloop.logs.matching import channel_problems
 from tauloop.model import Model
-from tauloop.model.encoder_fit import all_positions, encoder_deviations, least_squares
+from tauloop.model.positions.encoder_fit import all_positions, encoder_deviations, least_squares
 
 #: Largest misfit, as a share of the machine's characteristic length or in rad. Forces are in error
 #: by about the same share.

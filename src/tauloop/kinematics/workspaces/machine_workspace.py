@@ -17,8 +17,8 @@ from tauloop.kinematics.workspaces.map import (
 )
 from tauloop.kinematics.workspaces.pose_axes import pose_axes
 from tauloop.mechanism.description import units
+from tauloop.model.forces.tension_terms import NO_WRENCH
 from tauloop.model.model import MachineSource, modelled
-from tauloop.model.tension_terms import NO_WRENCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,7 @@ from tauloop.kinematics.workspaces.pose_axes import pose_axes
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
-from tauloop.model.tension_terms import NO_WRENCH
+from tauloop.model.forces.tension_terms import NO_WRENCH
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -16,7 +16,7 @@ import numpy as np
 from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
 from tauloop.equations.assembly.nearest import margin
-from tauloop.model.tension_terms import TensionTerms
+from tauloop.model.forces.tension_terms import TensionTerms
 from tauloop.motion.laws import Progress
 from tauloop.motion.rate_limits.scaling import Quadratics
 from tauloop.motion.strokes.stroke import Stroke

@@ -16,7 +16,7 @@ from tauloop.integrate.integrators import Integrator
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import ForceSharing, Model
-from tauloop.model.force_sharing import EQUAL_SHARES
+from tauloop.model.forces.force_sharing import EQUAL_SHARES
 from tauloop.simulation.cables.machines import cable_machine
 from tauloop.simulation.cables.phase import CablePhase, Lengths, PhaseForce
 from tauloop.simulation.cables.result import (

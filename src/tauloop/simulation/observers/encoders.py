@@ -1,6 +1,6 @@
 """Least-squares pose and passive joints from redundant encoders, and detection of faulty encoders.
 
-The equations are in `tauloop.model.encoder_fit`. Encoders may be on actuators or on joints.
+The equations are in `tauloop.model.positions.encoder_fit`. Encoders may be on actuators or on joints.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.equations.ports import coordinate_units
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
-from tauloop.model.encoder_fit import AGREES, least_squares
 from tauloop.model.model import MachineSource, modelled
+from tauloop.model.positions.encoder_fit import AGREES, least_squares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from tauloop.common.shown import ReprMixin
 from tauloop.compiler.catalogue import HYBRID_INVERSE_DYNAMICS
 from tauloop.compiler.state import Forces
 from tauloop.equations.ports import Port
-from tauloop.model.force_sharing import EQUAL_SHARES, ForceSharing
+from tauloop.model.forces.force_sharing import EQUAL_SHARES, ForceSharing
 from tauloop.model.motion import Motion
 
 

@@ -1,0 +1,1 @@
+"""Forces of redundant actuators, cables and passive freedoms, and of sampled motions."""
