@@ -136,7 +136,7 @@ from tauloop.dynamics.motor_sizing import (
 from tauloop.equations.assembly.assembly import (
     Assembly as Assembly,
 )
-from tauloop.equations.assembly.locks import (
+from tauloop.equations.assembly.freedoms.locks import (
     Locks,
 )
 from tauloop.equations.ports import (

@@ -15,7 +15,7 @@ import tauloop as tl
 from tauloop import Model, load, loads
 from tauloop.common.errors import AssemblyError, DescriptionError
 from tauloop.common.result import Status
-from tauloop.equations.assembly.coordinates import actuation, independent_rows
+from tauloop.equations.assembly.freedoms.coordinates import actuation, independent_rows
 from tauloop.formats.writing.yaml_writer import dumps
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Freedom, Spring

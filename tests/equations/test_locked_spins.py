@@ -11,7 +11,7 @@ import pytest
 import tauloop as tl
 from tauloop.equations.assembly import Locks
 from tauloop.equations.assembly.closing import close_loops
-from tauloop.equations.assembly.spins import find_spins
+from tauloop.equations.assembly.freedoms.spins import find_spins
 from tauloop.formats.library import loads
 from tauloop.formats.options import ImportOptions, RodRecognition
 from tauloop.kinematics.singularities import singularities

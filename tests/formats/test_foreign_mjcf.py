@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from tauloop import Model
 from tauloop.common.errors import DescriptionError
-from tauloop.equations.assembly.locks import Locks
+from tauloop.equations.assembly.freedoms.locks import Locks
 from tauloop.equations.assembly.loops import loops
 from tauloop.formats import load
 from tauloop.kinematics import random_states

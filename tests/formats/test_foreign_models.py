@@ -22,8 +22,8 @@ from extras import extra
 
 from conftest import shared_folder
 from tauloop import Model
-from tauloop.equations.assembly.locks import Locks
-from tauloop.equations.assembly.spins import find_spins
+from tauloop.equations.assembly.freedoms.locks import Locks
+from tauloop.equations.assembly.freedoms.spins import find_spins
 from tauloop.formats.urdf.reader import load_urdf
 from tauloop.formats.urdf.tree import identifier
 from tauloop.kinematics import random_states

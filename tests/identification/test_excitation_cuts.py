@@ -11,7 +11,7 @@ from machine_texts import shipped_text
 
 from tauloop import InputError, Model
 from tauloop.common.result import Status
-from tauloop.equations.assembly.cut_freedoms import cut_freedoms
+from tauloop.equations.assembly.freedoms.cut_freedoms import cut_freedoms
 from tauloop.formats import loads
 from tauloop.identification.excitation.design import ExcitationOptions, plan_excitation
 from tauloop.identification.excitation.limits import ExcitationLimits

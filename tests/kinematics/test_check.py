@@ -21,7 +21,7 @@ import tauloop as tl
 from tauloop import Model, load
 from tauloop.common.errors import AssemblyError, PoseError
 from tauloop.common.result import Status, plain
-from tauloop.equations.assembly.locks import Locks
+from tauloop.equations.assembly.freedoms.locks import Locks
 from tauloop.equations.formulations import NEWTON_EULER
 from tauloop.formats.library import loads
 from tauloop.kinematics import check as checked, random_states

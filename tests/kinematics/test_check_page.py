@@ -20,9 +20,9 @@ PAGE = (ROOT / "docs" / "check.md").read_text(encoding="utf-8")
 MODULES = (
     "equations/assembly/assembly.py",
     "equations/assembly/closing.py",
-    "equations/assembly/coordinates.py",
+    "equations/assembly/freedoms/coordinates.py",
     "equations/assembly/reference_pose.py",
-    "equations/assembly/motor_candidates.py",
+    "equations/assembly/freedoms/motor_candidates.py",
     "kinematics/inspection.py",
 )
 CABLES = ("mechanism/bodies.py", "unbounded_note")

@@ -13,7 +13,7 @@ import pytest
 import tauloop as tl
 from tauloop.common.errors import InputError
 from tauloop.compiler.c import Interpreted
-from tauloop.equations.assembly.locks import DEFAULT_LOCKS
+from tauloop.equations.assembly.freedoms.locks import DEFAULT_LOCKS
 from tauloop.model import Payload
 from tauloop.model.forces.force_sharing import ForceSharing
 from tauloop.model.motion import Motion

@@ -16,9 +16,9 @@ from scipy.spatial.transform import Rotation
 from tauloop import Model, load, loads
 from tauloop.common.errors import AssemblyError, InputError
 from tauloop.compiler.c import Compiled, Interpreted
-from tauloop.equations.assembly.coordinates import independent_rows
-from tauloop.equations.assembly.locks import Locks
-from tauloop.equations.assembly.spins import find_spins
+from tauloop.equations.assembly.freedoms.coordinates import independent_rows
+from tauloop.equations.assembly.freedoms.locks import Locks
+from tauloop.equations.assembly.freedoms.spins import find_spins
 from tauloop.kinematics import random_states
 from tauloop.kinematics.states import RandomStates
 from tauloop.mechanism.expression import ONE, ZERO, Constant, multiply

@@ -16,7 +16,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
-from tauloop.equations.assembly.cut_freedoms import POSITIONED_KINDS, limited_cuts
+from tauloop.equations.assembly.freedoms.cut_freedoms import POSITIONED_KINDS, limited_cuts
 from tauloop.formats.format import Format, Written, named
 from tauloop.formats.library import FORMATS, load, mechanism_of
 from tauloop.formats.options import ImportOptions

@@ -15,7 +15,7 @@ from tauloop.authoring.same_motion import (
 from tauloop.common.errors import TauloopError
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
-from tauloop.equations.assembly.locks import Locks
+from tauloop.equations.assembly.freedoms.locks import Locks
 from tauloop.equations.ports import ACTUATORS, PLATFORM
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model

@@ -17,8 +17,8 @@ from tauloop.compiler.program import Program
 from tauloop.compiler.solving.closed_forms import Branches
 from tauloop.compiler.solving.position import Positions, solve_positions
 from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.assembly.freedoms.motor_candidates import unstated_motors
 from tauloop.equations.assembly.loops import ClosureRow, closure, nominal
-from tauloop.equations.assembly.motor_candidates import unstated_motors
 from tauloop.equations.formulations import NEWTON_EULER, Formulation
 from tauloop.equations.formulations.hamilton import CanonicalTerms, canonical_terms
 from tauloop.equations.newton_euler import transmission

@@ -17,7 +17,8 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Status
 from tauloop.compiler.catalogue import HYBRID_INVERSE_DYNAMICS, INVERSE_DYNAMICS, KINEMATICS
 from tauloop.equations.assembly.assembly import Assembly
-from tauloop.equations.assembly.motor_candidates import unstated_motors
+from tauloop.equations.assembly.freedoms.motor_candidates import unstated_motors
+from tauloop.equations.assembly.freedoms.spins import find_spins
 from tauloop.equations.assembly.reference_pose import (
     closed_from_further_starts,
     displacement,
@@ -25,7 +26,6 @@ from tauloop.equations.assembly.reference_pose import (
     distance_modulo_turns,
     named_pose,
 )
-from tauloop.equations.assembly.spins import find_spins
 from tauloop.equations.ports import ACTUATORS, PLATFORM, coordinate_units
 from tauloop.formats.library import motor_remedy
 from tauloop.mechanism.bodies import cables

@@ -7,7 +7,7 @@ import numpy as np
 from tauloop.common.errors import PoseError, solving
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.equations.assembly.coordinates import conditions
+from tauloop.equations.assembly.freedoms.coordinates import conditions
 from tauloop.equations.ports import numbers
 from tauloop.model import Model
 

@@ -17,10 +17,10 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.equations.assembly.assembly import Assembly, assemble
 from tauloop.equations.assembly.elsewhere import assembled_at
+from tauloop.equations.assembly.freedoms.locks import DEFAULT_LOCKS, Locks
+from tauloop.equations.assembly.freedoms.spins import held_velocities, lock_spins
 from tauloop.equations.assembly.limits import Limits, limits_of
-from tauloop.equations.assembly.locks import DEFAULT_LOCKS, Locks
 from tauloop.equations.assembly.loops import loops
-from tauloop.equations.assembly.spins import held_velocities, lock_spins
 from tauloop.equations.formulations import NAMED_FORMULATIONS, NEWTON_EULER, Formulation
 from tauloop.equations.ports import (
     ACTUATORS,

@@ -37,7 +37,7 @@ from tauloop.compiler.c.calling.compiled import CompiledFunction
 from tauloop.compiler.c.calling.compiler import compiler_stamp, file_stamp, processor_stamp
 from tauloop.compiler.c.calling.library import Library
 from tauloop.compiler.c.calling.signature import CPort, CSignature
-from tauloop.equations.assembly.locks import DEFAULT_LOCKS, Locks
+from tauloop.equations.assembly.freedoms.locks import DEFAULT_LOCKS, Locks
 from tauloop.equations.ports import PLATFORM, Entry
 from tauloop.formats.options import ImportOptions
 from tauloop.mechanism.shipped import source_path

@@ -16,8 +16,8 @@ from tauloop.compiler.functions.tool import WRENCH
 from tauloop.compiler.program import Evaluate, Program
 from tauloop.compiler.state import SolveDiagnostics
 from tauloop.equations.assembly.closing import open_loops
+from tauloop.equations.assembly.freedoms.motor_candidates import unstated_motors
 from tauloop.equations.assembly.loops import Loops
-from tauloop.equations.assembly.motor_candidates import unstated_motors
 from tauloop.equations.assembly.singular_kinds import singular_kind
 from tauloop.integrate.routine import Routine, program_call, straight, unit_quaternions
 from tauloop.integrate.system import RETURNS, HybridSystem

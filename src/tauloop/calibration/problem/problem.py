@@ -46,9 +46,9 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.compiler.c.calling.evaluator import Evaluator, default_evaluator
 from tauloop.equations.assembly.assembly import Assembly, assemble
-from tauloop.equations.assembly.locks import DEFAULT_LOCKS
+from tauloop.equations.assembly.freedoms.locks import DEFAULT_LOCKS
+from tauloop.equations.assembly.freedoms.spins import lock_spins
 from tauloop.equations.assembly.loops import loops
-from tauloop.equations.assembly.spins import lock_spins
 from tauloop.equations.topology import integrate
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names

@@ -15,9 +15,9 @@ from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.equations.assembly.assembly import Assembly as Assembly, assemble as assemble
-    from tauloop.equations.assembly.locks import Locks as Locks
+    from tauloop.equations.assembly.freedoms.locks import Locks as Locks
+    from tauloop.equations.assembly.freedoms.spins import Spin as Spin, find_spins as find_spins
     from tauloop.equations.assembly.loops import Loops as Loops
-    from tauloop.equations.assembly.spins import Spin as Spin, find_spins as find_spins
     from tauloop.equations.ports import (
         ACTUATORS as ACTUATORS,
         PLATFORM as PLATFORM,

@@ -27,7 +27,7 @@ from tauloop.equations.assembly.closing import (
     open_loops,
     probed,
 )
-from tauloop.equations.assembly.coordinates import (
+from tauloop.equations.assembly.freedoms.coordinates import (
     actuator_conditions,
     completed,
     conditions,
@@ -36,7 +36,7 @@ from tauloop.equations.assembly.coordinates import (
     named_independent,
     platform_conditions,
 )
-from tauloop.equations.assembly.leading_drive import LeadingDrive, leading_drive
+from tauloop.equations.assembly.freedoms.leading_drive import LeadingDrive, leading_drive
 from tauloop.equations.assembly.loops import Loops
 from tauloop.equations.assembly.reference_pose import (
     NEARLY_SINGULAR,

@@ -16,7 +16,7 @@ from tauloop.common.errors import PoseError, Problem
 from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
-from tauloop.equations.assembly.cut_freedoms import CutFreedoms, limited_cuts
+from tauloop.equations.assembly.freedoms.cut_freedoms import CutFreedoms, limited_cuts
 from tauloop.equations.assembly.loops import Loops
 from tauloop.equations.topology import Topology
 from tauloop.equations.values import BatchFunction, quantile

@@ -28,7 +28,7 @@ from tauloop.equations.assembly.closing import (
     close_from_reference,
     close_loops,
 )
-from tauloop.equations.assembly.coordinates import Actuation, unit_free
+from tauloop.equations.assembly.freedoms.coordinates import Actuation, unit_free
 from tauloop.equations.assembly.limits import (
     coordinate_limits,
     excess,

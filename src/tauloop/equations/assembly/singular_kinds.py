@@ -6,7 +6,7 @@ import numpy as np
 
 from tauloop.equations.assembly.assembly import Assembly, null_space
 from tauloop.equations.assembly.closing import RANK_FLOOR
-from tauloop.equations.assembly.coordinates import Actuation
+from tauloop.equations.assembly.freedoms.coordinates import Actuation
 from tauloop.equations.assembly.reference_pose import in_words, lost, maps_of, standing
 
 

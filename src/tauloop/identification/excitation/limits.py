@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
-from tauloop.equations.assembly.cut_freedoms import CutFreedoms
+from tauloop.equations.assembly.freedoms.cut_freedoms import CutFreedoms
 from tauloop.equations.named_values import numbers_of
 from tauloop.equations.ports import coordinate_units, velocity_units
 from tauloop.geometry.clearance import RodClearance

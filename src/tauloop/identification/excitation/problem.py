@@ -14,7 +14,7 @@ from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.choice import WORTH_OPTIMIZING
 from tauloop.compiler.c.calling.evaluator import Compiled
 from tauloop.compiler.state import State
-from tauloop.equations.assembly.cut_freedoms import cut_freedoms
+from tauloop.equations.assembly.freedoms.cut_freedoms import cut_freedoms
 from tauloop.equations.ports import ACTUATORS, Entry
 from tauloop.equations.values import BatchFunction
 from tauloop.geometry.clearance import RodClearance, rod_clearance

@@ -17,7 +17,7 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.compiler.catalogue import EMBEDDING, KINEMATICS, REGRESSORS, TENSIONS
 from tauloop.compiler.program import Newton, Program
-from tauloop.equations.assembly.cut_freedoms import cut_motions
+from tauloop.equations.assembly.freedoms.cut_freedoms import cut_motions
 from tauloop.geometry.clearance import RodClearance
 from tauloop.identification.excitation.limits import Bound, quantities
 from tauloop.mechanism.bodies import cables

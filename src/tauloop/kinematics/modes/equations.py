@@ -15,7 +15,7 @@ from tauloop.common.records import dataclass
 from tauloop.compiler.builder import blocks
 from tauloop.compiler.solving.position import PositionEquations, position_equations
 from tauloop.equations.assembly.assembly import Assembly
-from tauloop.equations.assembly.coordinates import independent_rows
+from tauloop.equations.assembly.freedoms.coordinates import independent_rows
 from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.topology import Topology
 from tauloop.kinematics.homotopy.code import PrintedSystem

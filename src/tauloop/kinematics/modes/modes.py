@@ -20,7 +20,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
-from tauloop.equations.assembly.coordinates import conditions
+from tauloop.equations.assembly.freedoms.coordinates import conditions
 from tauloop.equations.assembly.limits import Limits, LimitViolation
 from tauloop.equations.assembly.loops import aligned
 from tauloop.equations.named_values import named_values

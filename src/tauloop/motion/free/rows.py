@@ -32,7 +32,7 @@ from tauloop.compiler.catalogue import (
     TERMS,
 )
 from tauloop.compiler.expressions import ProgramSpec
-from tauloop.equations.assembly.coordinates import unit_free
+from tauloop.equations.assembly.freedoms.coordinates import unit_free
 from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, symbolic_motion, tree_motion
 from tauloop.geometry.clearance import RodClearance, rod_clearance

@@ -13,7 +13,7 @@ from tauloop.common.errors import InputError, Problems
 from tauloop.compiler.functions.extended import impact_program, multiplier_program
 from tauloop.compiler.functions.tensions import multiplier_rows
 from tauloop.compiler.program import Program
-from tauloop.equations.assembly.locks import Locks
+from tauloop.equations.assembly.freedoms.locks import Locks
 from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction

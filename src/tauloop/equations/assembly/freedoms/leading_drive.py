@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.equations.assembly.coordinates import independent_rows
+from tauloop.equations.assembly.freedoms.coordinates import independent_rows
 from tauloop.equations.assembly.loops import Loops
 
 #: Singular values below this share of the largest are zero: gear ratios span fewer orders of

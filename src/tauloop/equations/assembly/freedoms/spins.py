@@ -15,7 +15,7 @@ import numpy as np
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.records import dataclass
 from tauloop.equations.assembly.assembly import Assembly, assemble
-from tauloop.equations.assembly.locks import Locks
+from tauloop.equations.assembly.freedoms.locks import Locks
 from tauloop.equations.assembly.loops import Loops, loops, nominal
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import symbolic_motion

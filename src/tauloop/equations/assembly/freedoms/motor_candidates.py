@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import Problem
 from tauloop.equations.assembly.assembly import Assembly, null_space
-from tauloop.equations.assembly.coordinates import SINGULAR, conditions, independent_rows
+from tauloop.equations.assembly.freedoms.coordinates import SINGULAR, conditions, independent_rows
 from tauloop.equations.values import quantile
 from tauloop.formats.library import motor_remedy
 from tauloop.mechanism.model import BASE

@@ -1,0 +1,1 @@
+"""Freedoms of an assembled machine: independent, driven, passive, locked and of cut joints."""
