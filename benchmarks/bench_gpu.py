@@ -47,7 +47,7 @@ from rows import page
 
 from tauloop import Model, assembly_modes, load
 from tauloop.common.errors import EngineError
-from tauloop.common.processes import SharedWork
+from tauloop.common.execution.processes import SharedWork
 from tauloop.compiler.c import Precision
 from tauloop.compiler.c.calling.evaluator import Compiled, Evaluator
 from tauloop.compiler.c.printing.rows import CompiledRows

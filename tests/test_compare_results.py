@@ -16,7 +16,7 @@ from compare_results import (
 
 from tauloop.cli.command_lines import renewed
 from tauloop.cli.commands import PAPER, TOP_LEVEL, CommandEntry, CommandGroup
-from tauloop.common import deprecated
+from tauloop.common.names import deprecated
 
 #: Commands without a result that could be compared: they serve, or describe this computer.
 WITHOUT_RESULT = {"env cache", "env doctor", "run plant", "study show"}

@@ -14,8 +14,8 @@ import pytest
 import xarray as xr
 
 import tauloop as tl
+from tauloop.common.names.suggestions import PEER_NAMES
 from tauloop.common.options import NamedFields
-from tauloop.common.suggestions import PEER_NAMES
 
 POSE = {"x": 0.01, "y": 0.0, "z": -0.5}
 ROW = [0.01, 0.0, -0.5]

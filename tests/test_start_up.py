@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 import tauloop
 from tauloop.cli.app import QuickCommand
 from tauloop.cli.commands import COMMANDS
-from tauloop.common.lazy import lazy_names
+from tauloop.common.names.lazy import lazy_names
 from tauloop.equations.formulations import NEWTON_EULER
 from tauloop.equations.ports import PLATFORM, Entry
 from tauloop.model import FunctionOptions

@@ -13,7 +13,7 @@ import pytest
 import tauloop as tl
 from conftest import ROOT
 from tauloop.common import result
-from tauloop.common.deprecated import REMOVED_IN
+from tauloop.common.names.deprecated import REMOVED_IN
 from tauloop.common.result import tauloop_version
 from tauloop.study.workers import own_version
 

@@ -405,8 +405,10 @@ def _processor_time(process: int) -> float:
 
 def deprecated_names(root: Path) -> Any:
     """Return the module with the table of deprecated names of a checkout; None without a table."""
-    path = root / "src" / "tauloop" / "common" / "deprecated.py"
-    if not path.exists():
+    common = root / "src" / "tauloop" / "common"
+    paths = [common / "names" / "deprecated.py", common / "deprecated.py"]
+    path = next((path for path in paths if path.exists()), None)
+    if path is None:
         return None
     spec = importlib.util.spec_from_file_location("names_of_checkout", path)
     assert spec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tauloop.common.deprecated import (
+from tauloop.common.names.deprecated import (
     ATTRIBUTES,
     COMMANDS,
     JSON_KEYS,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from tauloop.common.deprecated import MovedModules
 from tauloop.common.errors import (
     AssemblyError as AssemblyError,
     DescriptionError as DescriptionError,
@@ -17,7 +16,8 @@ from tauloop.common.errors import (
     Problem as Problem,
     TauloopError as TauloopError,
 )
-from tauloop.common.lazy import lazy_names
+from tauloop.common.names.deprecated import MovedModules
+from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop import (

@@ -37,7 +37,7 @@ from tauloop.cli.commands import (
 )
 from tauloop.cli.examples import EXAMPLES
 from tauloop.cli.terminal.completion import TAKES_MACHINE
-from tauloop.common import deprecated
+from tauloop.common.names import deprecated
 from tauloop.mechanism import shipped_machines
 
 #: Commands without a subject: they list, or are about this computer.

@@ -12,7 +12,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import tauloop as tl
-from tauloop.common.blas import one_blas_thread
+from tauloop.common.execution.blas import one_blas_thread
 from tauloop.kinematics.singularities import singularities
 
 
@@ -66,7 +66,7 @@ def test_the_number_comes_back_where_another_python_thread_is_still_inside() -> 
 
 
 LATE = """
-from tauloop.common.blas import one_blas_thread
+from tauloop.common.execution.blas import one_blas_thread
 from tauloop.kinematics.singularities import singularities
 with one_blas_thread():
     import numpy

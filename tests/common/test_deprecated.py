@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 import tauloop as tl
-from tauloop.common.deprecated import ATTRIBUTES, KEYWORDS, MODULES, NAMES
+from tauloop.common.names.deprecated import ATTRIBUTES, KEYWORDS, MODULES, NAMES
 from tauloop.common.options import Options
 from tauloop.common.result import Result
 

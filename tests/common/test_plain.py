@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tauloop.common.deprecated import JSON_KEYS
+from tauloop.common.names.deprecated import JSON_KEYS
 from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys, plain, records, stated
 from tauloop.common.records import DEFERRED, dataclass, deferred
 from tauloop.common.result import Diagnostic, Result, Status, diagnostic, provenance

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tauloop.common.errors import EngineError
-from tauloop.common.processes import SharedWork, following, lifeline
+from tauloop.common.execution.processes import SharedWork, following, lifeline
 
 
 def test_results_come_in_order_and_errors_with_the_first_item_that_fails():
@@ -37,7 +37,9 @@ def test_alone_no_process_is_started():
 def test_processes_end_with_the_one_that_was_killed():
     """Nobody could tell them: they wait for work, or are in the middle of it."""
     work = "list(SharedWork(2).results(operator.call, time.sleep, [90, 90]))"
-    code = f"import operator, time; from tauloop.common.processes import SharedWork; {work}"
+    code = (
+        f"import operator, time; from tauloop.common.execution.processes import SharedWork; {work}"
+    )
     parent = subprocess.Popen([sys.executable, "-c", code])
     at_work = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
     while len(children := at_work.read_text().split()) < 3:  # two, and Python's own beside them

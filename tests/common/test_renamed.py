@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import tauloop as tl
-from tauloop.common.deprecated import JSON_KEYS, MEMBERS, NAMES
+from tauloop.common.execution.stopping import MESSAGES, StopReason
+from tauloop.common.names.deprecated import JSON_KEYS, MEMBERS, NAMES
 from tauloop.common.result import diagnostic, plain
-from tauloop.common.stopping import MESSAGES, StopReason
 from tauloop.compiler import Forces, SolveDiagnostics, State
 from tauloop.drives import Outcome
 from tauloop.integrate.outcome import StepOutcome

@@ -14,7 +14,7 @@ from kills import prepare
 
 import tauloop as tl
 from tauloop.cli.commands import COMMANDS
-from tauloop.common.deprecated import COMMANDS as OLD_COMMANDS
+from tauloop.common.names.deprecated import COMMANDS as OLD_COMMANDS
 from tauloop.drives import load_drive
 from tauloop.identification import BootstrapOptions, bootstrap_log
 from tauloop.study import StudyFolder, loads_study

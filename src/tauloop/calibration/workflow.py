@@ -27,9 +27,9 @@ from tauloop.calibration.result import Calibration
 from tauloop.calibration.solving.align import aligned_together
 from tauloop.calibration.solving.exchanges import indistinguishable_swaps
 from tauloop.common.errors import IdentificationError, InputError, solving
+from tauloop.common.execution.processes import SharedWork
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
-from tauloop.common.processes import SharedWork
 from tauloop.common.records import dataclass
 from tauloop.formats.library import mechanism_of
 from tauloop.mechanism.description.units import ANGLE, LENGTH, quantity

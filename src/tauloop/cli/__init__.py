@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tauloop.cli.terminal.process import main as main
-from tauloop.common.lazy import lazy_names
+from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.cli.output import (

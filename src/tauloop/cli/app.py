@@ -30,8 +30,8 @@ from tauloop.cli.commands import (
 )
 from tauloop.cli.examples import EXAMPLES
 from tauloop.cli.terminal.completion import TAKES_MACHINE, machines
-from tauloop.common.deprecated import REMOVED_IN
 from tauloop.common.extensions import installed_plugins
+from tauloop.common.names.deprecated import REMOVED_IN
 from tauloop.mechanism.suggestions import suggestion
 
 #: Group of the entry points of commands in other distributions.

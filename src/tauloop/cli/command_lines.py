@@ -1,6 +1,6 @@
 """Words of a command line: the command that they name, and current names for earlier ones.
 
-The tables of old names are in `tauloop.common.deprecated`.
+The tables of old names are in `tauloop.common.names.deprecated`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from tauloop.cli.commands import COMMAND_GROUPS, COMMANDS, TOP_LEVEL
 from tauloop.cli.outputs import FIGURE
-from tauloop.common import deprecated
+from tauloop.common.names import deprecated
 from tauloop.mechanism.suggestions import suggestion
 
 

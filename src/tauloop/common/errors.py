@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from typing import Self
 
-from tauloop.common.blas import one_blas_thread
+from tauloop.common.execution.blas import one_blas_thread
 from tauloop.common.plain import PlainData
 from tauloop.common.records import dataclass
 

@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 from tauloop.common.errors import InputError
-from tauloop.common.suggestions import suggestion
+from tauloop.common.names.suggestions import suggestion
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

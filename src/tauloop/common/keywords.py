@@ -18,11 +18,11 @@ from functools import cache, wraps
 from inspect import Parameter, Signature, signature
 from typing import Any, TypeVar
 
-from tauloop.common import deprecated
 from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.names import deprecated
+from tauloop.common.names.suggestions import suggestion
 from tauloop.common.options import KEY, Option, Options, of_wrong_type, value_problems
 from tauloop.common.records import dataclass
-from tauloop.common.suggestions import suggestion
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 #: An annotation that names one class, or one class or None.

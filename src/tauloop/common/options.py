@@ -23,12 +23,12 @@ from textwrap import dedent
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Protocol, Union, get_args, get_origin, get_type_hints
 
-from tauloop.common import deprecated
 from tauloop.common.errors import InputError, Problem, Problems, TauloopError
 from tauloop.common.labels import by_label
+from tauloop.common.names import deprecated
+from tauloop.common.names.suggestions import suggestion
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.common.suggestions import suggestion
 
 #: Key of the `Option` in the metadata of a field.
 KEY = "option"
@@ -220,7 +220,7 @@ def require(options: Any, error: type[TauloopError] = InputError, owner: str = "
 class _FieldsClass(ABCMeta):
     """The class of classes that users create: checks the names of their fields when an object is created.
 
-    Old names of fields work with a warning; see `tauloop.common.deprecated.KEYWORDS`.
+    Old names of fields work with a warning; see `tauloop.common.names.deprecated.KEYWORDS`.
     """
 
     if not TYPE_CHECKING:  # Type checkers know the fields.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, SupportsFloat
 
 from tauloop.common.datasets import Tabular, Variable, rows
-from tauloop.common.deprecated import old_attribute, old_name
+from tauloop.common.names.deprecated import old_attribute, old_name
 from tauloop.common.plain import in_json, plain as plain
 from tauloop.common.records import dataclass
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from tauloop.common.suggestions import peer_names
+from tauloop.common.names.suggestions import peer_names
 
 #: Maximum number of characters of a repr, about one screen.
 MAX_REPR_LENGTH = 1600

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from tauloop.common import result
-from tauloop.common.deprecated import old_attribute, old_name
+from tauloop.common.names.deprecated import old_attribute, old_name
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.compiler.limits import (

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tauloop.common.lazy import lazy_names
+from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.display.page_records import PageRecord as PageRecord, page_record as page_record

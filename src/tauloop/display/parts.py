@@ -77,7 +77,7 @@ def _page_pieces(items: Iterable[object]) -> Iterator[Piece]:
         if isinstance(piece, Table) or (isinstance(piece, Paragraph) and piece.text.strip()):
             yield piece
         elif not isinstance(piece, Paragraph):
-            from tauloop.common.deprecated import warn
+            from tauloop.common.names.deprecated import warn
 
             warn(f"{type(piece).__name__} in ReportPart.tables", "tauloop.display.Table")
 

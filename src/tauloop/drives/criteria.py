@@ -8,9 +8,9 @@ from dataclasses import fields
 import numpy as np
 
 from tauloop.common.errors import InputError, Problems
+from tauloop.common.execution.stopping import StopCode
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.common.stopping import StopCode
 from tauloop.mechanism.description.units import parse_unit, quantity
 from tauloop.mechanism.drive_line import DriveLine
 

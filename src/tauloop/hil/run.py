@@ -20,9 +20,9 @@ import numpy as np
 
 from tauloop.common.datasets import TIME_DIMENSIONS, Variable, time_axis
 from tauloop.common.errors import EngineError, InputError
+from tauloop.common.execution.processes import available_memory, lifeline
 from tauloop.common.keywords import keywords
 from tauloop.common.plain import OMITTED, json_keys, stated
-from tauloop.common.processes import available_memory, lifeline
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.hil.options import PlantOptions

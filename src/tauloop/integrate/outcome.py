@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tauloop.common.stopping import StopCode
+from tauloop.common.execution.stopping import StopCode
 
 
 class StepOutcome(StopCode):

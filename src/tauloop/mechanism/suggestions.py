@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tauloop.common.errors import Problem
-from tauloop.common.suggestions import suggestion as suggestion
+from tauloop.common.names.suggestions import suggestion as suggestion
 
 
 def listing(names: Iterable[str], most: int = 12) -> str:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from tauloop.common.deprecated import old_attribute
 from tauloop.common.errors import AssemblyError, InputError, Problems, solving
 from tauloop.common.keywords import keywords
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.equations.assembly.assembly import Assembly, assemble

@@ -10,8 +10,8 @@ from typing import Any, final
 
 import numpy as np
 
-from tauloop.common.deprecated import JSON_KEYS, old_keywords, warn
 from tauloop.common.errors import InputError, TauloopError
+from tauloop.common.names.deprecated import JSON_KEYS, old_keywords, warn
 from tauloop.common.options import pairs_reader
 from tauloop.common.records import dataclass
 from tauloop.common.result import plain

@@ -24,7 +24,7 @@ from typing import Any, final
 import numpy as np
 
 from tauloop.common.errors import EngineError, Problem
-from tauloop.common.processes import cores, may_begin, process_begins
+from tauloop.common.execution.processes import cores, may_begin, process_begins
 from tauloop.common.records import dataclass
 from tauloop.common.result import tauloop_version
 from tauloop.study.calculations import OPTION, Calculation, ComputedSamples, calculation

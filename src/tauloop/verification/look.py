@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from tauloop.common.errors import EngineError
+from tauloop.common.execution.processes import cores
 from tauloop.common.keywords import keywords
-from tauloop.common.processes import cores
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.compiler.c import CacheOptions, Interpreted, compiled_cache

@@ -14,8 +14,8 @@ from scipy.optimize import lsq_linear
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution, limits, solve
 from tauloop.common.errors import IdentificationError, InputError, solving
+from tauloop.common.execution.processes import SharedWork
 from tauloop.common.plain import OMITTED, in_json, json_keys
-from tauloop.common.processes import SharedWork
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 

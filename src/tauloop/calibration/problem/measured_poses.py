@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.calibration.measurements.instruments import Nuisance
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.problem.pose_equations import MeasuredPoseFunctions
-from tauloop.common.deprecated import old_name
+from tauloop.common.names.deprecated import old_name
 from tauloop.common.records import dataclass
 from tauloop.equations.topology import Topology, integrate
 

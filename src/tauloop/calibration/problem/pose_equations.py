@@ -17,7 +17,7 @@ from tauloop.calibration.problem.equilibrium import (
     equilibrium_equations,
 )
 from tauloop.calibration.problem.unknowns import Unknown
-from tauloop.common.deprecated import old_name
+from tauloop.common.names.deprecated import old_name
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.evaluator import Evaluator, Kernel, c_function
 from tauloop.compiler.program import Evaluate, Program

@@ -40,8 +40,8 @@ from tauloop.calibration.problem.unknowns import (
     bounded,
     select_unknowns,
 )
-from tauloop.common.deprecated import old_attribute
 from tauloop.common.errors import InputError, PoseError, Problem, solving
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.compiler.c.calling.evaluator import Evaluator, default_evaluator

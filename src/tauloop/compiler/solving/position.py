@@ -17,7 +17,7 @@ from collections.abc import Mapping
 import casadi as ca
 import numpy as np
 
-from tauloop.common.blas import one_blas_thread
+from tauloop.common.execution.blas import one_blas_thread
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.compiler.builder import Block, ProgramBuilder, blocks

@@ -9,7 +9,7 @@ from typing import TypeAlias, final
 import numpy as np
 
 from tauloop.common.errors import InputError
-from tauloop.common.interrupts import interruptible
+from tauloop.common.execution.interrupts import interruptible
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 

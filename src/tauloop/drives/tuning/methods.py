@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from tauloop.common.errors import EngineError, Problems
-from tauloop.common.interrupts import interruptible
+from tauloop.common.execution.interrupts import interruptible
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.drives.tuning.evaluations import Evaluations, box_differences

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tauloop.common.errors import InputError, Problems
-from tauloop.common.interrupts import interruptible
+from tauloop.common.execution.interrupts import interruptible
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.drives.tuning.evaluations import PRICE_OF_NOTHING

@@ -10,7 +10,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, Problem, Problems, solving
-from tauloop.common.interrupts import interruptible
+from tauloop.common.execution.interrupts import interruptible
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.drives.tuning.evaluations import BatchCost, BudgetSpentError, Evaluations, Watcher

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tauloop.common.blas import one_blas_thread
 from tauloop.common.errors import Problem
+from tauloop.common.execution.blas import one_blas_thread
 from tauloop.common.records import dataclass
 from tauloop.equations.assembly.blocks import pseudo_solutions, singular_values
 from tauloop.equations.assembly.far_start import close_from_afar

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.common.blas import one_blas_thread
+from tauloop.common.execution.blas import one_blas_thread
 from tauloop.equations.assembly.loops import Loops
 from tauloop.equations.topology import Topology, integrate
 

@@ -11,8 +11,8 @@ from dataclasses import field, replace
 import casadi as ca
 import numpy as np
 
-from tauloop.common.deprecated import old_attribute
 from tauloop.common.errors import PoseError, Problem
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic

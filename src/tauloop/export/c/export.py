@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.common.deprecated import old_attribute
 from tauloop.common.errors import EngineError, PoseError, Problems
 from tauloop.common.keywords import keywords
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.options import Options, listed, option
 from tauloop.common.plain import OMITTED, in_json
 from tauloop.common.progress import Progress, Stages

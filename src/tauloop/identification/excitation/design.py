@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.common.errors import IdentificationError, InputError, solving
-from tauloop.common.interrupts import leavable
+from tauloop.common.execution.interrupts import leavable
 from tauloop.common.keywords import keywords
 from tauloop.common.result import Diagnostic, diagnostic, plain, provenance
 from tauloop.formats.library import mechanism_of

@@ -1,9 +1,9 @@
 """The search for an excitation: random series, starts of the optimizer, and the best series so far.
 
-The search runs in a thread that can be left at any time (`tauloop.common.interrupts.leavable`). Its
-results are attributes that are replaced as a whole, so that the caller reads consistent values
-after leaving it. The caller then uses nothing else of the problem, because the thread may still be
-running.
+The search runs in a thread that can be left at any time
+(`tauloop.common.execution.interrupts.leavable`). Its results are attributes that are replaced as a
+whole, so that the caller reads consistent values after leaving it. The caller then uses nothing
+else of the problem, because the thread may still be running.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.common.processes import process_begins
+from tauloop.common.execution.processes import process_begins
 from tauloop.common.records import dataclass
 from tauloop.identification.excitation.criteria import ExcitationCriterion
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask

@@ -15,7 +15,6 @@ import numpy as np
 import scipy.fft
 
 from tauloop.common.datasets import Variable, rows, time_axis
-from tauloop.common.deprecated import old_attribute
 from tauloop.common.errors import (
     IdentificationError,
     InputError,
@@ -25,6 +24,7 @@ from tauloop.common.errors import (
     solving,
 )
 from tauloop.common.keywords import keywords
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED
 from tauloop.common.progress import Progress, Stages

@@ -15,9 +15,9 @@ from typing import Protocol
 
 import numpy as np
 
+from tauloop.common.execution.stopping import StopCode
 from tauloop.common.options import Options
 from tauloop.common.records import dataclass
-from tauloop.common.stopping import StopCode
 
 
 class PolynomialSystem(Protocol):

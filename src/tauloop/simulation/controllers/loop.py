@@ -12,8 +12,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from tauloop.common.deprecated import warn
 from tauloop.common.errors import InputError
+from tauloop.common.names.deprecated import warn
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic
 from tauloop.compiler.c.calling.evaluator import Compiled, default_evaluator

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from tauloop.common.execution.stopping import StopReason
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.common.stopping import StopReason
 
 #: Fields with values at step starts and at the end, and fields with values at step starts alone.
 _BOUNDARY_FIELDS, _START_FIELDS = ("time", "y"), ("q", "v", "acting", "polynomials")

@@ -23,8 +23,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from tauloop.common.errors import EngineError, InputError
-from tauloop.common.interrupts import deferred
-from tauloop.common.processes import following, lifeline
+from tauloop.common.execution.interrupts import deferred
+from tauloop.common.execution.processes import following, lifeline
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.cache import cache_folder, is_intact, keep, private, scratch
 

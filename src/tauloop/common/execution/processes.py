@@ -19,8 +19,8 @@ from threading import Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tauloop.common.blas import one_blas_thread
 from tauloop.common.errors import EngineError
+from tauloop.common.execution.blas import one_blas_thread
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor

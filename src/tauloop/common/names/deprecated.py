@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from tauloop.common.suggestions import peer_names
+from tauloop.common.names.suggestions import peer_names
 
 #: Release in which the old names are removed.
 REMOVED_IN = "0.3"

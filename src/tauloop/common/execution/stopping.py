@@ -28,7 +28,7 @@ class _WithOldNames(enum.EnumMeta):
     """An enumeration whose members are also available by their old names, with a warning."""
 
     def __getattr__(cls, name: str) -> Any:
-        from tauloop.common.deprecated import MEMBERS, warn
+        from tauloop.common.names.deprecated import MEMBERS, warn
 
         old = f"{cls.__name__}.{name}"
         if old not in MEMBERS:

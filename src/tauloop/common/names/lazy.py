@@ -44,7 +44,7 @@ def lazy_names(
 
     def resolve(name: str) -> Any:
         if name not in module_of:
-            from tauloop.common.deprecated import old_name
+            from tauloop.common.names.deprecated import old_name
 
             return old_name(package, name)
         if name in subpackages:

@@ -1,0 +1,1 @@
+"""Execution of calculations: threads of BLAS, processes, interrupts, and reasons why they stop."""

@@ -1,0 +1,1 @@
+"""Public names: imported when they are used, old ones, and suggestions for unknown ones."""
