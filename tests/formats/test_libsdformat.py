@@ -12,8 +12,8 @@ import pytest
 from conftest import ROOT
 from tauloop import DescriptionError, load
 from tauloop.formats.sdf.writer import write_sdf
+from tauloop.mechanism.links.rigid_tree import rigid_tree
 from tauloop.mechanism.poses import IDENTITY
-from tauloop.mechanism.rigid_tree import rigid_tree
 
 SOURCE = ROOT / "tests" / "sdformat" / "read_sdf.cpp"
 PACKAGES = ("sdformat16", "sdformat15", "sdformat14", "sdformat13", "sdformat12")

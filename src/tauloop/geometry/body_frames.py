@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.geometry.machine_geometry import MachineGeometry
+from tauloop.mechanism.links.rigid_tree import first_hinge
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import FramePose
-from tauloop.mechanism.rigid_tree import first_hinge
 
 
 def frames(

@@ -24,9 +24,9 @@ from tauloop.geometry.machine_geometry import (
     body_lines,
 )
 from tauloop.geometry.shapes import about, ball, bar, mesh, plate, tube
+from tauloop.mechanism.links.rigid_tree import VECTORS
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
 from tauloop.mechanism.poses import placement_pose
-from tauloop.mechanism.rigid_tree import VECTORS
 from tauloop.mechanism.solids.solid import Solid
 from tauloop.mechanism.solids.visual import solid_at
 

@@ -12,8 +12,8 @@ from tauloop.mechanism.bodies import about_origin
 from tauloop.mechanism.description.cursor import Value
 from tauloop.mechanism.description.grammar import FRICTION
 from tauloop.mechanism.expression import ZERO, Expression, Leaf, Parameter, evaluate, triple
+from tauloop.mechanism.links.rigid_tree import LinkInertia
 from tauloop.mechanism.model import MOMENT_ENTRIES, Inertia, Vector
-from tauloop.mechanism.rigid_tree import LinkInertia
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

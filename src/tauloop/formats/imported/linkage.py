@@ -9,10 +9,10 @@ import numpy as np
 
 from tauloop.mechanism.bodies import as_matrices, offset_inertia
 from tauloop.mechanism.expression import steps_from
-from tauloop.mechanism.graph import joints_of
+from tauloop.mechanism.links.graph import joints_of
+from tauloop.mechanism.links.rigid_tree import LinkInertia
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
 from tauloop.mechanism.poses import FramePose, placement_pose
-from tauloop.mechanism.rigid_tree import LinkInertia
 from tauloop.mechanism.solids.primitives import joint_pose, spread
 
 

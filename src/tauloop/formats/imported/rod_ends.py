@@ -10,7 +10,7 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.formats.imported.linkage import Linkage, axis_of
-from tauloop.mechanism.graph import far_side, side
+from tauloop.mechanism.links.graph import far_side, side
 from tauloop.mechanism.model import Joint, Placement
 from tauloop.mechanism.poses import placement_pose
 

@@ -15,8 +15,8 @@ from tauloop.formats.imported.rod_ends import DIRECTION_TOLERANCE, POINT_TOLERAN
 from tauloop.formats.options import RodRecognition
 from tauloop.mechanism.description.placements import constant_vector
 from tauloop.mechanism.expression import add, multiply
+from tauloop.mechanism.links.rigid_tree import LinkInertia
 from tauloop.mechanism.model import Inertia, Mechanism, SlenderPart, Vector
-from tauloop.mechanism.rigid_tree import LinkInertia
 
 #: Moments of inertia are equal, and products vanish, within this share of the largest moment.
 _MOMENT_TOLERANCE = 1e-6

@@ -31,8 +31,8 @@ from tauloop.formats.imported.starts import free_joint, starting_inside
 from tauloop.formats.imported.telescopes import driving, legs, telescopes, telescopic_rod
 from tauloop.formats.imported.welds import with_merged_welds
 from tauloop.formats.options import ImportOptions, RodRecognition
-from tauloop.mechanism.ball_links import lies_between_balls
 from tauloop.mechanism.expression import Parameter, ParameterTable
+from tauloop.mechanism.links.ball_links import lies_between_balls
 from tauloop.mechanism.model import BASE, Body, Joint, Mechanism, Placement, Rod
 
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.formats.imported.linkage import Linkage
+from tauloop.mechanism.links.rigid_tree import first_hinge
 from tauloop.mechanism.model import Mechanism, Rod
 from tauloop.mechanism.poses import FramePose, rotation_matrix
-from tauloop.mechanism.rigid_tree import first_hinge
 from tauloop.mechanism.solids.solid import Solid
 from tauloop.mechanism.solids.visual import solid_at
 

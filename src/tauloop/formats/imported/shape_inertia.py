@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tauloop.mechanism.bodies import offset_inertia
+from tauloop.mechanism.links.rigid_tree import LinkInertia
 from tauloop.mechanism.poses import FramePose
-from tauloop.mechanism.rigid_tree import LinkInertia
 
 
 def solid_volume(kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:

@@ -19,8 +19,8 @@ from tauloop.formats.imported.shape_inertia import (
 )
 from tauloop.formats.mjcf.settings import MjcfReader, shortest_turn
 from tauloop.formats.xml.nodes import XmlNode, impossible_inertia
+from tauloop.mechanism.links.rigid_tree import LinkInertia
 from tauloop.mechanism.poses import FramePose
-from tauloop.mechanism.rigid_tree import LinkInertia
 from tauloop.mechanism.solids.solid import convex
 
 #: Density of a geom without mass and density, kg/m^3.

@@ -24,6 +24,14 @@ from tauloop.common.records import dataclass
 from tauloop.formats.mjcf.settings import CUSTOM_FRICTION_TERMS, CUSTOM_PREFIX
 from tauloop.formats.xml.meshes import MeshCopies, is_binary_stl
 from tauloop.mechanism.description.grammar import OMISSIONS
+from tauloop.mechanism.links.rigid_tree import (
+    Closure,
+    Link,
+    LinkInertia,
+    Tree,
+    constant_angles,
+    rigid_tree,
+)
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
@@ -35,14 +43,6 @@ from tauloop.mechanism.model import (
     Mechanism,
 )
 from tauloop.mechanism.poses import FramePose, placement_pose, rotation_matrix, rotation_quaternion
-from tauloop.mechanism.rigid_tree import (
-    Closure,
-    Link,
-    LinkInertia,
-    Tree,
-    constant_angles,
-    rigid_tree,
-)
 from tauloop.mechanism.solids.primitives import Primitive
 from tauloop.mechanism.solids.solid import Mesh, Solid, colour, rgba
 
@@ -88,7 +88,7 @@ def to_mjcf(mechanism: Mechanism, meshes: str = "meshes") -> MjcfText:
 
     Raises:
         DescriptionError: rigid links and ideal joints cannot represent the mechanism (see
-            `mechanism.rigid_tree`).
+            `mechanism.links.rigid_tree`).
     """
     return _MjcfWriter(
         mechanism, rigid_tree(mechanism, _MJCF_CLOSURE_KINDS, DescriptionError), MeshCopies(meshes)

@@ -11,7 +11,7 @@ import numpy as np
 from tauloop.formats.imported.shape_inertia import solid_inertia, solid_volume, summed
 from tauloop.formats.sdf.model import SdfReader, descend
 from tauloop.formats.xml.nodes import XmlNode
-from tauloop.mechanism.rigid_tree import LinkInertia
+from tauloop.mechanism.links.rigid_tree import LinkInertia
 
 #: Default density, kg/m^3: that of water.
 DEFAULT_DENSITY = 1000.0

@@ -20,8 +20,8 @@ from tauloop.formats.urdf.parts import UNLIMITED, identifier, roll_pitch_yaw
 from tauloop.formats.writing.expression_writer import number
 from tauloop.formats.xml.nodes import XmlNode
 from tauloop.mechanism.expression import steps_from
+from tauloop.mechanism.links.rigid_tree import LinkInertia
 from tauloop.mechanism.poses import IDENTITY, FramePose
-from tauloop.mechanism.rigid_tree import LinkInertia
 
 #: Order in which joints enter the tree: those with few freedoms first; loops are cut at the others.
 _TREE_RANKS = {"free": 0, "fixed": 1, "revolute": 2, "prismatic": 2, "universal": 3, "spherical": 4}

@@ -34,9 +34,9 @@ from tauloop.formats.writing.side_writer import (
 )
 from tauloop.formats.xml.meshes import MeshCopies
 from tauloop.mechanism.description import units
+from tauloop.mechanism.links.rigid_tree import Closure, Link, LinkInertia, rigid_tree
 from tauloop.mechanism.model import BASE, Freedom, Mechanism
 from tauloop.mechanism.poses import IDENTITY, FramePose, rotation_matrix
-from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, rigid_tree
 from tauloop.mechanism.solids.primitives import Primitive
 from tauloop.mechanism.solids.solid import Solid, colour, rgba
 
@@ -58,7 +58,7 @@ def to_sdf(mechanism: Mechanism, meshes: str = "meshes") -> WithSideFile:
 
     Raises:
         DescriptionError: rigid links and ideal joints cannot represent the mechanism (see
-            `mechanism.rigid_tree`), or its start does not close its loops.
+            `mechanism.links.rigid_tree`), or its start does not close its loops.
     """
     return _SdfWriter(
         mechanism, rigid_tree(mechanism, _SDF_CLOSURE_KINDS, DescriptionError), MeshCopies(meshes)

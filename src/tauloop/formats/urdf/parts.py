@@ -15,9 +15,9 @@ from tauloop.formats.lengths import LENGTH_ROUNDING_SHARE, without_rounding
 from tauloop.formats.xml.nodes import XmlNode, XmlReader
 from tauloop.mechanism.description.placements import turns_to_axes
 from tauloop.mechanism.expression import Constant
+from tauloop.mechanism.links.rigid_tree import LinkInertia, constant_angles
 from tauloop.mechanism.model import AxisName
 from tauloop.mechanism.poses import FramePose, quaternion_rotation, rotation_matrix
-from tauloop.mechanism.rigid_tree import LinkInertia, constant_angles
 from tauloop.mechanism.solids.solid import Solid
 
 #: Angles this close to a multiple of 90 degrees, rad, count as exact: files print pi/2 with some

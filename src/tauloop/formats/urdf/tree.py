@@ -30,8 +30,8 @@ from tauloop.formats.urdf.refused import refuse_other_formats, refuse_parts, ref
 from tauloop.formats.xml.foreign_elements import inventory, read_tags, refuse
 from tauloop.formats.xml.nodes import XmlNode, impossible_inertia, unread
 from tauloop.formats.xml.xacro import read_source
+from tauloop.mechanism.links.rigid_tree import LinkInertia
 from tauloop.mechanism.model import BASE
-from tauloop.mechanism.rigid_tree import LinkInertia
 
 #: Kind of joint here by URDF's type.
 KIND_OF_JOINT_TYPE = {

@@ -36,9 +36,9 @@ from tauloop.formats.writing.side_writer import (
 )
 from tauloop.formats.xml.meshes import MeshCopies
 from tauloop.mechanism.description import units
+from tauloop.mechanism.links.rigid_tree import Closure, Link, LinkInertia, rigid_tree
 from tauloop.mechanism.model import BASE, Freedom, Mechanism
 from tauloop.mechanism.poses import IDENTITY, FramePose, rotation_matrix
-from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, rigid_tree
 from tauloop.mechanism.solids.primitives import Primitive
 from tauloop.mechanism.solids.solid import Solid, colour, rgba
 
@@ -56,7 +56,7 @@ def to_urdf(mechanism: Mechanism, meshes: str = "meshes") -> WithSideFile:
 
     Raises:
         DescriptionError: rigid links and ideal joints cannot represent the mechanism (see
-            `mechanism.rigid_tree`).
+            `mechanism.links.rigid_tree`).
     """
     return _UrdfWriter(
         mechanism, rigid_tree(mechanism, _URDF_CLOSURE_KINDS, DescriptionError), MeshCopies(meshes)

@@ -21,9 +21,9 @@ from tauloop.formats.writing.side_grammar import SIDE_FORMAT
 from tauloop.formats.xml.meshes import MeshCopies
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.grammar import OMISSIONS
+from tauloop.mechanism.links.rigid_tree import Tree, constant_angles
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Freedom, Mechanism
 from tauloop.mechanism.poses import FramePose
-from tauloop.mechanism.rigid_tree import Tree, constant_angles
 from tauloop.mechanism.solids.primitives import Primitive
 
 

@@ -40,6 +40,7 @@ from tauloop.mechanism.description.reader import read_machine
 from tauloop.mechanism.description.schema import EDITOR_LINE
 from tauloop.mechanism.description.units import Dimension, UnitError
 from tauloop.mechanism.expression import ZERO, Expression, Parameter
+from tauloop.mechanism.links.rigid_tree import constant_angles
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
@@ -54,7 +55,6 @@ from tauloop.mechanism.model import (
     SlenderPart,
 )
 from tauloop.mechanism.poses import rotation_matrix
-from tauloop.mechanism.rigid_tree import constant_angles
 from tauloop.mechanism.solids.solid import Solid
 
 #: Largest deviation from length 1 of an axis that counts as a unit vector.

@@ -15,7 +15,7 @@ import numpy as np
 from tauloop.common.errors import Problem, Problems
 from tauloop.common.records import dataclass
 from tauloop.mechanism.expression import steps_from
-from tauloop.mechanism.graph import far_end, far_side, joints_of, rods_of, side
+from tauloop.mechanism.links.graph import far_end, far_side, joints_of, rods_of, side
 from tauloop.mechanism.model import BASE, Inertia, Joint, Mechanism, Placement, Rod, Vector
 from tauloop.mechanism.poses import rotation_matrix
 from tauloop.mechanism.reduction.graph import cluster, displaced, numbers, with_added, without

@@ -13,7 +13,7 @@ import numpy as np
 
 from tauloop.common.errors import Problem, Problems
 from tauloop.mechanism.expression import steps_from
-from tauloop.mechanism.graph import far_end, far_side, joints_of, rods_of, side
+from tauloop.mechanism.links.graph import far_end, far_side, joints_of, rods_of, side
 from tauloop.mechanism.model import (
     BASE,
     Inertia,

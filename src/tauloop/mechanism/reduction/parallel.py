@@ -29,7 +29,7 @@ from tauloop.mechanism.expression import (
     subtract,
     triple,
 )
-from tauloop.mechanism.graph import far_side, joints_of, rods_of, side
+from tauloop.mechanism.links.graph import far_side, joints_of, rods_of, side
 from tauloop.mechanism.model import (
     BASE,
     MOMENT_ENTRIES,

@@ -12,9 +12,9 @@ from tauloop.mechanism.description.cursor import Cursor
 from tauloop.mechanism.description.grammar import COLOUR
 from tauloop.mechanism.description.placements import Placements, constant_turns
 from tauloop.mechanism.description.values import ValueReader
+from tauloop.mechanism.links.rigid_tree import constant_angles
 from tauloop.mechanism.model import Placement
 from tauloop.mechanism.poses import rotation_matrix
-from tauloop.mechanism.rigid_tree import constant_angles
 from tauloop.mechanism.solids.solid import SHAPES, Mesh, Solid, SolidShape
 
 #: Endings of meshes that are read.

@@ -8,9 +8,9 @@ import numpy as np
 
 from tauloop.common.errors import EngineError, Problems
 from tauloop.mechanism.expression import Expression
+from tauloop.mechanism.links.rigid_tree import rigid_tree as spanned
 from tauloop.mechanism.model import BASE, JOINT_KINDS, AxisName, Joint, Mechanism
 from tauloop.mechanism.poses import IDENTITY, UNIT_VECTORS, Array, FramePose, placement_pose
-from tauloop.mechanism.rigid_tree import rigid_tree as spanned
 from tauloop.verification.engines.trees.rigid_tree import (
     GROUND,
     Anchor,

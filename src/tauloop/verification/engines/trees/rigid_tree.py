@@ -1,6 +1,6 @@
 """A mechanism as engines see it: a tree of rigid links in numbers, and the constraints that close its loops.
 
-This is the common ground of all engines, made from the description alone (`mechanism.rigid_tree`,
+This is the common ground of all engines, made from the description alone (`mechanism.links.rigid_tree`,
 which the writers of other formats use too) and not from Tauloop's equations: it prefers other
 joints among equals, gives every rod a body with joints of its own, and cuts at the rods' far ends.
 """
@@ -8,9 +8,9 @@ joints among equals, gives every rod a body with joints of its own, and cuts at 
 from __future__ import annotations
 
 from tauloop.common.records import dataclass
+from tauloop.mechanism.links.rigid_tree import LinkInertia, RodLinks
 from tauloop.mechanism.model import Joint
 from tauloop.mechanism.poses import Array, FramePose
-from tauloop.mechanism.rigid_tree import LinkInertia, RodLinks
 from tauloop.mechanism.solids.primitives import Primitive
 
 #: Index of the immovable base among the links.
