@@ -27,7 +27,7 @@ from strokes import stroke
 
 from tauloop import Model, load, shipped_machines
 from tauloop.mechanism import Mechanism, machine_path
-from tauloop.mechanism.index import first_sentence
+from tauloop.mechanism.shipped import first_sentence
 from tauloop.viewer import save_film
 
 ROOT = Path(__file__).parents[1]

@@ -25,7 +25,7 @@ from tauloop.drives import load_drive
 from tauloop.equations.ports import ACTUATORS
 from tauloop.identification import PreparationOptions, TermOptions
 from tauloop.mechanism import json_schema
-from tauloop.mechanism.index import machine_index
+from tauloop.mechanism.shipped import machine_index
 from tauloop.simulation import Integration
 from tauloop.study import read_results
 

@@ -6,7 +6,7 @@ import pytest
 
 import tauloop as tl
 from tauloop.common.result import write_json
-from tauloop.mechanism.index import INDEX, MachineIndex, first_sentence, machine_index, summarised
+from tauloop.mechanism.shipped import INDEX, MachineIndex, first_sentence, machine_index, summarised
 
 
 def test_the_index_is_what_the_machine_files_say(request: pytest.FixtureRequest) -> None:

@@ -20,7 +20,7 @@ from tauloop.compiler.limits import (
 )
 from tauloop.compiler.program import ClosedForm, Program, RunDiagnostics
 from tauloop.equations.assembly.limits import Limits
-from tauloop.mechanism.named import place
+from tauloop.mechanism.suggestions import place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

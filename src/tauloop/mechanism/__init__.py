@@ -19,9 +19,9 @@ if TYPE_CHECKING:
         json_schema as json_schema,
     )
     from tauloop.mechanism.expression import moved as moved
-    from tauloop.mechanism.index import machine_index as machine_index
     from tauloop.mechanism.model import JointKind as JointKind, Mechanism as Mechanism
     from tauloop.mechanism.shipped import (
+        machine_index as machine_index,
         machine_path as machine_path,
         shipped_machines as shipped_machines,
     )

@@ -17,8 +17,7 @@ import numpy as np
 from tauloop.common.datasets import Tabular, Variable, rows
 from tauloop.common.records import dataclass
 from tauloop.mechanism.description.units import si_unit
-from tauloop.mechanism.named import by_name
-from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.suggestions import by_name, suggestion
 
 #: The functions a machine file may call, with their number of arguments.
 FUNCTIONS: dict[str, int] = {

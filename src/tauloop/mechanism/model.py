@@ -31,8 +31,8 @@ from tauloop.mechanism.expression import (
     leaves,
     negate,
 )
-from tauloop.mechanism.named import by_name
 from tauloop.mechanism.solids.solid import Solid
+from tauloop.mechanism.suggestions import by_name
 from tauloop.mechanism.tension import Tension
 
 if TYPE_CHECKING:  # drive lines have the same parameters as machines

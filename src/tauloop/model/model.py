@@ -41,8 +41,7 @@ from tauloop.equations.values import DynamicParameter, dynamic_parameters
 from tauloop.formats.library import mechanism_of
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.named import Named
-from tauloop.mechanism.suggestions import unknown_names
+from tauloop.mechanism.suggestions import Named, unknown_names
 
 # These modules build and run programs. Checking the assembly of a machine does not need them.
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import table
-from tauloop.mechanism.index import MachineIndex
+from tauloop.mechanism.shipped import MachineIndex
 
 
 def index_tables(index: MachineIndex) -> Iterator[Printed]:

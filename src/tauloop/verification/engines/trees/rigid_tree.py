@@ -1,8 +1,9 @@
 """A mechanism as engines see it: a tree of rigid links in numbers, and the constraints that close its loops.
 
-This is the common ground of all engines, made from the description alone (`mechanism.links.rigid_tree`,
-which the writers of other formats use too) and not from Tauloop's equations: it prefers other
-joints among equals, gives every rod a body with joints of its own, and cuts at the rods' far ends.
+This is the common ground of all engines, made from the description alone
+(`mechanism.links.rigid_tree`, which the writers of other formats use too) and not from Tauloop's
+equations: it prefers other joints among equals, gives every rod a body with joints of its own, and
+cuts at the rods' far ends.
 """
 
 from __future__ import annotations
