@@ -147,7 +147,10 @@ def machine_file(path: Path | None, mechanism: Callable[[], Any]) -> Written:
         # Imported here because it is slow to import and rarely needed.
         from tauloop.formats.writing.yaml_writer import write_yaml
 
-        write_yaml(mechanism(), path)
+        _, notes = write_yaml(mechanism(), path)
+        screen = Screen(stderr=True, soft_wrap=True, quiet=is_quiet())
+        for note in notes:
+            screen.print(f"note: {note}")
 
     return path, write
 

@@ -34,7 +34,8 @@ class MachineFile(Format):
         """See `Format.write`."""
         from tauloop.formats.writing.yaml_writer import write_yaml
 
-        return Written(files=(path, *write_yaml(mechanism, path)))
+        meshes, notes = write_yaml(mechanism, path)
+        return Written(files=(path, *meshes), notes=notes)
 
 
 @final

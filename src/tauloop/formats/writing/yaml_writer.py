@@ -5,8 +5,8 @@ the elements refer to them by expressions. Legs are written out: ``leg1.slide`` 
 other.
 
 A `Mechanism` does not contain patterns, comments, notes, names of derived parameters and named
-frames, so these are lost. A start orientation is written as rotations; the quaternion that is read
-is therefore equal up to rounding.
+frames, so these are lost unless the text of its file is kept (see `value_edits`). A start
+orientation is written as rotations; the quaternion that is read is therefore equal up to rounding.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from tauloop.formats.writing.expression_writer import (
     parameter_literal,
 )
 from tauloop.formats.writing.inertia_writer import along_the_rod, centred
+from tauloop.formats.writing.value_edits import TextNotKept, text_with_values_of
 from tauloop.formats.xml.meshes import MeshCopies
 from tauloop.mechanism.bodies import is_possible
 from tauloop.mechanism.description import units
@@ -93,21 +94,31 @@ def dumps(mechanism: Mechanism, meshes: MeshCopies | None = None) -> str:
     return text
 
 
-def write_yaml(mechanism: Mechanism, path: str | Path) -> tuple[Path, ...]:
+def write_yaml(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """Write a machine file, with triangles that came without a file in ``NAME_meshes``.
 
+    The text of a mechanism that was read from a machine file keeps its comments, order and legs;
+    only changed values differ. Otherwise the text is written from the mechanism (see `dumps`).
+
     Returns:
-        Paths of the meshes.
+        Paths of the meshes; notes on differences from the file that was read.
 
     Raises:
         DescriptionError: as for `dumps`.
         InputError: the file cannot be written.
     """
-    meshes = MeshCopies(f"{Path(path).stem}_meshes")
-    text = dumps(mechanism, meshes)
-    written = meshes.write(Path(path).parent)
+    path = Path(path)
+    try:
+        text, notes = text_with_values_of(mechanism, path.parent)
+    except TextNotKept as error:
+        meshes = MeshCopies(f"{path.stem}_meshes")
+        text = dumps(mechanism, meshes)
+        written = meshes.write(path.parent)
+        notes = error.notes
+    else:
+        written = []
     write_text(path, text)
-    return tuple(written)
+    return tuple(written), notes
 
 
 class _Block(dict[str, Any]):

@@ -16,7 +16,7 @@ from tauloop.mechanism.description.grammar import MACHINE
 from tauloop.mechanism.description.placements import Placements
 from tauloop.mechanism.description.structure import SECTIONS, Names, Scope, document, scopes
 from tauloop.mechanism.description.values import ValueReader
-from tauloop.mechanism.description.yaml_nodes import parse_nodes
+from tauloop.mechanism.description.yaml_nodes import Node, parse_nodes
 from tauloop.mechanism.elements import (
     Coordinates,
     platform_joint,
@@ -42,17 +42,31 @@ def read_machine(text: str, file: str, folder: Path | None = None) -> Mechanism:
     Raises:
         DescriptionError: every problem of the file, each with line, key path and remedy.
     """
+    return read_with_nodes(text, file, folder)[0]
+
+
+def read_with_nodes(
+    text: str, file: str, folder: Path | None = None
+) -> tuple[Mechanism, dict[str, Node], Cursor]:
+    """Return a mechanism, the nodes of its independent parameters by name, and the whole file.
+
+    Parameters of other files, such as those of a drive line, have no node.
+
+    Raises:
+        DescriptionError: see `read_machine`.
+    """
     root = document(parse_nodes(text, file), file, MACHINE, folder)
-    mechanism = _read(root, scopes(root))
+    parts = scopes(root)
+    values = _parameters(root, parts)
+    mechanism = _read(root, parts, values)
     root.collector.raise_any()
     if mechanism is None:
         raise AssertionError("a mechanism that cannot be built has a problem that was noted")
-    return mechanism
+    return mechanism, values.nodes, root
 
 
-def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
+def _read(root: Cursor, parts: list[Scope], values: ValueReader) -> Mechanism | None:
     """Return everything in order of dependence: values, frames, bodies, joints, rods, actuators."""
-    values = _parameters(root, parts)
     names, places = _names(parts)
     placements = Placements(values, names)
     placements.define(places["frame"])

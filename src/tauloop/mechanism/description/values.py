@@ -90,6 +90,8 @@ class ValueReader:
         self._definitions: dict[str, Definition] = {}
         self._quantities: dict[str, Quantity | None] = {}
         self._leaves: dict[str, Parameter] = {}
+        #: Nodes of the independent parameters by name; several legs may share a node.
+        self.nodes: dict[str, yaml_nodes.Node] = {}
         self._groups: dict[str, set[str]] = {}
         self._counters: dict[str, int] = {}
         self._nominal: dict[str, float] = {}
@@ -307,6 +309,7 @@ class ValueReader:
                 source=source,
             )
             self._nominal[name] = literal.value
+            self.nodes[name] = cursor.node
         return Quantity(Leaf(name), literal.dimension)
 
     def _resolved(self, syntax: Syntax | None, cursor: Cursor) -> Quantity | None:

@@ -19,6 +19,10 @@ MAX_BYTES = 2_000_000
 MAX_DEPTH = 32
 
 
+# Every node begins and ends at the characters `start` and `end` of the file's text. The end of a
+# block (without brackets, or a text of several lines) is the start of the next line.
+
+
 @dataclass(frozen=True, slots=True)
 class Scalar:
     """A text; `is_quoted` distinguishes ``""`` from an empty value."""
@@ -26,6 +30,8 @@ class Scalar:
     text: str
     line: int
     is_quoted: bool = False
+    start: int = 0
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +40,29 @@ class Sequence:
 
     items: tuple[Node, ...]
     line: int
+    start: int = 0
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class MappingEntry:
-    """A key of a mapping and its node."""
+    """A key of a mapping and its node; the key begins at the character `start` of the text."""
 
     key: str
     line: int
     value: Node
+    start: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Keys and nodes in the order of the file; keys are unique."""
+    """Keys and nodes in the order of the file; keys are unique. `is_flow`: it is in braces."""
 
     entries: tuple[MappingEntry, ...]
     line: int
+    start: int = 0
+    end: int = 0
+    is_flow: bool = False
 
     def get(self, key: str) -> Node | None:
         """Return the node of a key."""
@@ -214,19 +226,21 @@ class _NodeReader:
             )
             raise self._refuse(line, what, remedy, where)
         if isinstance(event, yaml.ScalarEvent):
-            return Scalar(event.value, line, event.style not in (None, ""))
+            is_quoted = event.style not in (None, "")
+            return Scalar(event.value, line, is_quoted, *_extent(event, event))
         if depth >= MAX_DEPTH:
             raise self._refuse(
                 line, f"nested more than {MAX_DEPTH} deep", "flatten the description", where
             )
         if isinstance(event, yaml.SequenceStartEvent):
+            start = event
             items: list[Node] = []
             while not isinstance(event := self._next(), yaml.SequenceEndEvent):
                 items.append(self._node(event, depth + 1, f"{where}[{len(items)}]"))
-            return Sequence(tuple(items), line)
-        return self._mapping(line, depth, where)
+            return Sequence(tuple(items), line, *_extent(start, event))
+        return self._mapping(event, depth, where)
 
-    def _mapping(self, line: int, depth: int, where: str) -> Mapping:
+    def _mapping(self, start: yaml.CollectionStartEvent, depth: int, where: str) -> Mapping:
         entries: dict[str, MappingEntry] = {}
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             key_line = _line(event)
@@ -251,10 +265,19 @@ class _NodeReader:
                     )
                 )
             else:
-                entries[key.text] = MappingEntry(key.text, key_line, value)
-        return Mapping(tuple(entries.values()), line)
+                entries[key.text] = MappingEntry(key.text, key_line, value, key.start)
+        return Mapping(
+            tuple(entries.values()), _line(start), *_extent(start, event), bool(start.flow_style)
+        )
 
 
 def _line(event: yaml.Event) -> int:
     """Return the line of an event, counted from one."""
     return int(event.start_mark.line) + 1 if event.start_mark is not None else 0
+
+
+def _extent(first: yaml.Event, last: yaml.Event) -> tuple[int, int]:
+    """Return the characters at which a node begins and ends, from its first and last event."""
+    if first.start_mark is None or last.end_mark is None:
+        raise AssertionError("events of a text have marks")
+    return int(first.start_mark.index), int(last.end_mark.index)
