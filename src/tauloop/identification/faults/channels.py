@@ -12,7 +12,7 @@ alone. Both are fitted. The one that explains more is reported; if neither expla
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import combinations
 
 import numpy as np
@@ -75,6 +75,8 @@ class ChannelFault:
         misfit: misfit after the correction.
         corrected: the log after the correction.
         problem: the problem to report.
+        alternatives: faults of other channels that explain the log equally well, in words, by
+            channel.
         is_hysteresis: whether the fault is friction that reverses over some length.
         is_late: whether the fault is such a hysteresis, or a delay.
     """
@@ -82,8 +84,14 @@ class ChannelFault:
     misfit: float
     corrected: Misfits
     problem: Problem
+    alternatives: Mapping[str, str] = field(default_factory=dict)
     is_hysteresis: bool = False
     is_late: bool = False
+
+    @property
+    def text(self) -> str:
+        """Text with the channel and its fault, without the misfits."""
+        return f"{self.problem.where} {self.problem.what.partition(':')[0]}"
 
 
 def channel_faults(
@@ -164,11 +172,11 @@ def _best_fault(fit: Misfits) -> ChannelFault | None:
     for other in faults:
         where = other.problem.where
         if other.misfit <= EQUAL_MISFIT_FACTOR * best.misfit and where != best.problem.where:
-            alternatives[where] = f"{where} {other.problem.what.partition(':')[0]}"
+            alternatives[where] = other.text
     if not alternatives:
         return best
     what = f"{best.problem.what}; equally well explained: {', or '.join(alternatives.values())}"
-    return replace(best, problem=replace(best.problem, what=what))
+    return replace(best, problem=replace(best.problem, what=what), alternatives=alternatives)
 
 
 def _sign_and_exchange_changes(

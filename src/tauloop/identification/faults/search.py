@@ -14,7 +14,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.identification.estimation.block_fits import MAX_SAMPLES_PER_LOG
 from tauloop.identification.estimation.result import Identification
-from tauloop.identification.faults.channels import channel_faults
+from tauloop.identification.faults.channels import ChannelFault, channel_faults
 from tauloop.identification.faults.dead_channels import copied, dead
 from tauloop.identification.faults.forces import unexplained, worse_than_comparable, wrong_signs
 from tauloop.identification.faults.late_forces import (
@@ -204,7 +204,7 @@ def faults_of_log(
                 explained = late_forces(
                     model, beginning, prepared_again=motion_again, output=options.output
                 )
-                problems, late = _explain_late_channels(model, problems, explained)
+                problems, late = _explain_late_channels(model, faults, explained)
                 laws = presliding_laws(model, late)
                 delays = {force.output: force.delay for force in explained if force.delay}
     problems += jitter(log.log, names)
@@ -216,13 +216,17 @@ def faults_of_log(
 
 
 def _explain_late_channels(
-    model: Model, problems: Sequence[Problem], late: Sequence[LateForce]
+    model: Model, faults: Sequence[ChannelFault], late: Sequence[LateForce]
 ) -> tuple[tuple[Problem, ...], tuple[LateForce, ...]]:
     """Return the problems of late channels with the causes of late forces in their place.
 
+    A position that leads is replaced as well where a delay of its force explains the log equally
+    well: causes of late forces are compared by validation, and their sizes are more exact. The
+    problem of the force then mentions the position.
+
     Args:
         model: the machine.
-        problems: problems of the channels, all of which are late.
+        faults: faults of the channels, all of which are late.
         late: late forces with their causes.
 
     Returns:
@@ -233,14 +237,29 @@ def _explain_late_channels(
     for force in late:
         if force not in other_causes:
             early.update((f"force.{force.output}", f"position.{force.output}"))
-    problems = tuple(problem for problem in problems if problem.where not in early)
-    are_forces = all(problem.where.startswith("force.") for problem in problems)
-    if other_causes and (are_forces or _have_common_delay(model, other_causes)):
-        causes = tuple(
-            force.problem(friction_element(model, force.output)) for force in other_causes
-        )
-        return causes, other_causes
-    return problems, ()
+    faults = [fault for fault in faults if fault.problem.where not in early]
+    explained = {f"force.{force.output}" for force in other_causes}
+    positions: dict[str, list[str]] = {}
+    are_forces = True
+    for fault in faults:
+        texts = {fault.problem.where: fault.text, **fault.alternatives}
+        forces = explained.intersection(texts)
+        are_forces = are_forces and (fault.problem.where.startswith("force.") or bool(forces))
+        for name in forces:
+            positions[name] = [
+                text for place, text in texts.items() if place.startswith("position.")
+            ]
+    if not other_causes or not (are_forces or _have_common_delay(model, other_causes)):
+        return tuple(fault.problem for fault in faults), ()
+    causes = []
+    for force in other_causes:
+        problem = force.problem(friction_element(model, force.output))
+        rivals = positions.get(problem.where, []) if force.delay else []
+        if rivals:
+            what = f"{problem.what}; equally well explained: {', or '.join(rivals)}"
+            problem = replace(problem, what=what)
+        causes.append(problem)
+    return tuple(causes), other_causes
 
 
 def _have_common_delay(model: Model, late: Sequence[LateForce]) -> bool:
