@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import logging
 import os
 import re
 import shutil
@@ -238,6 +239,31 @@ def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     os.environ.pop("TMPDIR")
     os.environ.update({} if setting is None else {"TMPDIR": setting})
     shutil.rmtree(folder, ignore_errors=True)
+
+
+class _CompilerErrors(logging.Handler):
+    """Warnings that generated C could not be compiled, which users see as slow calls only."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        if "error:" in message and ("compile" in message or "compiler" in message):
+            self.messages.append(message)
+
+
+_COMPILER_ERRORS = _CompilerErrors()
+logging.getLogger("tauloop").addHandler(_COMPILER_ERRORS)
+
+
+@pytest.fixture(autouse=True)
+def generated_code_compiles() -> Iterator[None]:
+    """A test fails if a compiler refuses generated code, although results are then interpreted."""
+    _COMPILER_ERRORS.messages.clear()
+    yield
+    assert _COMPILER_ERRORS.messages == []
 
 
 @pytest.fixture(scope="session")

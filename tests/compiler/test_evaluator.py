@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import casadi as ca
 import numpy as np
 import pytest
 from compiled_machines import compilers
@@ -16,7 +17,8 @@ from tauloop.compiler.c.calling import choice
 from tauloop.compiler.c.calling.choice import WORTH_OPTIMIZING, compiler_for
 from tauloop.compiler.c.calling.compiler import Compiler
 from tauloop.compiler.c.calling.embedded import EmbeddedCompiler, find_embedded_compiler
-from tauloop.compiler.c.calling.evaluator import Evaluator
+from tauloop.compiler.c.calling.evaluator import Evaluator, c_function
+from tauloop.compiler.program import Evaluate, Program
 from tauloop.equations.values import BatchFunction
 
 needs_compiler = pytest.mark.skipif(
@@ -181,3 +183,20 @@ def test_starts_that_are_not_finite_are_named_by_machine_code_and_the_interprete
             model.actuators.kinematics(angles, start=starts)
         errors.append(str(error.value))
     assert errors[0] == errors[1]
+
+
+def test_a_program_may_have_the_name_of_a_port(tmp_path: Path) -> None:
+    """In C, the parameter would hide the function that the batch calls."""
+    x = ca.SX.sym("x", 2)
+    step = Evaluate(
+        function=BatchFunction(ca.Function("target", [x], [ca.sin(x)], ["x"], ["target"])),
+        inputs=("x",),
+        outputs=("target",),
+    )
+    program = Program(name="target", steps=(step,), outputs=("target",), closed_forms=(), pivots=())
+    samples = np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]])
+    function = c_function(program, {"x": samples})
+    for at_least in (1, WORTH_OPTIMIZING):  # the system's compiler, and the embedded one
+        kernel = Compiled(at_least=at_least, folder=tmp_path).build(function, len(samples))
+        outputs, _ = kernel.run({"x": samples}, len(samples))
+        np.testing.assert_allclose(outputs["target"], np.sin(samples), rtol=1e-15)

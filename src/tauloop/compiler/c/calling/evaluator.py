@@ -312,11 +312,15 @@ def c_function(
             sizes |= dict(zip(step.outputs, step.function.output_sizes, strict=True))
     # after the motion, which callers copy to the front as one block
     needed.sort(key=lambda name: name == "start")
+    results = tuple(outputs or program.outputs)
+    symbol = c_name(program.name)
+    if symbol in (*needed, *results):  # In C, a parameter of this name hides the function.
+        symbol = f"{symbol}_function"
     return CFunction(
-        name=c_name(program.name),
+        name=symbol,
         program=program,
         inputs=tuple(CPort(name=name, size=inputs[name].shape[1]) for name in needed),
-        outputs=tuple(CPort(name=name, size=sizes[name]) for name in outputs or program.outputs),
+        outputs=tuple(CPort(name=name, size=sizes[name]) for name in results),
     )
 
 
