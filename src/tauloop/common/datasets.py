@@ -163,6 +163,36 @@ class Tabular(PlainData, ReprMixin):
         }
         return frame
 
+    def to_latex(
+        self,
+        over: str = "",
+        *,
+        columns: Sequence[str] = (),
+        units: Mapping[str, str] = MappingProxyType({}),
+        digits: int = 4,
+        caption: str = "",
+        label: str = "",
+    ) -> str:
+        """Return a table for LaTeX; see `tauloop.display.latex_table`."""
+        written: str = sys.modules["tauloop"].display.latex_table(
+            self, over, columns=columns, units=units, digits=digits, caption=caption, label=label
+        )
+        return written
+
+    def to_markdown(
+        self,
+        over: str = "",
+        *,
+        columns: Sequence[str] = (),
+        units: Mapping[str, str] = MappingProxyType({}),
+        digits: int = 4,
+    ) -> str:
+        """Return a table in Markdown; see `tauloop.display.markdown_table`."""
+        written: str = sys.modules["tauloop"].display.markdown_table(
+            self, over, columns=columns, units=units, digits=digits
+        )
+        return written
+
     def plot(self, *names: str, axes: Axes | Sequence[Axes] | None = None) -> tuple[Axes, ...]:
         """Plot with Matplotlib and return the axes, which can be restyled; see `tauloop.plot`."""
         # The package of plots imports this one.

@@ -57,6 +57,10 @@ if TYPE_CHECKING:
     from tauloop.display.renderers.result_figures import (
         identification_figure as identification_figure,
     )
+    from tauloop.display.renderers.written_tables import (
+        latex_table as latex_table,
+        markdown_table as markdown_table,
+    )
     from tauloop.display.tables.identification.identification_tables import (
         fit_table as fit_table,
         identification_table as identification_table,
