@@ -92,6 +92,24 @@ def test_what_acts_on_a_fixed_tendon_is_modelled(tmp_path: Path, acting: str) ->
     assert own_accelerations(machine, *STATES) == pytest.approx(expected, rel=SAME)
 
 
+@pytest.mark.parametrize(
+    "acting", ['stiffness="30" springlength="0.1" damping="0.2"', 'armature="0.05"', 'damping="3"']
+)
+def test_what_acts_on_a_tendon_over_a_hinge_and_a_slide_is_modelled(
+    tmp_path: Path, acting: str
+) -> None:
+    """The tendon's length is in metres; the ratio of the hinge is in m/rad."""
+    text = arm(ends=TENDON % acting, wrist='type="slide" axis="0 0 1"')
+    machine = read(tmp_path, text)
+    assert machine.omitted_forces == ()
+    expected = accelerations(text, *STATES)
+    assert own_accelerations(machine, *STATES) == pytest.approx(expected, rel=SAME)
+    for name in ("written.xml", "written.yaml"):
+        tl.convert(machine, tmp_path / name)
+        again = tl.load(tmp_path / name)
+        assert own_accelerations(again, *STATES) == pytest.approx(expected, rel=SAME)
+
+
 def test_engines_agree_on_the_massless_body_of_a_tendon(tmp_path: Path) -> None:
     """MuJoCo keeps a diagonal of unit inertias for such a body unless it is told not to."""
     extra("mujoco")

@@ -325,16 +325,11 @@ class ConstraintReader:
             acting, spring = self._losses[tendon], self._springs.get(tendon)
             if not terms or not (acting or spring):
                 continue
-            if self._is_over_both_kinds(terms):
-                self._reader.omitted.append(
-                    f"spring and losses of tendon {tendon}, which is over hinges and slides"
-                )
-                continue
             name = self._free_name(f"{tendon or 'tendon'}_length")
-            turns = self._bodies.kinds[terms[0][0]] == "revolute"
+            turns = not self._is_length(terms)
             ratios = tuple(
-                (joint, self._leaves.leaf(f"{name}.of.{joint}", c, "", "drive"))
-                for joint, c in terms
+                (joint, self._leaves.leaf(f"{name}.of.{joint}", c, unit, "drive"))
+                for joint, c, unit in self._with_units(terms)
             )
             viscous, coulomb = acting.get("damping", 0.0), acting.get("frictionloss", 0.0)
             friction = Friction(
@@ -494,10 +489,8 @@ class ConstraintReader:
         self, name: str, terms: Sequence[tuple[str, float]]
     ) -> tuple[tuple[str, Expression], ...]:
         """Return coordinates with expressions of their ratios, which are parameters unless 1."""
-        slides = self._is_over_both_kinds(terms)
         drives: list[tuple[str, Expression]] = []
-        for joint, ratio in terms:
-            unit = "m/rad" if slides and self._bodies.kinds[joint] == "revolute" else ""
+        for joint, ratio, unit in self._with_units(terms):
             expression: Expression = ONE
             if ratio != 1.0 or unit:
                 leaf = f"{name}.drives.{joint}"
@@ -516,9 +509,17 @@ class ConstraintReader:
             return f"on {word!r}, which is not a hinge or slide"
         return ""
 
-    def _is_over_both_kinds(self, terms: Sequence[tuple[str, float]]) -> bool:
-        """Return whether a tendon is over hinges and slides, so that its length is in metres."""
-        return len({self._bodies.kinds[joint] for joint, _ in terms}) > 1
+    def _is_length(self, terms: Sequence[tuple[str, float]]) -> bool:
+        """Return whether a combination of joints is in metres: one of them slides."""
+        return any(self._bodies.kinds[joint] == "prismatic" for joint, _ in terms)
+
+    def _with_units(self, terms: Sequence[tuple[str, float]]) -> list[tuple[str, float, str]]:
+        """Return the joints of a combination with their ratios and the units of these."""
+        is_length = self._is_length(terms)
+        return [
+            (joint, ratio, "m/rad" if is_length and self._bodies.kinds[joint] == "revolute" else "")
+            for joint, ratio in terms
+        ]
 
     def _actuator(
         self, node: XmlNode, name: str, drives: tuple[tuple[str, Expression], ...]

@@ -462,17 +462,9 @@ class _MjcfWriter:
         ElementTree.SubElement(equality, tag, attributes | polynomial)
 
     def _loss(self, tendons: ElementTree.Element, loss: CombinedFriction) -> None:
-        """Write friction of a combination of hinges, or of slides, as that of a tendon."""
+        """Write friction of a combination of hinges and slides as that of a tendon."""
         value = self.mechanism.value
         ratios = [(name, value(ratio)) for name, ratio in loss.terms]
-        primitives = {
-            primitive.name: primitive.kind for link in self.tree.links for primitive in link.chain
-        }
-        if len({primitives[name] for name, _ in ratios}) > 1:
-            self.notes.append(
-                f"loss {loss.name}: friction of hinges and slides together cannot be represented in MJCF"
-            )
-            return
         self.notes += [
             f"loss {loss.name}: "
             f"the {CUSTOM_FRICTION_TERMS[key]} of its friction cannot be represented in MJCF"
