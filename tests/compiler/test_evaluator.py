@@ -185,6 +185,7 @@ def test_starts_that_are_not_finite_are_named_by_machine_code_and_the_interprete
     assert errors[0] == errors[1]
 
 
+@needs_both
 def test_a_program_may_have_the_name_of_a_port(tmp_path: Path) -> None:
     """In C, the parameter would hide the function that the batch calls."""
     x = ca.SX.sym("x", 2)
