@@ -46,8 +46,8 @@ MIN_SHIFT = 1.0
 MIN_FORCE_SHARE = 3e-4
 #: A term of one output is added to the parameters' covariance if it exceeds this number of its
 #: standard deviations; a smaller term is noise. The drives of a machine are similar, so a common
-#: term of all outputs is added whatever its size.
-MIN_COUNTED_RATIO = 1.5
+#: term of all outputs is added from one standard deviation on.
+MIN_COUNTED_RATIO, MIN_COMMON_RATIO = 1.5, 1.0
 #: Ratio of a filter's reach to the number of samples over which it correlates errors.
 REACH_PER_LOBE = 4
 #: Number of parameters whose values a finding contains.
@@ -92,12 +92,10 @@ class TimingTerm:
     def expected_square(self) -> np.ndarray:
         """Expected square (r, r) of the shift: the square of its estimate less its variance.
 
-        For a common term of all outputs the variance is not subtracted, because it shifts the
-        masses that all outputs share.
+        The estimate's own noise does not shift parameters that are fitted without the term.
         """
-        if self.is_of_all:
-            return np.outer(self.shift, self.shift)
-        if abs(self.value) <= MIN_COUNTED_RATIO * self.deviation:
+        ratio = MIN_COMMON_RATIO if self.is_of_all else MIN_COUNTED_RATIO
+        if abs(self.value) <= ratio * self.deviation:
             return np.zeros((len(self.shift), len(self.shift)))
         excess = 1.0 - (self.deviation / self.value) ** 2
         return np.asarray(excess * np.outer(self.shift, self.shift))
