@@ -41,7 +41,12 @@ STAGES = (
     ("description/structure",),
     ("description/values",),
     ("description/placements",),
-    ("joints", "bodies", "elements", "solids/visual"),
+    (
+        "description/sections/joints",
+        "description/sections/bodies",
+        "description/sections/elements",
+        "solids/visual",
+    ),
     ("description/reader",),
 )
 _STAGE_OF = {

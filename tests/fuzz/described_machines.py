@@ -35,11 +35,11 @@ from tauloop.mechanism.model import (
     SlenderPart,
     Spring,
     Telescope,
+    Tension,
     Turn,
 )
 from tauloop.mechanism.poses import FramePose, placement_pose
 from tauloop.mechanism.solids.primitives import joint_pose
-from tauloop.mechanism.tension import Tension
 from tauloop.model import Model
 from tauloop.testing.machines import (
     inertia,

@@ -42,7 +42,7 @@ from tauloop.identification.parameters.write_back import identified_mechanism
 from tauloop.identification.regression.columns import with_columns
 from tauloop.identification.regression.from_log import leaf_ties, regression_data
 from tauloop.logs import load_recording, read_log
-from tauloop.mechanism.bodies import is_possible
+from tauloop.mechanism.inertia import is_possible
 from tauloop.motion import random_multisine
 
 cvxpy = extra("cvxpy")

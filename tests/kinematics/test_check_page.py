@@ -25,7 +25,7 @@ MODULES = (
     "equations/assembly/freedoms/motor_candidates.py",
     "kinematics/inspection.py",
 )
-CABLES = ("mechanism/bodies.py", "unbounded_note")
+CABLES = ("mechanism/cables.py", "unbounded_note")
 #: How the page writes what differs from machine to machine.
 OPEN = "…"
 

@@ -19,8 +19,8 @@ from tauloop.kinematics import random_states
 from tauloop.kinematics.alike import motion
 from tauloop.kinematics.reduction import ReductionOptions, compare_reduction, reduce
 from tauloop.mechanism import Mechanism
-from tauloop.mechanism.bodies import is_possible
 from tauloop.mechanism.expression import Constant
+from tauloop.mechanism.inertia import is_possible
 from tauloop.mechanism.model import Body, Inertia
 from tauloop.mechanism.reduction import (
     as_laminas,

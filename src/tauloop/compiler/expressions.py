@@ -25,7 +25,6 @@ from tauloop.equations.newton_euler import transmission
 from tauloop.equations.ports import EntryPorts
 from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
 from tauloop.equations.values import DynamicParameter, Entries, dynamic_parameters
-from tauloop.mechanism.bodies import cables
 
 
 class Expressions:
@@ -335,7 +334,7 @@ def _samples(assembly: Assembly, ports: EntryPorts, theta: np.ndarray) -> dict[s
             name: np.ones((count, len(assembly.mechanism.actuators)))
             for name in ("weight", "spread")
         },
-        "preload": np.zeros((count, len(cables(assembly.mechanism)))),
+        "preload": np.zeros((count, len(assembly.mechanism.cables))),
         "wrench": np.zeros((count, WRENCH)),
         "payload": np.zeros((count, PAYLOAD)),
     }

@@ -33,7 +33,7 @@ from tauloop.equations.ports import (
 )
 from tauloop.kinematics.singularities import require_regular, singularity_report
 from tauloop.kinematics.straight_path import reached_along_line
-from tauloop.mechanism.bodies import called_cables
+from tauloop.mechanism.cables import called_cables
 from tauloop.mechanism.description import units
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import HybridForces, Model, Motion

@@ -29,7 +29,7 @@ from tauloop.equations.ports import Port
 from tauloop.integrate.routine import Routine, RoutineCall, program_call, split_place
 from tauloop.integrate.sampled import SampledRun
 from tauloop.integrate.system import HybridSystem
-from tauloop.mechanism.bodies import dry_friction
+from tauloop.mechanism.cables import dry_friction
 from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.expression import Parameter
 from tauloop.mechanism.model import Mechanism

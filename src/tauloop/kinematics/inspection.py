@@ -28,7 +28,7 @@ from tauloop.equations.assembly.reference_pose import (
 )
 from tauloop.equations.ports import ACTUATORS, PLATFORM, coordinate_units
 from tauloop.formats.library import motor_remedy
-from tauloop.mechanism.bodies import cables
+from tauloop.mechanism.cables import unbounded_note
 from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Mechanism, omission_problems
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
@@ -128,7 +128,7 @@ class Inspection(Tabular):
         Empty without cables, or where no margin is defined.
         """
         model = self.model
-        if not cables(model.mechanism) or model.assembly.passive or model.assembly.findings:
+        if not model.mechanism.cables or model.assembly.passive or model.assembly.findings:
             return ""
         try:
             margin = float(model.platform.tension_margin(model.platform_position(model.assembly.q)))
@@ -201,6 +201,7 @@ def check(machine: MachineSource, options: CheckOptions | None = None) -> Inspec
         other_modes=others,
         problems=tuple(problems),
         notes=(
+            *unbounded_note(model.mechanism),
             *assembly.notes,
             *((guessed,) if guessed else ()),
             *(() if problems else _near_singular(assembly)),

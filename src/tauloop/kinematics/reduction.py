@@ -22,8 +22,9 @@ from tauloop.common.shown import ReprMixin
 from tauloop.formats.library import mechanism_of
 from tauloop.kinematics.alike import ALIKE, mass_center, motion, parallel_rods
 from tauloop.kinematics.states import random_states
-from tauloop.mechanism.bodies import principal_moments, struts
+from tauloop.mechanism.cables import struts
 from tauloop.mechanism.description import units
+from tauloop.mechanism.inertia import principal_moments
 from tauloop.mechanism.model import BASE, Inertia, Mechanism, omission_diagnostics
 from tauloop.mechanism.reduction import (
     BodyMotions,

@@ -7,6 +7,7 @@ control a computation (start values, limits) are plain floats in SI units.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
@@ -33,7 +34,6 @@ from tauloop.mechanism.expression import (
 )
 from tauloop.mechanism.solids.solid import Solid
 from tauloop.mechanism.suggestions import by_name
-from tauloop.mechanism.tension import Tension
 
 if TYPE_CHECKING:  # drive lines have the same parameters as machines
     from tauloop.mechanism.drive_line import DriveLine
@@ -347,6 +347,26 @@ class Telescope:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tension:
+    """Bounds that make a rod a cable: it pulls within them and never pushes.
+
+    Attributes:
+        least, greatest: bounds of the tension, N; the least is not negative.
+        stiffness: in a simulation the cable pulls with max(0, stiffness x + damping x'), x its
+            stretch; None for a cable that does not stretch.
+        damping: N s/m; None for none.
+        restitution: share of its speed with which a cable that does not stretch rebounds when it is
+            tautened (0 to 1); None where this is not known.
+    """
+
+    least: float
+    greatest: float = math.inf
+    stiffness: Expression | None = None
+    damping: Expression | None = None
+    restitution: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rod:
     """A two-point link from a point on one body to a point on another.
 
@@ -544,6 +564,11 @@ class Mechanism(ReprMixin):
             rod.name: rod.telescope.freedom for rod in self.rods if rod.telescope is not None
         }
         return {name: freedom for joint in joints for name, freedom in joint} | lengths
+
+    @property
+    def cables(self) -> dict[str, Tension]:
+        """Tensions of the rods that are cables, by rod name."""
+        return {rod.name: rod.tension for rod in self.rods if rod.tension is not None}
 
     @property
     def characteristic_length(self) -> float:

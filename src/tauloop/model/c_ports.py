@@ -9,7 +9,6 @@ from tauloop.compiler.c.calling.signature import CPort
 from tauloop.compiler.derivatives.derivatives import by
 from tauloop.compiler.derivatives.products import along
 from tauloop.equations.ports import Port, coordinate_units, factor_of, step_of, velocity_units
-from tauloop.mechanism.bodies import cables
 from tauloop.model.model import Model
 from tauloop.model.motion import Motion
 
@@ -21,7 +20,7 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
     closures = tuple(assembly.loops.names[i] for i in assembly.rows)
     actuators, force_units = model.output_ports("actuators")
     table, free = model.mechanism.parameters, model.free
-    cabled = tuple(cables(model.mechanism))
+    cabled = tuple(model.mechanism.cables)
     newtons = ("N",) * len(cabled)
     closing = ["N" if assembly.loops.is_length[i] else "N m" for i in assembly.rows]
     thrusts = ["N m" if turns else "N" for turns in topology.angular]

@@ -41,7 +41,6 @@ from tauloop.equations.ports import (
     require_type,
     text_names,
 )
-from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.derivatives import Derivatives, arranged, differentiated
 from tauloop.model.forces.force_sharing import EQUAL_SHARES, ForceSharing
@@ -279,7 +278,7 @@ class Motion:
         Raises:
             InputError, PoseError, AssemblyError: as `tension_margin`.
         """
-        if not cables(self.runner.mechanism):
+        if not self.runner.mechanism.cables:
             raise InputError.of(
                 "rods", "none has bounds of its tension", "give rods `tension` in the machine file"
             )
@@ -339,7 +338,7 @@ class Motion:
         """Names of actuators, kept loop equations and cables."""
         mechanism, names = self.runner.mechanism, self.assembly.loops.names
         actuators = tuple(actuator.name for actuator in mechanism.actuators)
-        return actuators, tuple(names[i] for i in self.assembly.rows), tuple(cables(mechanism))
+        return actuators, tuple(names[i] for i in self.assembly.rows), tuple(mechanism.cables)
 
     @cached_property
     def _equal_weights(self) -> np.ndarray | None:

@@ -45,7 +45,6 @@ from tauloop.equations.ports import (
     is_one_row,
     require_finite,
 )
-from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.forces.tension_terms import tension_terms
 from tauloop.model.positions.diagnosis import gaps, overflowed, singular, unreached
@@ -176,7 +175,7 @@ class Runner:
             "start": self.assembly.q,
             "theta": self.mechanism.parameters.vector(self.catalogue.free),
             "weight": np.ones(len(self.mechanism.actuators)),
-            "preload": np.zeros(len(cables(self.mechanism))),
+            "preload": np.zeros(len(self.mechanism.cables)),
         }
 
     def kinematics(
@@ -481,7 +480,7 @@ class Runner:
         sizes = {
             "theta": len(self.catalogue.free),
             **dict.fromkeys(("weight", "measured", "measured_speed", "spread"), force),
-            "preload": len(cables(self.mechanism)),
+            "preload": len(self.mechanism.cables),
             "start": self.topology.n_q,
             **dict.fromkeys(("momentum_rate", "last_momentum"), self.topology.n_v),
             "last_external_force": len(self.assembly.independent),

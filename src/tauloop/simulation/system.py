@@ -21,7 +21,7 @@ from tauloop.equations.assembly.loops import Loops
 from tauloop.equations.assembly.singular_kinds import singular_kind
 from tauloop.integrate.routine import Routine, program_call, straight, unit_quaternions
 from tauloop.integrate.system import RETURNS, HybridSystem
-from tauloop.mechanism.bodies import cable_problems
+from tauloop.mechanism.cables import cable_problems
 from tauloop.model import Model
 from tauloop.simulation.routes import Route
 

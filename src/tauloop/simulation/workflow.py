@@ -21,7 +21,6 @@ from tauloop.equations.ports import Port
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import DormandPrince, Integrator, Radau, RungeKutta4
 from tauloop.kinematics.event_texts import parse_events
-from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.description import units
 from tauloop.model import Model
 from tauloop.model.forces.force_sharing import sharing_of
@@ -254,10 +253,10 @@ def _simulated(
     model: Model, chosen: AnyOptions, progress: Progress
 ) -> Simulation | CableSimulation | FreeMotionComparison | RoundTrip:
     if isinstance(chosen, SimulationOptions):
-        if cables(model.mechanism):
+        if model.mechanism.cables:
             return _simulate_with_cables(model, chosen, progress)
         return _simulate_under_forces(model, chosen, progress)
-    if cables(model.mechanism):
+    if model.mechanism.cables:
         problem = "free motion is not available for machines with cables, which cannot push"
         if isinstance(chosen, RoundTripOptions):
             problem = "a round trip is not available for machines with cables, because they stretch"

@@ -7,7 +7,7 @@ import numpy as np
 
 from tauloop.common.errors import Problems
 from tauloop.equations.values import unit_vector
-from tauloop.mechanism.joints import SCALARS
+from tauloop.mechanism.description.sections.joints import SCALARS
 from tauloop.mechanism.model import JointKind
 from tauloop.testing.conformance import ConformanceError, compare
 

@@ -31,7 +31,7 @@ from tauloop.equations.assembly.loops import closure, nominal, stacked
 from tauloop.equations.newton_euler import transmission, tree_forces
 from tauloop.equations.tree import TreeMotion, coordinate_rates, symbolic_motion
 from tauloop.equations.values import Entries, dynamic_parameters
-from tauloop.mechanism.bodies import called_winches
+from tauloop.mechanism.cables import called_winches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

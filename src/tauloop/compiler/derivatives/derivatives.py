@@ -37,7 +37,6 @@ from tauloop.equations.natural_units import natural_units, stribeck_speeds
 from tauloop.equations.ports import force_port
 from tauloop.equations.tree import Configuration, quaternion_rotation
 from tauloop.equations.values import BODY_UNITS
-from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.description.units import si_unit
 
 #: Number of states at which expressions are compared, which is large enough that signs of friction
@@ -485,7 +484,7 @@ def require_smooth(state: MotionState) -> None:
         AssemblyError: there are passive freedoms.
         InputError: forces have bounds.
     """
-    if cables(state.mechanism):
+    if state.mechanism.cables:
         what = "forces within bounds have kinks, where there are no derivatives"
         raise InputError.of(
             "cables", what, "take differences, or rods without bounds of their tension"

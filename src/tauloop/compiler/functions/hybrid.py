@@ -19,7 +19,6 @@ from tauloop.compiler.functions.bounded_forces import bounded_forces_program
 from tauloop.compiler.functions.motion import shared_forces
 from tauloop.compiler.program import Program
 from tauloop.equations.values import quantile
-from tauloop.mechanism.bodies import cables
 
 #: Passive freedoms have no inertia at a state if it is below this share of that elsewhere, unit-
 #: free.
@@ -55,7 +54,7 @@ def hybrid_inverse_dynamics_program(state: MotionState) -> Program:
         "tree_force": tau,
         "passive_acceleration": passive,
     }
-    if cables(state.mechanism):
+    if state.mechanism.cables:
         return bounded_forces_program(state, (tau, R, force), known)
     if assembly.is_redundant:
         force = shared_forces(builder, R, force, builder.input("weight", R.size1()))

@@ -16,7 +16,6 @@ from tauloop.compiler.program import Program
 from tauloop.equations.assembly.assembly import Assembly
 from tauloop.equations.ports import ACTUATORS, Entry
 from tauloop.formats.library import motor_remedy
-from tauloop.mechanism.bodies import cables
 
 
 def diagnosis_program(state: MotionState) -> Program:
@@ -146,7 +145,7 @@ def _leading_map(state: MotionState, output: str) -> ca.SX:
 def _with_actuator_forces(state: MotionState, tau: ca.SX, known: dict[str, ca.SX]) -> Program:
     """Return the program with actuator forces u (n_u,) and multipliers (c,) for tree forces tau."""
     require_actuated(state.assembly)
-    if cables(state.mechanism):
+    if state.mechanism.cables:
         R, t = state.transmission @ state.embedding, state.embedding.T @ tau
         return bounded_forces_program(state, (tau, R, t), known)
     force, raw = balanced_forces(state, tau)

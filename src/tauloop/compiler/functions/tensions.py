@@ -18,9 +18,7 @@ from tauloop.common.errors import AssemblyError, Problem
 from tauloop.common.records import dataclass
 from tauloop.compiler.expressions import MotionState
 from tauloop.equations.assembly.assembly import Assembly
-from tauloop.mechanism.bodies import cables
-from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.tension import Tension
+from tauloop.mechanism.model import Mechanism, Tension
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +40,7 @@ class LimitedWinch:
 
 def limited_winches(mechanism: Mechanism) -> tuple[LimitedWinch, ...]:
     """Return the actuators that wind cables and have a force limit."""
-    names, winches = list(cables(mechanism)), []
+    names, winches = list(mechanism.cables), []
     for i, actuator in enumerate(mechanism.actuators):
         wound = [
             (names.index(name), abs(mechanism.value(r)))
@@ -111,7 +109,7 @@ class Tensions:
 def winches(mechanism: Mechanism) -> tuple[int | None, ...]:
     """Return for each cable the actuator that drives only its length, alone; None without one."""
     indices: list[int | None] = []
-    for name in cables(mechanism):
+    for name in mechanism.cables:
         drivers = [
             i for i, actuator in enumerate(mechanism.actuators) if name in dict(actuator.drives)
         ]
@@ -152,7 +150,7 @@ def tensions(state: MotionState, tau: ca.SX) -> Tensions:
         AssemblyError: the tension of a cable of fixed length is not determined.
     """
     S, scale = state.transmission.T, state.scale
-    bounds = cables(state.mechanism)
+    bounds = state.mechanism.cables
     lengths = {rod.name: iv for rod, _, iv in state.topology.telescopes}
     unforced, pulls = ca.SX(len(bounds), 1), ca.SX(len(bounds), S.size2())
     fixed = [name for name in bounds if name not in lengths]

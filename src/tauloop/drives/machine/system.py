@@ -20,7 +20,7 @@ from tauloop.drives.equations.system import (
 )
 from tauloop.drives.machine.lines import on_the_load
 from tauloop.equations.values import BatchFunction
-from tauloop.mechanism.bodies import cable_problems, dry_friction
+from tauloop.mechanism.cables import cable_problems, dry_friction
 from tauloop.mechanism.drive_line import DriveLine, LineFriction
 from tauloop.mechanism.expression import ParameterTable, leaves
 from tauloop.mechanism.model import Mechanism

@@ -50,7 +50,6 @@ from tauloop.equations.assembly.reference_pose import (
 )
 from tauloop.equations.topology import Topology
 from tauloop.equations.values import quantile
-from tauloop.mechanism.bodies import unbounded_note
 from tauloop.mechanism.model import Mechanism
 
 #: Smallest ratio of the last kept to the first dropped singular value for which a rank decision is
@@ -444,7 +443,7 @@ def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
         assembly,
         substitute=substitute,
         moved=moved,
-        notes=(*unbounded_note(loops.mechanism), *moved, *assembly.notes),
+        notes=(*moved, *assembly.notes),
         findings=(*start.findings, *assembly.findings),
     )
 

@@ -48,7 +48,6 @@ from tauloop.export.c.single_accuracy import (
     run_in_floats,
     single_accuracy,
 )
-from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.c_ports import c_ports
 from tauloop.model.model import MachineSource, Model, modelled
@@ -402,7 +401,7 @@ def _samples(
     assembly = model.assembly
     scale = assembly.loops.velocity_scale[list(model.platform.ports.v)]
     velocity, acceleration = (rng.normal(size=(len(q), len(scale))) * scale for _ in range(2))
-    if cables(model.mechanism) and not assembly.passive:
+    if model.mechanism.cables and not assembly.passive:
         q, velocity, acceleration = _within_tension_bounds(model, q, velocity, acceleration)
     state = model.platform.evaluate(model.platform_position(q), velocity, acceleration, start=q)
     condition = entry.condition(q)
@@ -526,7 +525,7 @@ def _case(
 
 def _shared(model: Model, n: int) -> dict[str, np.ndarray]:
     """Return weights, and preloads in the middle of the tension bounds, for n samples."""
-    tensions = cables(model.mechanism).values()
+    tensions = model.mechanism.cables.values()
     middle = [
         t.least + (t.greatest - t.least if np.isfinite(t.greatest) else 0.0) / 2 for t in tensions
     ]

@@ -22,7 +22,7 @@ from tauloop.drives.machine.lines import measured_ratios
 from tauloop.equations.values import Values
 from tauloop.export.controller.options import ControllerOptions
 from tauloop.integrate.routine import Layout, Routine, RoutineCall, program_call, straight
-from tauloop.mechanism.bodies import cable_problems
+from tauloop.mechanism.cables import cable_problems
 from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.model import Model

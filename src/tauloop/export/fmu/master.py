@@ -25,7 +25,6 @@ from tauloop.export.fmu.blocks import motion_inputs, velocity_names
 from tauloop.export.fmu.coupling import Connections, FmuCoupling, connected
 from tauloop.export.fmu.foreign import ForeignFmu
 from tauloop.export.fmu.plant import actuator_motion_variables
-from tauloop.mechanism.bodies import cables
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
 from tauloop.simulation.controllers.laws import Compensation, Controller, Correction, Loop
@@ -277,7 +276,7 @@ def _require_coupled(model: Model, options: AnyOptions | ControlOptions) -> None
             "an FMU has no derivatives",
             "use differences of runs instead",
         )
-    if cables(model.mechanism):
+    if model.mechanism.cables:
         problems.add(
             "fmu", "cannot drive a machine with cables: their winches are locked", "leave it out"
         )

@@ -8,10 +8,10 @@ from dataclasses import field
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.mechanism.bodies import about_origin
 from tauloop.mechanism.description.cursor import Value
 from tauloop.mechanism.description.grammar import FRICTION
 from tauloop.mechanism.expression import ZERO, Expression, Leaf, Parameter, evaluate, triple
+from tauloop.mechanism.inertia import about_origin
 from tauloop.mechanism.links.rigid_tree import LinkInertia
 from tauloop.mechanism.model import MOMENT_ENTRIES, Inertia, Vector
 

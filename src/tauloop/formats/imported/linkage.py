@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from tauloop.mechanism.bodies import as_matrices, offset_inertia
 from tauloop.mechanism.expression import steps_from
+from tauloop.mechanism.inertia import as_matrices, offset_inertia
 from tauloop.mechanism.links.graph import joints_of
 from tauloop.mechanism.links.rigid_tree import LinkInertia
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement

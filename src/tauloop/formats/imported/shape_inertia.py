@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tauloop.mechanism.bodies import offset_inertia
+from tauloop.mechanism.inertia import offset_inertia
 from tauloop.mechanism.links.rigid_tree import LinkInertia
 from tauloop.mechanism.poses import FramePose
 

@@ -70,12 +70,17 @@ from tauloop.mechanism.description import yaml_nodes
 from tauloop.mechanism.description.cursor import Collector, Cursor
 from tauloop.mechanism.description.placements import Placements, constant_turns
 from tauloop.mechanism.description.reader import check_actuators, texts
+from tauloop.mechanism.description.sections.elements import (
+    Coordinates,
+    read_actuator,
+    read_coupling,
+    read_loss,
+)
+from tauloop.mechanism.description.sections.joints import read_freedom
 from tauloop.mechanism.description.structure import Names, document
 from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.description.yaml_nodes import Scalar, parse_nodes, read_text
-from tauloop.mechanism.elements import Coordinates, read_actuator, read_coupling, read_loss
 from tauloop.mechanism.expression import ZERO, Constant, Expression, Parameter
-from tauloop.mechanism.joints import read_freedom
 from tauloop.mechanism.model import (
     JOINT_KINDS,
     Actuator,

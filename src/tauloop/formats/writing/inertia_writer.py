@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tauloop.mechanism.bodies import about_origin
 from tauloop.mechanism.expression import ZERO, Call, Expression, divide, multiply, subtract
+from tauloop.mechanism.inertia import about_origin
 from tauloop.mechanism.model import Inertia, SlenderPart, Vector
 
 

@@ -33,7 +33,6 @@ from tauloop.formats.writing.expression_writer import (
 from tauloop.formats.writing.inertia_writer import along_the_rod, centred
 from tauloop.formats.writing.value_edits import TextNotKept, text_with_values_of
 from tauloop.formats.xml.meshes import MeshCopies
-from tauloop.mechanism.bodies import is_possible
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.grammar import MACHINE_FORMAT, MOTIONS, TENSION
 from tauloop.mechanism.description.placements import constant_vector, rotated
@@ -41,6 +40,7 @@ from tauloop.mechanism.description.reader import read_machine
 from tauloop.mechanism.description.schema import EDITOR_LINE
 from tauloop.mechanism.description.units import Dimension, UnitError
 from tauloop.mechanism.expression import ZERO, Expression, Parameter
+from tauloop.mechanism.inertia import is_possible
 from tauloop.mechanism.links.rigid_tree import constant_angles
 from tauloop.mechanism.model import (
     BASE,

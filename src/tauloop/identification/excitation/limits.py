@@ -15,7 +15,6 @@ from tauloop.equations.named_values import numbers_of
 from tauloop.equations.ports import coordinate_units, velocity_units
 from tauloop.geometry.clearance import RodClearance
 from tauloop.kinematics.singularities import least_distance
-from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.units import (
     ACCELERATION,
@@ -216,7 +215,7 @@ def bounds(
         speed_unit = "rad/s" if topology.motor_turns(actuator) else "m/s"
         result.append(Bound.up_to("motor speed", name, speed_unit, actuator.speed))
         result.append(Bound.up_to("force", name, unit, limits.force_share * actuator.force))
-    for name, tension in cables(model.mechanism).items():
+    for name, tension in model.mechanism.cables.items():
         result.append(
             Bound("tension", name, "N", tension.least, limits.force_share * tension.greatest)
         )
@@ -255,7 +254,7 @@ def quantities(
     for i, actuator in enumerate(model.mechanism.actuators):
         columns |= {("motor speed", actuator.name): motors[i], ("force", actuator.name): force[i]}
     return columns | {
-        ("tension", name): tension[i] for i, name in enumerate(cables(model.mechanism))
+        ("tension", name): tension[i] for i, name in enumerate(model.mechanism.cables)
     }
 
 

@@ -38,7 +38,6 @@ from tauloop.identification.regression.base_parameters import (
 from tauloop.identification.regression.from_log import leaf_ties
 from tauloop.identification.regression.ties import Ties, ties
 from tauloop.kinematics.singularities import singularities
-from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.units import ANGLE, LENGTH
 from tauloop.mechanism.expression import Constant, Expression
@@ -355,7 +354,7 @@ class ExcitationProblem:
     @property
     def _has_cables(self) -> bool:
         """Whether the machine has cables, whose tensions are bounded."""
-        return bool(cables(self.mechanism))
+        return bool(self.mechanism.cables)
 
     def _tensions(
         self, motion: SampledMotion, start: np.ndarray | None

@@ -20,7 +20,6 @@ from tauloop.compiler.program import Newton, Program
 from tauloop.equations.assembly.freedoms.cut_freedoms import cut_motions
 from tauloop.geometry.clearance import RodClearance
 from tauloop.identification.excitation.limits import Bound, quantities
-from tauloop.mechanism.bodies import cables
 from tauloop.model import Model, Motion
 from tauloop.model.faces.casadi_face import unfolded
 
@@ -84,7 +83,7 @@ def sample_function(
     Y = ca.reshape(expressions["regressor_actuators.regressor"], len(model.parameters), -1).T
     force = ca.SX(Y @ ca.DM(model.pi))
     forces = _OpenForces(ca.SX(0, 1), ca.SX(0, 1), ca.SX(0, 1))
-    if cables(model.mechanism):
+    if model.mechanism.cables:
         terms = loops.outputs(functions.program(TENSIONS), arguments)
         forces = _open_forces(terms, len(model.mechanism.actuators), unit)
         force = unit * forces.unknowns

@@ -32,7 +32,6 @@ from tauloop.kinematics.singularities import (
 from tauloop.kinematics.workspaces.border import Border, bordered
 from tauloop.kinematics.workspaces.code import AT_ONCE, MIN_COMPILED_POSES, PoseKernel
 from tauloop.kinematics.workspaces.pose_axes import pose_axes
-from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.model.forces.tension_terms import NO_WRENCH
@@ -560,7 +559,7 @@ class _PoseClassifier:
     def __init__(self, model: Model, limits: WorkspaceLimits) -> None:
         self._model, self._limits, self._poses = model, limits, _Poses(model)
         self._clearance = rod_clearance(model)
-        self._cables = tuple(cables(model.mechanism)) if limits.tension > -np.inf else ()
+        self._cables = tuple(model.mechanism.cables) if limits.tension > -np.inf else ()
         _require_cables(model, self._cables, limits)
         self._bounded = np.flatnonzero(model.limits.is_stop)
         self.elements = (

@@ -10,14 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from tauloop.mechanism.bodies import read_body, read_rod
 from tauloop.mechanism.description.cursor import Cursor
 from tauloop.mechanism.description.grammar import MACHINE
 from tauloop.mechanism.description.placements import Placements
-from tauloop.mechanism.description.structure import SECTIONS, Names, Scope, document, scopes
-from tauloop.mechanism.description.values import ValueReader
-from tauloop.mechanism.description.yaml_nodes import Node, parse_nodes
-from tauloop.mechanism.elements import (
+from tauloop.mechanism.description.sections.bodies import read_body, read_rod
+from tauloop.mechanism.description.sections.elements import (
     Coordinates,
     platform_joint,
     read_actuator,
@@ -25,8 +22,11 @@ from tauloop.mechanism.elements import (
     read_loss,
     read_platform,
 )
+from tauloop.mechanism.description.sections.joints import read_joint
+from tauloop.mechanism.description.structure import SECTIONS, Names, Scope, document, scopes
+from tauloop.mechanism.description.values import ValueReader
+from tauloop.mechanism.description.yaml_nodes import Node, parse_nodes
 from tauloop.mechanism.expression import steps_from
-from tauloop.mechanism.joints import read_joint
 from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Actuator, Joint, Mechanism
 from tauloop.mechanism.solids.visual import read_visual
 

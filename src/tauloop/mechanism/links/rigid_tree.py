@@ -18,9 +18,9 @@ import numpy as np
 
 from tauloop.common.errors import Problems, TauloopError
 from tauloop.common.records import dataclass
-from tauloop.mechanism.bodies import about_center, as_matrices
 from tauloop.mechanism.description.placements import turns_to_axes
 from tauloop.mechanism.expression import evaluate
+from tauloop.mechanism.inertia import about_center, as_matrices
 from tauloop.mechanism.model import (
     BASE,
     AxisName,

@@ -17,7 +17,6 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.common.errors import Problems
-from tauloop.mechanism.bodies import DEGENERACY_TOLERANCE, is_possible
 from tauloop.mechanism.expression import (
     ZERO,
     Constant,
@@ -29,6 +28,7 @@ from tauloop.mechanism.expression import (
     subtract,
     triple,
 )
+from tauloop.mechanism.inertia import DEGENERACY_TOLERANCE, is_possible
 from tauloop.mechanism.links.graph import far_side, joints_of, rods_of, side
 from tauloop.mechanism.model import (
     BASE,

@@ -15,7 +15,6 @@ from tauloop.compiler import Forces
 from tauloop.compiler.functions.tensions import winches
 from tauloop.equations.named_values import named_values
 from tauloop.equations.ports import Port
-from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 
@@ -45,7 +44,7 @@ class ForceSharing(ReprMixin):
             InputError: a cable does not exist or does not have its own winch, or a tension is not
                 finite; all at once.
         """
-        names = list(cables(mechanism))
+        names = list(mechanism.cables)
         values = (
             self.preload
             if isinstance(self.preload, Mapping)
@@ -120,7 +119,7 @@ def sharing_of(
     """
     if preload is None:
         return EQUAL_SHARES
-    names = tuple(cables(mechanism))
+    names = tuple(mechanism.cables)
     if not names:
         raise InputError.of(
             "preload", "the machine has no cables", "give rods `tension` in the machine file"

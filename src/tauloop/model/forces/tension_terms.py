@@ -22,7 +22,6 @@ from tauloop.equations.assembly.nearest import margin, nearest
 from tauloop.equations.ports import MAX_LISTED, EntryPorts, numbers
 from tauloop.equations.tree import Configuration
 from tauloop.equations.values import BatchFunction
-from tauloop.mechanism.bodies import cables
 
 #: A single wrench of zeros.
 NO_WRENCH = ((0.0,) * WRENCH,)
@@ -271,7 +270,7 @@ def tension_terms(
         AssemblyError: the tension of a cable is not determined.
     """
     loops, topology = assembly.loops, assembly.topology
-    bounds = cables(loops.mechanism)
+    bounds = loops.mechanism.cables
     _, K = loops.residuals(q)
     dependent = [i for i in range(topology.n_v) if i not in ports.v and i not in assembly.frozen]
     K = K[:, list(assembly.rows)]

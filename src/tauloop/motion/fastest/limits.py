@@ -18,7 +18,6 @@ from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.compiler.state import Forces
-from tauloop.mechanism.bodies import cables
 from tauloop.model.tool import Payload
 from tauloop.motion.laws import Progress
 from tauloop.motion.strokes.stroke import Stroke
@@ -214,7 +213,7 @@ class PathRows:
             f"{name} speed" for name in (*self.names, *model.topology.velocity_names)
         )
         problems = Problems()
-        if cables(model.mechanism):
+        if model.mechanism.cables:
             problems.add(
                 model.mechanism.name,
                 "hangs on cables, whose tensions have no fastest law",

@@ -36,7 +36,6 @@ from tauloop.equations.assembly.freedoms.coordinates import unit_free
 from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, symbolic_motion, tree_motion
 from tauloop.geometry.clearance import RodClearance, rod_clearance
-from tauloop.mechanism.bodies import cables
 from tauloop.model import Model
 from tauloop.model.faces.casadi_face import unfolded
 from tauloop.model.tool import Payload
@@ -109,7 +108,7 @@ def require_no_cables(model: Model) -> None:
     Raises:
         InputError: cables.
     """
-    if cables(model.mechanism):
+    if model.mechanism.cables:
         what = "hangs on cables, and transfers do not keep tensions within bounds"
         raise InputError.of(model.mechanism.name, what, OTHER_LAW)
 
@@ -362,7 +361,7 @@ def _rods(model: Model, limits: PathLimits) -> dict[str, int]:
     """Return the columns of the closure forces that are forces of rods, where these have limits."""
     if min(limits.tension, limits.compression) == np.inf:
         return {}
-    rods = {rod.name for rod in model.mechanism.rods} - set(cables(model.mechanism))
+    rods = {rod.name for rod in model.mechanism.rods} - set(model.mechanism.cables)
     kept = (model.assembly.loops.names[i].partition(":")[0] for i in model.assembly.rows)
     return {name: i for i, name in enumerate(kept) if name in rods}
 

@@ -7,7 +7,6 @@ import numpy as np
 from tauloop.common.errors import InputError, PoseError, Problem, Problems
 from tauloop.common.records import dataclass
 from tauloop.compiler.functions.tensions import limited_winches
-from tauloop.mechanism.bodies import cables
 from tauloop.model import Model
 from tauloop.motion.laws import Law, Progress
 from tauloop.motion.rate_limits.peaks import refined
@@ -91,7 +90,7 @@ def limits_of(model: Model, force: float = 1.0, speed: float = 1.0) -> MotionLim
     """
     shape, actuators = model.topology, model.mechanism.actuators
     names, force_units = model.output_ports("actuators")
-    held = cables(model.mechanism)
+    held = model.mechanism.cables
     wound = [winch.index for winch in limited_winches(model.mechanism)]
     sizes = [
         np.inf if i in wound else force * actuator.force for i, actuator in enumerate(actuators)

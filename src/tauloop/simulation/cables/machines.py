@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.records import dataclass
-from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.expression import ONE, Constant
 from tauloop.mechanism.model import (
     BASE,
@@ -64,7 +63,7 @@ def cable_machine(
     Raises:
         InputError: a cable cannot be simulated; states the reason.
     """
-    bounds, builder = cables(mechanism), _CableBuilder(mechanism)
+    bounds, builder = mechanism.cables, _CableBuilder(mechanism)
     _require_possible(mechanism, held is not None)
     stretched = tuple(name for name, bound in bounds.items() if bound.stiffness is not None)
     bare = _bare_winches(mechanism) if held is None else {}

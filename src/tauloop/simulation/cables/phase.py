@@ -18,7 +18,6 @@ from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.integrate.events import Event
-from tauloop.mechanism.bodies import cables
 from tauloop.model import Model
 from tauloop.simulation.cables.machines import WOUND_SUFFIX, CableMachine
 from tauloop.simulation.forces import ForceLaw, Wrench
@@ -64,7 +63,7 @@ class CablePhase:
         _require_equal_locks(original, self.model, locks)
         self._original, self._law, self._wrench = original, law, wrench
         self._lengths, self._held = lengths, held
-        bounds, mechanism = cables(original.mechanism), original.mechanism
+        bounds, mechanism = original.mechanism.cables, original.mechanism
         coefficients = [
             (bounds[name].stiffness, bounds[name].damping) for name in machine.stretched
         ]
@@ -118,7 +117,7 @@ class CablePhase:
         """Return distances (N,) between the ends of all cables, m, and their rates, by name."""
         distance, rate = self._spans([q, v], len(q))
         return dict(
-            zip(cables(self._original.mechanism), zip(distance.T, rate.T, strict=True), strict=True)
+            zip(self._original.mechanism.cables, zip(distance.T, rate.T, strict=True), strict=True)
         )
 
     def described(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -329,7 +328,7 @@ def _spans(original: Model, model: Model) -> BatchFunction:
     """Return the function from states of `model` to end distances and rates of all cables."""
     motion = symbolic_motion(model.topology, nominal(model.assembly.mechanism))
     distances, rates = [], []
-    for name in cables(original.mechanism):
+    for name in original.mechanism.cables:
         rod = original.mechanism.rod(name)
         A, B = motion.point(rod.start), motion.point(rod.end)
         distances.append(ca.norm_2(B.p - A.p))

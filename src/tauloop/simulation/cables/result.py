@@ -16,7 +16,6 @@ from tauloop.common.result import Diagnostic, Result, diagnostic
 from tauloop.equations.ports import Port
 from tauloop.integrate.events import Occurrence
 from tauloop.logs.log import log_of
-from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.simulation.cables.machines import CableMachine
@@ -165,7 +164,7 @@ def diagnostics(
         simulation: the simulation.
         is_ended: whether a requested event ended the simulation.
     """
-    bounds = cables(model.mechanism)
+    bounds = model.mechanism.cables
     reached = simulation.parts[-1].start + float(simulation.parts[-1].simulation.time[-1])
     simulations = [part.simulation for part in simulation.parts]
     largest = max(float(each.kinetic.max()) for each in simulations)

@@ -13,7 +13,6 @@ from tauloop.common.progress import Progress, Stages
 from tauloop.equations.ports import numbers
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator
-from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import ForceSharing, Model
 from tauloop.model.forces.force_sharing import EQUAL_SHARES
@@ -122,7 +121,7 @@ class _CableRun:
         self._wrench, self._watched = wrench, tuple(events)
         self._force = force if self._sampled is None else self._sampled
         self._route, self._integrator, self._sharing = route, integrator, sharing
-        self._bounds = cables(model.mechanism)
+        self._bounds = model.mechanism.cables
         shape = model.topology
         self._q = numbers(model.assembly.q if q is None else q, "q").copy()
         self._v = np.zeros(shape.n_v) if v is None else numbers(v, "v").copy()
@@ -412,11 +411,11 @@ def _require(model: Model, duration: float) -> None:
         InputError: no cables, no duration, or a lock on the length of a cable.
     """
     problems, locked = Problems(), [model.topology.velocity_names[i] for i in model.assembly.locked]
-    for name in cables(model.mechanism):
+    for name in model.mechanism.cables:
         if name in locked:
             what = "is a cable of locked length, so that it could neither stretch nor become slack"
             problems.add(name, what, "give the cable a `length`, or lock other coordinates")
-    if not cables(model.mechanism):
+    if not model.mechanism.cables:
         problems.add("rods", "none of them is a cable", "use `simulate`")
     if not 0 < duration < np.inf:
         problems.add("duration", f"must be positive, got {duration:g} s", "give seconds")

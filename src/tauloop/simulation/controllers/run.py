@@ -26,7 +26,7 @@ from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator, Method
 from tauloop.integrate.sensitivity import labelled, sensitivity_rows
 from tauloop.integrate.tableau import Tableau, known_within
-from tauloop.mechanism.bodies import cable_problems
+from tauloop.mechanism.cables import cable_problems
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.tool import LOAD_PORTS, Payload, loads

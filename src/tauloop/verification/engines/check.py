@@ -13,7 +13,7 @@ from tauloop.common.records import dataclass
 from tauloop.compiler.functions.extended import tree_inertias
 from tauloop.compiler.functions.rates import independent_rate_program
 from tauloop.kinematics import RandomStates, random_states
-from tauloop.mechanism.bodies import cables, struts
+from tauloop.mechanism.cables import struts
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Mechanism, Turn
 from tauloop.model import Model
@@ -188,7 +188,7 @@ def check_with_engines(
     smooth = struts(frictionless(mechanism))
     comparisons: list[EngineComparison] = []
     problems = Problems()
-    if cables(mechanism):
+    if mechanism.cables:
         what = "engines know no bounds of tension"
         remedy = "cables are compared as rods that push too, forces of redundant winches by the least norm"
         problems.add("all engines, tensions of cables", what, remedy)

@@ -20,8 +20,8 @@ from tauloop.equations.assembly.loops import Loops, loops, nominal
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
-from tauloop.mechanism.bodies import about_center, as_matrices
 from tauloop.mechanism.description.placements import turns_to_axes
+from tauloop.mechanism.inertia import about_center, as_matrices
 from tauloop.mechanism.links.ball_links import is_pin, lies_between_balls
 from tauloop.mechanism.model import BASE, Freedom, Friction, Mechanism, Placement
 from tauloop.mechanism.suggestions import unknown_names

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tauloop.mechanism.description.cursor import Cursor
+from tauloop.mechanism.description.sections.joints import read_law
 from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.drive_line import (
     Compliance,
@@ -27,7 +28,6 @@ from tauloop.mechanism.drive_line import (
     SingleDrive,
 )
 from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, divide
-from tauloop.mechanism.joints import read_law
 from tauloop.mechanism.suggestions import listing, suggestion
 
 #: Default N of the derivative's filter (Modelica's LimPID; Gantry-Tau paper, section 4).

@@ -10,17 +10,17 @@ from tauloop.common.records import dataclass
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.cursor import Cursor
 from tauloop.mechanism.description.placements import Placements
-from tauloop.mechanism.description.structure import Names, note_unknown
-from tauloop.mechanism.description.units import Dimension, named
-from tauloop.mechanism.description.values import ValueReader
-from tauloop.mechanism.expression import ONE, ZERO, Expression, add, multiply
-from tauloop.mechanism.joints import (
+from tauloop.mechanism.description.sections.joints import (
     note_unknown_freedom,
     read_friction,
     read_reference,
     scalar_start,
     with_limits,
 )
+from tauloop.mechanism.description.structure import Names, note_unknown
+from tauloop.mechanism.description.units import Dimension, named
+from tauloop.mechanism.description.values import ValueReader
+from tauloop.mechanism.expression import ONE, ZERO, Expression, add, multiply
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,

@@ -1,98 +1,32 @@
 """Bodies and rods of a machine file: inertias in any form, and rods of fixed or variable length.
 
-Inertias become parameters about the origin of the frame that carries them. The parallel axis theorem
-is implemented here for all modules. A rod with the key `tension` is a cable. A rod without it pushes
-as well as pulls, regardless of its name.
+Inertias become parameters about the origin of the frame that carries them.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tauloop.common.errors import Problem
 from tauloop.mechanism.description.cursor import Cursor, Value
 from tauloop.mechanism.description.placements import Placements, constant_vector, rotated
+from tauloop.mechanism.description.sections.joints import read_direction, read_freedom
 from tauloop.mechanism.description.values import ValueReader
-from tauloop.mechanism.expression import ZERO, Expression, add, multiply, subtract
-from tauloop.mechanism.joints import read_direction, read_freedom
+from tauloop.mechanism.expression import ZERO, Expression, add, multiply
+from tauloop.mechanism.inertia import about_origin, principal_moments
 from tauloop.mechanism.model import (
     MOMENT_ENTRIES,
     ZERO_VECTOR,
     Body,
     Inertia,
-    Mechanism,
     Placement,
     Rod,
     SlenderPart,
     Telescope,
+    Tension,
     Vector,
 )
-from tauloop.mechanism.tension import Tension
-
-Array = NDArray[np.float64]
-
-
-def as_matrices(parameters: Iterable[float]) -> tuple[float, Array, Array]:
-    """Return mass (kg), first moment (3,) and inertia (3, 3) from the ten inertial parameters.
-
-    The first moment is h = m c, kg m; the inertia refers to the origin, kg m^2.
-
-    Args:
-        parameters: m, h_x, h_y, h_z, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz (`Inertia.parameters`).
-    """
-    m, hx, hy, hz, xx, xy, yy, xz, yz, zz = parameters
-    return m, np.array([hx, hy, hz]), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-
-
-def offset_inertia(p: Array) -> Array:
-    """Return the inertia (3, 3) of a unit point mass at p (3,) about the origin: p.p 1 - p p^T."""
-    return np.asarray(p @ p * np.eye(3) - np.outer(p, p))
-
-
-def about_center(mass: float, first_moment: Array, about_origin: Array) -> tuple[Array, Array]:
-    """Return the mass centre and the inertia about it: c = h / m (3,), m; I - m (c.c 1 - c c^T)."""
-    c = first_moment / mass
-    return c, about_origin - mass * offset_inertia(c)
-
-
-#: Principal moments may violate positivity and the triangle inequality by this share of the trace.
-#: Flat bodies and thin bars satisfy them with equality, and rounding must not refuse them.
-DEGENERACY_TOLERANCE = 1e-9
-#: Largest moment of inertia that is accepted, kg m^2; far larger numbers overflow.
-_MAX_MOMENT = 1e30
-
-
-def about_origin(mass: Expression, center: Vector, moments: Sequence[Expression]) -> Inertia:
-    """Return the inertia about the frame's origin: I + m (c.c 1 - c c^T).
-
-    Args:
-        mass: m.
-        center: mass centre c.
-        moments: inertia I about the mass centre, in the axes of the frame.
-    """
-    x, y, z = center
-    xx, yy, zz = (multiply(mass, component, component) for component in center)
-    I_xx, I_xy, I_yy, I_xz, I_yz, I_zz = moments
-    first = (multiply(mass, component) for component in center)
-    return Inertia.of(
-        (
-            mass,
-            *first,
-            add(I_xx, yy, zz),
-            subtract(I_xy, multiply(mass, x, y)),
-            add(I_yy, xx, zz),
-            subtract(I_xz, multiply(mass, x, z)),
-            subtract(I_yz, multiply(mass, y, z)),
-            add(I_zz, xx, yy),
-        )
-    )
 
 
 def read_inertia(cursor: Cursor, values: ValueReader) -> Inertia | None:
@@ -156,34 +90,6 @@ def _read_moments(cursor: Cursor | None, values: ValueReader) -> tuple[Expressio
     read = [values.expression(cursor.get(key)) if cursor.has(key) else ZERO for key in keys]
     moments = tuple(moment for moment in read if moment is not None)
     return moments if len(moments) == len(read) else None
-
-
-def principal_moments(parameters: Sequence[float]) -> tuple[np.ndarray, float] | None:
-    """Return the principal moments (3,) about the mass centre and their rounding error, kg m^2.
-
-    Args:
-        parameters: the ten inertial parameters about the frame's origin (`Inertia.parameters`).
-
-    Returns:
-        The moments in ascending order and the rounding error; None where they are too large or
-        undefined (no mass).
-    """
-    m, h, about = as_matrices(parameters)
-    with np.errstate(all="ignore"):
-        central = about - offset_inertia(h) / np.float64(m)
-        if not np.max(np.abs(central)) < _MAX_MOMENT:
-            return None
-    allowance = DEGENERACY_TOLERANCE * max(abs(np.trace(about)), abs(np.trace(central)))
-    return np.linalg.eigvalsh(central), float(allowance)
-
-
-def is_possible(parameters: Sequence[float]) -> bool:
-    """Return whether a body can have these ten inertial parameters about the frame's origin."""
-    moments = principal_moments(parameters)
-    if moments is None or parameters[0] <= 0.0:
-        return False
-    (least, middle, largest), allowance = moments
-    return bool(least >= -allowance and largest <= least + middle + allowance)
 
 
 def _is_possible(inertia: Inertia, cursor: Cursor, values: ValueReader) -> bool:
@@ -367,12 +273,6 @@ def _read_first_axis(
     return rotated(start.turns, constant_vector(direction))
 
 
-#: Words in the names of rods, legs and motors that indicate a cable.
-_WORDS = re.compile(
-    r"(?<![a-z])(cable|rope|wire|tendon|tether|winch)(s|es)?(?![a-z])", re.IGNORECASE
-)
-
-
 def read_tension(cursor: Cursor | None, values: ValueReader) -> Tension | None:
     """Return the bounds of a cable; None without them or after noting what is wrong."""
     if cursor is None:
@@ -419,80 +319,6 @@ def read_tension(cursor: Cursor | None, values: ValueReader) -> Tension | None:
     )
 
 
-def cables(mechanism: Mechanism) -> dict[str, Tension]:
-    """Return the tensions of the rods that are cables, by rod name."""
-    return {rod.name: rod.tension for rod in mechanism.rods if rod.tension is not None}
-
-
-def struts(mechanism: Mechanism) -> Mechanism:
-    """Return the machine with its cables replaced by rods that also push.
-
-    A machine without cables is returned unchanged.
-    """
-    if not cables(mechanism):
-        return mechanism
-    return replace(mechanism, rods=tuple(replace(rod, tension=None) for rod in mechanism.rods))
-
-
-def cable_problems(mechanism: Mechanism) -> list[Problem]:
-    """Return the problem of a calculation that would let cables push; none without cables."""
-    names = list(cables(mechanism))
-    if not names:
-        return []
-    what = (
-        f"is a cable{' (one of several)' if len(names) > 1 else ''}, which would be let push here"
-    )
-    remedy = "use `simulate_cables` (by command: `tauloop simulate`), or take `tension` away to treat it as a strut"
-    return [Problem(where=names[0], what=what, remedy=remedy, file=mechanism.file)]
-
-
-def dry_friction(mechanism: Mechanism) -> list[tuple[str, str]]:
-    """Return the elements with friction that jumps at zero speed, each with its key in the file."""
-    freedoms = [(name, freedom.friction) for name, freedom in mechanism.freedoms.items()]
-    freedoms += [(actuator.name, actuator.friction) for actuator in mechanism.actuators]
-    freedoms += [(loss.name, loss.friction) for loss in mechanism.losses]
-    elements = []
-    for name, friction in freedoms:
-        for key in ("coulomb", "static", "coulomb_asymmetry"):
-            term = getattr(friction, key, None)
-            if term is not None and mechanism.value(term) != 0.0:
-                elements.append((name, key))
-    return elements
-
-
-def called_cables(mechanism: Mechanism) -> tuple[str, ...]:
-    """Return the rods named as cables, directly or by their motors, that have no `tension`.
-
-    Such rods push as well as pull.
-    """
-    motors: dict[str, str] = {}
-    for actuator in mechanism.actuators:
-        for name, _ in actuator.drives:
-            motors[name] = f"{motors.get(name, '')} {actuator.name}"
-    return tuple(
-        rod.name
-        for rod in mechanism.rods
-        if rod.tension is None
-        and _WORDS.search(f"{rod.name} {motors.get(rod.name, '')}".replace("_", " "))
-    )
-
-
-def unbounded_note(mechanism: Mechanism) -> tuple[Problem, ...]:
-    """Return a note on rods that are named as cables but would push; empty if there are none."""
-    names = called_cables(mechanism)
-    if not names:
-        return ()
-    rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return (
-        Problem(
-            where="rods",
-            what=f"{', '.join(names[:3])}{rest}: called cables, but without bounds they push as well as they pull",
-            remedy="give them `tension: {least: ..., greatest: ...}`, or another name if they are struts",
-            file=mechanism.file,
-        ),
-    )
-
-
 def read_body(name: str, cursor: Cursor, values: ValueReader) -> Body | None:
     """Return a body, or None after noting what is wrong."""
     if cursor.text is not None:
@@ -507,17 +333,3 @@ def read_body(name: str, cursor: Cursor, values: ValueReader) -> Body | None:
             return None if mass is None else Body(name=name)
     inertia = read_inertia(cursor, values)
     return None if inertia is None else Body(name=name, inertia=inertia)
-
-
-def called_winches(mechanism: Mechanism) -> tuple[str, ...]:
-    """Return the names of the motors that are named as winches and drive no rod.
-
-    Such motors move lines over pulleys.
-    """
-    rods = {rod.name for rod in mechanism.rods}
-    winches = []
-    for actuator in mechanism.actuators:
-        driven = {name for name, _ in actuator.drives}
-        if _WORDS.search(actuator.name) and not driven & rods:
-            winches.append(actuator.name)
-    return tuple(winches)

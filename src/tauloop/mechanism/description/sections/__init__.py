@@ -1,0 +1,1 @@
+"""Sections of a machine file: bodies and rods, joints, actuators, and the platform."""
