@@ -28,10 +28,10 @@ from tauloop.identification import (
     split,
 )
 from tauloop.identification.faults.forces import wrong_signs
-from tauloop.identification.faults.signals import clipped
+from tauloop.identification.faults.recording.signals import clipped
 from tauloop.identification.parameters.essential import essential_parameters
 from tauloop.identification.parameters.write_back import identified_mechanism
-from tauloop.identification.preparation.filter_scan import scan_filters
+from tauloop.identification.preparation.choice.filter_scan import scan_filters
 from tauloop.identification.preparation.periods import average_periods, fourier_derivatives
 from tauloop.identification.regression.columns import (
     asymmetric_friction,

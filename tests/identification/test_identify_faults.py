@@ -16,7 +16,7 @@ from tauloop.common.errors import IdentificationError, InputError
 from tauloop.identification import OrdinaryLeastSquares, fit, leaf_ties, merge, regression_data
 from tauloop.identification.faults.channels import wrong_channels
 from tauloop.identification.faults.measured_motion import measured_motion
-from tauloop.identification.faults.signals import clipped, spikes
+from tauloop.identification.faults.recording.signals import clipped, spikes
 from tauloop.identification.parameters.known import drive_gains, known_parameters, with_payload
 from tauloop.logs import Preparation, Sensors, measure, prepared_signals, read_signals, write_log
 from tauloop.motion import SampledMotion, random_multisine

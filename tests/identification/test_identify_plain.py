@@ -19,7 +19,7 @@ from planar_arm import FRICTION, MACHINE, TRUE, arm_log, arm_motion, arm_regress
 import tauloop as tl
 from tauloop.formats.urdf.reader import load_urdf
 from tauloop.identification import PreparationOptions, TermOptions
-from tauloop.identification.preparation.automatic import possible_cutoffs
+from tauloop.identification.preparation.choice.automatic import possible_cutoffs
 from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.logs import Signals
 

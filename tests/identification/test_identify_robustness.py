@@ -19,7 +19,7 @@ from tauloop.formats import loads
 from tauloop.identification import WeightedLeastSquares, fit, split
 from tauloop.identification.excitation.limits import ExcitationLimits
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
-from tauloop.identification.faults.signals import clipped
+from tauloop.identification.faults.recording.signals import clipped
 from tauloop.identification.faults.unexcited import unexcited
 from tauloop.identification.regression.from_log import leaf_ties, regression_data
 from tauloop.logs import Preparation, Sensors, measure, write_log

@@ -17,12 +17,12 @@ from planar_arm import DRIVES, FRICTION, MACHINE, TRUE, arm_forces, arm_log, arm
 from tauloop import Model
 from tauloop.formats import loads
 from tauloop.identification import regression_data
+from tauloop.identification.faults.recording.time_stamps import jitter
 from tauloop.identification.faults.residual_trends import (
     ResidualTrend,
     residual_trends,
     trend_problems,
 )
-from tauloop.identification.faults.time_stamps import jitter
 from tauloop.logs import Preparation, Signals
 
 RATE, DURATION = 200.0, 40.0  # Hz, s

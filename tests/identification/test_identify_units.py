@@ -32,9 +32,9 @@ from tauloop.export.controller import ControllerOptions
 from tauloop.export.controller.equations import controller_equations
 from tauloop.formats import loads
 from tauloop.identification import OrdinaryLeastSquares, WeightedLeastSquares, fit, regression_data
-from tauloop.identification.faults.dead_channels import copied, dead
 from tauloop.identification.faults.measured_motion import measured_motion
-from tauloop.identification.faults.time_unit import wrong_time_unit
+from tauloop.identification.faults.recording.dead_channels import copied, dead
+from tauloop.identification.faults.recording.time_unit import wrong_time_unit
 from tauloop.identification.parameters.prior import compare_with_prior
 from tauloop.identification.regression.from_log import leaf_ties
 from tauloop.logs import Preparation, Signals, prepared_signals

@@ -25,7 +25,7 @@ from scipy.interpolate import CubicSpline
 
 from tauloop import loads
 from tauloop.common.errors import InputError, LogError, TauloopError
-from tauloop.identification.faults.time_stamps import jitter
+from tauloop.identification.faults.recording.time_stamps import jitter
 from tauloop.logs import FillGaps, Signals, held, read_signals, resampled, samples
 from tauloop.logs.log import Channel
 

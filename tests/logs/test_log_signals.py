@@ -11,7 +11,7 @@ from tauloop import Model, load
 from tauloop.common.errors import LogError
 from tauloop.compiler.c import Interpreted
 from tauloop.identification import OrdinaryLeastSquares, fit, regression_data, scan_filters
-from tauloop.identification.faults.signals import clipped
+from tauloop.identification.faults.recording.signals import clipped
 from tauloop.logs import (
     Preparation,
     Signals,

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from tauloop.identification.excitation.search import random_search as random_search
     from tauloop.identification.excitation.solver import SolverOptions as SolverOptions
     from tauloop.identification.faults.forces import wrong_signs as wrong_signs
-    from tauloop.identification.faults.signals import clipped as clipped, spikes as spikes
+    from tauloop.identification.faults.recording.signals import clipped as clipped, spikes as spikes
     from tauloop.identification.faults.unexcited import unexcited as unexcited
     from tauloop.identification.folded_logs import (
         FoldedLog as FoldedLog,
@@ -141,12 +141,12 @@ if TYPE_CHECKING:
     from tauloop.identification.parameters.write_back import (
         identified_mechanism as identified_mechanism,
     )
-    from tauloop.identification.preparation.channel_choice import (
+    from tauloop.identification.preparation.choice.channel_choice import (
         ChannelChoice as ChannelChoice,
         choose_channels as choose_channels,
         usable_velocities as usable_velocities,
     )
-    from tauloop.identification.preparation.filter_scan import (
+    from tauloop.identification.preparation.choice.filter_scan import (
         FilterScan as FilterScan,
         FilterTrial as FilterTrial,
         scan_filters as scan_filters,

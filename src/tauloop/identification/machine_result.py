@@ -25,7 +25,7 @@ from tauloop.identification.parameters.known import DriveGains
 from tauloop.identification.parameters.prior import PriorComparison, runaway_masses
 from tauloop.identification.parameters.write_back import identified_mechanism
 from tauloop.identification.preparation.channels import Channels
-from tauloop.identification.preparation.filter_scan import FilterScan
+from tauloop.identification.preparation.choice.filter_scan import FilterScan
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regrouping.formula_values import FormulaValue
 from tauloop.mechanism.model import Mechanism

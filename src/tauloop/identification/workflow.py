@@ -48,6 +48,7 @@ from tauloop.identification.parameters.essential import essential_parameters
 from tauloop.identification.parameters.known import DriveGains, drive_gains, scaled
 from tauloop.identification.parameters.prior import compare_with_prior
 from tauloop.identification.parameters.stated import known_leaves, require_logs, with_stated
+from tauloop.identification.preparation.choice.trials import decimated_cutoff
 from tauloop.identification.preparation.measured import (
     commanded_regressor,
     measured_logs,
@@ -63,7 +64,6 @@ from tauloop.identification.preparation.prepare import (
     usable_names,
 )
 from tauloop.identification.preparation.repairs import Repairs, repairs
-from tauloop.identification.preparation.trials import decimated_cutoff
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import (

@@ -15,7 +15,6 @@ from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.identification.estimation.block_fits import MAX_SAMPLES_PER_LOG
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.faults.channels import ChannelFault, channel_faults
-from tauloop.identification.faults.dead_channels import copied, dead
 from tauloop.identification.faults.forces import unexplained, worse_than_comparable, wrong_signs
 from tauloop.identification.faults.late_forces import (
     EARLY_FRICTION,
@@ -31,14 +30,15 @@ from tauloop.identification.faults.preparation_error import (
     length_errors,
     preparation_errors,
 )
+from tauloop.identification.faults.recording.dead_channels import copied, dead
+from tauloop.identification.faults.recording.signals import clipped
+from tauloop.identification.faults.recording.time_stamps import jitter
+from tauloop.identification.faults.recording.time_unit import wrong_time_unit
 from tauloop.identification.faults.residual_trends import (
     ResidualTrend,
     residual_trends,
     trend_problems,
 )
-from tauloop.identification.faults.signals import clipped
-from tauloop.identification.faults.time_stamps import jitter
-from tauloop.identification.faults.time_unit import wrong_time_unit
 from tauloop.identification.faults.zeros_and_scales import wrong_scale_problem, zeros_and_scales
 from tauloop.identification.friction.element_motion import (
     ElementMotion,

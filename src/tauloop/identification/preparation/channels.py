@@ -13,8 +13,8 @@ from tauloop.common.plain import OMITTED, PlainData, json_keys, stated
 from tauloop.common.records import dataclass
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.options import IdentificationOptions
-from tauloop.identification.preparation.automatic import PreparationChoice
-from tauloop.identification.preparation.channel_choice import (
+from tauloop.identification.preparation.choice.automatic import PreparationChoice
+from tauloop.identification.preparation.choice.channel_choice import (
     ChannelChoice,
     choose_channels,
     usable_velocities,

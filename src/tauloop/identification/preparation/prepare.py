@@ -15,13 +15,6 @@ from tauloop.equations.assembly.limits import require_within_limits
 from tauloop.identification.chosen import chosen_errors, chosen_estimator
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.options import IdentificationOptions
-from tauloop.identification.preparation.automatic import (
-    CHOSEN_OPTIONS,
-    PreparationChoice,
-    choose_preparation,
-    possible_cutoffs,
-)
-from tauloop.identification.preparation.channel_choice import usable_velocities
 from tauloop.identification.preparation.channels import (
     Channels,
     chosen_channels,
@@ -30,7 +23,14 @@ from tauloop.identification.preparation.channels import (
     mended_samples,
     without_saturation,
 )
-from tauloop.identification.preparation.filter_scan import (
+from tauloop.identification.preparation.choice.automatic import (
+    CHOSEN_OPTIONS,
+    PreparationChoice,
+    choose_preparation,
+    possible_cutoffs,
+)
+from tauloop.identification.preparation.choice.channel_choice import usable_velocities
+from tauloop.identification.preparation.choice.filter_scan import (
     SCANNED_OPTIONS,
     FilterScan,
     scan_filters,

@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.display.pieces import Paragraph, Printed, Table
 from tauloop.display.tables import doubts, table
-from tauloop.identification.preparation.filter_scan import (
+from tauloop.identification.preparation.choice.filter_scan import (
     MAX_SPREAD_DEVIATIONS,
     SCANNED_OPTIONS,
     FilterScan,

@@ -22,8 +22,8 @@ from tauloop.identification.estimation.result import Identification
 from tauloop.identification.machine_result import MachineIdentification
 from tauloop.identification.parameters.consistency import ConsistentIdentification
 from tauloop.identification.parameters.known import DriveGains
-from tauloop.identification.preparation.channel_choice import ChannelChoice
 from tauloop.identification.preparation.channels import Channels
+from tauloop.identification.preparation.choice.channel_choice import ChannelChoice
 from tauloop.identification.regrouping.formula_values import FormulaValue
 
 #: A ratio as near to one is one.

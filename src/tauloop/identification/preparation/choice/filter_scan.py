@@ -22,7 +22,7 @@ from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.estimation.result import Identification
-from tauloop.identification.preparation.trials import Trials
+from tauloop.identification.preparation.choice.trials import Trials
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.streaming import split_each
 from tauloop.identification.regression.ties import Ties

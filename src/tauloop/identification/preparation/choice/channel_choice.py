@@ -17,7 +17,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import overall
-from tauloop.identification.preparation.trials import Trials
+from tauloop.identification.preparation.choice.trials import Trials
 from tauloop.identification.regression.streaming import split_each
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import MeasuredVelocity, Preparation, measured_velocities

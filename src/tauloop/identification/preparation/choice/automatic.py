@@ -22,8 +22,8 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.identification.estimation.estimators import Estimator
 from tauloop.identification.estimation.evaluation import overall
+from tauloop.identification.preparation.choice.trials import Trials
 from tauloop.identification.preparation.measured_log import MeasuredLog
-from tauloop.identification.preparation.trials import Trials
 from tauloop.identification.regression.streaming import split_each
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Preparation, common_cutoff, sample_period
