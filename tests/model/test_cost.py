@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import casadi as ca
 import numpy as np
 import pytest
 from printed import printed
@@ -14,8 +15,14 @@ from scipy.spatial.transform import Rotation
 
 from tauloop.common.errors import InputError
 from tauloop.common.result import plain
-from tauloop.compiler.c.printing.operations import output_operations, restricted
+from tauloop.compiler.c.printing.operations import (
+    OperationGraph,
+    ProgramOperations,
+    output_operations,
+)
 from tauloop.compiler.catalogue import MOMENTUM, MOMENTUM_FORCES
+from tauloop.compiler.expressions import Catalogue
+from tauloop.compiler.functions.terms import velocity_matrices_program
 from tauloop.display.tables.machines.cost_tables import cost_tables
 from tauloop.equations.formulations import FORMULATIONS
 from tauloop.equations.ports import ACTUATORS
@@ -52,6 +59,8 @@ AGREE, DIFFERENCE = 1e-10, 1e-7
 X_SCALE = np.array([0.1, 0.1, 0.1, 5.0, 5.0, 5.0])
 #: The same operations in another order: rounding of matrices of order one.
 SAME = 1e-12
+#: Inputs, outputs, constants, copies and changes of sign.
+NOT_COUNTED = (ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_ASSIGN, ca.OP_NEG)
 
 
 @cache
@@ -270,32 +279,45 @@ def test_text_shows_ours_and_the_papers(monkeypatch: pytest.MonkeyPatch) -> None
         assert text in shown
 
 
-def test_restricted_programs_give_the_same_numbers() -> None:
+def instructions(outputs: list[ca.SX]) -> int:
+    """Count the operations of expressions after CasADi has shared what is common."""
+    shared = ca.cse(outputs)
+    function = ca.Function("shared", ca.symvar(ca.veccat(*shared)), shared)
+    codes = [function.instruction_id(k) for k in range(function.n_instructions())]
+    return sum(code not in NOT_COUNTED for code in codes)
+
+
+@pytest.mark.parametrize("by_momentum", [True, False])
+def test_entries_cost_what_their_own_program_costs(by_momentum: bool) -> None:
     model = Model(load("delta"))
-    platforms = VirtualPlatforms(model)
-    chosen = parts(platforms.labels)["one rod's translation"]
-    m = model.platform.ports.velocity.size
-    entries = [i * m * m + j for i in chosen for j in range(m * m)]
-    rng = np.random.default_rng(2)
-    n = 5
-    inputs = {
-        "position": np.array([0.0, 0.0, -0.45]) + rng.uniform(-0.05, 0.05, (n, m)),
-        "velocity": rng.normal(size=(n, m)),
-        "start": np.repeat(model.assembly.q[None], n, axis=0),
-        "theta": np.empty((n, 0)),
-    }
-    whole, _ = platforms.program.run(inputs, n)
-    alone, _ = restricted(platforms.program, "V", entries).run(inputs, n)
-    assert np.allclose(alone["V"], whole["V"][:, entries], rtol=0, atol=SAME)
-    counts = [sum(output_operations(p, "V")["once"].values()) for p in (platforms.program,)]
-    every = restricted(platforms.program, "V", range(whole["V"].shape[1]))
-    assert sum(output_operations(every, "V")["once"].values()) == counts[0]
+    runner = model.platform.runner
+    catalogue = Catalogue(model.assembly, runner.ports, model.formulation, share_expressions=False)
+    state = catalogue.state("velocity_matrices", 1)
+    program, labels = velocity_matrices_program(state, by_momentum, False)
+    function = program.steps[-1].function.function
+    V = function.call(function.sx_in())[program.outputs.index("V")]
+    size = model.platform.ports.velocity.size**2
+    counted_operations = ProgramOperations(program)
+    for chosen in parts(labels).values():
+        entries = [i * size + j for i in chosen for j in range(size)]
+        counts = counted_operations.of_entries("V", entries)
+        assert sum(counts["once"].values()) == instructions([V[entries]])
 
 
-def test_only_the_last_step_can_be_restricted() -> None:
+def test_values_that_two_outputs_share_are_counted_once() -> None:
+    x, y = ca.SX.sym("x"), ca.SX.sym("y")
+    function = ca.Function("shared", [x, y], [ca.vertcat(x * y, x * y), ca.sin(x * y) + 3 / y])
+    graph = OperationGraph(function)
+    assert graph.count({0}) == {"multiplications": 1}
+    assert graph.count({0}, {1}) == {"multiplications": 1}
+    together = {"multiplications": 1, "trigonometric": 1, "divisions": 1, "additions": 1}
+    assert graph.count({0, 1}) == together
+
+
+def test_only_entries_of_the_last_step_are_counted() -> None:
     program = Model(load("delta")).platform.program("embedding")
     with pytest.raises(ValueError, match="no_such"):
-        restricted(program, "no_such", [0])
+        ProgramOperations(program).of_entries("no_such", [0])
 
 
 def test_the_count_on_the_platform_is_made_on_request_only() -> None:

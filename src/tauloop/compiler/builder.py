@@ -100,14 +100,19 @@ class _Found:
 class ProgramBuilder:
     """A program under construction; its symbols are the inputs and solutions of earlier steps."""
 
-    def __init__(self, name: str, samples: Mapping[str, np.ndarray]) -> None:
+    def __init__(
+        self, name: str, samples: Mapping[str, np.ndarray], *, share_expressions: bool = True
+    ) -> None:
         """Start an empty program.
 
         Args:
             name: name of the program.
             samples: values (M, n) of inputs at sampled states, for the choice of pivot orders.
+            share_expressions: whether common subexpressions are computed once; False for a program
+                that is only counted, because sharing takes most of the time of a large one.
         """
         self._name = name
+        self._share_expressions = share_expressions
         self._samples = dict(samples)
         self._symbols: dict[str, ca.SX] = {}
         self._owner: dict[int, str] = {}
@@ -153,11 +158,12 @@ class ProgramBuilder:
     def evaluate(self, outputs: dict[str, ca.SX]) -> None:
         """Emit straight-line code for named outputs (columns), sharing common subexpressions."""
         names = list(outputs)
-        columns = [ca.densify(ca.vec(outputs[name])) for name in names]
+        columns = [ca.SX(ca.densify(ca.vec(outputs[name]))) for name in names]
         needed = self._needed(*columns)
-        shared = ca.cse([ca.SX(column) for column in columns])
+        if self._share_expressions:
+            columns = ca.cse(columns)
         function = ca.Function(
-            self._fresh(self._name), [self._symbols[name] for name in needed], shared
+            self._fresh(self._name), [self._symbols[name] for name in needed], columns
         )
         self._steps.append(
             Evaluate(function=BatchFunction(function), inputs=tuple(needed), outputs=tuple(names))

@@ -117,6 +117,7 @@ class MotionState(Expressions):
         levels: int,
         formulation: Formulation = NEWTON_EULER,
         free: tuple[str, ...] = (),
+        share_expressions: bool = True,
     ) -> None:
         """Emit the kinematics: positions and, up to `levels` (0 to 2), their derivatives.
 
@@ -127,9 +128,14 @@ class MotionState(Expressions):
             levels: order of the highest time derivative.
             formulation: formulation of the forces.
             free: names of the independent parameters that stay symbols; the others are constants.
+            share_expressions: whether common subexpressions are computed once (`ProgramBuilder`).
         """
         self.free, nominal_theta = free, assembly.mechanism.parameters.vector(free)
-        builder = ProgramBuilder(f"{ports.name}_{name}", _samples(assembly, ports, nominal_theta))
+        builder = ProgramBuilder(
+            f"{ports.name}_{name}",
+            _samples(assembly, ports, nominal_theta),
+            share_expressions=share_expressions,
+        )
         theta = builder.input("theta", len(free))
         super().__init__(
             assembly, builder, formulation, {leaf: theta[i] for i, leaf in enumerate(free)}
@@ -270,18 +276,35 @@ class Catalogue:
         ports: EntryPorts,
         formulation: Formulation,
         free: tuple[str, ...] = (),
+        *,
+        share_expressions: bool = True,
     ) -> None:
         """Store the arguments of programs (see `MotionState`)."""
         self.assembly, self.ports, self.formulation, self.free = assembly, ports, formulation, free
+        self._share_expressions = share_expressions
         self._programs: dict[ProgramSpec, Program] = {}
 
     def at(self, assembly: Assembly) -> Catalogue:
         """Return the programs of the machine with another reference pose."""
-        return Catalogue(assembly, self.ports, self.formulation, self.free)
+        return Catalogue(
+            assembly,
+            self.ports,
+            self.formulation,
+            self.free,
+            share_expressions=self._share_expressions,
+        )
 
     def state(self, name: str, levels: int) -> MotionState:
         """Return the initial state of a program (see `MotionState`)."""
-        return MotionState(self.assembly, self.ports, name, levels, self.formulation, self.free)
+        return MotionState(
+            self.assembly,
+            self.ports,
+            name,
+            levels,
+            self.formulation,
+            self.free,
+            self._share_expressions,
+        )
 
     def program(self, spec: ProgramSpec) -> Program:
         """Return a program of this machine.

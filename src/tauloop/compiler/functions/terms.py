@@ -24,7 +24,11 @@ from tauloop.compiler.functions.tool import tool_jacobian, tool_pose, tool_twist
 from tauloop.compiler.program import Program
 from tauloop.equations.assembly.loops import closure
 from tauloop.equations.energy import kinetic_energy, potential_energy
-from tauloop.equations.formulations.platform_matrices import euler_axes, virtual_platforms
+from tauloop.equations.formulations.platform_matrices import (
+    VirtualPlatform,
+    euler_axes,
+    virtual_platforms,
+)
 from tauloop.equations.formulations.state_symbols import StateSymbols
 from tauloop.equations.tree import TreeMotion, quaternion_rotation
 from tauloop.equations.values import Entries
@@ -129,28 +133,61 @@ def platform_matrices_program(
         The program of M, V (k m^2 numbers, matrix after matrix by columns), gravity (k m) and
         cos(theta) of the Euler angles (else one), and the k labels (name, kind, part).
     """
-    G, motion = state.embedding, state.motion(state.v)
-    rate = _embedding_rate(state, motion)
-    matrices = virtual_platforms(
-        state.mechanism, motion, state.entries, G, rate, by_momentum=by_momentum
-    )
+    matrices = _virtual_platforms(state, by_momentum)
     cos_theta = ca.SX(1)
     if in_euler:
-        ((iq, iv),) = [pair for pair in state.topology.quaternions if pair[1] in state.ports.v]
-        R = quaternion_rotation(state.configuration.q[iq : iq + 4])
-        J_A, J_A_rate, cos_theta = euler_axes(R, state.v[iv : iv + 3])
-        T, T_rate = ca.diagcat(ca.SX(ca.DM.eye(3)), J_A), ca.diagcat(ca.SX(3, 3), J_A_rate)
-        matrices = tuple(platform.mapped(T, T_rate) for platform in matrices)
+        matrices, cos_theta = _in_euler(state, matrices)
     program = state.builder.finish(
         {
             "q": state.configuration.q,
             "M": column(ca.vec(ca.densify(platform.M)) for platform in matrices),
-            "V": column(ca.vec(ca.densify(platform.V)) for platform in matrices),
+            "V": _velocity_matrices(matrices),
             "gravity": column(ca.densify(platform.gravity) for platform in matrices),
             "cos_theta": cos_theta,
         }
     )
-    return program, tuple((platform.name, platform.kind, platform.part) for platform in matrices)
+    return program, _labels(matrices)
+
+
+def velocity_matrices_program(
+    state: MotionState, by_momentum: bool, in_euler: bool
+) -> tuple[Program, tuple[tuple[str, str, str], ...]]:
+    """Return the program of the velocity matrices V and, `in_euler`, of those in Euler angles.
+
+    It serves to count operations; arguments and labels are those of `platform_matrices_program`.
+    """
+    matrices = _virtual_platforms(state, by_momentum)
+    outputs = {"V": _velocity_matrices(matrices)}
+    if in_euler:
+        outputs["V_euler"] = _velocity_matrices(_in_euler(state, matrices)[0])
+    return state.builder.finish(outputs), _labels(matrices)
+
+
+def _virtual_platforms(state: MotionState, by_momentum: bool) -> tuple[VirtualPlatform, ...]:
+    G, motion = state.embedding, state.motion(state.v)
+    rate = _embedding_rate(state, motion)
+    return virtual_platforms(
+        state.mechanism, motion, state.entries, G, rate, by_momentum=by_momentum
+    )
+
+
+def _in_euler(
+    state: MotionState, matrices: tuple[VirtualPlatform, ...]
+) -> tuple[tuple[VirtualPlatform, ...], ca.SX]:
+    """Return the matrices on the rates of x, y, z, psi, theta, phi, and cos(theta)."""
+    ((iq, iv),) = [pair for pair in state.topology.quaternions if pair[1] in state.ports.v]
+    R = quaternion_rotation(state.configuration.q[iq : iq + 4])
+    J_A, J_A_rate, cos_theta = euler_axes(R, state.v[iv : iv + 3])
+    T, T_rate = ca.diagcat(ca.SX(ca.DM.eye(3)), J_A), ca.diagcat(ca.SX(3, 3), J_A_rate)
+    return tuple(platform.mapped(T, T_rate) for platform in matrices), cos_theta
+
+
+def _velocity_matrices(matrices: tuple[VirtualPlatform, ...]) -> ca.SX:
+    return column(ca.vec(ca.densify(platform.V)) for platform in matrices)
+
+
+def _labels(matrices: tuple[VirtualPlatform, ...]) -> tuple[tuple[str, str, str], ...]:
+    return tuple((platform.name, platform.kind, platform.part) for platform in matrices)
 
 
 def _embedding_rate(state: MotionState, motion: TreeMotion) -> ca.SX:

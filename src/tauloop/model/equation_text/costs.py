@@ -10,9 +10,10 @@ from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.printing.operations import (
     OPERATION_KINDS,
+    Counts,
+    ProgramOperations,
     function_operations,
     output_operations,
-    restricted,
 )
 from tauloop.compiler.catalogue import (
     DERIVATIVES,
@@ -22,12 +23,13 @@ from tauloop.compiler.catalogue import (
     MOMENTUM_FORCES,
     REGRESSORS,
 )
+from tauloop.compiler.expressions import Catalogue
+from tauloop.compiler.functions.terms import velocity_matrices_program
 from tauloop.compiler.program import Evaluate
 from tauloop.equations.formulations import FORMULATIONS, NEWTON_EULER
-from tauloop.equations.ports import PLATFORM, Entry
+from tauloop.equations.ports import PLATFORM, Entry, EntryPorts
 from tauloop.mechanism.model import Mechanism
 from tauloop.model.model import Model
-from tauloop.model.motion import Motion
 from tauloop.model.platform_matrices import SIX_FREEDOMS, OwnMassMatrix, VirtualPlatforms
 
 #: What is counted: name, program (its main output), and whether it depends on the formulation.
@@ -57,8 +59,8 @@ ON_PLATFORM = "lagrange on the platform"
 #: with rods counted as alike.
 ALL, ADDED_UP = "all", "all, added up"
 
-#: Operations by kind, `once` and of `each_iteration` of Newton's loops.
-Counts = dict[str, dict[str, int]]
+#: Formulations of velocity matrices.
+IN_PARTS = ("lagrange", "generalized-momentum")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,21 +104,32 @@ def costs(
         AssemblyError: the machine does not work as described.
     """
     base = Model(mechanism)
-    motions = {f.name: Model(mechanism, formulation=f.name).motion(entry) for f in FORMULATIONS}
+    assembly, ports = base.assembly, base.motion(entry).ports
+    # the default formulation's programs are counted as they are generated
+    catalogues = {
+        formulation.name: Catalogue(
+            assembly, ports, formulation, share_expressions=formulation is NEWTON_EULER
+        )
+        for formulation in FORMULATIONS
+    }
+    default = catalogues[NEWTON_EULER.name]
     counted = [
         (name, quantity, spec)
-        for name in motions
+        for name in catalogues
         for quantity, spec, depends in QUANTITIES
         if depends or name == NEWTON_EULER.name
     ]
-    matrices = _matrices(base, on_platform=on_platform) if entry is PLATFORM else []
+    frames = _frames(ports) if entry is PLATFORM else ()
+    by_parts = list(IN_PARTS) if frames else []
+    if on_platform and EULER in frames:
+        by_parts.append(ON_PLATFORM)
     pairs = DIFFERENTIATED if derivatives else ()
-    stages = Stages(progress, len(counted) + len(pairs) + 1 + len(matrices))
+    stages = Stages(progress, len(counted) + len(pairs) + 1 + len(by_parts))
     rows: list[Cost] = []
     left_out: dict[str, str] = {}
     for formulation, quantity, spec in stages.over(counted):
         try:
-            counts = output_operations(motions[formulation].program(spec), spec.outputs[0])
+            counts = output_operations(catalogues[formulation].program(spec), spec.outputs[0])
         except TauloopError as error:
             left_out[f"{quantity} by {formulation}"] = _reason(error)
             continue
@@ -124,7 +137,7 @@ def costs(
     for quantity, spec, values in stages.over(pairs):
         wanted = [name for name in spec.outputs if name.partition("_by_")[0] in values]
         try:
-            counts = output_operations(base.motion(entry).program(spec), *wanted)
+            counts = output_operations(default.program(spec), *wanted)
         except TauloopError as error:
             left_out[quantity] = _reason(error)
             continue
@@ -132,25 +145,35 @@ def costs(
             Cost(quantity=quantity, formulation=NEWTON_EULER.name, frame="", part=ALL, **counts)
         )
     try:
-        rows.append(_sampled_cost(base.motion(entry)))
+        rows.append(_sampled_cost(default))
     except TauloopError as error:
         left_out[f"inverse dynamics by {SAMPLED}"] = _reason(error)
     stages.done()
-    for formulation, frame in stages.over(matrices):
+    for formulation in stages.over(by_parts):
         try:
-            rows += _velocity_matrix(base, formulation, frame, stages.part)
+            if formulation == ON_PLATFORM:
+                rows += _matrices_on_platform(base, stages.part)
+            else:
+                rows += _velocity_matrices(
+                    catalogues[formulation], formulation, frames, stages.part
+                )
         except TauloopError as error:
             left_out[f"{VELOCITY_MATRIX} by {formulation}"] = _reason(error)
-    order = [quantity for quantity, *_ in (*QUANTITIES, *DIFFERENTIATED)] + [VELOCITY_MATRIX]
-    return tuple(sorted(rows, key=lambda cost: order.index(cost.quantity))), left_out
+    quantities = [quantity for quantity, *_ in (*QUANTITIES, *DIFFERENTIATED)] + [VELOCITY_MATRIX]
+    in_order = ("", BASE_FRAME, EULER)
+
+    def order(cost: Cost) -> tuple[int, int]:
+        return quantities.index(cost.quantity), in_order.index(cost.frame)
+
+    return tuple(sorted(rows, key=order)), left_out
 
 
-def _sampled_cost(functions: Motion) -> Cost:
+def _sampled_cost(catalogue: Catalogue) -> Cost:
     """Return the cost of forces and momenta of a sample, p' = (p[n+1] - p[n-1]) (1 / 2 dt).
 
     This is Miller's method, which is exact to second order.
     """
-    program = functions.program(MOMENTUM_FORCES)
+    program = catalogue.program(MOMENTUM_FORCES)
     counts = output_operations(program, "force", "momentum")
     makers = [
         step for step in program.steps if isinstance(step, Evaluate) and "momentum" in step.outputs
@@ -161,53 +184,56 @@ def _sampled_cost(functions: Motion) -> Cost:
     return Cost(quantity="inverse dynamics", formulation=SAMPLED, frame="", part=ALL, **counts)
 
 
-def _matrices(model: Model, *, on_platform: bool) -> list[tuple[str, str]]:
-    """Return formulations and frames of velocity matrices; Euler angles for six freedoms."""
-    names = tuple(name.rpartition(".")[2] for name in model.platform.ports.velocity.columns)
-    frames = (BASE_FRAME, EULER) if names == SIX_FREEDOMS else (BASE_FRAME,)
-    matrices = [
-        (formulation, frame)
-        for frame in frames
-        for formulation in ("lagrange", "generalized-momentum")
-    ]
-    if on_platform and EULER in frames:
-        matrices.append((ON_PLATFORM, EULER))
-    return matrices
+def _frames(ports: EntryPorts) -> tuple[str, ...]:
+    """Return the frames of velocity matrices; Euler angles for six freedoms."""
+    names = tuple(name.rpartition(".")[2] for name in ports.velocity.columns)
+    return (BASE_FRAME, EULER) if names == SIX_FREEDOMS else (BASE_FRAME,)
 
 
-def _velocity_matrix(model: Model, formulation: str, frame: str, progress: Progress) -> list[Cost]:
+def _velocity_matrices(
+    catalogue: Catalogue, formulation: str, frames: tuple[str, ...], progress: Progress
+) -> Iterator[Cost]:
+    """Return the costs of the velocity matrices in all frames, from one set of expressions."""
+    state = catalogue.state("velocity_matrices", 1)
     by_momentum = formulation != "lagrange"
-    platforms = VirtualPlatforms(model, by_momentum=by_momentum, in_euler=frame == EULER)
-    if formulation == ON_PLATFORM:
-        count = partial(_own_operations, OwnMassMatrix(platforms))
-    else:
-        count = partial(_restricted_operations, platforms)
-    return list(_by_parts(platforms, count, formulation, frame, progress))
+    program, labels = velocity_matrices_program(state, by_momentum, EULER in frames)
+    operations = ProgramOperations(program)
+    size = catalogue.ports.velocity.size**2
+    outputs = {BASE_FRAME: "V", EULER: "V_euler"}
+
+    def count(indices: list[int], output: str) -> Counts:
+        entries = [i * size + j for i in indices for j in range(size)]
+        return operations.of_entries(output, entries)
+
+    for frame in frames:
+        counts = partial(count, output=outputs[frame])
+        yield from _by_parts(labels, counts, formulation, frame, progress)
 
 
-def _restricted_operations(platforms: VirtualPlatforms, indices: list[int]) -> Counts:
-    size = len(platforms.velocity_names) ** 2
-    entries = [i * size + j for i in indices for j in range(size)]
-    return output_operations(restricted(platforms.program, "V", entries), "V")
+def _matrices_on_platform(model: Model, progress: Progress) -> Iterator[Cost]:
+    """Return the costs of Lagrange's form of the platform's own mass matrix."""
+    platforms = VirtualPlatforms(model, in_euler=True)
+    own = OwnMassMatrix(platforms)
 
+    def count(indices: list[int]) -> Counts:
+        return function_operations(own.velocity_matrix(indices))
 
-def _own_operations(own: OwnMassMatrix, indices: list[int]) -> Counts:
-    return function_operations(own.velocity_matrix(indices))
+    yield from _by_parts(platforms.labels, count, ON_PLATFORM, EULER, progress)
 
 
 def _by_parts(
-    platforms: VirtualPlatforms,
+    labels: tuple[tuple[str, str, str], ...],
     count: Callable[[list[int]], Counts],
     formulation: str,
     frame: str,
     progress: Progress,
 ) -> Iterator[Cost]:
     """Return the costs of each part's velocity matrix, of all together, and their sum."""
-    chosen = parts(platforms.labels)
+    chosen = parts(labels)
     counts = {
         part: count(indices) for part, indices in Stages(progress, len(chosen)).over(chosen.items())
     }
-    rods = len({name for name, kind, _ in platforms.labels if kind == "rod"})
+    rods = len({name for name, kind, _ in labels if kind == "rod"})
     copies = {part: rods if part.startswith("one ") else 1 for part in counts if part != ALL}
     counts[ADDED_UP] = {}
     for key in counts[ALL]:

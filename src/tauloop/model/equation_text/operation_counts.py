@@ -47,7 +47,7 @@ class CountOptions(Options):
         entry: coordinates in which the motion is given: platform or actuators.
         derivatives: count functions with their Jacobians too.
         on_platform: count Lagrange's form on the platform too, by differentiating the platform's
-            mass matrix; it takes half a minute for six freedoms.
+            mass matrix; it takes seconds for six freedoms.
 
     Examples:
         >>> import tauloop as tl

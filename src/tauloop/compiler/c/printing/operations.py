@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Container, Iterable, Sequence
+from typing import final
 
 import casadi as ca
 
 from tauloop.compiler.c.calling.signature import CPort
 from tauloop.compiler.c.printing.source import CFunction, wanted_values
 from tauloop.compiler.program import Evaluate, Newton, Program
-from tauloop.equations.values import BatchFunction
+from tauloop.compiler.solving.bounded import Bounded
 
 #: Kinds of operations, in the order of tables.
 OPERATION_KINDS = ("additions", "multiplications", "divisions", "roots", "trigonometric", "others")
@@ -28,25 +28,134 @@ _KIND = {
     ca.OP_COS: "trigonometric",
     ca.OP_ATAN2: "trigonometric",
 }
+#: Values without arguments that are operations.
+_LEAVES = (ca.OP_INPUT, ca.OP_CONST)
 #: Not counted: a change of sign is part of the addition that follows.
 _FREE = (ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_ASSIGN, ca.OP_NEG)
 
+#: Operations by kind, `once` and of `each_iteration` of Newton's loops.
+Counts = dict[str, dict[str, int]]
 
-def operations(function: CFunction) -> dict[str, dict[str, int]]:
-    """Return operations of one sample by kind: `once`, and those of `each_iteration` of Newton.
 
-    `each_iteration` is the sum over all Newton loops. The operations of nearest points depend on
-    the numbers and are not counted.
+@final
+class OperationGraph:
+    """Distinct operations of straight-line code.
+
+    CasADi's `cse` finds the same operations, but rebuilds the expressions, which takes several
+    times as long as counting.
     """
-    wanted = wanted_values(function)
+
+    def __init__(self, function: ca.Function) -> None:
+        """Number the values of a function: equal operations on equal arguments have one number."""
+        count = function.n_instructions()
+        codes = map(function.instruction_id, range(count))
+        inputs = map(function.instruction_input, range(count))
+        outputs = map(function.instruction_output, range(count))
+        self._results: dict[tuple[int, int], int] = {}
+        numbers: dict[tuple[float, ...], int] = {}
+        places: dict[int, int] = {}
+        for k, (code, arguments, targets) in enumerate(zip(codes, inputs, outputs, strict=True)):
+            if code == ca.OP_OUTPUT:
+                self._results[targets[0], targets[1]] = places[arguments[0]]
+                continue
+            key: tuple[float, ...]
+            if code == ca.OP_INPUT:
+                key = (code, *arguments)
+            elif code == ca.OP_CONST:
+                key = (code, function.instruction_constant(k))
+            else:
+                key = (code, *[places[argument] for argument in arguments])
+            places[targets[0]] = numbers.setdefault(key, len(numbers))
+        self._operations = list(numbers)
+
+    def count(self, outputs: Container[int], entries: Container[int] | None = None) -> Counter[str]:
+        """Return the operations by kind that some outputs need.
+
+        Args:
+            outputs: indices of the outputs.
+            entries: indices of their entries; by default all.
+        """
+        needed = {
+            number
+            for (output, entry), number in self._results.items()
+            if output in outputs and (entries is None or entry in entries)
+        }
+        waiting = list(needed)
+        codes: Counter[int] = Counter()
+        while waiting:
+            code, *arguments = self._operations[waiting.pop()]
+            codes[int(code)] += 1
+            if code in _LEAVES:
+                continue
+            for argument in arguments:
+                if argument not in needed:
+                    needed.add(int(argument))
+                    waiting.append(int(argument))
+        counts: Counter[str] = Counter()
+        for code, number in codes.items():
+            if code not in _FREE:
+                counts[_KIND.get(code, "others")] += number
+        return counts
+
+
+@final
+class ProgramOperations:
+    """Operations of a program by output, counted without building the program of that output."""
+
+    def __init__(self, program: Program) -> None:
+        """Number the values of all steps."""
+        self._program = program
+        self._steps = [
+            (step, OperationGraph(step.function.function))
+            for step in program.steps
+            if not isinstance(step, Bounded)
+        ]
+
+    def of_values(self, wanted: Container[str]) -> Counts:
+        """Return operations of one sample by kind: `once`, and of `each_iteration` of Newton.
+
+        `each_iteration` is the sum over all Newton loops. The operations of nearest points depend
+        on the numbers and are not counted.
+
+        Args:
+            wanted: names of the values that are computed (see `wanted_values`).
+        """
+        return _of_steps(self._steps, wanted)
+
+    def of_outputs(self, *outputs: str) -> Counts:
+        """Return the operations that some outputs and the diagnostics need, as `of_values` does."""
+        return self.of_values(wanted_values(_function_of(self._program, outputs)))
+
+    def of_entries(self, output: str, entries: Collection[int]) -> Counts:
+        """Return the operations of some entries of an output of the last step, as `of_values` does.
+
+        The diagnostics of the last step are not counted.
+
+        Raises:
+            ValueError: the last step does not compute the output.
+        """
+        *before, (last, graph) = self._steps
+        if not isinstance(last, Evaluate) or output not in last.outputs:
+            raise ValueError(f"{output} is not an output of the last step of {self._program.name}")
+        wanted = wanted_values(_function_of(self._program, (output,)))
+        counts = _of_steps(before, wanted)
+        of_entries = graph.count({last.outputs.index(output)}, frozenset(entries))
+        for kind, number in of_entries.items():
+            counts["once"][kind] += number
+        return counts
+
+
+def _of_steps(
+    steps: Iterable[tuple[Evaluate | Newton, OperationGraph]], wanted: Container[str]
+) -> Counts:
     once: Counter[str] = Counter()
     iterated: Counter[str] = Counter()
-    for step in function.program.steps:
-        if isinstance(step, Evaluate):
-            once += _count(step.function.function, [name in wanted for name in step.outputs])
-        elif isinstance(step, Newton):
-            iterated += _count(step.function.function, [False, True, True])
-            once += _count(step.function.function, [True, False, False])
+    for step, graph in steps:
+        if isinstance(step, Newton):
+            iterated += graph.count((1, 2))
+            once += graph.count((0,))
+        else:
+            once += graph.count([i for i, name in enumerate(step.outputs) if name in wanted])
     return {"once": _by_kind(once), "each_iteration": _by_kind(iterated)}
 
 
@@ -54,52 +163,24 @@ def _by_kind(counts: Counter[str]) -> dict[str, int]:
     return {kind: counts[kind] for kind in OPERATION_KINDS}
 
 
-def output_operations(program: Program, *outputs: str) -> dict[str, dict[str, int]]:
+def _function_of(program: Program, outputs: Sequence[str]) -> CFunction:
+    ports = tuple(CPort(name=output, size=0) for output in outputs)
+    return CFunction(name="counted", program=program, inputs=(), outputs=ports)
+
+
+def operations(function: CFunction) -> Counts:
+    """Return the operations of one sample of a function by kind, as `ProgramOperations` does."""
+    return ProgramOperations(function.program).of_values(wanted_values(function))
+
+
+def output_operations(program: Program, *outputs: str) -> Counts:
     """Return the operations that some outputs of a program need, counted as in `operations`."""
-    wanted = tuple(CPort(name=output, size=0) for output in outputs)
-    return operations(CFunction(name="counted", program=program, inputs=(), outputs=wanted))
+    return ProgramOperations(program).of_outputs(*outputs)
 
 
-def function_operations(function: ca.Function) -> dict[str, dict[str, int]]:
+def function_operations(function: ca.Function) -> Counts:
     """Return the operations of all outputs of straight-line code, counted as in `operations`."""
-    counts = _count(function, [True] * function.n_out())
     return {
-        "once": {kind: counts[kind] for kind in OPERATION_KINDS},
+        "once": _by_kind(OperationGraph(function).count(range(function.n_out()))),
         "each_iteration": dict.fromkeys(OPERATION_KINDS, 0),
     }
-
-
-def restricted(program: Program, output: str, entries: Sequence[int]) -> Program:
-    """Return the program with only some entries of one output and without diagnostics.
-
-    It serves to count the operations of these entries.
-
-    Args:
-        program: program whose last step computes the output.
-        output: name of the output.
-        entries: indices of the entries to keep, in this order.
-    """
-    *before, last = program.steps
-    if not isinstance(last, Evaluate) or output not in last.outputs:
-        raise ValueError(f"{output} is not an output of the last step of {program.name}")
-    inputs = last.function.function.sx_in()
-    results = last.function.function.call(inputs)
-    chosen = ca.cse([results[last.outputs.index(output)][list(entries)]])
-    step = replace(
-        last, function=BatchFunction(ca.Function(program.name, inputs, chosen)), outputs=(output,)
-    )
-    return replace(program, steps=(*before, step), outputs=(output,), closed_forms=(), pivots=())
-
-
-def _count(function: ca.Function, wanted: Sequence[bool]) -> Counter[str]:
-    """Return the operations of some outputs by kind, from a function that has no others."""
-    inputs = function.sx_in()
-    results = function.call(inputs)
-    outputs = [result for result, is_wanted in zip(results, wanted, strict=True) if is_wanted]
-    needed = ca.Function("needed", inputs, outputs)
-    codes = Counter(map(needed.instruction_id, range(needed.n_instructions())))
-    counts: Counter[str] = Counter()
-    for code, number in codes.items():
-        if code not in _FREE:
-            counts[_KIND.get(code, "others")] += number
-    return counts
