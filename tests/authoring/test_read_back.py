@@ -274,7 +274,7 @@ def test_a_file_that_would_not_be_read_again_is_not_written(
     monkeypatch.setattr(Sdf, "write", write)
     machine = tl.loads(MACHINES["tool on a link whose joint is elsewhere"])
     with pytest.raises(
-        DescriptionError, match="an SDF file of this machine would not be read again"
+        DescriptionError, match="an SDF file written for this machine cannot be read back"
     ):
         tl.convert(machine, tmp_path / "m.sdf")
     assert list(tmp_path.iterdir()) == []

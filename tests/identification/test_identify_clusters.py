@@ -215,7 +215,7 @@ def test_logs_are_compared(tmp_path: Path) -> None:
     assert any(
         "base parameters differ between logs" in single["what"] for single in document["findings"]
     )
-    assert "Logs fitted apart" in tables_of(result)
+    assert "Separate fits of each log" in tables_of(result)
     assert identify(loads(MACHINE), paths[:2], options).status.value == "ok"
     with pytest.raises(InputError, match="a single log, which cannot be compared"):
         identified(loads(MACHINE), paths[0], cutoff=30.0, compare_logs=True)

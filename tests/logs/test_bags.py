@@ -558,7 +558,7 @@ def test_without_rosbags_the_extra_is_named(tmp_path, log):
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert ended.returncode == 1
-    assert "pip install tauloop[ros]" in ended.stderr
+    assert "pip install 'tauloop[ros]'" in ended.stderr
 
 
 def test_a_folder_without_metadata_is_no_bag(tmp_path, log):

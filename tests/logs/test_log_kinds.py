@@ -137,7 +137,7 @@ def test_without_h5py_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(LogError, match="HDF5"):
         read_signals(path)
     monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(LogError, match=r"pip install tauloop\[hdf5\]"):
+    with pytest.raises(LogError, match=r"pip install 'tauloop\[hdf5\]'"):
         read_signals(path)
 
 

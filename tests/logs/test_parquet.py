@@ -168,7 +168,7 @@ def test_a_field_of_a_structure_is_not_the_column_of_that_name(tmp_path: Path) -
 def test_without_arrow_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = constant(tmp_path / "log.parquet", 1.0)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(LogError, match=r"pip install tauloop\[parquet\]"):
+    with pytest.raises(LogError, match=r"pip install 'tauloop\[parquet\]'"):
         read_signals(path)
 
 

@@ -117,5 +117,5 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(tl.InputError, match=r"(?s)position.*needs \(\.\.\., 3\)"):
         call(torch.zeros(2), *state[1:])
     forward = torch.func.jacfwd(lambda x: call(x, *state[1:]))
-    with pytest.raises(tl.InputError, match="forward mode over forward mode"):
+    with pytest.raises(tl.InputError, match="nested forward mode"):
         torch.func.jacfwd(forward)(state[0])

@@ -204,7 +204,7 @@ def test_all_that_is_wrong_with_a_list_is_told_at_once_with_lines() -> None:
         "'w'",
         "negative",
         "'q'",
-        "a point that is passed does nothing else",
+        "a point with a blend cannot have lift, dwell",
         "give a velocity",
     ):
         assert words in text

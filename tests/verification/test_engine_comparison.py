@@ -134,7 +134,7 @@ def test_compare_says_which_engine_is_missing(monkeypatch: pytest.MonkeyPatch) -
     assert [comparison.engine for comparison in compared_forces.comparisons] == ["Pinocchio"]
     assert "MuJoCo" in compared_forces.not_run[0][0]
     monkeypatch.setitem(sys.modules, "pinocchio", None)
-    with pytest.raises(EngineError, match=r"pip install tauloop\[engines\]") as caught:
+    with pytest.raises(EngineError, match=r"pip install 'tauloop\[engines\]'") as caught:
         compare_forces(mechanism, motion, np.ones((1, 1)))
     assert len(caught.value.problems) == 2
 

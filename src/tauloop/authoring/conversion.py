@@ -105,11 +105,12 @@ def convert(
     ]
     to = options.format or next(iter(by_ending), "")
     if not to:
-        what, remedy = (
+        writable = [name for name, candidate in FORMATS.items() if candidate.writes]
+        raise InputError.of(
+            "format",
             f"{target.name} does not determine the format",
-            f"choose among {', '.join(FORMATS)}",
+            f"choose among {', '.join(writable)}",
         )
-        raise InputError.of("format", what, remedy)
     format_ = named(to, FORMATS)
     if isinstance(machine, str | Path):
         mechanism = load(machine, options.side, options=options.reading)
@@ -146,7 +147,8 @@ def _read_back(mechanism: Mechanism, format_: Format, target: Path) -> tuple[Dia
             back = format_.read(written.files[0], written.side, None)
         except DescriptionError as error:
             what = (
-                f"{format_.title} of this machine would not be read again: {error.problems[0].what}"
+                f"{format_.title} written for this machine cannot be read back: "
+                f"{error.problems[0].what}"
             )
             remedy = "write it in another format; `--format yaml` writes all of a machine"
             raise DescriptionError.of(
@@ -167,7 +169,8 @@ def _placed(mechanism: Mechanism, solids: bool) -> tuple[Mechanism, tuple[str, .
         model = Model(mechanism)
         mechanism = replace(mechanism, solids=machine_solids(model)) if solids else mechanism
     except TauloopError as error:
-        return mechanism, (f"no solids were designed: {error.problems[0].what}",) * solids
+        note = f"no solids were designed: {error.problems[0].what}"
+        return mechanism, (note,) if solids else ()
     topology, q = model.topology, model.assembly.q
     at = {tree.joint.name: tuple(q[list(tree.q)].tolist()) for tree in topology.tree}
     ends = dict(zip(topology.coordinate_names, q.tolist(), strict=True))

@@ -41,7 +41,8 @@ ALONG = 3
 FACTORS, CURES = (1.25, 0.8, 2.0, 0.5), 3
 #: Number of bisections of a remedy towards the insufficient value.
 NARROWED = 3
-#: What the machine does with a changed dimension: first all of it, else the first step towards it.
+#: Effects that are reported with a remedy: the machine reaches its work volume, or at least its
+#: loops close.
 REACHES, CLOSES = "the machine reaches its whole work volume", "the machine closes"
 #: Units of values that may be tried: dimensions, not masses.
 _GEOMETRY = ("m", "rad")
@@ -52,8 +53,8 @@ class NewMachineOptions(Options):
     """Options of a machine file that is made from another.
 
     Attributes:
-        values: change parameters for this run, such as "arm_length=0.3 m"; numbers alone are SI;
-            others keep the values of the source.
+        values: values of named parameters in the new file, such as "arm_length=0.3 m"; numbers
+            without a unit are SI; other parameters keep the values of the source.
         side: side file of a URDF.
         reading: import options of a URDF or MJCF.
 
@@ -146,27 +147,28 @@ def new_machine(
 
     Closure, mobility, units and reach over the work volume are checked.
 
-    The work volume is the box of the platform's limits, or of the actuated joints' where the
-    platform has none.
-
-    >>> import tauloop as tl
-    >>> made = tl.new_machine("mine", "delta", values={"arm_length": 0.25})
-    >>> made.status.value, made.inspection.model.assembly.mobility
-    ('ok', 3)
+    The work volume is the box of the platform's limits, or of the limits of the actuated joints if
+    the platform has none.
 
     Args:
         name: name of the new machine.
         source: a template's name (`TEMPLATES`), a shipped machine, a machine file, a URDF or an
             MJCF.
-        options: own values.
-        progress: called with trials done and trials in all, where the machine does not reach its
-            work volume and the cause is searched.
+        options: values of named parameters, and how the source is read.
+        progress: called with the number of completed and of all trials, if the machine does not
+            reach its work volume and the cause is searched.
 
     Raises:
         DescriptionError: the source cannot be read.
-        InputError: the name is invalid, a value is unknown, has another unit or is out of bounds, or
-            the machine does not close with these values: which of them alone would have to change,
-            and to what.
+        InputError: the name is invalid; a value is unknown, has another dimension or is out of
+            bounds; or the machine does not close with these values. The message then lists the
+            single values whose change would make it close.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> new = tl.new_machine("mine", "delta", values={"arm_length": 0.25})
+        >>> new.status.value, new.inspection.model.assembly.mobility
+        ('ok', 3)
     """
     options = options or NewMachineOptions()
     if not IDENTIFIER.fullmatch(name):
@@ -275,10 +277,9 @@ def _source(source: str | Path, options: NewMachineOptions, name: str) -> tuple[
 
 
 def _reach(model: Model) -> tuple[float | None, dict[str, int]]:
-    """Return the usable share of the work volume, and how many poses each element excludes.
+    """Return the usable fraction of the work volume, and how many poses each element excludes.
 
-    None without loops, because a serial chain reaches all positions of its joints, and where no limits
-    state a volume.
+    The fraction is None if there are no loops, or if no limits define a work volume.
     """
     limits, assembly = model.limits, model.assembly
     if not assembly.loops.names or assembly.findings:

@@ -2,8 +2,8 @@
 
 A template is a machine file like any other, in the folder `files`: `check` reads it, and no code
 refers to its name. The user is asked for its named values with `bounds`; `note` describes each of
-them. Another file of this kind is given by its path. A plugin provides one as a `pathlib.Path`, by an
-entry point of the group `tauloop.authoring`.
+them. Another file of this kind is given by its path. A plugin provides a template as a
+`pathlib.Path`, with an entry point of the group `tauloop.templates`.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class NamedValue:
         """Return a value as a machine file writes it; a number alone gets its SI unit.
 
         Raises:
-            UnitError: a unit of something else.
+            UnitError: a unit of another dimension.
         """
         text = f"{value:.12g}" if isinstance(value, int | float) else value.strip()
         try:
@@ -56,10 +56,10 @@ class NamedValue:
         return text if other.unit or not str(own.dimension) else f"{text} {own.dimension}"
 
     def accepted(self, answer: str) -> str:
-        """Return an input as a machine file writes it.
+        """Return an input, formatted for a machine file.
 
         Raises:
-            InputError: a unit of something else, or a value out of bounds.
+            InputError: a unit of another dimension, or a value out of bounds.
         """
         try:
             text = self.written(answer)
@@ -99,12 +99,13 @@ def with_values(text: str, name: str, values: Mapping[str, str | float], origin:
     Args:
         text: text of a machine file that has been read.
         name: name of the machine.
-        values: by name of the value; of `tower.arm` each leg's. Numbers are SI.
-        origin: name of the original machine, if description and sources belong to another one;
-            changed values then state that they are own dimensions, and the description lists them.
+        values: new values by parameter name; the name `tower.arm` sets the value of every leg.
+            Numbers without a unit are SI.
+        origin: name of the original machine, if description and sources belong to another machine;
+            changed values are then marked as user dimensions, and the description lists them.
 
     Raises:
-        InputError: unknown names, and units of something else.
+        InputError: names are unknown, or units have another dimension.
     """
     known, problems = named_values(text), Problems()
     groups = {key: [key] for key in known}
@@ -121,9 +122,9 @@ def with_values(text: str, name: str, values: Mapping[str, str | float], origin:
         edits.append((root["description"], _block(story)))
     for key, value in values.items():
         for place in groups.get(key, ()):
-            dimension, node = known[place]
+            named_value, node = known[place]
             try:
-                edits.append(_edit(node, dimension.written(value), bool(origin)))
+                edits.append(_edit(node, named_value.written(value), bool(origin)))
             except UnitError as error:
                 problems.add(key, error.what, error.remedy)
     InputError.raise_if_any(problems)

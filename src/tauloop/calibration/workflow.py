@@ -122,10 +122,14 @@ def calibrate(
         options: unknowns, fit and assessments.
         progress: called with the phase, the number of steps done and the number of all steps.
 
+    Returns:
+        The calibration: corrections of the unknowns with standard deviations (`to_pandas()`), the
+        calibrated machine, and the requested assessments.
+
     Raises:
-        InputError, LogError, DescriptionError: files, names or numbers that are wrong.
-        IdentificationError: the data cannot support the calibration, with all reasons.
-        PoseError: poses are out of reach.
+        InputError, LogError, DescriptionError: if a file, name or value is invalid.
+        IdentificationError: if the data do not determine the unknowns; lists all reasons.
+        PoseError: if a measured pose is out of reach.
 
     Examples:
         >>> import tauloop as tl

@@ -21,13 +21,13 @@ TITLES = {
 
 
 def result_title(result: Any) -> str:
-    """Return what a result is, and of which machine."""
+    """Return the title of a result: its kind and the name of its machine."""
     kind = type(result).__name__
     return f"{TITLES.get(kind) or _spelled(kind)}: {machine_name(result)}".removesuffix(": ")
 
 
 def machine_name(result: Any) -> str:
-    """Return the name of the machine or drive line of a result; empty where it states none."""
+    """Return the name of the machine or drive line of a result; empty if the result has none."""
     made = getattr(result, "provenance", None)
     for candidate in (
         getattr(result, "machine", None),

@@ -320,7 +320,8 @@ def fit_drive_line(
                 "largest miss of a measured figure, held-out ones too, in tolerances",
                 _largest_miss(fit, steps),
                 at_most=MET,
-                advice="the drive line's structure does not give these steps, or the search ended too soon",
+                advice="raise the number of evaluations, or change the structure of the drive line, "
+                "which may not be able to reproduce these steps",
             ),
         ),
         provenance=provenance(

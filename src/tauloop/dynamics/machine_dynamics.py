@@ -396,7 +396,8 @@ def inverse_dynamics(
         sample_times = _sample_times(time, len(arrays["position"]))
     else:
         if time is not None:
-            raise InputError.of("time", "is given in addition to a table (`motion`)", "give one")
+            what = "is given in addition to a table (`motion`)"
+            raise InputError.of("time", what, "give either `time` or `motion`")
         sample_times, arrays = motion_table(ports, table)
     stages.done()
     start, path = _followed(functions, arrays["position"], is_table=table is not None)
@@ -469,13 +470,13 @@ def _sample_times(time: object | None, count: int) -> np.ndarray:
     """Return the times (N,) of samples; their indices when no time is given.
 
     Raises:
-        InputError: not one rising number for each sample.
+        InputError: the times are not strictly increasing, or not one for each sample.
     """
     if time is None:
         return np.arange(count, dtype=float)
     times = np.atleast_1d(numbers(time, "time"))
     if times.shape != (count,) or not (np.diff(times) > 0).all():
-        what = f"is not {count} rising numbers, one for each sample (shape {times.shape})"
+        what = f"must have {count} strictly increasing values, has shape {times.shape}"
         raise InputError.of("time", what, "give the times of all samples in s")
     return times
 

@@ -235,7 +235,7 @@ def _rod_frame(
 ) -> tuple[ca.SX, ca.SX]:
     """Return the rod frame (z = u, y along h x u) and w = u x u' + sigma u (`rods.full_rod`)."""
     if rod.first_axis is None:
-        raise AssertionError("a full rod has a first axis: the reader sees to it")
+        raise AssertionError("the reader guarantees that a full rod has a first axis")
     first_axis = values.vector(rod.first_axis)
     h = neighbour.R @ (first_axis / ca.norm_2(first_axis))
     c = ca.dot(h, u)

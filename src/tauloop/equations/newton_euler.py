@@ -264,7 +264,7 @@ def _add_rod(
     ends: EndForces
     if rod.is_full:
         if rod.first_axis is None:
-            raise AssertionError("a full rod has a first axis: the reader sees to it")
+            raise AssertionError("the reader guarantees that a full rod has a first axis")
         h = values.vector(rod.first_axis)
         ends = full_rod(
             A,

@@ -26,7 +26,7 @@ NVRTC_FLAGS = (
     "--fmad=true",
     "--ptxas-options=-v",
 )
-INSTALL = "pip install tauloop[gpu]"
+INSTALL = "pip install 'tauloop[gpu]'"
 _ARCHITECTURE = re.compile(r"sm_[0-9]{2,3}[a-z]?")
 _KERNEL = re.compile(
     r"Compiling entry function '(?P<name>\w+)'(?P<report>.*?Used (?P<registers>\d+) registers.*)"

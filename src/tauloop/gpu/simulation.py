@@ -20,7 +20,7 @@ from tauloop.simulation.controllers.system import ControlLayouts, control_system
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ControlledStarts(ReprMixin):
-    """Motions of N starts under one controller, with arrays on the device.
+    """Motions from N initial states under one controller, with arrays on the device.
 
     Attributes:
         time: times of the T stored samples (T,), s.
@@ -29,7 +29,8 @@ class ControlledStarts(ReprMixin):
         reached: number of samples of each start (N,).
         steps: number of integration steps (N,).
         is_whole: whether a start reached the end (N,).
-        worst: smallest discriminant and pivot, and largest loop residual (N, 3).
+        worst: smallest discriminant of the inverse kinematics, smallest pivot of the linear
+            systems, and largest loop residual (N, 3).
     """
 
     time: np.ndarray
@@ -91,7 +92,7 @@ class ControlKernel:
                 used.
             position, velocity: start of the platform (N, n_position), (N, n).
             q: all coordinates at the start (N, n_q), from which Newton's method starts.
-            every: store one of this number of samples.
+            every: store every `every`-th sample.
 
         Raises:
             InputError: a loop that does not fit the kernel, or with a delay, events, a load,
@@ -154,7 +155,13 @@ class ControlKernel:
         controller = loop.controller
         made_for = (loop.plant, loop.model, type(controller), controller.space, loop.method.tableau)
         if made_for != self._made_for:
-            what = "is of another machine, model, law, space or method than the kernel"
+            names = ("plant", "model", "control law", "space", "integrator")
+            differences = [
+                name
+                for name, actual, expected in zip(names, made_for, self._made_for, strict=True)
+                if actual != expected
+            ]
+            what = f"differs from the kernel in {', '.join(differences)}"
             problems.add("loop", what, "build a ControlKernel for this loop")
         has = {
             "a delay": loop.delay > 0,

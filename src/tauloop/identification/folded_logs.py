@@ -250,7 +250,12 @@ def _result(
         findings=findings,
         arrays=arrays,
         diagnostics=(
-            diagnostic("faults of the log", len(findings), at_most=0.0, advice="see findings"),
+            diagnostic(
+                "faults of the log",
+                len(findings),
+                at_most=0.0,
+                advice="see `findings` of the result, and follow their remedies",
+            ),
         ),
         provenance=provenance(
             options={}, inputs={"samples": len(data)}, packages=("numpy", "scipy")

@@ -95,7 +95,10 @@ def comparison(option: str, text: str, *, is_terminal: bool) -> ValuePassed:
         value = np.nan
     if match is None or not np.isfinite(value):
         what = f"{text!r} is not NAME<NUMBER or NAME>NUMBER"
-        raise InputError.of(option, what, "such as 'platform.z<-0.7' (SI), in quotes")
+        remedy = (
+            "write, for example, 'platform.z<-0.7' in SI units; the shell needs the quotation marks"
+        )
+        raise InputError.of(option, what, remedy)
     direction: Literal[-1, 1] = 1 if match["sign"] == ">" else -1
     return ValuePassed(
         name=match["name"], direction=direction, value=value, is_terminal=is_terminal

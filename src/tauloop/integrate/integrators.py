@@ -97,10 +97,15 @@ class Method:
         """
         is_adaptive = self.tableau is not None and self.tableau.is_adaptive
         if precision is Precision.SINGLE and is_adaptive and self.rtol < LEAST_TOLERANCE:
-            what = f"asks for a relative error of {self.rtol:g}, floats keep {LEAST_TOLERANCE:g}"
-            raise InputError.of(
-                "integrator", what, "`DormandPrince(rtol=1e-5, atol=1e-6)`, fixed steps, or doubles"
+            what = (
+                f"has a relative tolerance of {self.rtol:g}; "
+                f"single precision allows {LEAST_TOLERANCE:g} or more"
             )
+            remedy = (
+                "loosen the tolerances, such as `DormandPrince(rtol=1e-5, atol=1e-6)`, "
+                "use fixed steps, or use double precision"
+            )
+            raise InputError.of("integrator", what, remedy)
 
 
 class Integrator(ABC):

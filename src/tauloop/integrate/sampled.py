@@ -109,7 +109,7 @@ class SampledTrace:
         return f"the motion is no longer finite {when}"
 
     def diagnostics(self, whole: int, end: str) -> tuple[Diagnostic, ...]:
-        """Return diagnostics: share of completed samples, smallest pivot, largest residual."""
+        """Return diagnostics: fraction of completed samples, smallest pivot, largest residual."""
         _, pivot, residual = map(float, self.worst)
         return (
             diagnostic(
@@ -122,13 +122,13 @@ class SampledTrace:
                 "smallest pivot over its typical size",
                 pivot if pivot < 1e300 else None,
                 at_least=SMALLEST_PIVOT,
-                advice="the motion came near a singularity",
+                advice="the motion came near a singularity: keep away from it, or shorten the step",
             ),
             diagnostic(
                 "largest loop residual over the characteristic length",
                 residual,
                 at_most=CONVERGED,
-                advice="a loop did not close",
+                advice="a loop did not close: keep away from singularities, or shorten the step",
             ),
         )
 

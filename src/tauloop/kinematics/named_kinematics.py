@@ -460,7 +460,8 @@ def jacobian(
                 "condition number of the loop equations, free of units",
                 model.assembly.loop_conditions(q[None], motion.ports.v)[0],
                 at_most=1e6,
-                advice="the pose is singular, or nearly so",
+                advice="the pose is singular or nearly singular: choose a pose farther from the "
+                "singularity",
             ),
             *agreement(fit),
             *path,

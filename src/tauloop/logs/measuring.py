@@ -83,7 +83,7 @@ def measure(
         if actual != needed
     ]
     problems += [
-        Problem(where=name, what=f"{values.min():g} is not an accuracy", remedy="zero or above")
+        Problem(where=name, what=f"{values.min():g} is not an accuracy", remedy="give zero or more")
         for name, values in (("resolution", resolution), ("force_noise", noise))
         if values.size and not (values.min() >= 0 and np.isfinite(values).all())
     ]

@@ -267,7 +267,9 @@ def filter_reach(factor: int, cutoff: float | None = None) -> int:
 def _require_taps(n: int, factor: int) -> None:
     if not isinstance(factor, int) or factor < 1:
         raise InputError.of(
-            "factor", f"must be a whole number of at least 1, got {factor}", "1 means no decimation"
+            "factor",
+            f"must be a whole number of at least 1, got {factor}",
+            "give 1 for no decimation",
         )
     if factor > 1 and n < taps(factor):
         what = (

@@ -275,7 +275,7 @@ def _text_bytes(path: Path) -> bytes:
 
 
 class ParquetTable(LogTable):
-    """A Parquet file; needs pyarrow (``pip install tauloop[parquet]``)."""
+    """A Parquet file; needs pyarrow (``pip install 'tauloop[parquet]'``)."""
 
     def __init__(self, path: Path) -> None:
         """Read the schema.
@@ -328,7 +328,7 @@ def require_parquet(file: str) -> None:
     """
     if find_spec("pyarrow") is None:
         raise _refused(
-            file, "Parquet needs pyarrow, which is missing", "pip install tauloop[parquet]"
+            file, "Parquet needs pyarrow, which is missing", "pip install 'tauloop[parquet]'"
         )
 
 

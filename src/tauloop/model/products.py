@@ -79,9 +79,8 @@ def multiplied(
     spec = PRODUCTS[function]
     names = spec.inputs[: len(motion)]
     if not isinstance(steps, Mapping):
-        raise InputError.of(
-            "steps", f"is of type {type(steps).__name__}", f"name what moves: {{{names[0]!r}: ...}}"
-        )
+        remedy = f"give a dict of directions by input, such as {{{names[0]!r}: [...]}}"
+        raise InputError.of("steps", f"is of type {type(steps).__name__}", remedy)
     InputError.raise_if_any(
         unknown_names(steps, names, f"is not an input of {function}", "steps[{!r}]")
     )

@@ -19,12 +19,12 @@ from tauloop.common.shown import ReprMixin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress(ReprMixin):
-    """Progress s along a path at normalised times x (N,), all pure numbers.
+    """Progress s along a path at normalized times x (N,), all pure numbers.
 
     Attributes:
-        s: from 0 to 1 (N,).
-        first: ds/dx (N,).
-        second: d2s/dx2 (N,).
+        s: progress from 0 to 1 (N,).
+        first: first derivative ds/dx (N,).
+        second: second derivative d2s/dx2 (N,).
     """
 
     s: np.ndarray
@@ -49,7 +49,7 @@ class Law(ABC):
 
 
 class Uniform(Law):
-    """s = x, for paths with their own time that rest at their ends."""
+    """s = x, for paths that already contain their timing and start and end at rest."""
 
     def at(self, x: np.ndarray) -> Progress:
         """Return progress at normalised times x (N,)."""

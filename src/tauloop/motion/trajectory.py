@@ -113,11 +113,11 @@ class Trajectory(Tabular):
             frequency: samples per second, Hz.
 
         Raises:
-            InputError: the frequency is not positive, or gives less than two samples.
+            InputError: the frequency is not positive, or gives fewer than two samples.
         """
         if not 0 < frequency < np.inf or self.total * frequency < 1:
-            what = f"{frequency:g} Hz over {self.total:.4g} s"
-            raise InputError.of("frequency", what, f"more than {1 / self.total:.4g} Hz")
+            what = f"{frequency:g} Hz gives fewer than two samples in {self.total:.4g} s"
+            raise InputError.of("frequency", what, f"give more than {1 / self.total:.4g} Hz")
         return self.at(
             np.arange(int(np.ceil(self.total * frequency - SAMPLE_TOLERANCE)) + 1) / frequency
         )

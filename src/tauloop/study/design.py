@@ -49,7 +49,7 @@ def require_salib() -> None:
         raise EngineError.of(
             "design",
             "Sobol indices need SALib, which is not installed",
-            "pip install tauloop[sensitivity]",
+            "pip install 'tauloop[sensitivity]'",
         )
 
 

@@ -65,7 +65,7 @@ class StudyFolder:
         """
         if find_spec("pyarrow") is None:
             what = "Parquet files need pyarrow, which is not installed"
-            raise EngineError.of("study", what, "pip install tauloop[parquet]")
+            raise EngineError.of("study", what, "pip install 'tauloop[parquet]'")
         self.path = Path(path)
 
     @property
@@ -264,7 +264,7 @@ class StudyFolder:
                 ) from None
             is_right = content == _content(study, part.first, part.last)
             if not is_right or len(values) != part.last - part.first:
-                what = "contains other samples than its name states, or those of another study"
+                what = "does not match its file name, or belongs to another study"
                 raise InputError.of(str(part.path), what, "remove it and resume the study")
             yield values
 

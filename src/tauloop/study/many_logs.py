@@ -280,7 +280,7 @@ def _diagnostics(
             "logs refused",
             float(len(refused)),
             at_most=0.0,
-            advice="see the reasons, and remove these logs",
+            advice="see `refused` of the result for the reasons, and remove these logs",
         ),
         diagnostic(
             "logs with faults",

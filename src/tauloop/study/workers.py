@@ -311,7 +311,7 @@ class DaskWorkers(Workers):
         """
         if find_spec("distributed") is None:
             raise EngineError.of(
-                "scheduler", "Dask is not installed", "pip install tauloop[cluster]"
+                "scheduler", "Dask is not installed", "pip install 'tauloop[cluster]'"
             )
         import dask
         from distributed import Client, LocalCluster

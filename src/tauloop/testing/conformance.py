@@ -20,7 +20,7 @@ def compare(
     tolerance: float,
     remedy: str,
 ) -> None:
-    """Note an array that differs from another by more than a share of their largest number."""
+    """Add a problem if two arrays differ by more than `tolerance` times their largest element."""
     a, b = np.asarray(actual, dtype=float), np.asarray(expected, dtype=float)
     if a.shape != b.shape:
         problems.add(where, f"has shape {a.shape} instead of {b.shape}", remedy)

@@ -69,8 +69,8 @@ def encoder_misfits(problem: CalibrationProblem, solution: Solution) -> tuple[Di
             f"largest misfit of an encoder over its standard deviation ({actuator.name})",
             t[worst],
             at_most=float(-scipy.special.stdtrit(freedom, OUTLIER_FALSE_ALARM / (4 * count))),
-            advice=f"the encoder of {actuator.name} reads {amount} more than follows from pose and geometry: check its "
-            f"zero, its scale and its column, or estimate {parameter}",
+            advice=f"the encoder of {actuator.name} reads {amount} more than the pose and the geometry predict: "
+            f"check its zero, its scale and its column, or estimate {parameter}",
         ),
     )
 

@@ -29,8 +29,8 @@ from tauloop.common.result import Diagnostic, diagnostic
 MAX_EXPONENT = 3.0
 #: Number of grid points of this search before the best is refined.
 GRID_POINTS = 25
-#: 95 % quantile of chi squared with one degree of freedom, of a doubled difference of log
-#: likelihoods, for intervals.
+#: 95 % quantile of chi squared with one degree of freedom; twice the difference in log likelihood
+#: is compared with it to find the ends of intervals.
 CHI_SQUARED_95 = 3.84
 #: The 99.9 % quantile, beyond which the stated width is doubtful.
 CHI_SQUARED_999 = 10.83
@@ -62,9 +62,10 @@ class PriorTightness:
         Estimates are then held at their nominal values against the data.
         """
         return diagnostic(
-            "deviation of the priors that the data want, over the stated one"
+            "ratio of the prior standard deviation that the data support to the specified one"
             f" ({self.unknowns} priors; 95 %: {self.lower:.2g} to {self.upper:.2g})",
             self.width,
+            # an unlikely specified deviation fails the check also where the best factor is below 1
             at_most=None if self.ratio <= CHI_SQUARED_999 else min(1.0, self.width),
             advice="the priors are too tight: estimates are held near the nominal values against the data, and their "
             "error bars are too small; multiply the tolerances by this factor",

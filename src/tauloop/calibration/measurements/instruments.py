@@ -167,8 +167,9 @@ class Instrument(ABC):
     def readings_at(self, errors: np.ndarray) -> np.ndarray:
         """Return predicted readings (N, n_columns) from the errors (N, n_errors) at zero readings.
 
-        A zero reading of an orientation is the unit quaternion. Its error for a rotation by a about
-        e is 2 sin(a/2) e, twice the vector part of the predicted quaternion.
+        A zero reading of an orientation is the unit quaternion. Its error for a rotation by an
+        angle alpha about the axis e is 2 sin(alpha/2) e, twice the vector part of the predicted
+        quaternion.
         """
         first = self.quaternion_column
         if first is None:
@@ -511,7 +512,7 @@ class Inclinometer(Instrument):
             Problem(
                 where=self.name,
                 what="gravity is zero, so there is no vertical",
-                remedy="state gravity",
+                remedy="set `gravity` in the machine file",
             )
         ]
 
@@ -569,7 +570,9 @@ class JointSensor(Instrument):
         unit = units.get(self.coordinate, self.unit)
         if unit != self.unit:
             problems.add(
-                f"{self.name}.unit", f"is {self.unit!r}", f"{self.coordinate} is in {unit}"
+                f"{self.name}.unit",
+                f"is {self.unit!r}",
+                f"set the unit to {unit}, the unit of {self.coordinate}",
             )
         return problems
 

@@ -47,9 +47,9 @@ RIDGE = 1e-6
 OBSERVABLE_TOLERANCE = 1e-6
 #: Number of the lowest eigenvectors of M in which E-optimality first compares candidates.
 N_LOWEST_EIGENVECTORS = 12
-#: Number of the best candidates that it then evaluates in full at once,
+#: Number of the best candidates that E-optimality then evaluates in full at once.
 FULL_EVALUATION_BATCH = 12
-#: and their maximum number.
+#: Maximum number of candidates that E-optimality evaluates in full.
 MAX_FULL_EVALUATIONS = 48
 
 

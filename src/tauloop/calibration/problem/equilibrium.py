@@ -40,8 +40,8 @@ class Equilibrium:
 
     Attributes:
         rows: velocities whose components of the force balance are the equations.
-        force: norm of the forces at the reference pose, N; makes the equations dimensionless.
-        length: the machine's characteristic length, m.
+        force: norm of the forces at the reference pose, N, which divides the force balance.
+        length: the machine's characteristic length, m; multiplied by it, the equations are in m.
     """
 
     rows: tuple[int, ...]

@@ -39,7 +39,10 @@ MAX_LISTED_NAMES = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corrected:
-    """Parameters that share one correction, before and after a fit; see `Unknown`."""
+    """Parameters that share one correction, before and after a fit.
+
+    The attributes are described in `Unknown`.
+    """
 
     name: str
     members: tuple[str, ...]

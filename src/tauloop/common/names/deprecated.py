@@ -95,6 +95,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "Model.determined": "Model.measurable_output",
     "Model.freed": "Model.with_free_parameters",
     "Model.ties": "Model.parameter_map",
+    "Obstacle.nearest": "Obstacle.projection_target",
     "Result.evidence": "Result.diagnostics",
     "TwoRuns.apart": "TwoRuns.motion_mismatch",
 }

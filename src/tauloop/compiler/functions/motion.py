@@ -45,11 +45,11 @@ def jacobian_program(state: MotionState, *, of: Entry) -> Program:
 
 
 def forward_dynamics_program(state: MotionState, *, loaded: bool = False) -> Program:
-    """Return the program of accelerations under actuator forces, given ones and all.
+    """Return the program of accelerations under actuator forces: of given coordinates, and of all.
 
     Inverse dynamics is affine in the accelerations. With a = G a_given + g and r(a) = G^T (M a +
-    h): M_r a_given = G^T S u - r(g), M_r = G^T M G, solved by L D L^T (design, "Forward dynamics
-    from inverse"). If `loaded`, payload and wrench at the tool are inputs.
+    h): M_r a_given = G^T S u - r(g), M_r = G^T M G, solved by L D L^T. If `loaded`, payload and
+    wrench at the tool are inputs.
     """
     force = state.builder.input("force", len(state.mechanism.actuators))
     G, bias = state.embedding, state.drift()

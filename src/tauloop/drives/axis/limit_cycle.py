@@ -115,11 +115,13 @@ def predict(line: DriveLine, parameters: dict[str, float] | None = None) -> tupl
         or not isinstance(line.control.drive, SingleDrive)
         or line.control.sample_time is not None
     ):
-        what = f"{line.name} has {len(names)} elastic backlashes"
-        what += "" if isinstance(line.control.drive, SingleDrive) else " and two motors"
-        what += "" if line.control.sample_time is None else " and a sampled control"
-        remedy = "describing functions are for one of them, one motor and a continuous control: simulate instead"
-        raise InputError.of("limit cycle", what, remedy)
+        motors = "one motor" if isinstance(line.control.drive, SingleDrive) else "two motors"
+        control = "continuous" if line.control.sample_time is None else "sampled"
+        what = (
+            "the describing function needs exactly one elastic backlash, one motor and continuous "
+            f"control; {line.name} has {len(names)}, {motors} and {control} control"
+        )
+        raise InputError.of("limit cycle", what, "simulate the drive line instead")
     theta = line.parameters.values | (parameters or {})
     law = next(c.compliance for c in line.connections if c.name == names[0])
     assert isinstance(law, ElasticBacklash)

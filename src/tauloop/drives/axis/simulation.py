@@ -133,7 +133,9 @@ class Axis:
         lengths = lengths - {1} or lengths or {1}
         if len(lengths) > 1:
             what = f"arrays of different lengths: {', '.join(map(str, sorted(lengths)))}"
-            raise InputError.of("parameters", what, "one row for each run")
+            raise InputError.of(
+                "parameters", what, "give arrays of equal length, one row for each run"
+            )
         rows = np.tile(self.nominal, (lengths.pop(), 1))
         for name, array in columns.items():
             rows[:, self.names.index(name)] = array
@@ -263,7 +265,7 @@ def prepared_runs(
         what = (
             f"step, start and load have different lengths: {', '.join(map(str, sorted(lengths)))}"
         )
-        raise InputError.of("step", what, "one row for each run")
+        raise InputError.of("step", what, "give arrays of equal length, one row for each run")
     p = axis.parameters(parameters, lengths.pop() if lengths else None)
     fixed = np.empty((len(p), 8))
     sensible, fixed[:, :3] = axis.figures(p)

@@ -202,14 +202,18 @@ def play_map(
         Problem(
             where=f"play of {name}",
             what=f"must not be negative, got {value:g}",
-            remedy="in m or rad",
+            remedy="give a backlash of zero or more, in m or rad",
         )
         for name, value in amounts.items()
         if not 0 <= value < np.inf
     ]
     if not problems and not any(amounts.values()):
         problems.append(
-            Problem(where="backlash", what="is zero everywhere", remedy="such as 10e-6 m")
+            Problem(
+                where="backlash",
+                what="is zero everywhere",
+                remedy="give a backlash above zero, such as 10e-6 m",
+            )
         )
     InputError.raise_if_any(problems)
     sensitivity = ToolSensitivity(model)
@@ -254,7 +258,8 @@ def play_map(
                 "difference to forward kinematics at both ends of the play, of the largest displacement",
                 difference,
                 at_most=AGREEMENT,
-                advice="the play is too large for a linear map, or a pose is close to a singularity",
+                advice="reduce the backlash, which is too large for a linear map, or exclude poses "
+                "close to a singularity",
             ),
         ),
         provenance=provenance(

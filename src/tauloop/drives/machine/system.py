@@ -160,14 +160,21 @@ def _problems(mechanism: Mechanism, lines: tuple[DriveLine, ...]) -> list[Proble
                     )
                 )
     if len(set(periods.values())) > 1:
-        what = "sample at different times: " + ", ".join(
+        what = "have different sample periods: " + ", ".join(
             f"{name} {1e3 * T:g} ms" for name, T in periods.items()
         )
         problems.append(
-            Problem(where="drive.control.sample_time", what=what, remedy="give all the same")
+            Problem(
+                where="drive.control.sample_time",
+                what=what,
+                remedy="set the same sample_time for all drive lines",
+            )
         )
     for name, key in dry_friction(mechanism):
-        what = "its Coulomb friction jumps where it turns, and sticking is not found there"
+        what = (
+            "Coulomb friction is discontinuous at zero velocity, "
+            "and this simulation does not detect sticking there"
+        )
         remedy = ONE_WAY if key != "coulomb" else BRISTLES
         problems.append(Problem(where=f"{name}.friction.{key}", what=what, remedy=remedy))
     return problems

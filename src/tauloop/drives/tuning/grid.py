@@ -86,6 +86,6 @@ def dense_grid(
     )
     if not np.isfinite(costs).any():
         what = f"none of {len(costs)} grid points has a finite cost"
-        raise InputError.of("cost", what, "narrow the bounds to stable gains")
+        raise InputError.of("cost", what, "narrow the bounds to points with a finite cost")
     costs = np.where(np.isfinite(costs), costs, np.nan)
     return Grid(names=tuple(bounds), axes=axes, costs=costs.reshape(tuple(counts)))

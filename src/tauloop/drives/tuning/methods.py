@@ -254,7 +254,7 @@ def pymoo_module(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise EngineError.of(
-            "pymoo", f"cannot be imported ({error})", "pip install tauloop[tuning]"
+            "pymoo", f"cannot be imported ({error})", "pip install 'tauloop[tuning]'"
         ) from error
 
 

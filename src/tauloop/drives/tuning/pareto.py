@@ -1,4 +1,4 @@
-"""Beyond one number: the Pareto front of two or more criteria, and how robust an optimum is.
+"""The Pareto front of two or more criteria, and how robust an optimum is.
 
 Source: Deb, Pratap, Agarwal and Meyarivan 2002, A fast and elitist multiobjective genetic
 algorithm: NSGA-II.
@@ -57,10 +57,10 @@ def pareto_front(
         bounds: lower and upper bound by name.
         of: names of the criteria (k).
         seed: seed of the random numbers.
-        population, generations: effort.
+        population, generations: size and number of generations.
 
     Raises:
-        InputError: bounds that hold nothing, or no point with finite criteria.
+        InputError: the bounds are empty, or no point has finite criteria.
         EngineError: pymoo is not installed.
     """
     middle = [0.5 * (low + high) for low, high in bounds.values()]
@@ -77,7 +77,7 @@ def pareto_front(
     order = np.lexsort(values.T[::-1])
     if values[order[0], 0] >= PRICE_OF_NOTHING:
         what = f"no finite criteria in {population * generations} evaluations"
-        raise InputError.of("criteria", what, "narrow the bounds to stable gains")
+        raise InputError.of("criteria", what, "narrow the bounds to points with finite criteria")
     return ParetoFront(
         names=tuple(bounds),
         of=of,

@@ -53,7 +53,7 @@ from tauloop.equations.values import quantile
 from tauloop.mechanism.model import Mechanism
 
 #: Smallest ratio of the last kept to the first dropped singular value for which a rank decision is
-#: clear (design, "How the general machine works").
+#: clear.
 RANK_GAP = 1e3
 #: Singular values below this share of the largest, with such a gap above them, come from rounded
 #: numbers in the file.

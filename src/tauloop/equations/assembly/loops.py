@@ -115,8 +115,8 @@ class ClosureRow:
 def closure(mechanism: Mechanism, motion: TreeMotion) -> tuple[ClosureRow, ...]:
     """Return all loop equations of a mechanism: of rods, then cut joints, then couplings.
 
-    A rod has phi = (d.d - L^2) / (2 L) with d from A to B (design, "Coordinates and terms"); a
-    coupling has phi = sum of ratio_j q_j - offset.
+    A rod has phi = (d.d - L^2) / (2 L) with d from A to B; a coupling has phi = sum of ratio_j q_j
+    - offset.
 
     A loop is closed in the frame of its carrier, the outermost body that carries both of its ends.
     So its equations contain only the coordinates of the loop itself.
@@ -290,8 +290,8 @@ class Loops(ReprMixin):
         function: q -> (phi, K by columns).
         acceleration: (q, v) -> bias k with K a = k.
         transmission: matrix A (n_u, n_v) of actuator velocities.
-        coupling_ratios, coupling_offsets: matrix (n, n_v) and sums (n,) of the couplings: ratios @
-            coordinates = sums.
+        coupling_ratios, coupling_offsets: coefficients (n, n_v) and right-hand sides (n,) of the
+            couplings: coupling_ratios @ q = coupling_offsets.
         length: characteristic length of the machine, m; it makes angles and lengths comparable.
     """
 
@@ -337,11 +337,11 @@ class Loops(ReprMixin):
         return np.where(self.topology.is_length, self.length, 1.0)
 
     def openings(self, phi: np.ndarray) -> np.ndarray:
-        """Return the largest residual per row (N, c), characteristic lengths or pure numbers."""
+        """Return the largest of the residuals (N, c) of each sample (N,), without units."""
         return np.asarray(np.abs(self.row_scale * phi).max(axis=1, initial=0.0))
 
     def largest_residual(self, phi: np.ndarray) -> np.ndarray:
-        """Return the largest residual of each row (N, c), m.
+        """Return the largest of the residuals (N, c) of each sample (N,), m.
 
         Pure numbers are multiplied by the characteristic length.
         """

@@ -1,10 +1,11 @@
-"""Point nearest to the origin under linear conditions, for many samples: how cables share a load.
+"""Minimum-norm point under linear inequality constraints, for many samples.
 
-Minimizes |y|^2 subject to G y >= h by the dual method of Goldfarb and Idnani (1983). From the
-origin, the most violated condition is added; conditions whose multiplier would become negative are
-dropped, until none is violated. Every change increases the dual objective, so the method ends after
-a few. If no change is possible, the conditions contradict each other, and the method returns
-weights c >= 0 with G^T c = 0 and c.h > 0 (Farkas).
+It gives the tensions of cables that share a load. |y|^2 is minimized subject to G y >= h by the
+dual method of Goldfarb and Idnani (1983). From the origin, the most violated condition is added;
+conditions whose multiplier would become negative are dropped, until none is violated. Every change
+increases the dual objective, so the method ends after a few changes. If no change is possible, the
+conditions contradict each other, and the method returns weights c >= 0 with G^T c = 0 and c.h > 0
+(Farkas).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Equivalent virtual platforms: matrices I, V and a gravity vector of each inertia, in one frame.
+"""Equivalent virtual platforms: matrices M, V and a gravity vector g of each inertia, in one frame.
 
-f = I x'' + V x' + G is the force that a body or rod requires from the platform, so bodies can be
-compared and summed. Source: Lopes and Almeida (RCID paper), eqs. 24 to 33 (platform), 38 to 41
-(actuators), 51 to 55 and 69 to 73 (links), 75 to 78 (gravity); signs corrected as in the project's
-notes.
+f = M x'' + V x' + g is the force that a body or rod requires from the platform, so bodies can be
+compared and summed. The paper writes I for M, and G for g. Source: Lopes and Almeida (RCID paper),
+eqs. 24 to 33 (platform), 38 to 41 (actuators), 51 to 55 and 69 to 73 (links), 75 to 78 (gravity).
+Some printed signs are corrected: all signs follow from the definitions in `virtual_platforms`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class VirtualPlatform:
         part: "translation", "rotation", or "whole" if it is not split.
         M: inertia matrix (m, m).
         V: Coriolis and centripetal matrix (m, m).
-        gravity: G (m,).
+        gravity: gravity vector g (m,).
     """
 
     name: str
@@ -46,7 +46,7 @@ class VirtualPlatform:
     def mapped(self, T: ca.SX, T_rate: ca.SX) -> VirtualPlatform:
         """Return the matrices for velocities y' with x' = T y'.
 
-        They are T^T M T, T^T (V T + M T') and T^T G (eqs. 26, 32, 33).
+        They are T^T M T, T^T (V T + M T') and T^T g (eqs. 26, 32, 33).
         """
         return VirtualPlatform(
             name=self.name,

@@ -89,7 +89,7 @@ class ForeignFmu:
         """
         if find_spec("fmpy") is None:
             raise EngineError.of(
-                "FMPy", "is not installed; it runs third-party FMUs", "pip install tauloop[fmu]"
+                "FMPy", "is not installed; it runs third-party FMUs", "pip install 'tauloop[fmu]'"
             )
         fmpy, name = import_module("fmpy"), str(self.path)
         if problem := unreadable(self.path):

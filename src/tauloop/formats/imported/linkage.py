@@ -145,6 +145,6 @@ class Linkage:
     def reached(self, joints: Iterable[Joint]) -> dict[str, int]:
         """Return the number of joints on the path from the base, by body.
 
-        Only bodies that joints with coordinates lead to are included.
+        Only bodies reached by joints that are not cut are included.
         """
         return steps_from(BASE, (joint.bodies for joint in joints if not joint.is_cut))

@@ -12,9 +12,11 @@ These are ``<ros2_control>`` and ``<transmission>`` in the forms of ROS 1, ROS 2
     <ros2_control name="arm" type="system">                            <!-- ROS 2 -->
       <joint name="crank"><command_interface name="position"/></joint>
       <transmission name="drive">
-        <plugin>transmission_interface/SimpleTransmission</plugin> <actuator name="motor"
-        role="actuator1"/> <joint name="crank"
-        role="joint1"><mechanical_reduction>50</mechanical_reduction><offset>0.1</offset></joint>
+        <plugin>transmission_interface/SimpleTransmission</plugin>
+        <actuator name="motor" role="actuator1"/>
+        <joint name="crank" role="joint1">
+          <mechanical_reduction>50</mechanical_reduction><offset>0.1</offset>
+        </joint>
       </transmission>
     </ros2_control>
 
@@ -239,7 +241,7 @@ class _TransmissionReader(_JointNames):
         for name, joint in zip(names, joints, strict=True):
             self._offset(name, joint, where)
         if kind == "SimpleTransmission":
-            # of the PR2: next to joint and actuator
+            # the files of the PR2 specify a further reduction directly in <transmission>
             rows = [[n[0] * m[0] * self._reduction(node, where)]]
         elif kind == "DifferentialTransmission":
             rows = [[n[0] * m[0], n[0] * m[1]], [n[1] * m[0], -n[1] * m[1]]]

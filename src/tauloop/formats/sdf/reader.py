@@ -62,7 +62,7 @@ def read_sdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) ->
 
     Args:
         path: the file, or a xacro of one.
-        options: `model` names the model, if a world has several machines; `motors` and
+        options: `model_name` selects the model if the file has several; `motors` and
             `independent` name joints that should not close a loop.
 
     Raises:

@@ -37,12 +37,12 @@ from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.logs.rates import MIN_SPECTRUM_SAMPLES, in_band, smooth_rates
 from tauloop.logs.signals import HIGHEST_CUTOFF
 
-#: The residuals show a term if its value exceeds this number of its standard deviations, ...
+#: A reported term exceeds this number of its standard deviations.
 MIN_SIGNIFICANCE = 4.0
-#: ... if it shifts some parameter by more than this number of the parameter's standard deviations,
-#: ...
+#: A reported term shifts a parameter by more than this number of the parameter's standard
+#: deviations.
 MIN_SHIFT = 1.0
-#: ... and if it is more than this share of the force of its output.
+#: A reported term is more than this fraction of the force of its output.
 MIN_FORCE_SHARE = 3e-4
 #: A term of one output is added to the parameters' covariance if it exceeds this number of its
 #: standard deviations; a smaller term is noise. The drives of a machine are similar, so a common
@@ -134,7 +134,10 @@ class TimingTerm:
                 f"contains {size} times its second derivative: accelerations are wrong at high frequencies, due "
                 "to the noise of positions or to a cut-off that removes motion"
             )
-            remedy = "state no cut-off, so that it follows from the noise of the positions, or record with finer steps"
+            remedy = (
+                "leave the cut-off out (it is then chosen from the noise of the positions), "
+                "or record with a finer encoder resolution"
+            )
         where = ", ".join(f"force.{output}" for output in self.outputs)
         shifts = self._shift_text(base, values, deviations)
         return Problem(where, f"{message}; fitted with this term, {shifts}", remedy)

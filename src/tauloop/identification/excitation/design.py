@@ -191,7 +191,8 @@ def _diagnostics(
             "speed or acceleration at the start, share of the largest",
             (start / np.maximum(peaks, np.finfo(float).tiny)).max(),
             at_most=LIMIT_ROUNDING,
-            advice="the motion does not start at rest",
+            advice="the motion does not start at rest: raise the number of harmonics, or repeat "
+            "with another seed",
         )
     if isinstance(criterion, ConditionNumber):
         condition, best_random = conditions.si, random.best_si

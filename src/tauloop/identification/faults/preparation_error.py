@@ -1,9 +1,9 @@
-"""Errors of the forces that the preparation of a log leaves, also without any noise.
+"""Force errors that the preparation of a log causes even without noise.
 
-A low-pass takes a share of the accelerations, ends of a log lack samples, and friction reverses
-between two samples. A prepared motion is smooth and known exactly. It is prepared once more; the
-forces of the fitted model along the first motion, fitted along the second, have errors of the same
-kind and size.
+A low-pass filter removes part of the accelerations, samples are missing at the ends of a log, and
+friction reverses between two samples. To estimate these errors, the prepared motion is treated as
+exact and prepared a second time. Fitting the model's forces along the first motion with the
+regressor of the second gives errors of the same size.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def preparation_errors(
     Args:
         model: the machine.
         prepared_again: the beginning of the log after two preparations.
-        preparation: the preparation.
+        preparation: filters and rates of both preparations.
         part: regression data of the log after one preparation.
-        result: the fit.
-        output: output of the fit.
+        result: the fit whose parameters give the forces.
+        output: "actuators" or "platform", the forces that were fitted.
     """
     names = [part.outputs[k] for k in part.kept]
     try:
@@ -58,6 +58,8 @@ def preparation_errors(
             model, prepared_again, preparation, output=output, prepared=prepared_again
         )
     except PoseError:
+        # the second preparation can leave the reach at the ends; the faults are then judged without
+        # this error
         return dict.fromkeys(names, 0.0)
     count = min(len(again), len(part))
     inside = slice(part.reach, count - part.reach)
@@ -85,7 +87,7 @@ def length_errors(
         motion: motion of the log.
         part: regression data of the log.
         result: the fit with the presliding friction.
-        presliding: the lengths; stated ones are taken as exact.
+        presliding: the presliding lengths; specified lengths are taken as exact.
     """
     total: dict[str, float] = {}
     for name, length in presliding.lengths.items():

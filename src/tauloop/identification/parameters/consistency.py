@@ -468,7 +468,8 @@ def _diagnostics(
             "decrease by a further Newton step, as a share of the objective",
             solution.decrement,
             at_most=1e-8,
-            advice=f"the solver stopped early ({solution.status})",
+            advice=f"the solver stopped early ({solution.status}): raise the weight of the prior, "
+            "or record more excitation",
         ),
         diagnostic(
             "least slope at a bound, as a share of the largest",

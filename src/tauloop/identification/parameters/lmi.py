@@ -386,5 +386,5 @@ def convex_solver() -> Any:
         raise IdentificationError.of(
             "physically consistent estimation",
             f"cannot be solved ({error})",
-            "install the packages with pip install tauloop[consistency]",
+            "install the packages with pip install 'tauloop[consistency]'",
         ) from error

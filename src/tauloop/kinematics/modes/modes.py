@@ -346,7 +346,8 @@ def _modes(
                 max((mode.residual for mode in modes), default=None),
                 at_most=MODE_RESIDUAL * model.assembly.loops.length,
                 unit="m",
-                advice="a mode is so badly conditioned that it cannot be made exact",
+                advice="a mode is too close to a singularity to be refined: change the given "
+                "values slightly",
             ),
             diagnostic(
                 "trace test: bend of the sums over all complex solutions",

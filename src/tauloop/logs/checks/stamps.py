@@ -17,25 +17,24 @@ EVEN_STAMP_SHARE = 0.01
 MOTION_BAND_SHARE = 0.1
 #: Number of blocks for the standard deviation of the share.
 DEVIATION_BLOCKS = 20
-#: Positions decide between both causes if a share of one differs from zero by this many standard
-#: deviations.
+#: The test is conclusive if a fraction of 1 is at least this many standard deviations from 0.
 DECISION_DEVIATIONS = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StampJitter:
-    """Deviation of stamps from the even grid, and the share of it that positions contain.
+    """Deviation of stamps from the even grid, and the fraction of it that positions contain.
 
     A position sampled at t_n = n T + d_n differs from its value at n T by the velocity times d_n.
-    The part of the positions above `MOTION_BAND_SHARE` times the sampling rate is fitted by the same part of v
-    d: the share is 1 if the stamps are the sampling times, and 0 if samples are even and only the
-    stamps are late.
+    The part of the positions above `MOTION_BAND_SHARE` times the sampling rate is fitted with the
+    same part of v d. The fraction is 1 if the stamps are the sampling times, and 0 if samples are
+    even and only the stamps are late.
 
     Attributes:
         size: RMS distance of the stamps from the even grid, s.
         period: period of the even grid, s.
-        share: share of velocity times jitter that the positions contain.
-        deviation: standard deviation of the share.
+        share: fraction of velocity times jitter that the positions contain.
+        deviation: standard deviation of this fraction.
     """
 
     size: float
@@ -50,7 +49,7 @@ class StampJitter:
 
     @property
     def stamps_are_true(self) -> bool:
-        """Return whether the stamps are the sampling times; also true if this is undecided."""
+        """Return whether the stamps are the sampling times, or the test is not conclusive."""
         return not self.decides or self.share > 0.5
 
     def __str__(self) -> str:
@@ -100,6 +99,7 @@ def stamp_jitter(log: Log, names: Sequence[str]) -> StampJitter | None:
     if power == 0.0:
         return None
     share = float(np.sum(x * y)) / power
+    # successive errors are correlated, so the variance is estimated from sums over blocks
     parts = np.array([part.sum() for part in np.array_split(x * (y - share * x), DEVIATION_BLOCKS)])
     return StampJitter(
         size=size, period=period, share=share, deviation=float(np.sqrt(parts @ parts)) / power

@@ -39,7 +39,7 @@ _LOGGER = logging.getLogger("tauloop")
 
 
 class BagTable(LogTable):
-    """A rosbag2 folder, one file of it, or a bag of ROS 1; needs rosbags (``pip install tauloop[ros]``).
+    """A rosbag2 folder, one file of it, or a bag of ROS 1; needs rosbags (``pip install 'tauloop[ros]'``).
 
     Columns have names such as ``/topic.field``: ``/joint_states.position[elbow]``,
     ``/efforts.data[0]``, ``/wrench.wrench.force.x``; time columns are ``/topic.header.stamp`` and
@@ -304,5 +304,8 @@ def require_rosbags(file: str) -> None:
     """
     if find_spec("rosbags") is None:
         raise LogError.of(
-            "", "bags of ROS need rosbags, which is missing", "pip install tauloop[ros]", file=file
+            "",
+            "bags of ROS need rosbags, which is missing",
+            "pip install 'tauloop[ros]'",
+            file=file,
         )

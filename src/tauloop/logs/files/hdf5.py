@@ -32,7 +32,7 @@ def hdf5_columns(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     except ImportError:
         what, remedy = (
             "HDF5 (and MATLAB 7.3) needs h5py, which is missing",
-            "pip install tauloop[hdf5]",
+            "pip install 'tauloop[hdf5]'",
         )
         raise LogError.of("", what, remedy, file=str(path)) from None
     columns: dict[str, np.ndarray] = {}

@@ -453,7 +453,7 @@ def quantity(where: str, text: str, *wanted: Dimension) -> float:
         wanted: permitted dimensions; the first is that of a number without unit.
 
     Raises:
-        InputError: no number, an unknown unit, or a unit of something else.
+        InputError: no number, an unknown unit, or a unit of another dimension.
     """
     try:
         return read_quantity(text, *wanted, is_si=True).value

@@ -385,7 +385,7 @@ def _with_moments(
     if not problems:
         problems.add(f"bodies.{body}", "no other body turns alike", "keep this body")
     require(mechanism, problems)
-    raise AssertionError("refused above")
+    raise AssertionError("unreachable: the checks above raise an error for this input")
 
 
 def carriers(mechanism: Mechanism, group: Iterable[str]) -> list[str]:

@@ -60,7 +60,7 @@ def hold_platform(
     if joint is None:
         problems.add("platform", "has no coordinates of its own", "leave the platform as it is")
         require(mechanism, problems)
-        raise AssertionError("refused above")
+        raise AssertionError("unreachable: the checks above raise an error for this input")
     kind = JOINT_KINDS[joint.kind]
     rotations = [
         f"{joint.name}.{s}"

@@ -424,8 +424,8 @@ def _solved(model: Model, program: Program, letters: _Letters, notation: Notatio
     wanted = [set(YIELDED)]
     for step in reversed(program.steps[1:]):
         if isinstance(step, Bounded):
-            what = "cables pull alone, and their tensions within bounds follow from a search, not from formulas"
-            raise InputError.of("parts", what, "loops,dynamics")
+            what = "cable tensions within bounds result from a search and have no closed formula"
+            raise InputError.of("parts", what, "use --parts loops,dynamics")
         wanted.append(
             wanted[-1] | set(step.inputs) | ({step.start} if isinstance(step, Newton) else set())
         )

@@ -138,8 +138,11 @@ def unfolded(
             values[step.solution] = solution(step, [values[name] for name in step.inputs])
             continue
         if not isinstance(step, Evaluate):
-            what = "closes loops by iteration, which is not an expression"
-            remedy = "use the motion of the other entry, or `Motion.derivatives`"
+            what = "solves its loops iteratively, so there is no CasADi expression"
+            remedy = (
+                "use model.platform instead of model.actuators (or the reverse), "
+                "or `Motion.derivatives`"
+            )
             raise InputError.of(program.name, what, remedy)
         results = step.function.function.call([values[name] for name in step.inputs])
         values |= dict(zip(step.outputs, results, strict=True))

@@ -116,7 +116,7 @@ def _jax() -> Any:
     except ImportError as error:
         raise EngineError.of("JAX", "is not installed", "pip install 'tauloop[jax]'") from error
     if not jax.config.read("jax_enable_x64"):
-        remedy = 'jax.config.update("jax_enable_x64", True) before the first array'
+        remedy = 'call jax.config.update("jax_enable_x64", True) before creating the first array'
         raise InputError.of("JAX", "uses single precision", remedy)
     return jax
 

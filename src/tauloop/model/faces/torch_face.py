@@ -108,7 +108,9 @@ class _Operation:
             changes = _apply(code, "slopes", *motion, directions[-1])
             return tuple(a + b for a, b in zip((first, *bends), changes, strict=True))
         if ctx.kind == "along":
-            what = "forward mode over forward mode is wrong for custom functions"
+            what = (
+                "nested forward mode (jvp of jvp) gives wrong results for PyTorch custom functions"
+            )
             raise InputError.of("PyTorch", what, "use torch.func.hessian, or jacrev of jacfwd")
         raise _no_third_order()
 

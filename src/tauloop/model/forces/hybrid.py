@@ -60,14 +60,13 @@ class HybridFunctions:
         theta: object | None = None,
         sharing: ForceSharing = EQUAL_SHARES,
     ) -> HybridForces:
-        """Return actuator forces and the resulting accelerations of passive freedoms.
+        """Return actuator forces and the resulting accelerations of passive degrees of freedom.
 
-        `[G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + g) + h)` (design, "How the general machine
-        works").
+        `[G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + g) + h)`.
 
         Args:
-            position, velocity: leading actuators and passive freedoms (N, m) or (m,), SI; columns
-                as in `ports`.
+            position, velocity: leading actuators and passive degrees of freedom (N, m) or (m,), SI;
+                columns as in `ports`.
             acceleration: accelerations of the leading actuators (N, n_m) or (n_m,).
             start: start values (N, n_q) for Newton blocks.
             theta: free parameters.
@@ -116,8 +115,16 @@ class HybridFunctions:
         """
         assembly = self._actuators.assembly
         if not assembly.is_redundant:
-            what = f"{len(assembly.leading)} actuators move as many freedoms: there is no preload"
-            raise InputError.of("actuators", what, "add redundant actuators")
+            count = len(assembly.leading)
+            what = (
+                f"{count} actuators drive {count} degrees of freedom, so there is no internal "
+                "preload"
+            )
+            raise InputError.of(
+                "actuators",
+                what,
+                "leave the preload out, or use a machine with redundant actuators",
+            )
         R = self._actuators.actuator_jacobian(position, start=start)[..., : len(assembly.leading)]
         U, _, _ = np.linalg.svd(R, full_matrices=True)
         return np.asarray(U[..., len(assembly.leading) :])

@@ -162,8 +162,8 @@ class CycleStation(ReprMixin):
         ):
             problems.add(
                 f"{self.name}.blend",
-                "a point that is passed does nothing else",
-                f"no {', '.join(_STOPS)}",
+                f"a point with a blend cannot have {', '.join(_STOPS)}",
+                f"leave out {', '.join(_STOPS)}, or stop at the point",
             )
         if self.pitch is not None and not (self.is_moving and self.pitch > 0):
             problems.add(

@@ -8,6 +8,7 @@ from typing import ClassVar
 import casadi as ca
 import numpy as np
 
+from tauloop.common.deprecated import old_attribute
 from tauloop.common.errors import InputError
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
@@ -20,9 +21,9 @@ CIRCLE_POINTS = 73
 
 
 class Obstacle(Options, ABC):
-    """A body at rest."""
+    """A body that does not move."""
 
-    #: Noun for it.
+    #: Name used in messages.
     kind: ClassVar[str]
 
     @abstractmethod
@@ -30,8 +31,10 @@ class Obstacle(Options, ABC):
         """Return the distance of a point (3,), m; negative inside."""
 
     @abstractmethod
-    def nearest(self, p: ca.SX) -> ca.SX:
-        """Return a point (3,) inside towards which a point outside is projected."""
+    def projection_target(self, p: ca.SX) -> ca.SX:
+        """Return a point (3,) of the obstacle in whose direction a point outside is projected."""
+
+    nearest = old_attribute("nearest", "projection_target")
 
     @abstractmethod
     def distances(self, points: np.ndarray) -> np.ndarray:
@@ -47,8 +50,8 @@ class BoxObstacle(Obstacle):
     """A box along the axes of the base.
 
     Attributes:
-        center: its middle, m.
-        size: its edges, m.
+        center: center of the box (3,), m.
+        size: edge lengths of the box (3,), m.
 
     Examples:
         >>> from tauloop.motion import BoxObstacle
@@ -71,8 +74,8 @@ class BoxObstacle(Obstacle):
             + ca.fmin(ca.mmax(d), 0.0)
         )
 
-    def nearest(self, p: ca.SX) -> ca.SX:
-        """Return the nearest point (3,) of the box."""
+    def projection_target(self, p: ca.SX) -> ca.SX:
+        """Return the point (3,) of the box that is nearest to p."""
         center, half = ca.DM(self.center), 0.5 * ca.DM(self.size)
         return ca.SX(ca.fmin(ca.fmax(p, center - half), center + half))
 
@@ -84,7 +87,7 @@ class BoxObstacle(Obstacle):
         )
 
     def outline(self, i: int, j: int) -> np.ndarray:
-        """Return its corners (5, 2); the last is the first again."""
+        """Return the corners (5, 2) of the box; the last is the first again."""
         corners = 0.5 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)])
         return np.array(self.center)[[i, j]] + corners * np.array(self.size)[[i, j]]
 
@@ -94,8 +97,8 @@ class SphereObstacle(Obstacle):
     """A sphere.
 
     Attributes:
-        center: its middle, m.
-        radius: m.
+        center: center of the sphere (3,), m.
+        radius: radius of the sphere, m.
 
     Examples:
         >>> from tauloop.motion import SphereObstacle
@@ -112,8 +115,8 @@ class SphereObstacle(Obstacle):
         d = p - ca.DM(self.center)
         return ca.SX(ca.sqrt(ca.dot(d, d) + CORNER_RADIUS**2) - self.radius)
 
-    def nearest(self, _: ca.SX) -> ca.SX:
-        """Return its center."""
+    def projection_target(self, _: ca.SX) -> ca.SX:
+        """Return the center (3,) of the sphere."""
         return ca.SX(ca.DM(self.center))
 
     def distances(self, points: np.ndarray) -> np.ndarray:
@@ -159,5 +162,5 @@ def _numbers(
     except ValueError:
         first = second = ()
     if (len(first), len(second)) != counts or not np.isfinite([*first, *second]).all():
-        raise InputError.of(where, f"{text!r} is not a {where}", f"such as {form}")
+        raise InputError.of(where, f"{text!r} is not a {where}", f"write {form}")
     return first, second

@@ -235,8 +235,8 @@ class FreePlanner:
         self._loops, free = rows.loops, self._chart.free(ends)
         inputs, held = [rows.y, self._loops.symbols], self._loops.at(np.array([0.0, 1.0]), free)
         if not np.isfinite(held).all():
-            what = "lies in another assembly mode than the start: between them loops come to a singularity"
-            raise PoseError.of("end", what, "another end")
+            what = "lies in another assembly mode than the start: a singularity separates the two"
+            raise PoseError.of("end", what, "choose an end pose in the assembly mode of the start")
         measure = ca.Function("measure", inputs, [rows.measure])
         here = max(
             float(measure(np.append(row, np.zeros(2 * len(row))), loop))

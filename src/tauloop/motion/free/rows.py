@@ -412,7 +412,7 @@ def _nearest(obstacle: Obstacle, a: ca.SX, b: ca.SX) -> ca.SX:
     """Return the point of segment ab nearest to an obstacle, by alternating projections."""
     u, x = b - a, 0.5 * (a + b)
     for _ in range(PROJECTIONS):
-        share = ca.dot(obstacle.nearest(x) - a, u) / ca.dot(u, u)
+        share = ca.dot(obstacle.projection_target(x) - a, u) / ca.dot(u, u)
         x = a + ca.fmin(ca.fmax(share, 0.0), 1.0) * u
     return x
 

@@ -145,7 +145,11 @@ def fastest_rate(
     """
     asked = [("force", force), ("speed", speed)]
     InputError.raise_if_any(
-        Problem(where=n, what=f"must be positive, got {v:g}", remedy="1 uses all")
+        Problem(
+            where=n,
+            what=f"must be positive, got {v:g}",
+            remedy="give a fraction of the limit; 1 uses all of it",
+        )
         for n, v in asked
         if not v > 0
     )

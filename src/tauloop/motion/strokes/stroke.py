@@ -334,7 +334,9 @@ def _check_columns(functions: Motion, path: Path, columns: tuple[str, ...]) -> N
     what = f"is not a position of the {functions.ports.name}"
     problems = Problems(unknown_names(columns, functions.ports.position.columns, what))
     if len(set(columns)) < len(columns):
-        problems.add("columns", f"names come twice: {', '.join(columns)}", "once each")
+        problems.add(
+            "columns", f"a name occurs twice: {', '.join(columns)}", "name each column once"
+        )
     if len(columns) != path.size:
         what = f"{len(columns)} for a path in {path.size} coordinates"
         problems.add("columns", what, "name one for each coordinate of the path")

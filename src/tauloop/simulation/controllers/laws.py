@@ -30,7 +30,7 @@ Correction = Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 #: The classical Runge-Kutta method of fourth order.
 RUNGE_KUTTA_4 = chained(places=(0.5, 0.5, 1.0), weights=(1 / 6, 1 / 3, 1 / 3, 1 / 6))
-#: Heun's method of third order: a quarter faster.
+#: Heun's method of third order: three stages instead of four.
 HEUN_3 = chained(places=(1 / 3, 2 / 3), weights=(0.25, 0.0, 0.75))
 
 
@@ -127,8 +127,8 @@ class Loop(ReprMixin):
         resolution: resolution of the encoders (n_u,).
         differences: whether speeds are differences of measured positions.
         theta: values of the plant's free parameters.
-        load: wrench and payload at the tool from each sample on (N, 16); None without both.
-
+        load: wrench and payload at the tool from each sample on (N, 16): wrench (6), then inertial
+            parameters (10); None without both.
         events: events to detect.
         directions: directions of derivatives.
     """

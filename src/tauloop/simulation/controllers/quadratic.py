@@ -48,11 +48,11 @@ class QuadraticProgram:
             "uba": rows,
         }
         # the solver reads and writes these arrays directly, column by column
-        self._given = {name: np.zeros(length) for name, length in lengths.items()}
-        self._made = {"x": np.zeros(size), "lam_x": np.zeros(size), "lam_a": np.zeros(rows)}
-        for name, array in self._given.items():
+        self._inputs = {name: np.zeros(length) for name, length in lengths.items()}
+        self._outputs = {"x": np.zeros(size), "lam_x": np.zeros(size), "lam_a": np.zeros(rows)}
+        for name, array in self._inputs.items():
             self._buffer.set_arg(self._solver.index_in(name), memoryview(array))  # type: ignore[call-arg]
-        for name, array in self._made.items():
+        for name, array in self._outputs.items():
             self._buffer.set_res(self._solver.index_out(name), memoryview(array))  # type: ignore[call-arg]
 
     def __call__(
@@ -63,17 +63,19 @@ class QuadraticProgram:
         Args:
             H, g: cost; H symmetric.
             bounds: lower and upper (n,) each.
-            rows: R (r, n), least and most (r,) each; omit without rows.
+            rows: R (r, n), minimum and maximum (r,) of R x each; omit without rows.
         """
-        R, least, most = rows or (np.zeros((0, len(g))), np.zeros(0), np.zeros(0))
-        for name, array in zip(self._given, (H, g, *bounds, R.T, least, most), strict=True):
-            self._given[name][:] = array.ravel()
+        R, minimum, maximum = rows or (np.zeros((0, len(g))), np.zeros(0), np.zeros(0))
+        for name, array in zip(self._inputs, (H, g, *bounds, R.T, minimum, maximum), strict=True):
+            self._inputs[name][:] = array.ravel()
         try:
             self._run()
         except RuntimeError:
             return None
-        x, pull, push = self._made.values()
-        return x.copy() if is_optimal(x, pull, push, H, g, bounds, R, (least, most)) else None
+        x, at_bounds, at_rows = self._outputs.values()
+        if not is_optimal(x, at_bounds, at_rows, H, g, bounds, R, (minimum, maximum)):
+            return None
+        return x.copy()
 
 
 def is_optimal(
@@ -90,10 +92,10 @@ def is_optimal(
     value, force = np.concatenate([x, R @ x]), np.concatenate([at_bounds, at_rows])
     lower, upper = (np.concatenate(pair) for pair in zip(bounds, limits, strict=True))
     balance = H @ x + g + at_bounds + at_rows @ R
-    scale, weight = (
-        1.0 + np.abs(value).max(initial=0.0),
-        np.abs(g).max(initial=0.0) + np.abs(force).max(initial=0.0),
-    )
+    # tolerances are relative to the size of the variables and of the gradient; the constants keep
+    # them above zero if both vanish
+    scale = 1.0 + np.abs(value).max(initial=0.0)
+    weight = np.abs(g).max(initial=0.0) + np.abs(force).max(initial=0.0)
     slack = np.maximum(
         np.minimum(upper - value, np.maximum(force, 0)),
         np.minimum(value - lower, np.maximum(-force, 0)),

@@ -20,7 +20,7 @@ def motor_curve(text: str) -> tuple[tuple[float, float], ...]:
     """Return pairs of motor speed and share of the largest force, such as 0:1,3000rpm:0.3.
 
     Raises:
-        InputError: not a list of SPEED:SHARE, or a speed in a unit of something else.
+        InputError: not a list of SPEED:SHARE, or a speed in a unit of another dimension.
     """
     try:
         pairs = [pair.split(":") for pair in text.split(",")]

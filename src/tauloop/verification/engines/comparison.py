@@ -199,7 +199,11 @@ def _checked(mechanism: Mechanism, motion: NamedMotion, forces: Array) -> Array:
             "forces", f"shape {forces.shape}", f"give (samples, actuators) = {wanted}"
         )
     if not np.all(np.isfinite(forces)):
-        raise InputError.of("forces", f"{np.sum(~np.isfinite(forces))} numbers are not finite")
+        raise InputError.of(
+            "forces",
+            f"{np.sum(~np.isfinite(forces))} numbers are not finite",
+            "correct or remove these samples",
+        )
     return forces
 
 

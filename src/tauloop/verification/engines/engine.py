@@ -252,10 +252,8 @@ class Engine(ReprMixin, ABC):
         weight = np.trace(M, axis1=1, axis2=2)[:, None, None] / M.shape[1]
         A = P @ M @ P + weight * (np.eye(M.shape[1]) - P)
         if np.max(np.linalg.cond(A)) > MOST_CONDITION:
-            what = "can move without any inertia, so that its accelerations are not unique"
-            raise EngineError.of(
-                self.tree.name, what, "give every part that can move by itself a mass"
-            )
+            what = "has a motion that moves no mass, so its accelerations are not unique"
+            raise EngineError.of(self.tree.name, what, "give each moving part a mass")
         a = a_0 + times(P, np.linalg.solve(A, right[:, :, None])[:, :, 0])
         return EngineAccelerations(
             names=states.names, accelerations=a, residuals=states.moving(a), method=BY_MASS_MATRIX
@@ -284,8 +282,9 @@ class Engine(ReprMixin, ABC):
         wanted = (sum(_samples(part) for part in parts), len(self.tree.loads.actuators))
         forces = np.asarray(forces, dtype=float)
         if forces.shape != wanted or not np.all(np.isfinite(forces)):
-            count = np.sum(~np.isfinite(forces))
-            what = f"shape {forces.shape}, {count} numbers are not finite"
+            what = f"has shape {forces.shape}"
+            if forces.shape == wanted:
+                what = f"{np.sum(~np.isfinite(forces))} numbers are not finite"
             raise InputError.of(
                 "forces", what, f"give finite numbers (samples, actuators) = {wanted}"
             )
@@ -374,7 +373,10 @@ class Engine(ReprMixin, ABC):
         ]
         if free:
             what = f"leaves {', '.join(free)} of {self.tree.name} undetermined in some samples"
-            remedy = "give these joints too; of a rod's angle: keep the rod off its first axis"
+            remedy = (
+                "give these joints too; for the angle of a rod, avoid poses where the rod is "
+                "parallel to its first axis"
+            )
             raise EngineError.of("motion", what, remedy)
 
     def _engine_q(self, q: Array) -> Array:

@@ -22,5 +22,5 @@ def engine_module(module: str, name: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise EngineError.of(
-            name, f"cannot be imported ({error})", "pip install tauloop[engines]"
+            name, f"cannot be imported ({error})", "pip install 'tauloop[engines]'"
         ) from error

@@ -35,7 +35,7 @@ TOLERANCE = 1e-9
 #: States that are kept to be shown.
 SHOWN = 24
 #: Accelerations pass through the mass matrix as well, whose condition number multiplies the
-#: rounding; and so do forces that are worked out from them.
+#: rounding; and so do forces that are computed from them.
 TOLERANCES = dict.fromkeys(
     (FORWARD_DYNAMICS, OWN_FORWARD, OWN_INVERSE, UNDER_WRENCH, OWN_UNDER_WRENCH), 1e-8
 )
@@ -43,7 +43,7 @@ TOLERANCES = dict.fromkeys(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyOptions(Options):
-    """What is compared.
+    """Options of a comparison with engines.
 
     Attributes:
         states: number of random consistent states.
@@ -80,13 +80,13 @@ class VerifiedMachine(Result):
     """Comparison of a machine with engines; the diagnostics are the worst value of each check.
 
     Attributes:
-        machine: its name.
-        options: what was compared.
-        different: how many states are different.
+        machine: name of the machine.
+        options: options of the comparison.
+        different: number of distinct states.
         comparisons: one for each engine and quantity that could be compared.
-        not_run: what could not be compared, with the reason; it does not count.
+        not_run: engines that could not be used, with the reason; ignored in the status.
         mechanism: the machine.
-        q: its coordinates at the first of the different states (N, n_q), to show them.
+        q: coordinates of the machine at the first of the distinct states (N, n_q), to show them.
     """
 
     machine: str
@@ -141,12 +141,15 @@ def verify(
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        options: how many states, and what acts on them.
-        progress: called with what is done and what there is to do.
+        options: number of states, wrench and largest condition number.
+        progress: called with the number of completed and of all steps.
+
+    Returns:
+        The comparison: `comparisons` for each engine and quantity, `not_run` with the reasons.
 
     Raises:
-        AssemblyError: the machine does not work as described.
-        EngineError: nothing could be compared; all reasons.
+        AssemblyError: the mechanism cannot be assembled.
+        EngineError: no engine could be used; the message lists all reasons.
 
     Examples:
         >>> import tauloop as tl
@@ -155,10 +158,8 @@ def verify(
     """
     options = options or VerifyOptions()
     mechanism = mechanism_of(machine)
-    rng, wrench = (
-        np.random.default_rng(options.seed),
-        None if options.wrench is None else np.array(options.wrench),
-    )
+    rng = np.random.default_rng(options.seed)
+    wrench = None if options.wrench is None else np.array(options.wrench)
     checks = check_with_engines(
         mechanism,
         options.states,
@@ -181,7 +182,8 @@ def verify(
                 f"{row.quantity}, {row.engine}, {row.method}",
                 row.worst,
                 at_most=TOLERANCES.get(row.quantity, TOLERANCE),
-                advice=f"disagrees at state {row.sample}, {row.column}",
+                advice=f"the values differ at state {row.sample}, {row.column}: repeat with a "
+                "smaller max_condition; if the difference remains, report it with the machine file",
             )
             for row in checks.comparisons
         ),

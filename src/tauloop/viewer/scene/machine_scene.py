@@ -54,8 +54,7 @@ class MachineScene:
             model: the machine.
             geometry: the machine at its first state.
             ghost: name of a second, transparent machine, which has no names, no floor and no
-                camera; empty
-                for the first.
+                camera; empty for the first machine.
 
         Raises:
             EngineError: trimesh is not installed.
@@ -185,7 +184,7 @@ class MachineScene:
 def corners(
     names: Sequence[str], places: np.ndarray, eye: np.ndarray, middle: np.ndarray
 ) -> list[Any]:
-    """Return the corner of each name at its position, so that names overlap as little as possible.
+    """Return which corner of each label is placed at its anchor, so that labels overlap less.
 
     Args:
         names: N texts.

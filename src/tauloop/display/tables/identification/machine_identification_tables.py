@@ -26,7 +26,7 @@ from tauloop.identification.preparation.channels import Channels
 from tauloop.identification.preparation.choice.channel_choice import ChannelChoice
 from tauloop.identification.regrouping.formula_values import FormulaValue
 
-#: A ratio as near to one is one.
+#: Ratios closer to 1 than this are not reported.
 SAME_VALUE_RATIO = 0.01
 
 
@@ -121,7 +121,7 @@ def gains_table(gains: DriveGains) -> Table:
 
 
 def comparison_table(comparison: LogComparison) -> Table:
-    """Return parameters of every log, their mean, and its deviation with the model's error."""
+    """Return parameters of every log, their mean, and its standard deviation with the model error."""
     rows = zip(
         (parameter.short_name() for parameter in comparison.base.base),
         *comparison.values,
@@ -134,9 +134,10 @@ def comparison_table(comparison: LogComparison) -> Table:
     )
     logs: list[Column] = [(log, ".4g") for log in comparison.logs]
     return table(
-        "Logs fitted apart (SI); std. dev. with the model's error, its share in a log's own squared bar",
+        "Separate fits of each log (SI); standard deviations include the model error, "
+        "listed as a fraction of the variance of one log",
         *("base parameter", *logs, ("mean", ".4g"), ("std. dev.", ".2g")),
-        *(("model's error", ""), ("moves by", ".2g"), ""),
+        *(("model error", ""), ("moves by", ".2g"), ""),
         rows=rows,
     )
 
@@ -170,7 +171,7 @@ def consistent_tables(physical: ConsistentIdentification) -> Iterator[Printed]:
     yield table("", "output", ("held out %", ".2f"), ("unconstrained %", ".2f"), rows=fits)
     yield (
         f"weight of the prior {physical.weight:.3g}, chosen by validation; {len(physical.prior_directions)} directions "
-        f"are the prior's alone; {len(physical.at_bound)} coefficients are zero at their bound"
+        f"are determined only by the prior; {len(physical.at_bound)} coefficients are zero at their bound"
     )
     yield from doubts(physical)
 
@@ -183,7 +184,7 @@ def remarks(result: Identification) -> tuple[str, ...]:
     ratio = values.get(CORRELATION_DIAGNOSTIC)
     if white is not None:
         lines.append(
-            f"Ljung-Box probability that the residuals are white: {white:.2g} (least of all outputs)"
+            f"Ljung-Box probability that the residuals are white: {white:.2g} (minimum over all outputs)"
         )
     if ratio is not None and abs(ratio - 1.0) > SAME_VALUE_RATIO:
         lines.append(
@@ -191,7 +192,7 @@ def remarks(result: Identification) -> tuple[str, ...]:
         )
     if isinstance(result.estimator, InstrumentalVariables):
         lines.append(
-            "RMSE is that of the measured motion, whose noise is in the regressor: instruments do not make it small, "
-            "so it is larger than with least squares and says nothing against the parameters"
+            "RMSE is that of the measured motion, whose noise is in the regressor: the instrumental-variables "
+            "estimator does not minimize it, and a larger RMSE does not mean worse parameters"
         )
     return tuple(lines)

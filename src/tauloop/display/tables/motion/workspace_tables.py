@@ -24,6 +24,6 @@ def workspace_tables(workspace: Workspace) -> Iterator[Printed]:
     yield table("What excludes poses", "element", ("poses", ""), rows=blamed)
     least = workspace.limits.singularity or 0.0
     if least < USUAL:
-        yield f"singular: a distance from singularities below {least:.3g} (--singularity; elsewhere {USUAL:g})"
+        yield f"singular: a distance from singularities below {least:.3g} (--singularity, default {USUAL:g})"
     yield f"usable, within its border: {workspace.size_text}"
     yield from doubts(workspace)
