@@ -78,7 +78,7 @@ def multiplied(
     InputError.raise_if_any(unknown_names([function], PRODUCTS, "{!r} is unknown", "function"))
     spec = PRODUCTS[function]
     names = spec.inputs[: len(motion)]
-    if not isinstance(steps, Mapping):
+    if not hasattr(steps, "items"):
         remedy = f"give a dict of directions by input, such as {{{names[0]!r}: [...]}}"
         raise InputError.of("steps", f"is of type {type(steps).__name__}", remedy)
     InputError.raise_if_any(
