@@ -137,7 +137,7 @@ def test_what_sdf_has_and_tauloop_has_not_is_refused_with_its_line(tmp_path: Pat
     bad = """<sdf version="1.9"><model name="m">
 <link name="a"/><link name="b"><pose relative_to="c"/></link>
 <frame name="c"><pose relative_to="d"/></frame><frame name="d"><pose relative_to="c"/></frame>
-<joint name="j" type="gearbox"><parent>a</parent><child>b</child></joint>
+<joint name="j" type="magnet"><parent>a</parent><child>b</child></joint>
 <joint name="k" type="revolute"><parent>a</parent><child>nobody</child></joint>
 <joint name="l" type="revolute"><parent>a</parent><child>b</child><axis><xyz>0 0 0</xyz></axis></joint>
 </model></sdf>"""
@@ -145,7 +145,7 @@ def test_what_sdf_has_and_tauloop_has_not_is_refused_with_its_line(tmp_path: Pat
     with pytest.raises(DescriptionError) as caught:
         load(tmp_path / "m.sdf")
     problems = {(problem.line, problem.what) for problem in caught.value.problems}
-    assert (4, "a joint of type 'gearbox' is not read") in problems
+    assert (4, "a joint of type 'magnet' is not read") in problems
     assert (5, "'nobody' is not a link, and is not on one") in problems
     assert (6, "the axis has length zero") in problems
     assert any("in a cycle" in what for _, what in problems)

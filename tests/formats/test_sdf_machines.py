@@ -587,3 +587,108 @@ def test_two_elements_of_one_name_are_refused(tmp_path: Path, tag: str) -> None:
     assert old in text
     with pytest.raises(DescriptionError, match=f"this name is taken by the {tag} on line"):
         read(tmp_path, text.replace(old, new))
+
+
+#: Joints of SDF that are read, and a joint between two of the arm's links that is missing there.
+SCREW = """<model name="lift"><link name="stand"/>
+<joint name="floor" type="fixed"><parent>world</parent><child>stand</child></joint>
+<link name="nut"><pose>0 0 0.2 0 0 0.3</pose><inertial><mass>2</mass>%s</inertial></link>
+<joint name="spindle" type="screw"><pose>0 0 -0.1 0 0 0</pose>%s<axis><xyz>0 0 %s</xyz>
+<limit><lower>-9</lower><upper>9</upper><effort>3</effort></limit>
+<dynamics><damping>0.4</damping></dynamics></axis>%s</joint></model>"""
+UPWARDS = "<parent>stand</parent><child>nut</child>"
+
+
+@pytest.mark.parametrize(
+    ("ends", "sign"), [(UPWARDS, 1), ("<parent>nut</parent><child>stand</child>", 1), (UPWARDS, -1)]
+)
+@pytest.mark.parametrize(
+    ("pitch", "travel"),
+    [
+        ("<screw_thread_pitch>0.05</screw_thread_pitch>", 0.05 / (2.0 * math.pi)),
+        ("<thread_pitch>-40</thread_pitch>", 1 / 40),
+        (
+            "<screw_thread_pitch>-0.2</screw_thread_pitch><thread_pitch>9</thread_pitch>",
+            -0.1 / math.pi,
+        ),
+    ],
+)
+def test_a_screw_slides_as_it_turns(
+    tmp_path: Path, pitch: str, travel: float, ends: str, sign: int
+) -> None:
+    """(I + m p^2) a + m g p + d v with the travel p; a reversed joint or axis keeps the thread."""
+    machine = read(tmp_path, SCREW % (INERTIA, ends, sign, pitch))
+    model = tl.Model(machine)
+    assert model.platform.ports.position.columns == ("spindle",)
+    (motor,) = machine.actuators
+    assert (motor.name, motor.force) == ("spindle", 3.0)
+    up = travel if (sign > 0) == (ends == UPWARDS) else -travel
+    force = model.platform.inverse_dynamics([[0.7]], [[0.5]], [[2.0]]).force[0, 0]
+    expected = (0.003 + 2.0 * travel**2) * 2.0 + 2.0 * 9.8 * up + 0.4 * 0.5
+    assert force == pytest.approx(expected, rel=ROUNDING)
+    if ends == UPWARDS:
+        height = model.platform.tool([[0.7]]).place[0, 2]
+        assert height == pytest.approx(0.2 + 0.7 * up, rel=ROUNDING)
+
+
+@pytest.mark.parametrize("pitch", ["", "<thread_pitch>0</thread_pitch>"])
+def test_a_screw_without_a_pitch_is_refused(tmp_path: Path, pitch: str) -> None:
+    with pytest.raises(DescriptionError, match="a screw without <screw_thread_pitch>"):
+        read(tmp_path, SCREW % (INERTIA, UPWARDS, 1, pitch))
+
+
+GEARBOX = """<link name="wheel"><pose>0 0.3 0.1 0 0 0</pose>%s</link>
+<joint name="axle" type="revolute">%s<axis><xyz>0 %s 0</xyz></axis></joint>
+<joint name="gear" type="gearbox"><parent>upper</parent><child>wheel</child>
+<axis><xyz>0 1 0</xyz></axis><axis2><xyz>0 1 0</xyz></axis2>
+<gearbox_ratio>%s</gearbox_ratio><gearbox_reference_body>%s</gearbox_reference_body></joint>"""
+AXLE = "<parent>stand</parent><child>wheel</child>"
+
+
+@pytest.mark.parametrize(
+    ("axle", "direction", "sign"),
+    [(AXLE, 1, 1), (AXLE, -1, -1), ("<parent>wheel</parent><child>stand</child>", 1, -1)],
+)
+def test_a_gearbox_couples_two_hinges(tmp_path: Path, axle: str, direction: int, sign: int) -> None:
+    """theta_2 = -ratio theta_1, about the axes of the gearbox, relative to its reference body."""
+    ends = GEARBOX % (UPPER, axle, direction, 3.0, "stand")
+    machine = read(tmp_path, arm(ends=ends), motors=("shoulder", "elbow"), platform_body="lower")
+    model = tl.Model(machine)
+    assert model.assembly.mobility == 2
+    state = model.platform.kinematics([[0.2, 0.1]], [[1.0, 0.0]])
+    names = model.topology.velocity_names
+    assert state.v[0, names.index("axle")] == pytest.approx(-3.0 * sign, rel=ROUNDING)
+
+
+def test_a_gearbox_between_other_joints_is_refused(tmp_path: Path) -> None:
+    ends = GEARBOX % (UPPER, AXLE, 1, 3.0, "lower")
+    what = "no hinge along the stated axis joins 'wheel' to the reference body 'lower'"
+    with pytest.raises(DescriptionError, match=what):
+        read(tmp_path, arm(ends=ends))
+
+
+def test_a_version_that_is_newer_than_the_known_ones_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "m.sdf").write_text(f'<sdf version="1.13">{arm()}</sdf>')
+    note = "the file has SDF version 1.13, and the newest known one is 1.12"
+    assert note in load(tmp_path / "m.sdf").description
+    (tmp_path / "m.sdf").write_text(f'<sdf version="1.12">{arm()}</sdf>')
+    assert "newest known" not in load(tmp_path / "m.sdf").description
+
+
+def test_the_place_of_the_model_in_the_world_is_noted(tmp_path: Path) -> None:
+    text = arm().replace('<link name="stand">', '<pose>0 0 1 0 0.3 0</pose><link name="stand">')
+    note = "positions are in the frame of the model, which is at 0 0 1 0 0.3 0"
+    assert note in read(tmp_path, text).description
+    assert "positions are in the frame" not in read(tmp_path, arm()).description
+
+
+def test_a_joint_with_a_pose_is_where_its_author_put_it(tmp_path: Path) -> None:
+    """Without a pose it is at the child's frame, and a distance to a frame of the parent is noted."""
+    frame = '<frame name="pin" attached_to="upper"><pose>0 0 0.1 0 0 0</pose></frame>'
+    text = arm(ends=frame).replace("<parent>upper</parent>", "<parent>pin</parent>")
+    assert "its frames 'pin' and 'lower' are 0.1 m apart" in read(tmp_path, text).description
+    posed = text.replace(
+        '<joint name="elbow" type="revolute">',
+        '<joint name="elbow" type="revolute"><pose relative_to="upper"/>',
+    )
+    assert "m apart" not in read(tmp_path, posed).description

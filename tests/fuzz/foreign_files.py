@@ -352,12 +352,15 @@ def sdf(machine: PlainMachine) -> Element:
     return root
 
 
-#: A link on a universal joint at the end of every SDF, for the second axis.
+#: A link on a universal joint at the end of every SDF, for the second axis. Numbers of screws and
+#: gears have no effect on such a joint.
 _SDF_WRIST = '<link name="wrist"><tauloop:massless/></link>'
 _SDF_WRIST_JOINT = """<joint name="wrist_joint" type="universal"><parent>{parent}</parent><child>wrist</child>
 <axis><xyz>1 0 0</xyz><limit><effort>0</effort></limit></axis>
 <axis2><xyz>0 1 0</xyz><limit><effort>0</effort></limit><dynamics/><initial_position>0</initial_position>
-<use_parent_model_frame>0</use_parent_model_frame>{gear}</axis2></joint>"""
+<use_parent_model_frame>0</use_parent_model_frame>{gear}</axis2>
+<thread_pitch>9</thread_pitch><screw_thread_pitch>9</screw_thread_pitch>
+<gearbox_ratio>9</gearbox_ratio><gearbox_reference_body>base</gearbox_reference_body></joint>"""
 
 
 def _sdf_joint(machine: PlainMachine, joint: PlainJoint) -> Element:
@@ -672,10 +675,6 @@ SNIPPETS: dict[Place, str] = {
         sensor='<sensor name="s" type="force_torque"/>',
         drake__controller_gains='<drake:controller_gains p="1" d="1"/>',
         drake__acceleration="<drake:acceleration>1</drake:acceleration>",
-        thread_pitch="<thread_pitch>1</thread_pitch>",
-        screw_thread_pitch="<screw_thread_pitch>1</screw_thread_pitch>",
-        gearbox_ratio="<gearbox_ratio>1</gearbox_ratio>",
-        gearbox_reference_body="<gearbox_reference_body>base</gearbox_reference_body>",
         drake__screw_thread_pitch="<drake:screw_thread_pitch>1</drake:screw_thread_pitch>",
     ),
     **_snippets(

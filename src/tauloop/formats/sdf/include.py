@@ -28,6 +28,8 @@ from tauloop.formats.xml.nodes import XmlNode, read_xml
 INCLUDE, MERGE = "include", "merge"
 #: Oldest version that is read.
 MIN_SDF_VERSION = (1, 5)
+#: Newest version whose specification is known here.
+MAX_SDF_VERSION = (1, 12)
 #: Elements of an include that are read or do not change the machine.
 _INCLUDE_CHILDREN = (
     "uri",
@@ -80,13 +82,28 @@ def with_included_models(root: XmlNode, path: Path, folders: Iterable[str | Path
     return SdfFiles(root=expanded, unread=includer.unread)
 
 
+def _version(root: XmlNode) -> tuple[int, ...]:
+    """Return the numbers of an SDF file's version; empty if it has none."""
+    words = root.attributes.get("version", "").split(".")
+    return tuple(map(int, words)) if all(word.isdecimal() for word in words) else ()
+
+
 def version_problem(root: XmlNode) -> str:
     """Return the fault of an SDF file's version; empty if the version is read."""
-    words = root.attributes.get("version", "").split(".")
-    version = tuple(int(word) for word in words if word.isdecimal())
-    if len(version) == len(words) and version >= MIN_SDF_VERSION:
+    if _version(root) >= MIN_SDF_VERSION:
         return ""
     return f"version {root.attributes.get('version', '')!r} is older than 1.5, or none"
+
+
+def version_note(root: XmlNode) -> str:
+    """Return a note on a version that is newer than all known ones; empty for the others."""
+    if _version(root) <= MAX_SDF_VERSION:
+        return ""
+    newest = ".".join(map(str, MAX_SDF_VERSION))
+    return (
+        f"the file has SDF version {root.attributes['version']}, and the newest known one is "
+        f"{newest}: it is read by the rules of {newest}"
+    )
 
 
 @dataclass(slots=True, kw_only=True)

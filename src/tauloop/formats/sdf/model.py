@@ -17,10 +17,11 @@ import numpy as np
 from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
 from tauloop.formats.lengths import largest_length
-from tauloop.formats.sdf.include import version_problem
+from tauloop.formats.sdf.include import version_note, version_problem
 from tauloop.formats.sdf.nested import MODEL, WORLD, flattened, has_joint
+from tauloop.formats.sdf.screws import without_screws
 from tauloop.formats.urdf.constraints import BALL_BODIES, BALL_POINTS, BALL_TAG
-from tauloop.formats.urdf.parts import rotation
+from tauloop.formats.urdf.parts import roll_pitch_yaw, rotation
 from tauloop.formats.xml.foreign_elements import inventory, plugins, refuse
 from tauloop.formats.xml.nodes import XmlNode, XmlReader
 from tauloop.mechanism.poses import IDENTITY, FramePose, quaternion_rotation
@@ -37,6 +38,8 @@ KIND_OF_SDF_TYPE = {
     "universal": "universal",
     "revolute2": "universal",
 }
+#: A type of joint that couples two other joints.
+_GEARBOX = "gearbox"
 #: Tauloop's elements for a joint of six freedoms (SDF has no joint there), a massless link, and a
 #: joint that closes a loop.
 FREE_TAG, MASSLESS_TAG, CUT_TAG = "tauloop:free", "tauloop:massless", "tauloop:cut"
@@ -127,6 +130,7 @@ class SdfMimic:
         node: its element in the file.
         follower, leader: joint and axis index of each.
         multiplier, offset: numbers.
+        mimics: whether the follower is passive, as that of a `<mimic>`.
     """
 
     node: XmlNode
@@ -134,6 +138,7 @@ class SdfMimic:
     leader: tuple[str, int]
     multiplier: float
     offset: float
+    mimics: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,11 +234,13 @@ class SdfReader(XmlReader):
         if what := version_problem(root):
             self.problem(root, "sdf", what, "convert it with `gz sdf --print FILE`")
             return None
+        if note := version_note(root):
+            self.notes.append(note)
         if self._unread:
             self.notes.append(
                 f"includes of the world that are left out: {listing(list(self._unread), 10)}"
             )
-        model = flattened(self, model)
+        model = without_screws(self, flattened(self, model), MASSLESS_TAG)
         unknown = self._refuse_ties(root, world, model)
         self._largest = largest_length(_positions(model))
         if self.flag(model.first("static"), "static"):
@@ -246,8 +253,15 @@ class SdfReader(XmlReader):
         links = self._named(model, "link")
         self._refuse_repeats(model)
         self._enter_frames(model)
+        gearboxes = {
+            name: node
+            for name, node in self._named(model, "joint").items()
+            if node.attributes.get("type", "").strip() == _GEARBOX
+        }
         read = [
-            self._joint(name, node, links) for name, node in self._named(model, "joint").items()
+            self._joint(name, node, links)
+            for name, node in self._named(model, "joint").items()
+            if name not in gearboxes
         ]
         read += [self._free(node, links) for node in model.all(FREE_TAG)]
         read += [self._ball(k, node, model, links) for k, node in enumerate(model.all(BALL_TAG), 1)]
@@ -262,6 +276,7 @@ class SdfReader(XmlReader):
         else:
             field_ = self.numbers(gravity, "gravity", SDF_GRAVITY)
         at = self._place(model)
+        self._note_place(model, at)
         x, y, z = (float(component) + 0.0 for component in at.rotation.T @ np.array(field_))
         return SdfModel(
             name=model.attributes.get("name", ""),
@@ -270,7 +285,7 @@ class SdfReader(XmlReader):
             poses={name: self.resolved(name, node) for name, node in links.items()},
             joints=joints,
             gravity=(x, y, z),
-            mimics=self._mimics(joints),
+            mimics=(*self._mimics(joints), *self._gears(gearboxes, joints, links)),
             weightless=weightless,
             notes=tuple(self.notes),
             omitted_forces=tuple(self._omitted),
@@ -427,6 +442,16 @@ class SdfReader(XmlReader):
         placed = model.attributes.get("placement_frame", "").strip()
         at = self.pose(model, "model")
         return at if not placed else at @ self.resolved(placed, model).inverse()
+
+    def _note_place(self, model: XmlNode, at: FramePose) -> None:
+        """Note where the model's frame, in which all positions are, differs from the world's."""
+        if at.is_identity:
+            return
+        place = " ".join(f"{number:.4g}" for number in (*at.position, *roll_pitch_yaw(at)))
+        self.notes.append(
+            f"positions are in the frame of the model, which is at {place} (m; roll, pitch and "
+            "yaw, rad) in the world; gravity is turned into it"
+        )
 
     def _named(self, model: XmlNode, tag: str) -> dict[str, XmlNode]:
         named: dict[str, XmlNode] = {}
@@ -621,10 +646,12 @@ class SdfReader(XmlReader):
     ) -> None:
         """Note a named frame of the parent that differs from the joint's frame.
 
-        SDF puts the joint at the child's frame.
+        SDF puts a joint without a pose at the child's frame.
         """
         parent, child = node.first("parent"), node.first("child")
         if parent is None or child is None or parent.content in (*links, WORLD, _MODEL):
+            return
+        if node.first("pose") is not None:
             return
         distance = float(np.linalg.norm(self.resolved(parent.content, node).position - at.position))
         if distance > _FRAME_DISTANCE_SHARE * self._largest:
@@ -793,6 +820,83 @@ class SdfReader(XmlReader):
                 node=node, follower=follower, leader=leader, multiplier=multiplier, offset=offset
             )
         ]
+
+    def _gears(
+        self,
+        gearboxes: Mapping[str, XmlNode],
+        joints: Sequence[SdfJoint],
+        links: Mapping[str, XmlNode],
+    ) -> tuple[SdfMimic, ...]:
+        """Return the gears that gearbox joints state between two hinges on a reference body.
+
+        theta_2 = -gearbox_ratio theta_1, with the angles theta_1 of the parent about `axis` and
+        theta_2 of the child about `axis2`, both relative to the reference body.
+
+        Source: SDF specification, elements gearbox_ratio and gearbox_reference_body of a joint.
+        """
+        gears: list[SdfMimic] = []
+        for name, node in gearboxes.items():
+            parts = [node.first(tag) for tag in ("gearbox_reference_body", "parent", "child")]
+            if any(part is None or not part.content for part in parts):
+                what = "a gearbox without <gearbox_reference_body>, <parent> or <child>"
+                self.problem(node, name, what, "name the three links")
+                continue
+            bodies = [self._link_of(part.content, node, links) for part in parts if part]
+            if not all(bodies):
+                continue
+            base, *ends = bodies
+            at = self.resolved(name, node)
+            hinges = [
+                self._hinge_between(
+                    node, name, base, end, at.rotation @ self._axis(node, name, tag, at), joints
+                )
+                for end, tag in zip(ends, _AXES, strict=True)
+            ]
+            first, second = hinges
+            if first is None or second is None:
+                continue
+            (leader, leader_sign), (follower, follower_sign) = first, second
+            ratio = self.leaf(node, name, "gearbox_ratio", 1.0)
+            gears.append(
+                SdfMimic(
+                    node=node,
+                    follower=(follower, 0),
+                    leader=(leader, 0),
+                    multiplier=-ratio * leader_sign / follower_sign,
+                    offset=0.0,
+                    mimics=False,
+                )
+            )
+        return tuple(gears)
+
+    def _hinge_between(
+        self,
+        node: XmlNode,
+        name: str,
+        base: str,
+        end: str,
+        direction: np.ndarray,
+        joints: Sequence[SdfJoint],
+    ) -> tuple[str, float] | None:
+        """Return the hinge of a gearbox between two links, and the sign of its angle.
+
+        Args:
+            node, name: the gearbox.
+            base: reference body.
+            end: the other link.
+            direction: axis (3,) of the angle in the model's frame.
+            joints: joints of the model.
+        """
+        for joint in joints:
+            if joint.kind != "revolute" or {joint.parent, joint.child} != {base, end}:
+                continue
+            axis = self.resolved(joint.name, node).rotation @ joint.axes[0]
+            cosine = float(axis @ direction) * (1.0 if joint.parent == base else -1.0)
+            if abs(abs(cosine) - 1.0) < _RIGHT_ANGLE_COSINE:
+                return joint.name, math.copysign(1.0, cosine)
+        what = f"no hinge along the stated axis joins {end!r} to the reference body {base!r}"
+        self.problem(node, name, what, "write the gear as <mimic> of the axis of a joint")
+        return None
 
     def leaf(self, node: XmlNode, where: str, tag: str, default: float) -> float:
         """Return the number in a child element; the default where there is none."""

@@ -107,20 +107,25 @@ def _model_frame(reader: ModelReader, model: XmlNode, name: str, link: str) -> X
     if placement:
         at = reader.pose(model, name) @ reader.frame_in(model, placement).inverse()
     text = " ".join(number(float(x) + 0.0) for x in (*at.position.tolist(), *roll_pitch_yaw(at)))
-    return _frame(model, name, link, [replace(_pose(model, relative_to), pieces=[text])])
+    return _frame(model, name, link, [replace(pose_element(model, relative_to), pieces=[text])])
+
+
+def element(
+    like: XmlNode, tag: str, attributes: dict[str, str], children: list[XmlNode]
+) -> XmlNode:
+    """Return a new element at the place of another one."""
+    return XmlNode(
+        tag=tag, attributes=attributes, line=like.line, file=like.file, children=children
+    )
 
 
 def _frame(like: XmlNode, name: str, attached_to: str, children: list[XmlNode]) -> XmlNode:
-    attributes = {"name": name, "attached_to": attached_to}
-    return XmlNode(
-        tag="frame", attributes=attributes, line=like.line, file=like.file, children=children
-    )
+    return element(like, "frame", {"name": name, "attached_to": attached_to}, children)
 
 
-def _pose(like: XmlNode, relative_to: str) -> XmlNode:
-    return XmlNode(
-        tag="pose", attributes={"relative_to": relative_to}, line=like.line, file=like.file
-    )
+def pose_element(like: XmlNode, relative_to: str) -> XmlNode:
+    """Return the pose of a frame that coincides with another one."""
+    return element(like, "pose", {"relative_to": relative_to}, [])
 
 
 class _Renamer:
@@ -148,7 +153,7 @@ class _Renamer:
             attributes["attached_to"] = self.frame
         children = list(node.children)
         if node.tag == "link":
-            pose = node.first("pose") or _pose(node, "")
+            pose = node.first("pose") or pose_element(node, "")
             if not (pose.attributes.get("relative_to") or pose.attributes.get("frame")):
                 pose = replace(pose, attributes=pose.attributes | {"relative_to": self.frame})
             children = [pose, *(child for child in children if child.tag != "pose")]

@@ -180,7 +180,10 @@ def _coupling(
     if mimic.multiplier == 0.0:  # the joint is held at the offset
         terms = terms[:1]
     return UrdfCoupling(
-        name=f"{follower.replace('.', '_')}_mimic", terms=terms, offset=mimic.offset, mimics=True
+        name=f"{follower.replace('.', '_')}_mimic",
+        terms=terms,
+        offset=mimic.offset,
+        mimics=mimic.mimics,
     )
 
 

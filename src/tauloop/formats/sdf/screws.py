@@ -1,0 +1,115 @@
+"""Screw joints of SDF as a hinge with a slide that follows it.
+
+A screw has one coordinate, its angle. It becomes a revolute joint of its own name to a massless
+link, and a prismatic joint from there, which follows the angle as `<mimic>` states it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Protocol
+
+from tauloop.formats.sdf.nested import element, pose_element
+from tauloop.formats.writing.expression_writer import number
+from tauloop.formats.xml.nodes import XmlNode
+
+_SCREW = "screw"
+#: Elements for the lead of a screw, m per revolution (right-handed), and for the number that older
+#: files state in its place, rad/m (left-handed).
+SCREW_PITCH_TAG, OLD_PITCH_TAG = "screw_thread_pitch", "thread_pitch"
+#: Elements of an axis for its direction.
+_DIRECTION = ("xyz", "use_parent_model_frame")
+#: Elements of a screw joint that are not copied to its hinge.
+_LEFT_TAGS = ("pose", "child", SCREW_PITCH_TAG, OLD_PITCH_TAG)
+
+
+class ScrewReader(Protocol):
+    """Reader of numbers that collects problems (`sdf.model.SdfReader`)."""
+
+    def leaf(self, node: XmlNode, where: str, tag: str, default: float) -> float:
+        """Return the number in a child element."""
+
+    def problem(self, node: XmlNode, where: str, what: str, remedy: str = "") -> None:
+        """Add a problem."""
+
+
+def without_screws(reader: ScrewReader, model: XmlNode, massless_tag: str) -> XmlNode:
+    """Return a flat model in which each screw joint is a hinge and a slide.
+
+    Args:
+        reader: collects the problems.
+        model: the model.
+        massless_tag: tag of the element that marks a link without mass.
+    """
+    taken = {child.attributes.get("name", "") for child in model.children}
+    children: list[XmlNode] = []
+    for child in model.children:
+        is_screw = child.tag == "joint" and child.attributes.get("type", "").strip() == _SCREW
+        children += _expanded(reader, child, taken, massless_tag) if is_screw else [child]
+    return replace(model, children=children)
+
+
+def _expanded(
+    reader: ScrewReader, screw: XmlNode, taken: set[str], massless_tag: str
+) -> list[XmlNode]:
+    """Return the massless link, the hinge and the slide of a screw joint."""
+    name = screw.attributes.get("name", "").strip() or f"joint on line {screw.line}"
+    travel = _travel(reader, screw, name)
+    child = screw.first("child")
+    end = "" if child is None else child.content
+    axis = screw.first("axis")
+    pose = screw.first("pose") or pose_element(screw, end)
+    if not (pose.attributes.get("relative_to") or pose.attributes.get("frame")):
+        pose = replace(pose, attributes=pose.attributes | {"relative_to": end})
+    link = _free_name(f"{name}_nut", taken)
+    slide = _free_name(f"{name}_slide", taken)
+    at_end = pose_element(screw, end)
+    nut = element(screw, "link", {"name": link}, [at_end, element(screw, massless_tag, {}, [])])
+    others = [part for part in screw.children if part.tag not in _LEFT_TAGS]
+    hinge = replace(
+        screw,
+        attributes=screw.attributes | {"type": "revolute"},
+        children=[*others, pose, _named(screw, "child", link)],
+    )
+    direction = (
+        [] if axis is None else list(axis.all("xyz")) + list(axis.all("use_parent_model_frame"))
+    )
+    multiplier = _named(screw, "multiplier", number(travel))
+    mimic = element(screw, "mimic", {"joint": name}, [multiplier])
+    guide = element(
+        screw,
+        "joint",
+        {"name": slide, "type": "prismatic"},
+        [
+            pose,
+            _named(screw, "parent", link),
+            *([] if child is None else [child]),
+            element(screw, "axis", {}, [*direction, mimic]),
+        ],
+    )
+    return [nut, hinge, guide]
+
+
+def _travel(reader: ScrewReader, screw: XmlNode, name: str) -> float:
+    """Return the travel of a screw along its axis, m/rad."""
+    if screw.first(SCREW_PITCH_TAG) is not None:
+        return reader.leaf(screw, name, SCREW_PITCH_TAG, 1.0) / (2.0 * math.pi)
+    old = reader.leaf(screw, name, OLD_PITCH_TAG, 0.0)
+    if old == 0.0 or not math.isfinite(old):
+        what = f"a screw without <{SCREW_PITCH_TAG}>"
+        remedy = f"add <{SCREW_PITCH_TAG}>, the travel in m per revolution"
+        reader.problem(screw, name, what, remedy)
+        return 1.0
+    return -1.0 / old
+
+
+def _named(like: XmlNode, tag: str, text: str) -> XmlNode:
+    return replace(element(like, tag, {}, []), pieces=[text])
+
+
+def _free_name(wanted: str, taken: set[str]) -> str:
+    while wanted in taken:
+        wanted += "_"
+    taken.add(wanted)
+    return wanted
