@@ -378,7 +378,7 @@ def test_weight_that_is_switched_off(tmp_path: Path) -> None:
     off = "<gravity>false</gravity>"
     some = read(tmp_path, arm(lower=LOWER + off))
     assert some.omitted_forces == (
-        "gravity is switched off for link lower in the file, and acts on it here",
+        "the compensation of the weight of link lower: the file switches its gravity off",
     )
     every = read(tmp_path, arm(lower=LOWER + off, upper=off))
     assert every.omitted_forces == ()

@@ -235,6 +235,16 @@ def test_a_log_that_cannot_be_written_is_explained_and_leaves_the_old_file(tmp_p
         write_log(tmp_path / "nowhere" / "log.csv", log_of(np.arange(2.0), a=np.ones(2)))
 
 
+def test_swapped_arguments_of_the_writer_are_refused_by_name(tmp_path):
+    log = log_of(np.arange(3.0), a=np.zeros(3))
+    with pytest.raises(InputError) as caught:
+        write_log(log, tmp_path / "log.csv")
+    assert [(problem.where, problem.what) for problem in caught.value.problems] == [
+        ("path", "is of type Dataset"),
+        ("log", f"is of type {type(tmp_path).__name__}"),
+    ]
+
+
 # Damaged files
 
 MAPPED = {"position": {"m": "q"}, "force": {"m": "F"}}

@@ -51,8 +51,9 @@ def reached_along_line(
         "share of the straight line from the reference pose along which the loops stay closed",
         share,
         at_least=1.0,
-        advice=f"the loops open after {place}: the pose lies beyond a fold or an obstacle, perhaps on another part of "
-        "the curve, to which no motion leads; approach it along other positions, or list all modes with --all-modes",
+        advice=f"the loops open after {place}, so the machine cannot move along this line to the "
+        "pose, which may be in another assembly mode; move through other positions, or list all "
+        "modes with --all-modes",
     )
     is_other = share == 1.0 and np.abs(line.difference(walked, q)).max(initial=0.0) > SAME_POSE
     return (walked if is_other else q), (diagnostics,)

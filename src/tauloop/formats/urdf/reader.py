@@ -214,9 +214,9 @@ def _weightless(tree: UrdfTree) -> list[str]:
 
 
 def _weights(links: Sequence[str]) -> tuple[str, ...]:
-    """Return the omission that gravity acts here on links without gravity in the file."""
+    """Return the omission of each link that has a weight here and not in the file."""
     return tuple(
-        f"gravity is switched off for link {name} in the file, and acts on it here"
+        f"the compensation of the weight of link {name}: the file switches its gravity off"
         for name in links
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.common.errors import LogError, Problem
+from tauloop.common.errors import InputError, LogError, Problem, Problems
 from tauloop.common.files import write_file, write_folder
 from tauloop.logs.files.bag_writing import (
     BAG_FOLDER_ENDING,
@@ -43,8 +43,10 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
     Raises:
         LogError: another ending, a log without samples or channels, numbers that are not finite, or
             missing pyarrow or rosbags.
-        InputError: the folder is missing or cannot be written, or a bag exists already.
+        InputError: an argument has another type, the folder is missing or cannot be written, or a
+            bag exists already.
     """
+    _check_types(path, log)
     path = Path(path)
     _check(path, log)
     headers = [f"{name} [{units_of(log[name])}]" for name in (TIME, *log.data_vars)]
@@ -82,6 +84,18 @@ def unknown_ending(path: str | Path) -> Problem | None:
         remedy="use .csv, .csv.gz or .parquet, or .mcap, .db3 or .rosbag2 (a folder) for a bag of ROS 2",
         file=str(path),
     )
+
+
+def _check_types(path: object, log: object) -> None:
+    """Refuse arguments of other types by name, such as swapped ones."""
+    problems = Problems()
+    if not isinstance(path, str | Path):
+        remedy = "give the path of the file to write, then the log"
+        problems.add("path", f"is of type {type(path).__name__}", remedy)
+    if not hasattr(log, "data_vars"):
+        remedy = "give an xarray.Dataset, as from `read_log`"
+        problems.add("log", f"is of type {type(log).__name__}", remedy)
+    InputError.raise_if_any(problems)
 
 
 def _check(path: Path, log: xr.Dataset) -> None:
