@@ -1,6 +1,6 @@
 """SDF (Gazebo): links, joints and loops become a `Mechanism`, as in a URDF.
 
-A side file in the form of a URDF's adds what SDF cannot represent (`tauloop.formats.urdf.side`).
+A side file in the form of a URDF's adds what SDF cannot represent (`formats.urdf.side_files`).
 Its ``offsets`` are those of the joints, which are all at zero in the pose of the file. Motors
 follow from the efforts as in a URDF (`formats.imported.motors`); in SDF, a joint without
 ``<effort>`` has no effort limit.
@@ -26,7 +26,7 @@ from tauloop.formats.sdf.model import (
 from tauloop.formats.sdf.tree import child_frame, origin_element, urdf_elements
 from tauloop.formats.urdf.parts import UrdfCoupling, UrdfJoint, UrdfReader, UrdfTree
 from tauloop.formats.urdf.reader import machine_of
-from tauloop.formats.urdf.side import Side, read_side
+from tauloop.formats.urdf.side_files.side import Side, read_side
 from tauloop.formats.urdf.tree import tree_of
 from tauloop.formats.xml.nodes import XmlNode
 from tauloop.formats.xml.xacro import read_source

@@ -23,7 +23,7 @@ from tauloop.formats.imported.rod_recognition import finished
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.urdf.builder import JointExtra, make_coupling, make_joint, make_loop
 from tauloop.formats.urdf.parts import UrdfCoupling, UrdfJoint, UrdfTree
-from tauloop.formats.urdf.side import Side, read_side
+from tauloop.formats.urdf.side_files.side import Side, read_side
 from tauloop.formats.urdf.tree import read_urdf_tree
 from tauloop.mechanism.expression import ZERO, Parameter, ParameterTable, multiply, steps_from
 from tauloop.mechanism.model import (
@@ -52,7 +52,7 @@ def load_urdf(
     gravity: Sequence[float] | None = None,
     options: ImportOptions = ImportOptions(),  # noqa: B008 (frozen)
 ) -> Mechanism:
-    """Read a URDF file and its side file, if there is one (see `tauloop.formats.urdf.side`).
+    """Read a URDF file and its side file, if there is one (see `side_files`).
 
     `tauloop.formats.imported.motors` determines the joints with motors. The description of the
     mechanism lists the findings: unused elements, zero inertias, changed names.

@@ -15,7 +15,7 @@ _OTHER_FORMATS = {
     "mujoco": "an MJCF file; name it NAME.xml",
     "COLLADA": "a COLLADA file, which only draws; give the URDF that refers to it",
 }
-#: Elements that name links and joints without adding any; `urdf.gazebo_joints` reads those in
+#: Elements that name links and joints without adding any; `urdf.gazebo.joints` reads those in
 #: ``<gazebo>``.
 _REFERRING_ELEMENTS = ("gazebo", "transmission", "ros2_control")
 #: Children that an element may have once.

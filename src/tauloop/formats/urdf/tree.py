@@ -15,8 +15,8 @@ from tauloop.formats.options import ImportOptions
 from tauloop.formats.sdf.nested import WORLD
 from tauloop.formats.urdf import visuals as urdf_visuals
 from tauloop.formats.urdf.constraints import BALL_POINTS, LOOP_ELEMENTS, read_couplings, read_loops
-from tauloop.formats.urdf.gazebo import read_gazebo
-from tauloop.formats.urdf.gazebo_joints import read_gazebo_joints
+from tauloop.formats.urdf.gazebo.changes import read_gazebo
+from tauloop.formats.urdf.gazebo.joints import read_gazebo_joints
 from tauloop.formats.urdf.parts import (
     UNLIMITED,
     UrdfJoint,

@@ -1,6 +1,6 @@
 """Conversion of a `Mechanism` to a URDF tree with a side file, at its nominal parameters.
 
-The side file contains what URDF cannot represent (`tauloop.formats.urdf.side`). Zero of all joints
+The side file contains what URDF cannot represent (`formats.urdf.side_files`). Zero of all joints
 in the URDF is the machine's start; ``offsets`` in the side file restore the coordinates. Names
 stay, including dots, where URDF allows them: a joint and a link have two names, and the side file's
 motors a third. Its ``closed_loop`` and ``type`` are those of Gepetto's robot.yaml, with kinds of

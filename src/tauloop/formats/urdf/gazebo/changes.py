@@ -1,6 +1,6 @@
 """Changes of the machine by ``<gazebo>`` in a URDF: plugins with forces, gravity and springs.
 
-`urdf.gazebo_joints` reads the joints in it. Everything else in ``<gazebo>`` draws, senses or
+`urdf.gazebo.joints` reads the joints in it. Everything else in ``<gazebo>`` draws, senses or
 configures a simulation.
 """
 

@@ -58,13 +58,13 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.formats.urdf.builder import Ball, Floating, JointExtra
 from tauloop.formats.urdf.constraints import without_closing
-from tauloop.formats.urdf.loop_side import (
+from tauloop.formats.urdf.parts import UrdfJoint, UrdfLoop, UrdfTree, identifier, rotation
+from tauloop.formats.urdf.side_files.loop_side import (
     is_loop_side,
     read_closures,
     read_motors,
     with_joint_types,
 )
-from tauloop.formats.urdf.parts import UrdfJoint, UrdfLoop, UrdfTree, identifier, rotation
 from tauloop.formats.writing.side_grammar import LOOP_SIDE, side_shape, without_origins
 from tauloop.mechanism.description import yaml_nodes
 from tauloop.mechanism.description.cursor import Collector, Cursor
