@@ -33,10 +33,10 @@ from tauloop.motion.cycles.planning import (
 from tauloop.motion.cycles.stations import CycleList, load_cycle
 from tauloop.motion.fastest.changes import changes_taken
 from tauloop.motion.fastest.limits import PathLimits
-from tauloop.simulation.c_arrays import c_arrays
 from tauloop.simulation.controllers.laws import Sampling
 from tauloop.simulation.controllers.library import CONTROLLERS
 from tauloop.simulation.controllers.run import SATURATED, follow
+from tauloop.simulation.planned.c_arrays import c_arrays
 from tauloop.simulation.planned.fastest import (
     CHANGE_LIMIT,
     ActiveLimit,

@@ -27,10 +27,10 @@ from tauloop.motion.laws import LAWS
 from tauloop.motion.planning import placed_stroke
 from tauloop.motion.strokes.stroke import Stroke
 from tauloop.motion.trajectory import Trajectory
-from tauloop.simulation.c_arrays import c_arrays
 from tauloop.simulation.controllers.laws import Sampling
 from tauloop.simulation.controllers.library import CONTROLLERS
 from tauloop.simulation.controllers.run import SATURATED, follow
+from tauloop.simulation.planned.c_arrays import c_arrays
 from tauloop.simulation.planned.limit_options import LimitOptions
 
 if TYPE_CHECKING:
