@@ -183,7 +183,7 @@ _OWN = (
     _OwnPart("Export", "tauloop.export.tables:export_tables"),
     _OwnPart("ExternalWrench", "identification.wrench_tables", plots="identification.wrench_plots"),
     _OwnPart("FastestMotion", "motion.fastest_tables", **_FASTEST),
-    _OwnPart("FoldedLogs", "tauloop.study.fold_tables"),
+    _OwnPart("FoldedLogs", "tauloop.study.tables:fold_tables"),
     _OwnPart("FmuExport", "tauloop.export.fmu.tables:fmu_tables"),
     _OwnPart("FittedPlant", "drives.plant_tables"),
     _OwnPart("Checkup", "machines.checkup_tables"),

@@ -1,4 +1,4 @@
-"""Tables of a study: each scalar over all samples, the worst sample, yield, and Sobol indices."""
+"""Tables of studies: scalars over all samples, yield, Sobol indices, and fits to many logs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import table
-from tauloop.study import ScalarSummary, StudyResult
+from tauloop.study import FoldedLogs, ScalarSummary, StudyResult
 
 #: Largest number of problems that are listed.
 MAX_LISTED_PROBLEMS = 5
+#: Largest number of refused or faulty logs that are listed.
+MAX_LISTED_LOGS = 10
 
 
 def study_tables(result: StudyResult) -> Iterator[Printed]:
@@ -74,3 +76,30 @@ def _worst(item: ScalarSummary) -> str:
     )
     text = f"greatest {item.name}: sample {item.greatest_at}"
     return f"{text} with {inputs}" if inputs else text
+
+
+def fold_tables(result: FoldedLogs) -> Iterator[Printed]:
+    """Yield parameters with deviations, residuals, and refused or faulty logs."""
+    data = result.as_dict()
+    title = f"{result.machine}: base parameters of {result.logs} logs, {result.samples} samples"
+    parameters = (
+        (item["name"], item["unit"], f"{item['value']:.6g}", f"{item['standard_deviation']:.2g}")
+        for item in data["base_parameters"]
+    )
+    yield table(title, "parameter", "unit", ("value", ""), ("deviation", ""), rows=parameters)
+    outputs = (
+        (
+            item["output"],
+            f"{item['rmse']:.4g}",
+            "-" if item["held_out_rmse"] is None else f"{item['held_out_rmse']:.4g}",
+        )
+        for item in data["outputs"]
+    )
+    yield table("residuals, RMS", "output", ("fitted", ""), ("held out", ""), rows=outputs)
+    yield f"deviations assume {result.errors} errors"
+    for name, reason in list(result.refused.items())[:MAX_LISTED_LOGS]:
+        yield f"not used: {name}: {reason}"
+    for name, count in list(result.faults.items())[:MAX_LISTED_LOGS]:
+        yield f"{count} faults: {name}"
+    for line in result.advice:
+        yield f"doubtful: {line}"
