@@ -22,6 +22,7 @@ from tauloop.formats.library import FORMATS, load, mechanism_of
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.sdf.writer import LOOP_CLOSURE_TOLERANCE
 from tauloop.mechanism.model import Freedom, Mechanism, omission_diagnostics
+from tauloop.mechanism.suggestions import listing
 from tauloop.model.model import MachineSource
 
 
@@ -120,6 +121,9 @@ def convert(
         packages=(), options={"format": format_.name}, inputs={"machine": mechanism.name}
     )
     shown, notes = (mechanism, ()) if format_.name == "yaml" else _placed(mechanism, options.solids)
+    if mechanism.outputs and format_.name != "yaml":
+        names = listing(output.name for output in mechanism.outputs)
+        notes = (*notes, f"{format_.title} has no outputs: {names} are left out")
     checks = _read_back(shown, format_, target) if format_.reads else ()
     written = format_.write(shown, target)
     unknown = [item.name for item in checks if item.value is None]

@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import field, fields, is_dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, SupportsFloat
 
@@ -250,7 +251,7 @@ def content(value: Any) -> str:
         return f"[{','.join(map(content, value))}]"
     if isinstance(value, set | frozenset):
         return f"{{{','.join(sorted(map(content, value)))}}}"
-    if value is None or isinstance(value, str | int | float | Path):
+    if value is None or isinstance(value, str | int | float | Fraction | Path):
         return f"{type(value).__name__}:{value!r}"
     raise ValueError(f"no content of {type(value).__name__}")
 

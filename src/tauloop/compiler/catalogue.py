@@ -33,6 +33,7 @@ from tauloop.compiler.functions.motion import (
     kinematics_program,
     momentum_forces_program,
     momentum_program,
+    outputs_program,
     regressor_program,
 )
 from tauloop.compiler.functions.observer import momentum_observer_program
@@ -67,6 +68,13 @@ DIAGNOSIS = ProgramSpec(
     build=diagnosis_program,
     inputs=("position",),
     outputs=("extremes",),
+)
+FILE_OUTPUTS = ProgramSpec(
+    name="outputs",
+    meaning="outputs that the machine file defines",
+    build=outputs_program,
+    inputs=("position",),
+    outputs=("outputs",),
 )
 EMBEDDING = ProgramSpec(
     name="embedding",
@@ -277,6 +285,7 @@ EXPORTABLE = MappingProxyType(
         "regressor": REGRESSORS["actuators"],
         "positions": KINEMATICS[0],
         "kinematics": KINEMATICS[2],
+        "outputs": FILE_OUTPUTS,
         "momentum": MOMENTUM,
         "momentum_forces": MOMENTUM_FORCES,
         "momentum_observer": MOMENTUM_OBSERVER,
@@ -291,6 +300,7 @@ PROGRAMS = MappingProxyType(
         for spec in (
             *KINEMATICS,
             DIAGNOSIS,
+            FILE_OUTPUTS,
             EMBEDDING,
             MEASURED_MOTION,
             *JACOBIANS.values(),

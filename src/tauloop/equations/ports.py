@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # functions from the cache have ports but no equations
 
     from tauloop.equations.assembly.assembly import Assembly
     from tauloop.equations.topology import Topology
+    from tauloop.mechanism.model import Mechanism
 
 #: Maximum number of faulty samples or columns of one kind that a message lists.
 MAX_LISTED = 5
@@ -489,6 +490,16 @@ def motor_port(assembly: Assembly, name: str, turning: str, sliding: str) -> Por
         turning if assembly.topology.motor_turns(actuator) else sliding for actuator in actuators
     )
     return Port(name=name, columns=tuple(actuator.name for actuator in actuators), units=units)
+
+
+def output_port(mechanism: Mechanism) -> Port:
+    """Return the port of the outputs that a machine file defines."""
+    outputs = mechanism.outputs
+    return Port(
+        name="outputs",
+        columns=tuple(output.name for output in outputs),
+        units=tuple(output.unit for output in outputs),
+    )
 
 
 def _turning(topology: Topology, velocities: tuple[int, ...]) -> list[int]:

@@ -25,6 +25,7 @@ from tauloop.mechanism.expression import (
     Constant,
     Expression,
     Leaf,
+    Measured,
     evaluate,
     exact_cosine,
     exact_sine,
@@ -86,6 +87,15 @@ class Values:
         if isinstance(expression, Leaf):
             return self._theta[expression.name]
         return evaluate(expression, self._theta, _OPERATIONS)
+
+    def measured(self, expression: Expression, measure: Callable[[Measured], ca.SX]) -> Any:
+        """Return the value of an output's expression.
+
+        Args:
+            expression: the expression.
+            measure: function that returns the value of a measured number.
+        """
+        return evaluate(expression, self._theta, {**_OPERATIONS, "measure": measure})
 
     def vector(self, vector: Vector) -> ca.SX:
         """Return the value (3,) of a vector."""

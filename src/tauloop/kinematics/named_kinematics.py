@@ -25,6 +25,7 @@ from tauloop.equations.ports import (
     coordinate_units,
     coordinates_text,
     motor_port,
+    output_port,
 )
 from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.kinematics.actuator_positions import actuator_values, agreement, stated_columns
@@ -79,6 +80,8 @@ class Poses(Result):
         platform_position, actuator_position: (M, n) and (M, n_u).
         tool: tool centre points (M, 3), m, base frame.
         tool_rotation: orientations of the tool's frame (M, 3, 3), base frame.
+        output_port: names and units of the outputs of the machine file.
+        output_values: their values (M, n_outputs).
         residual: largest loop residual of each (M,), m; pure numbers count by the characteristic
             length.
         misfit: positions that are given of redundant actuators less those of the pose, by name, m
@@ -102,6 +105,8 @@ class Poses(Result):
     tool: np.ndarray = field(metadata=OMITTED)
     tool_rotation: np.ndarray = field(metadata=OMITTED)
     residual: np.ndarray = field(metadata=OMITTED)
+    output_port: Port = field(metadata=OMITTED)
+    output_values: np.ndarray = field(metadata=OMITTED)
     misfit: Mapping[str, float]
     resting: tuple[str, ...]
     at_stops: tuple[str, ...]
@@ -128,6 +133,16 @@ class Poses(Result):
         """Poses of the tool's frame in the base frame (M, 4, 4), homogeneous, m."""
         return homogeneous(self.tool_rotation, self.tool)
 
+    @property
+    @in_json()
+    def outputs(self) -> dict[str, dict[str, object]]:
+        """Outputs of the machine file in the first pose, by name, each with its SI unit."""
+        if not len(self.q):
+            return {}
+        port = self.output_port
+        values = zip(port.columns, port.units, self.output_values[0].tolist(), strict=True)
+        return {name: {"value": value, "unit": unit} for name, unit, value in values}
+
     def _contents(self) -> dict[str, object]:
         return {
             "machine": self.machine,
@@ -153,6 +168,8 @@ class Poses(Result):
         yield from columns(
             "tool", ("rx", "ry", "rz"), ("rad",) * 3, self.tool_rotation_vector, number
         )
+        port = self.output_port
+        yield from columns("output", port.columns, port.units, self.output_values, number)
         yield Variable(name="residual", values=self.residual, over=number, unit="m")
 
     @property
@@ -172,6 +189,7 @@ class Poses(Result):
             tool_rotation_vector_rad=self.tool_rotation_vector,
             tool_quaternion=rotation_quaternion(self.tool_rotation),
             q=self.q,
+            outputs=self.output_values,
             residual=self.residual,
             beyond_stops=self.beyond,
         )
@@ -299,6 +317,7 @@ def _poses(
     loops = model.assembly.loops
     residual = loops.largest_residual(loops.residuals(q)[0])
     geometry = machine_geometry(model, q)
+    outputs = model.outputs(q)
     advice = "the pose is badly conditioned"
     value = float(residual.max()) if len(residual) else None
     closing = diagnostic(
@@ -320,6 +339,10 @@ def _poses(
         actuator_position=model.actuator_position(q),
         tool=geometry.tool,
         tool_rotation=geometry.tool_rotation,
+        output_port=output_port(model.mechanism),
+        output_values=np.stack(list(outputs.values()), axis=-1)
+        if outputs
+        else np.zeros((len(q), 0)),
         residual=residual,
         misfit={} if fit is None else dict(zip(fit.names, fit.residual.tolist(), strict=True)),
         resting=equilibrium.names if equilibrium is not None and equilibrium.is_at_rest else (),

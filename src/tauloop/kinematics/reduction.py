@@ -267,7 +267,7 @@ def reduce(
     mechanism = mechanism_of(machine)
     options = options or ReductionOptions()
     rng = np.random.default_rng(options.seed)
-    full, stages = Model(mechanism), Stages(progress, 3)
+    full, stages = Model(replace(mechanism, outputs=())), Stages(progress, 3)
     taken = _take_steps(full, rng, options)
     steps, flat = taken.done, taken.flat
     result = without_unused_parameters(taken.mechanism)
@@ -284,7 +284,7 @@ def reduce(
         full=mechanism,
         mechanism=result,
         steps=tuple(steps),
-        undone=tuple(dict.fromkeys(taken.undone)),
+        undone=(*dict.fromkeys(taken.undone), *_left_out(mechanism)),
         comparison=comparison,
         coordinates=(full.topology.n_q, reduced.topology.n_q),
         equations=(_loop_equations(full), _loop_equations(reduced)),
@@ -302,6 +302,13 @@ def reduce(
         ),
         provenance=provenance(options=plain(options), inputs={"machine": mechanism.name}),
     )
+
+
+def _left_out(mechanism: Mechanism) -> tuple[UndoneStep, ...]:
+    """Return a remark on outputs, which may need bodies that steps remove."""
+    names = tuple(output.name for output in mechanism.outputs)
+    reason = "a reduced machine has no outputs, because it may lack their bodies and coordinates"
+    return (UndoneStep(name="outputs", elements=names, reason=reason),) if names else ()
 
 
 def _motion_diagnostics(comparison: ReductionComparison, advice: str) -> Iterator[Diagnostic]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tauloop.common.datasets import Tabular, Variable, rows
 from tauloop.common.records import dataclass
-from tauloop.mechanism.description.units import si_unit
+from tauloop.mechanism.description.units import Dimension, si_unit
 from tauloop.mechanism.suggestions import by_name, suggestion
 
 #: The functions a machine file may call, with their number of arguments.
@@ -135,7 +135,17 @@ class Call:
     arguments: tuple[Expression, ...]
 
 
-Expression = Constant | Leaf | Call
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A number that depends on the machine's pose; kinds of it are in `tauloop.mechanism.outputs`."""
+
+    @property
+    def dimension(self) -> Dimension:
+        """Its dimension."""
+        raise NotImplementedError
+
+
+Expression = Constant | Leaf | Call | Measured
 
 ZERO = Constant(0.0)
 ONE = Constant(1.0)
@@ -270,7 +280,7 @@ def evaluate(
         expression: the tree.
         values: independent parameters by name, SI units; floats or symbols.
         operations: implementation of each operation and function for this type of number; floats
-            by default.
+            by default. "measure" returns the value of a `Measured` number.
 
     Returns:
         A number of the type of `values` and `operations` (a float for a constant).
@@ -279,6 +289,8 @@ def evaluate(
         return expression.value
     if isinstance(expression, Leaf):
         return values[expression.name]
+    if isinstance(expression, Measured):
+        return operations["measure"](expression)
     return operations[expression.operation](
         *(evaluate(a, values, operations) for a in expression.arguments)
     )

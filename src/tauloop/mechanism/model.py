@@ -32,15 +32,20 @@ from tauloop.mechanism.expression import (
     leaves,
     negate,
 )
+from tauloop.mechanism.placement import (
+    ZERO_VECTOR as ZERO_VECTOR,
+    AxisName as AxisName,
+    Placement as Placement,
+    Turn as Turn,
+    Vector as Vector,
+)
 from tauloop.mechanism.solids.solid import Solid
 from tauloop.mechanism.suggestions import by_name
 
 if TYPE_CHECKING:  # drive lines have the same parameters as machines
     from tauloop.mechanism.drive_line import DriveLine
+    from tauloop.mechanism.outputs import Output
 
-AxisName = Literal["x", "y", "z"]
-Vector = tuple[Expression, Expression, Expression]
-ZERO_VECTOR: Vector = (ZERO, ZERO, ZERO)
 #: Positions of the six moments of an `Inertia` in the matrix, in their order.
 MOMENT_ENTRIES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 #: Lengths below this share of the largest one are rounding errors and do not affect a machine's size.
@@ -59,23 +64,6 @@ LIMIT_KINDS: tuple[LimitKind, ...] = ("stop", "drawing")
 #: Name of the diagnostic of forces of a source file that an imported machine lacks.
 OMITTED_FORCES = "forces of the source file that are left out"
 _OMISSION_REMEDY = "remove them from the source if they are not meant, or add equivalent elements to a machine file"
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A rotation by an angle about one axis of the frame that the previous rotations produced."""
-
-    axis: AxisName
-    angle: Expression
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
-    """A frame fixed to a body: its origin in body coordinates, and successive rotations."""
-
-    body: str
-    position: Vector = ZERO_VECTOR
-    turns: tuple[Turn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -506,6 +494,7 @@ class Mechanism(ReprMixin):
     Whether it assembles is a result of a calculation, not a property of the data.
 
     Attributes:
+        outputs: quantities of a pose that the file defines.
         unstated_motors: joints of an imported file that may have motors, where the file does not
             state which have one. There are no actuators then, and forces are refused.
         omitted_forces: forces that the description of another tool states and that are not part of
@@ -534,6 +523,7 @@ class Mechanism(ReprMixin):
     losses: tuple[CombinedFriction, ...] = ()
     platform: Platform
     solids: tuple[Solid, ...] = ()
+    outputs: tuple[Output, ...] = ()
     omitted_forces: tuple[str, ...] = ()
     unknown_elements: tuple[str, ...] = ()
     file: str = ""
@@ -552,9 +542,10 @@ class Mechanism(ReprMixin):
 
     @property
     def combined(self) -> frozenset[str]:
-        """Names of the coordinates in couplings and losses."""
+        """Names of the coordinates in couplings, losses and outputs."""
         terms: tuple[Coupling | CombinedFriction, ...] = (*self.couplings, *self.losses)
-        return frozenset(name for law in terms for name, _ in law.terms)
+        read = frozenset(name for output in self.outputs for name in output.coordinates)
+        return read | {name for law in terms for name, _ in law.terms}
 
     @property
     def freedoms(self) -> dict[str, Freedom]:

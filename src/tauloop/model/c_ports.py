@@ -8,7 +8,14 @@ from dataclasses import replace
 from tauloop.compiler.c.calling.signature import CPort
 from tauloop.compiler.derivatives.derivatives import by
 from tauloop.compiler.derivatives.products import along
-from tauloop.equations.ports import Port, coordinate_units, factor_of, step_of, velocity_units
+from tauloop.equations.ports import (
+    Port,
+    coordinate_units,
+    factor_of,
+    output_port,
+    step_of,
+    velocity_units,
+)
 from tauloop.model.model import Model
 from tauloop.model.motion import Motion
 
@@ -37,6 +44,7 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
     holding = (
         "tensions that winches hold their cables at where nothing else is needed; 0 for the least"
     )
+    outputs = output_port(model.mechanism)
     start = "start values for all coordinates, such as the last sample's q: Newton's method and the turns of angles"
     freedoms = tuple(topology.velocity_names[i] for i in assembly.independent)
     pushes = tuple(thrusts[i] for i in assembly.independent)
@@ -56,6 +64,7 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
         ("force", actuators, force_units, "actuator forces u"),
         ("closure_force", closures, closing, multipliers),
         ("regressor", entries, (f"({unit})/({p.unit})" for _, unit, p in pairs), rows),
+        ("outputs", outputs.columns, outputs.units, "outputs of the machine file"),
         ("q", topology.coordinate_names, coordinates, "all coordinates"),
         ("v", topology.velocity_names, velocities, "all velocities"),
         ("a", topology.velocity_names, (f"{unit}^2" for unit in velocities), "all accelerations"),

@@ -20,7 +20,7 @@ from tauloop.equations.assembly.elsewhere import assembled_at
 from tauloop.equations.assembly.freedoms.locks import DEFAULT_LOCKS, Locks
 from tauloop.equations.assembly.freedoms.spins import held_velocities, lock_spins
 from tauloop.equations.assembly.limits import Limits, limits_of
-from tauloop.equations.assembly.loops import loops
+from tauloop.equations.assembly.loops import loops, nominal
 from tauloop.equations.formulations import NAMED_FORMULATIONS, NEWTON_EULER, Formulation
 from tauloop.equations.ports import (
     ACTUATORS,
@@ -37,7 +37,7 @@ from tauloop.equations.ports import (
     text_names,
 )
 from tauloop.equations.topology import Topology
-from tauloop.equations.values import DynamicParameter, dynamic_parameters
+from tauloop.equations.values import BatchFunction, DynamicParameter, dynamic_parameters
 from tauloop.formats.library import mechanism_of
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
@@ -338,6 +338,41 @@ class Model(ReprMixin):
             InputError: another entry.
         """
         return self.platform if entry_named(entry, "entry") is PLATFORM else self.actuators
+
+    @cached_property
+    def _output_function(self) -> BatchFunction:
+        """Function from coordinates to outputs, at nominal parameter values."""
+        from tauloop.equations.outputs import output_function
+
+        mechanism = self.assembly.mechanism
+        return output_function(mechanism, self.topology, nominal(mechanism))
+
+    def outputs(self, q: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the outputs of the machine file by name, at full coordinates.
+
+        Args:
+            q: coordinates (N, n_q) or (n_q,), such as `State.q` of `inverse_kinematics`; NaN
+                where a pose is out of reach.
+
+        Returns:
+            Values (N,), or a number for one sample; SI.
+
+        Raises:
+            InputError: wrong shapes.
+
+        Examples:
+            >>> import tauloop as tl
+            >>> text = tl.dumps(tl.load("five_bar")) + "outputs: {height: y(tool)}"
+            >>> model = tl.Model(tl.loads(text))
+            >>> model.outputs(model.assembly.q)["height"].round(3).item()
+            0.5
+        """
+        array = full_coordinates(q, self.topology)
+        rows = np.atleast_2d(array)
+        (values,) = self._output_function([rows], len(rows))
+        columns = values.T.reshape(-1, *array.shape[:-1])
+        names = [output.name for output in self.mechanism.outputs]
+        return dict(zip(names, columns, strict=True))
 
     @keywords()
     def inverse_dynamics(

@@ -14,6 +14,7 @@ from tauloop.compiler.c.printing.source import CFunction
 from tauloop.compiler.catalogue import (
     EMBEDDING,
     ENERGIES,
+    FILE_OUTPUTS,
     FORWARD_DYNAMICS,
     INVERSE_DYNAMICS,
     JACOBIANS,
@@ -140,6 +141,21 @@ class Motion:
         require_type(state, State, "state", "give what `kinematics` or `evaluate` returns")
         full_coordinates(state.q, self.assembly.topology, "state.q")
         return counted(self.runner, state)
+
+    def outputs(self, position: object, *, start: object | None = None) -> np.ndarray:
+        """Return the outputs of the machine file (N, n) at given positions, SI.
+
+        Args:
+            position: given positions (N, n) or (n,).
+            start: start values for Newton blocks.
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: out of reach or singular.
+            AssemblyError: the machine file defines no outputs.
+        """
+        outputs, _, single = self.runner.run(FILE_OUTPUTS, {"position": position}, start=start)
+        return outputs["outputs"][0] if single else outputs["outputs"]
 
     def embedding(self, position: object, *, start: object | None = None) -> np.ndarray:
         """Return G (N, n_v, m): velocities of all coordinates per unit of the given velocities."""

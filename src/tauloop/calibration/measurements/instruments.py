@@ -22,6 +22,7 @@ from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.options import NamedFields
 from tauloop.common.records import dataclass
 from tauloop.equations.assembly.loops import nominal
+from tauloop.equations.outputs import output_values
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import TreeMotion, quaternion_rotation, symbolic_motion
 from tauloop.equations.values import Values
@@ -517,15 +518,25 @@ class Inclinometer(Instrument):
         ]
 
 
+def sensor_units(mechanism: Mechanism, topology: Topology) -> dict[str, str]:
+    """Return the units of the quantities that a joint sensor may read, by name."""
+    units = {output.name: output.unit for output in mechanism.outputs if output.unit in TYPICAL}
+    for j in topology.q_of_v:
+        if j >= 0:
+            units[topology.coordinate_names[j]] = "rad" if topology.is_angle[j] else "m"
+    return units
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointSensor(Instrument):
-    """A sensor on a further joint: its reading is the coordinate times a scale plus an offset.
+    """A sensor on a further joint, or of an output of the machine file.
 
-    Redundant sensors let a machine calibrate itself.
+    Its reading is the coordinate or output times a scale plus an offset. Redundant sensors let a
+    machine calibrate itself.
 
     Attributes:
-        coordinate: name of a scalar coordinate (see `tauloop show`).
-        unit: m or rad.
+        coordinate: name of a scalar coordinate (see `tauloop show`) or of an output.
+        unit: m or rad; 1 for an output that is a plain number.
     """
 
     kind: ClassVar[str] = "joint"
@@ -535,7 +546,7 @@ class JointSensor(Instrument):
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
-        """Name and unit of the coordinate."""
+        """Name and unit of the coordinate or output."""
         return ((self.coordinate, self.unit),)
 
     def nuisances(self) -> tuple[Nuisance, ...]:
@@ -544,27 +555,27 @@ class JointSensor(Instrument):
 
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
         """Return the predicted minus the measured reading."""
-        q = scene.motion.configuration.q[scene.topology.coordinate_names.index(self.coordinate)]
+        names = scene.topology.coordinate_names
+        if self.coordinate in names:
+            value = scene.motion.configuration.q[names.index(self.coordinate)]
+        else:
+            value = output_values(scene.mechanism, scene.motion, (self.coordinate,))
         return (
-            scene.nuisances[f"{self.name}.scale"] * q
+            scene.nuisances[f"{self.name}.scale"] * value
             + scene.nuisances[f"{self.name}.offset"]
             - reading
         )
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
         """Return problems of an unknown coordinate or a wrong unit."""
-        units = {
-            topology.coordinate_names[j]: "rad" if topology.is_angle[j] else "m"
-            for j in topology.q_of_v
-            if j >= 0
-        }
+        units = sensor_units(mechanism, topology)
         problems = Problems(
             unknown_names(
                 [self.coordinate],
                 units,
-                "{!r} is not a scalar coordinate",
+                "{!r} is not a scalar coordinate or output",
                 f"{self.name}.coordinate",
-                f"scalar coordinates are {', '.join(units)}",
+                f"scalar coordinates and outputs are {', '.join(units)}",
             )
         )
         unit = units.get(self.coordinate, self.unit)

@@ -79,8 +79,16 @@ INSTRUMENT = Shape(
             "of a distance between poses: the reading, if the table does not contain it",
         ),
         field("target", _POINT, "point on the tool; its origin if absent"),
-        field("coordinate", _TEXT, "of a joint sensor: the coordinate"),
-        field("unit", _TEXT, "of a joint sensor: SI unit of the coordinate; rad if absent"),
+        field(
+            "coordinate",
+            _TEXT,
+            "of a joint sensor: the coordinate, or an output of the machine file",
+        ),
+        field(
+            "unit",
+            _TEXT,
+            "of a joint sensor: SI unit of the coordinate (1 for a plain number); rad if absent",
+        ),
         field("surface", SURFACE, "of a contact; the plane z = 0 if absent"),
     ),
 )

@@ -16,6 +16,7 @@ from tauloop.calibration.measurements.instruments import (
     Distance,
     Instrument,
     JointSensor,
+    sensor_units,
 )
 from tauloop.calibration.measurements.measurement_grammar import INSTRUMENT_KINDS
 from tauloop.calibration.measurements.reading import read_instrument
@@ -77,7 +78,7 @@ class PosePlanOptions(Options):
             'track*.length,track*.yaw,tracker.frame.*'.
         measure: kind of measurement; contacts are with the plane z = 0.
         ball_center: fixed centre of a ball bar (distance), such as '0 m, 0.1 m, -0.6 m'.
-        coordinate: coordinate that a joint sensor reads.
+        coordinate: coordinate, or output of the machine file, that a joint sensor reads.
         instrument: YAML file that describes the instrument with the keys of a series of
             measurements (kind, surface, ...); in Python also the instrument itself.
         count: number of poses to choose.
@@ -355,16 +356,15 @@ def _instrument(model: Model, options: PosePlanOptions) -> Instrument:
             raise InputError.of("ball_center", "is missing", remedy)
         return Distance(name=kind.usual_name, center=options.ball_center)
     if kind is JointSensor:
-        shape, name = model.topology, options.coordinate
-        scalars = [shape.coordinate_names[j] for j in shape.q_of_v if j >= 0]
+        units_by_name, name = sensor_units(model.mechanism, model.topology), options.coordinate
         if name is None:
             raise InputError.of(
                 "coordinate",
                 "is missing",
-                f"name the coordinate that is read: {', '.join(scalars)}",
+                f"name the coordinate or output that is read: {', '.join(units_by_name)}",
             )
-        is_angle = name not in scalars or shape.is_angle[shape.coordinate_names.index(name)]
-        return JointSensor(name=kind.usual_name, coordinate=name, unit="rad" if is_angle else "m")
+        unit = units_by_name.get(name, "rad")
+        return JointSensor(name=kind.usual_name, coordinate=name, unit=unit)
     return kind(name=kind.usual_name)
 
 

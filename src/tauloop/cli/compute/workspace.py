@@ -31,7 +31,8 @@ def workspace(
     color: Annotated[
         str,
         typer.Option(
-            help="Color by a property of the poses: parallel, serial, constraint, clearance or tension."
+            help="Color by a property of the poses: parallel, serial, constraint, clearance, tension, or an output "
+            "of the machine file."
         ),
     ] = "parallel",
     figure: Path | None = None,

@@ -14,6 +14,7 @@ from tauloop.compiler.expressions import MotionState, require_inertia
 from tauloop.compiler.functions.bounded_forces import bounded_forces_program
 from tauloop.compiler.program import Program
 from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.outputs import output_values
 from tauloop.equations.ports import ACTUATORS, Entry
 from tauloop.formats.library import motor_remedy
 
@@ -30,6 +31,20 @@ def kinematics_program(state: MotionState, levels: int) -> Program:
     """Return the program of all coordinates and, by level, velocities and accelerations."""
     outputs = {"q": state.configuration.q, "v": state.v, "a": state.a}
     return state.builder.finish(dict(list(outputs.items())[: levels + 1]))
+
+
+def outputs_program(state: MotionState) -> Program:
+    """Return the program of the outputs that the machine file defines.
+
+    Raises:
+        AssemblyError: it defines none.
+    """
+    if not state.mechanism.outputs:
+        remedy = "add outputs to the machine file, such as `outputs: {height: z(tool)}`"
+        raise AssemblyError.of("outputs", "the machine file defines none", remedy)
+    motion = state.motion(state.at_rest)
+    outputs = output_values(state.mechanism, motion)
+    return state.builder.finish({"q": state.configuration.q, "outputs": outputs})
 
 
 def embedding_program(state: MotionState) -> Program:

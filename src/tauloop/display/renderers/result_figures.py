@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from tauloop.common.errors import InputError
 from tauloop.display.pieces import Paragraph, Plot
 from tauloop.display.plots.identification.identification_plots import fit_plots
 from tauloop.display.plots.motion.drive_plots import play_plots, step_plots
 from tauloop.display.plots.motion.workspace_plots import (
     FIGURE_POINTS,
-    MEASURES,
     line_plot,
     section_plot,
 )
@@ -26,16 +24,17 @@ def workspace_figure(workspace: Workspace, measure: str = "parallel") -> Figure:
 
     Args:
         workspace: a map.
-        measure: one of `MEASURES`, which colors a section; along a line all are drawn.
+        measure: one of `MEASURES`, or an output of the machine file, which colors a section; along
+            a line the output or all measures are drawn.
 
     Raises:
         InputError: the measure is unknown.
     """
-    if measure not in MEASURES:
-        raise InputError.of("measure", f"{measure!r} is unknown", ", ".join(MEASURES))
     section = workspace.section()
     plot = (
-        line_plot(workspace) if section is None else section_plot(section, measure, FIGURE_POINTS)
+        line_plot(workspace, measure)
+        if section is None
+        else section_plot(section, measure, FIGURE_POINTS)
     )
     return plots_figure(f"Workspace of {workspace.provenance.inputs['machine']}", [plot])
 

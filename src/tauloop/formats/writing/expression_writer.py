@@ -18,7 +18,15 @@ from typing import Any
 from tauloop.common.records import dataclass
 from tauloop.mechanism.description.cursor import Shape, Value
 from tauloop.mechanism.description.units import ANGLE, LENGTH, ONE, Dimension, parse_unit
-from tauloop.mechanism.expression import FUNCTIONS, Call, Constant, Expression, Leaf, Parameter
+from tauloop.mechanism.expression import (
+    FUNCTIONS,
+    Call,
+    Constant,
+    Expression,
+    Leaf,
+    Measured,
+    Parameter,
+)
 from tauloop.mechanism.model import Freedom
 
 #: Binding strengths, as in the grammar.
@@ -36,6 +44,8 @@ _LEVELS = {
 _MAX_OPERATORS, _MAX_LEVELS, _MAX_CHARACTERS = 50, 14, 600
 #: Largest number of operators and characters that the unit of a constant adds.
 _UNIT_OPERATORS, _UNIT_CHARACTERS = 5, 40
+#: Largest number of levels and usual number of characters of a measured number.
+_MEASURED_LEVELS, _MEASURED_CHARACTERS = 3, 60
 #: Digits tried for a number that, times its unit, gives exactly the value.
 _DIGITS_TRIED = (6, 9, 12, 14, 15, 16, 17)
 _NUMBER_START = re.compile(r"-?[.\d]")
@@ -86,10 +96,12 @@ class ExpressionWriter:
     Attributes:
         dimensions: dimensions of the parameters by name, including derived ones.
         derived: texts of the derived parameters by name.
+        measured: function that writes the measured numbers of outputs.
     """
 
     dimensions: dict[str, Dimension]
     derived: dict[str, str] = field(default_factory=dict)
+    measured: Callable[[Measured], str] | None = None
     _names: dict[tuple[Expression, Dimension], str] = field(default_factory=dict)
 
     def text(self, expression: Expression, dimension: Dimension) -> str:
@@ -113,7 +125,10 @@ class ExpressionWriter:
             for part, place in zip(expression.arguments, places, strict=True)
         ]
         while not _fits(Call(expression.operation, tuple(parts))):
-            largest = max(range(len(parts)), key=lambda i: _size(parts[i])[2])
+            constant = [i for i, part in enumerate(parts) if not _is_measured(part)]
+            if all(isinstance(parts[i], Leaf) for i in constant):
+                break  # measured numbers cannot be parameters
+            largest = max(constant, key=lambda i: _size(parts[i])[2])
             parts[largest] = self._named(parts[largest], places[largest])
         return Call(expression.operation, tuple(parts))
 
@@ -145,9 +160,15 @@ class ExpressionWriter:
             dimension / known
         ), _PRODUCT
 
-    def _operation(self, expression: Leaf | Call, dimension: Dimension) -> tuple[str, int]:
+    def _operation(
+        self, expression: Leaf | Call | Measured, dimension: Dimension
+    ) -> tuple[str, int]:
         if isinstance(expression, Leaf):
             return expression.name, _ATOM
+        if isinstance(expression, Measured):
+            if self.measured is None:
+                raise AssertionError("only outputs contain measured numbers")
+            return self.measured(expression), _ATOM
         operation = expression.operation
         parts = [
             self._written(part, place)
@@ -169,6 +190,8 @@ class ExpressionWriter:
             return self.dimensions[expression.name]
         if isinstance(expression, Constant):
             return None
+        if isinstance(expression, Measured):
+            return expression.dimension
         operation, arguments = expression.operation, expression.arguments
         if operation in ("sin", "cos", "tan"):
             return ONE
@@ -285,12 +308,21 @@ def _size(expression: Expression) -> tuple[int, int, int]:
         return 0, 1, len(expression.name)
     if isinstance(expression, Constant):
         return _UNIT_OPERATORS, 2, _UNIT_CHARACTERS
+    if isinstance(expression, Measured):
+        return 0, _MEASURED_LEVELS, _MEASURED_CHARACTERS
     sizes = [_size(argument) for argument in expression.arguments]
     return (
         1 + sum(size[0] for size in sizes),
         1 + max(size[1] for size in sizes),
         5 + sum(size[2] for size in sizes),
     )
+
+
+def _is_measured(expression: Expression) -> bool:
+    """Return whether an expression contains measured numbers."""
+    if isinstance(expression, Call):
+        return any(map(_is_measured, expression.arguments))
+    return isinstance(expression, Measured)
 
 
 def _fits(expression: Expression) -> bool:

@@ -31,6 +31,7 @@ from tauloop.formats.writing.expression_writer import (
     parameter_literal,
 )
 from tauloop.formats.writing.inertia_writer import along_the_rod, centred
+from tauloop.formats.writing.output_writer import OutputWriter
 from tauloop.formats.writing.value_edits import TextNotKept, text_with_values_of
 from tauloop.formats.xml.meshes import MeshCopies
 from tauloop.mechanism.description import units
@@ -178,6 +179,7 @@ class _YamlWriter:
                 problems.add(parameter.name, error.what, error.remedy)
         DescriptionError.raise_if_any(problems)
         self._expressions = ExpressionWriter(dimensions)
+        self._outputs = OutputWriter(mechanism, self._expressions)
         self._write = ElementWriter(mechanism=mechanism, text=self._expressions.text)
         self._text = self._expressions.text
 
@@ -198,6 +200,10 @@ class _YamlWriter:
             },
             "losses": {loss.name: self._write.loss(loss) for loss in m.losses},
             "visual": {f"solid{i + 1}": self._visual(solid) for i, solid in enumerate(m.solids)},
+            "outputs": {output.name: self._outputs.output(output) for output in m.outputs},
+        }
+        frames = {
+            name: self._placement(placement) for name, placement in self._outputs.frames.items()
         }
         status, source = self._provenance()
         gravity = self._write.vector(m.gravity, units.ACCELERATION)
@@ -213,7 +219,11 @@ class _YamlWriter:
                 file[key] = list(texts)
         file["provenance"] = {"status": status, "source": source}
         file["gravity"] = gravity
-        parts: dict[str, dict[str, Any]] = {"parameters": parameters, **sections}
+        parts: dict[str, dict[str, Any]] = {
+            "parameters": parameters,
+            "frames": frames,
+            **sections,
+        }
         for name, elements in parts.items():
             if elements:
                 file[name] = _Block(elements)

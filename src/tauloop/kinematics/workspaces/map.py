@@ -107,7 +107,8 @@ class Workspace(Result):
         figures: over the grid, by name: `reason` (see `Reason`), `blame` (index into `elements` of
             the loop, coordinate or pair of rods that excludes the pose, -1 for none), `serial`,
             `parallel` and `constraint` (see `Singularities`), `clearance` (m), `tension` (N, the
-            margin of cables); NaN where the loops do not close.
+            margin of cables), and the outputs of the machine file (`output.NAME`); NaN where the
+            loops do not close.
         axes: values of the positions that vary, by name, in the order of the grid's axes.
         units: their units.
         reference: their values at the reference pose.
@@ -135,7 +136,8 @@ class Workspace(Result):
         """Return the axes, and the figures over them."""
         for (name, axis), unit in zip(self.axes.items(), self.units, strict=True):
             yield Variable(name=name, values=axis, over=(name,), unit=unit)
-        for name, unit in _AXIS_UNITS.items():
+        units = {**_AXIS_UNITS, **output_units(self.model)}
+        for name, unit in units.items():
             yield Variable(name=name, values=self.figures[name], over=tuple(self.axes), unit=unit)
 
     @property
@@ -265,6 +267,17 @@ class Workspace(Result):
         }
 
     @property
+    @in_json()
+    def output_ranges(self) -> dict[str, tuple[float, float]]:
+        """Least and largest values of the outputs of the machine file over the usable poses, SI."""
+        ranges = {}
+        for name in output_units(self.model):
+            values = self.figures[name][self.usable]
+            if len(values):
+                ranges[name.removeprefix(OUTPUT)] = float(values.min()), float(values.max())
+        return ranges
+
+    @property
     @in_json("excluded_by")
     def exclusions(self) -> dict[str, int]:
         """See `excluded_by`."""
@@ -337,7 +350,7 @@ def workspace_grid(
         stages.part(min(first + at_once, len(positions)), len(positions))
     stages.done()
     figures = {}
-    for name in (*_AXIS_UNITS, SIDE):
+    for name in (*_AXIS_UNITS, *output_units(model), SIDE):
         figures[name] = np.concatenate([part[name] for part in parts]).reshape(shape)
     varied = [columns.index(name) for name in axes]
     if limits.connected:
@@ -453,6 +466,15 @@ _AXIS_UNITS = {
     "clearance": "m",
     "tension": "N",
 }
+
+
+#: Prefix of the names of outputs among the figures of a map.
+OUTPUT = "output."
+
+
+def output_units(model: Model) -> dict[str, str]:
+    """Return the units of the outputs of a machine file by their names among the figures."""
+    return {f"{OUTPUT}{output.name}": output.unit for output in model.mechanism.outputs}
 
 
 def _require_axes(
@@ -616,7 +638,10 @@ class _PoseClassifier:
 
     def __call__(self, values: np.ndarray) -> dict[str, np.ndarray]:
         """Return the properties of poses by name, at values (N, n) of the axes (see `PoseAxes`)."""
-        return self._figures(values, None)[0]
+        figures, q = self._figures(values, None)
+        is_closed = figures["reason"] != Reason.OUT_OF_REACH
+        outputs = self._model.outputs(np.where(is_closed[:, None], q, np.nan))
+        return figures | {f"{OUTPUT}{name}": values for name, values in outputs.items()}
 
     def _figures(
         self, values: np.ndarray, near: np.ndarray | None

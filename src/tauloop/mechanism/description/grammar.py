@@ -504,6 +504,16 @@ VISUAL = Shape(
     ),
 )
 
+OUTPUT = Shape(
+    name="output",
+    doc="A quantity of a pose with its unit; the expression alone may stand for it.",
+    fields=(
+        need("value", Text(is_needed=True), "the expression"),
+        field("unit", Text(is_needed=True), "unit that the expression must have, such as deg"),
+        field("note", Text(), "a remark"),
+    ),
+)
+
 _PARAMETERS = MapOf(item=value(None), key="parameter")
 _ELEMENTS = (
     field("frames", MapOf(item=PLACEMENT), "named placements; they may build on each other"),
@@ -516,6 +526,11 @@ _ELEMENTS = (
     field("actuators", MapOf(item=ACTUATOR), "motors"),
     field("losses", MapOf(item=LOSS), "friction of combinations of coordinates or motors"),
     field("visual", MapOf(item=VISUAL), "solids that are drawn"),
+    field(
+        "outputs",
+        MapOf(item=Either(kinds=(Text(is_needed=True), OUTPUT))),
+        "quantities of a pose: expressions of points, angles, distances, coordinates and parameters",
+    ),
 )
 
 #: Permitted number of repetitions of a leg.

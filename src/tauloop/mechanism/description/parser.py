@@ -6,6 +6,9 @@
     power   = atom [ "^" sign ]                      right associative
     atom    = NUMBER [ UNIT ] | NAME | FUNCTION "(" sum { "," sum } ")" | "(" sum ")"
 
+In the outputs of a machine, `GEOMETRIC_FUNCTIONS` take points and directions, and a sign may be in
+front of a direction.
+
 A NAME may hold dots and numbers of list items (``leg1.arm``, ``gravity[2]``). A UNIT after a
 number is one name from `tauloop.mechanism.description.units`.
 """
@@ -57,6 +60,15 @@ MAX_ALL_OPERATIONS = 300_000
 
 #: Names of predefined numbers; pi is an angle (180 deg), so that `pi / 2` is an angle too.
 CONSTANTS = {"pi": (math.pi, ANGLE)}
+
+#: Functions of points and directions in outputs, with the numbers of arguments that they take.
+GEOMETRIC_FUNCTIONS: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("x", "y", "z"), (1, 2)),
+    "distance": (2,),
+    "angle": (2, 3),
+    "direction": (2,),
+    **dict.fromkeys(("x_axis", "y_axis", "z_axis", "start", "end"), (1,)),
+}
 
 _PART = r"[A-Za-z_]\w*(?:\[\d+\])*"
 _TOKEN = re.compile(
@@ -120,8 +132,12 @@ class Quantity:
 
 
 @lru_cache(maxsize=1024)
-def parse(text: str) -> Syntax:
+def parse(text: str, is_output: bool = False) -> Syntax:
     """Return the syntax tree of an expression.
+
+    Args:
+        text: what is written.
+        is_output: whether it may call `GEOMETRIC_FUNCTIONS`.
 
     Raises:
         ExpressionError: the text is not an expression of the grammar above.
@@ -131,7 +147,7 @@ def parse(text: str) -> Syntax:
             f"the expression has {len(text)} characters, more than {MAX_CHARACTERS}",
             "split it into named parameters",
         )
-    return _Parser(text).whole()
+    return _Parser(text, is_output).whole()
 
 
 def names(syntax: Syntax) -> Iterator[str]:
@@ -147,8 +163,13 @@ def names(syntax: Syntax) -> Iterator[str]:
 class _Parser:
     """Recursive descent over the tokens of one text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, is_output: bool) -> None:
         self._text = text
+        self._functions: dict[str, tuple[int, ...]] = {
+            name: (count,) for name, count in FUNCTIONS.items()
+        }
+        if is_output:
+            self._functions |= GEOMETRIC_FUNCTIONS
         self._tokens = list(self._split())
         self._index = 0
         self._nesting = 0
@@ -290,32 +311,40 @@ class _Parser:
         return Number(float(text) * read.scale, read.dimension)
 
     def _call(self, name: str) -> Operation:
-        if name not in FUNCTIONS:
-            hint = suggestion(name, FUNCTIONS)
+        if name not in self._functions:
+            hint = suggestion(name, self._functions)
             raise ExpressionError(
                 f"{self._text!r} calls the unknown function {name}",
-                hint or f"functions are {listing(FUNCTIONS)}",
+                hint or f"functions are {listing(self._functions, 24)}",
             )
         arguments = [self._nested(self._sum)]
         while self._accept(","):
             arguments.append(self._nested(self._sum))
         if not self._accept(")"):
             raise self._unexpected("a closing parenthesis")
-        if len(arguments) != FUNCTIONS[name]:
+        counts = self._functions[name]
+        if len(arguments) not in counts:
+            permitted = " or ".join(map(str, counts))
             raise ExpressionError(
-                f"{self._text!r}: {name} takes {FUNCTIONS[name]} argument{'s' * (FUNCTIONS[name] > 1)}, "
+                f"{self._text!r}: {name} takes {permitted} argument{'s' * (counts[-1] > 1)}, "
                 f"not {len(arguments)}",
                 "check the commas",
             )
         return Operation(name, tuple(arguments))
 
 
-def resolve(syntax: Syntax, known: Mapping[str, Quantity | None]) -> Quantity | None:
+def resolve(
+    syntax: Syntax,
+    known: Mapping[str, Quantity | None],
+    measured: Callable[[Operation], Quantity | None] | None = None,
+) -> Quantity | None:
     """Return the expression and dimension of a syntax tree.
 
     Args:
         syntax: the tree.
         known: quantities of the names in it; None for a name that has none.
+        measured: function that returns the quantity of a call of `GEOMETRIC_FUNCTIONS`, or None
+            after noting what is wrong; needed for outputs.
 
     Returns:
         The quantity; None when a name in it has none.
@@ -331,7 +360,9 @@ def resolve(syntax: Syntax, known: Mapping[str, Quantity | None]) -> Quantity | 
             value, dimension = CONSTANTS[syntax.text]
             return Quantity(Constant(value), dimension)
         return known[syntax.text]
-    resolved = [resolve(argument, known) for argument in syntax.arguments]
+    if measured is not None and syntax.name in GEOMETRIC_FUNCTIONS:
+        return measured(syntax)
+    resolved = [resolve(argument, known, measured) for argument in syntax.arguments]
     arguments = [quantity for quantity in resolved if quantity is not None]
     if len(arguments) < len(resolved):
         return None

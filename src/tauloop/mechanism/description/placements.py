@@ -154,7 +154,16 @@ class Placements:
         return self._named(cursor) if cursor.text is not None else self._framed(cursor)
 
     def _named(self, cursor: Cursor) -> Placement | None:
-        name = self.names.find(cursor, ("body", "frame"))
+        return self.named(cursor.text or "", cursor)
+
+    def named(self, word: str, cursor: Cursor) -> Placement | None:
+        """Return the body or frame with a name, or None after noting that there is none.
+
+        Args:
+            word: the name as written.
+            cursor: its place.
+        """
+        name = self.names.find_word(word, cursor, ("body", "frame"))
         if name is None:
             return None
         return self._frames.get(name) if self.names.kind(name) == "frame" else Placement(body=name)

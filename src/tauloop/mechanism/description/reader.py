@@ -23,6 +23,7 @@ from tauloop.mechanism.description.sections.elements import (
     read_platform,
 )
 from tauloop.mechanism.description.sections.joints import read_joint
+from tauloop.mechanism.description.sections.outputs import OutputReader
 from tauloop.mechanism.description.structure import SECTIONS, Names, Scope, document, scopes
 from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.description.yaml_nodes import Node, parse_nodes
@@ -123,7 +124,10 @@ def _read(root: Cursor, parts: list[Scope], values: ValueReader) -> Mechanism | 
         n: read_visual(cursor, values, placements, places["rod"])
         for n, cursor in places["visual"].items()
     }
-    elements = (bodies, all_joints, rods, couplings, actuators, losses, solids)
+    tool = platform.tool if platform is not None else None
+    output_reader = OutputReader(values, placements, coordinates, all_joints, rods, actuators, tool)
+    outputs = output_reader.read(places["output"])
+    elements = (bodies, all_joints, rods, couplings, actuators, losses, solids, outputs)
     everything = (gravity, platform, *(element for kind in elements for element in kind.values()))
     if gravity is None or platform is None or None in everything:
         return None
@@ -140,6 +144,7 @@ def _read(root: Cursor, parts: list[Scope], values: ValueReader) -> Mechanism | 
         losses=tuple(loss for loss in losses.values() if loss is not None),
         platform=platform,
         solids=tuple(solid for solid in solids.values() if solid is not None),
+        outputs=tuple(output for output in outputs.values() if output is not None),
         omitted_forces=texts(root, "omitted_forces"),
         unknown_elements=texts(root, "unknown_elements"),
         unstated_motors=unstated,

@@ -238,6 +238,7 @@ SECTIONS = {
     "couplings": "coupling",
     "actuators": "actuator",
     "losses": "loss",
+    "outputs": "output",
     "visual": "visual",
 }
 
@@ -357,6 +358,10 @@ class Names:
         word = cursor.text if cursor is not None else None
         if cursor is None or not word:
             return None
+        return self.find_word(word, cursor, kinds)
+
+    def find_word(self, word: str, cursor: Cursor, kinds: Iterable[str]) -> str | None:
+        """Return the complete name of the element with a name at a place (see `find`)."""
         kinds = tuple(kinds)
         candidates = [name for name in (cursor.prefix + word, word) if self.kind(name) is not None]
         match = next((name for name in candidates if self.kind(name) in kinds), None)

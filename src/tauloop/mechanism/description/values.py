@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from tauloop.mechanism.description.parser import (
     MAX_ALL_OPERATIONS,
     MAX_OPERATIONS,
     ExpressionError,
+    Operation,
     Quantity,
     Syntax,
     names,
@@ -322,8 +323,34 @@ class ValueReader:
             "give bounds to the literals that it follows from",
         )
         known = {name: self._look_up(name, cursor) for name in names(syntax)}
+        quantity = self.resolved(syntax, known, cursor)
+        if quantity is None:
+            return None
+        if not math.isfinite(self.nominal(quantity.expression)):
+            cursor.problem(
+                "the expression has no real value at the nominal parameters",
+                "look for a division by zero, a root of a negative number, or an arc function beyond 1",
+            )
+            return None
+        return quantity
+
+    def resolved(
+        self,
+        syntax: Syntax,
+        known: Mapping[str, Quantity | None],
+        cursor: Cursor,
+        measured: Callable[[Operation], Quantity | None] | None = None,
+    ) -> Quantity | None:
+        """Return the quantity of a syntax tree; None after noting what is wrong.
+
+        Args:
+            syntax: the tree.
+            known: quantities of the names in it; None for those that are wrong.
+            cursor: its place.
+            measured: function for the geometric functions of an output (see `resolve`).
+        """
         try:
-            quantity = resolve(syntax, known)
+            quantity = resolve(syntax, known, measured)
         except ExpressionError as error:
             cursor.problem(error.what, error.remedy + self._ingredients(syntax, cursor))
             return None
@@ -340,13 +367,21 @@ class ValueReader:
                 "state intermediate values as numbers",
             )
             return None
-        if not math.isfinite(self.nominal(quantity.expression)):
-            cursor.problem(
-                "the expression has no real value at the nominal parameters",
-                "look for a division by zero, a root of a negative number, or an arc function beyond 1",
-            )
-            return None
         return quantity
+
+    @property
+    def parameter_names(self) -> Collection[str]:
+        """Complete names of all named parameters."""
+        return self._definitions.keys()
+
+    def knows(self, name: str, cursor: Cursor) -> bool:
+        """Return whether a named parameter, or the number of a leg, has this name."""
+        is_counter = name == "i" and cursor.prefix in self._counters
+        return is_counter or self._full_name(name, cursor.prefix) is not None
+
+    def parameter(self, name: str, cursor: Cursor) -> Quantity | None:
+        """Return the quantity of a named parameter, or None after noting that there is none."""
+        return self._look_up(name, cursor)
 
     def _look_up(self, name: str, cursor: Cursor) -> Quantity | None:
         if name == "i" and cursor.prefix in self._counters:

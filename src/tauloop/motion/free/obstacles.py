@@ -8,8 +8,8 @@ from typing import ClassVar
 import casadi as ca
 import numpy as np
 
-from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.errors import InputError
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 

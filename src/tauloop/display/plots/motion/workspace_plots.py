@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
 from tauloop.display.palette import COLOURS, MEASURED, PREDICTED, TEXT
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotClass, PlotSpan, PlotTrace
 from tauloop.display.plots.building import MAX_SCENE_STATES, by_name, motion, rounded
 from tauloop.display.sampling import in_degrees
-from tauloop.kinematics.workspaces.map import Reason, Workspace
+from tauloop.kinematics.workspaces.map import OUTPUT, Reason, Workspace, output_units
+from tauloop.mechanism.suggestions import listing
 
 #: One color for each reason; usable poses are colored by their measure instead.
 COLORS = {
@@ -39,6 +41,44 @@ PAGE_POINTS, FIGURE_POINTS = 120, 900
 WALK = 12.0
 
 
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A property of poses that colors a map.
+
+    Attributes:
+        name: its name among the figures.
+        label: what its scale is called, with the unit in brackets.
+        factor: factor from SI to that unit.
+        from_zero: whether its scale begins at zero.
+    """
+
+    name: str
+    label: str
+    factor: float = 1.0
+    from_zero: bool = True
+
+
+def measure_named(workspace: Workspace, name: str) -> Measure:
+    """Return a measure by its name in `MEASURES`, or an output of the machine file.
+
+    Raises:
+        InputError: the name is neither.
+    """
+    if name in MEASURES:
+        return Measure(name, MEASURES[name])
+    units = output_units(workspace.model)
+    outputs = [key.removeprefix(OUTPUT) for key in units]
+    if name not in outputs:
+        raise InputError.of(
+            "measure", f"{name!r} is unknown", f"choose among {listing([*MEASURES, *outputs], 24)}"
+        )
+    key = OUTPUT + name
+    is_angle = units[key] == "rad"
+    shown = "deg" if is_angle else units[key]
+    factor = float(np.degrees(1.0)) if is_angle else 1.0
+    return Measure(key, f"{name} [{shown}]", factor, from_zero=False)
+
+
 def workspace_scene(workspace: Workspace) -> Iterator[Piece]:
     """Yield the machine along the border of its workspace."""
     q = workspace.walk(MAX_SCENE_STATES)
@@ -62,6 +102,11 @@ def workspace_plots(workspace: Workspace) -> Iterator[Paragraph | Plot]:
         for measure in known or ["parallel"]:
             has_classes = measure == (known or ["parallel"])[0]
             yield section_plot(section, measure, has_classes=has_classes)
+    for output in workspace.model.mechanism.outputs:
+        if section is None:
+            yield line_plot(workspace, output.name)
+        else:
+            yield section_plot(section, output.name, has_classes=False)
     counts = {reason.text: int((workspace.reason == reason).sum()) for reason in Reason}
     present = {text: count for text, count in counts.items() if count}
     yield by_name(
@@ -73,39 +118,59 @@ def workspace_plots(workspace: Workspace) -> Iterator[Paragraph | Plot]:
     )
 
 
-def line_plot(workspace: Workspace) -> Plot:
-    """Return distances to singularities along the only varied position, and excluded ranges."""
+def line_plot(workspace: Workspace, measure: str = "parallel") -> Plot:
+    """Return a plot along the only varied position, with excluded ranges.
+
+    Args:
+        workspace: a map over one position.
+        measure: an output of the machine file; for a measure of `MEASURES` the distances to all
+            kinds of singularities are drawn.
+
+    Raises:
+        InputError: the measure is unknown.
+    """
     k = int(np.argmax([len(axis) for axis in workspace.axes.values()]))
     name, unit = tuple(workspace.axes)[k], workspace.units[k]
     shown, x = in_degrees(unit, workspace.axes[name])
     _, (reference,) = in_degrees(unit, np.array([workspace.reference[k]]))
-    drawn = [
-        PlotTrace(
-            name=measure,
-            x=rounded(x),
-            y=rounded(workspace.figures[measure].ravel()),
-            color=color,
-        )
-        for measure, color in (
-            ("serial", PREDICTED),
-            ("parallel", MEASURED),
-            ("constraint", COLOURS[2]),
-        )
-    ]
-    values = np.array([value for trace in drawn for value in trace.y], dtype=float)
-    top = float(np.nanmax(values, initial=0.0)) or 1.0
+    chosen = measure_named(workspace, measure)
+    if chosen.from_zero:
+        title, y_label = "Distance to singularities", "distance [1]"
+        colors = {"serial": PREDICTED, "parallel": MEASURED, "constraint": COLOURS[2]}
+        drawn = [
+            PlotTrace(
+                name=kind, x=rounded(x), y=rounded(workspace.figures[kind].ravel()), color=color
+            )
+            for kind, color in colors.items()
+        ]
+    else:
+        title, y_label = measure, chosen.label
+        values = rounded(chosen.factor * workspace.figures[chosen.name].ravel())
+        drawn = [PlotTrace(name=measure, x=rounded(x), y=values, color=MEASURED)]
+    low, top = _limits(drawn, from_zero=chosen.from_zero)
     ends = rounded([reference, reference])
-    y = (0.0, *rounded(top))
-    drawn.append(PlotTrace(name="reference pose", x=ends, y=y, style="dotted", color=TEXT))
+    drawn.append(
+        PlotTrace(name="reference pose", x=ends, y=rounded([low, top]), style="dotted", color=TEXT)
+    )
     return Plot(
-        title="Distance to singularities",
+        title=title,
         x=f"{name} [{shown}]",
-        y="distance [1]",
+        y=y_label,
         traces=tuple(drawn),
         spans=tuple(_excluded(workspace, x)),
-        y_range=(0.0, 1.05 * top),
+        y_range=(low, top + 0.05 * (top - low)),
         note=_note(workspace),
     )
+
+
+def _limits(traces: Iterable[PlotTrace], *, from_zero: bool) -> tuple[float, float]:
+    """Return the least and largest value of traces."""
+    values = np.array([value for trace in traces for value in trace.y], dtype=float)
+    if from_zero:
+        return 0.0, float(np.nanmax(values, initial=0.0)) or 1.0
+    finite = values[np.isfinite(values)]
+    low, top = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+    return (low, top) if top > low else (low - 1.0, top + 1.0)
 
 
 def _excluded(workspace: Workspace, x: np.ndarray) -> Iterator[PlotSpan]:
@@ -134,6 +199,11 @@ def _note(workspace: Workspace) -> str:
 def sampled_measure(workspace: Workspace, measure: str, count: int) -> tuple[np.ndarray, ...]:
     """Return a section on a finer grid, as its border has it.
 
+    Args:
+        workspace: a map over two positions.
+        measure: a name among its figures.
+        count: points along the longer axis.
+
     Returns:
         values of the axes (n_x,) and (n_y,), some `count` along the longer; reasons (n_x, n_y); the
         measure (n_x, n_y), NaN where no pose is usable.
@@ -160,7 +230,7 @@ def section_plot(
 
     Args:
         section: a map over two positions.
-        measure: one of `MEASURES`.
+        measure: one of `MEASURES`, or an output of the machine file.
         points: of the map along its longer direction.
         has_classes: whether the reasons are shown.
 
@@ -170,14 +240,14 @@ def section_plot(
     if len(section.border.axes) != 2:
         what = f"varies {len(section.border.axes)} positions"
         raise InputError.of("workspace", what, "draw sections of two")
-    if measure not in MEASURES:
-        raise InputError.of("measure", f"{measure!r} is unknown", ", ".join(MEASURES))
-    x, y, reasons, values = sampled_measure(section, measure, points)
+    chosen = measure_named(section, measure)
+    x, y, reasons, values = sampled_measure(section, chosen.name, points)
+    values = chosen.factor * values
     scales = np.array([180.0 / np.pi if unit == "rad" else 1.0 for unit in section.units])
     units = ["deg" if unit == "rad" else unit for unit in section.units]
     names = list(section.axes)
     classes, class_grid = _classes(section, reasons)
-    label, _, unit = MEASURES[measure].rpartition(" [")
+    label, _, unit = chosen.label.rpartition(" [")
     return Plot(
         title=f"Usable poses: {label}",
         x=f"{names[0]} [{units[0]}]",
@@ -186,8 +256,8 @@ def section_plot(
         grid=tuple(map(rounded, values.T)),
         grid_x=rounded(scales[0] * x),
         grid_y=rounded(scales[1] * y),
-        grid_name=f"[{unit}" if points == PAGE_POINTS else f"usable: {MEASURES[measure]}",
-        grid_range=_grid_range(values),
+        grid_name=f"[{unit}" if points == PAGE_POINTS else f"usable: {chosen.label}",
+        grid_range=_grid_range(values, from_zero=chosen.from_zero),
         equal=section.units[0] == section.units[1],
         note=_note(section),
         classes=classes if has_classes else (),
@@ -195,11 +265,14 @@ def section_plot(
     )
 
 
-def _grid_range(values: np.ndarray) -> tuple[float, ...]:
-    """Return the limits of colors, from zero."""
+def _grid_range(values: np.ndarray, *, from_zero: bool) -> tuple[float, ...]:
+    """Return the limits of colors, from zero or from the least value."""
     if not np.isfinite(values).any():
         return ()
     top = float(np.nanmax(values))
+    if not from_zero:
+        low = float(np.nanmin(values))
+        return (low, top) if top > low else ()
     return (0.0, top) if top > 0 else ()
 
 

@@ -13,7 +13,7 @@ from tauloop.kinematics.named_kinematics import Jacobian, Poses
 
 
 def poses_tables(poses: Poses) -> Iterator[Printed]:
-    """Yield a table for each pose: actuators, platform, other coordinates, and tool pose."""
+    """Yield a table for each pose: actuators, platform, other coordinates, tool pose, and outputs."""
     shown = {*poses.actuator_port.columns, *poses.platform_port.columns}
     others = [k for k, name in enumerate(poses.coordinates) if name not in shown]
     joints = Port(
@@ -37,6 +37,7 @@ def poses_tables(poses: Poses) -> Iterator[Printed]:
             (joints, poses.q[i, others]),
             (_TOOL, poses.tool[i]),
             (_ORIENTATION, orientation[i]),
+            (poses.output_port, poses.output_values[i]),
         ):
             for name, unit, value in zip(port.columns, port.units, values, strict=True):
                 rows.append((name, *_shown(float(value), unit)))

@@ -120,7 +120,11 @@ def _is_locked_by_default(assembly: Assembly, spin: Spin) -> bool:
     terms = [actuator.drives for actuator in mechanism.actuators]
     terms += [coupling.terms for coupling in mechanism.couplings]
     terms += [loss.terms for loss in mechanism.losses]
-    named = {*mechanism.platform.independent, *(name for pairs in terms for name, _ in pairs)}
+    read = {name for output in mechanism.outputs for name in output.coordinates}
+    named = read | {
+        *mechanism.platform.independent,
+        *(name for pairs in terms for name, _ in pairs),
+    }
     if named.intersection(lost_names):
         return False
     if is_ball:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field
 
 from tauloop.common.records import dataclass
@@ -65,6 +65,15 @@ class Coordinates:
     def knows(self, cursor: Cursor, word: str) -> bool:
         """Return whether a freedom has this name, complete or without the leg's prefix."""
         return word in self._angular or cursor.prefix + word in self._angular
+
+    @property
+    def names(self) -> Collection[str]:
+        """Complete names of all freedoms."""
+        return self._angular.keys()
+
+    def has_joint(self, cursor: Cursor, word: str) -> bool:
+        """Return whether a joint has this name, complete or without the leg's prefix."""
+        return word in self._joints or cursor.prefix + word in self._joints
 
     def find(self, cursor: Cursor, word: str, needs_coordinate: bool = True) -> str | None:
         """Return the complete name of a freedom, or None after noting that there is none.
