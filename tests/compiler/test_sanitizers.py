@@ -67,7 +67,12 @@ RACKS = Path(__file__).parents[2] / "examples" / "gantry_tau_racks" / "gantry_ta
 pytestmark = pytest.mark.skipif(GCC is None, reason="needs gcc, and it is not here")
 
 #: Derivatives take the same printer, and minutes under sanitizers.
-ALL = tuple(name for name in EXPORTABLE if not name.endswith(("_derivatives", "_products")))
+#: All functions but derivatives, and but the outputs, which few machine files define.
+ALL = tuple(
+    name
+    for name in EXPORTABLE
+    if not name.endswith(("_derivatives", "_products")) and name != "outputs"
+)
 
 
 def library(name: str) -> Path:

@@ -17,7 +17,12 @@ from tauloop.export.controller import ControllerOptions
 STRICT_CPP = ("-x", "c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-O1")
 CPP_COMPILERS = [name for name in ("g++", "clang++") if shutil.which(name)]
 #: Derivatives take the same printer and are long: one of each kind is enough.
-FUNCTIONS = tuple(name for name in EXPORTABLE if not name.endswith(("_derivatives", "_products")))
+#: All functions but derivatives, and but the outputs, which few machine files define.
+FUNCTIONS = tuple(
+    name
+    for name in EXPORTABLE
+    if not name.endswith(("_derivatives", "_products")) and name != "outputs"
+)
 DERIVATIVES = ("inverse_dynamics_derivatives", "forward_dynamics_products")
 
 pytestmark = pytest.mark.skipif(

@@ -264,10 +264,11 @@ def reduce(
         >>> bool(reduced.to_pandas()["maximum"].max() < 1e-9)
         True
     """
-    mechanism = mechanism_of(machine)
+    original = mechanism_of(machine)
+    mechanism = replace(original, outputs=()) if original.outputs else original
     options = options or ReductionOptions()
     rng = np.random.default_rng(options.seed)
-    full, stages = Model(replace(mechanism, outputs=())), Stages(progress, 3)
+    full, stages = Model(mechanism), Stages(progress, 3)
     taken = _take_steps(full, rng, options)
     steps, flat = taken.done, taken.flat
     result = without_unused_parameters(taken.mechanism)
@@ -281,10 +282,10 @@ def reduce(
     limit = EXACT_TOLERANCE if all(step.is_exact for step in steps) else None
     advice = "no approximation was asked for, so parts that differ in motion were treated alike: check tolerances"
     return Reduction(
-        full=mechanism,
+        full=original,
         mechanism=result,
         steps=tuple(steps),
-        undone=(*dict.fromkeys(taken.undone), *_left_out(mechanism)),
+        undone=(*dict.fromkeys(taken.undone), *_left_out(original)),
         comparison=comparison,
         coordinates=(full.topology.n_q, reduced.topology.n_q),
         equations=(_loop_equations(full), _loop_equations(reduced)),
