@@ -67,7 +67,7 @@ class Streams:
 
 
 def with_legs(n: int) -> Mechanism:
-    """Return the shipped hexapod with n legs: pairs on the base and on the platform become evenly spread neighbours.
+    """Return the shipped hexapod with n legs: pairs on the base and on the platform become evenly spread neighbors.
 
     The legs lean to alternate sides by the angle that they have in the original, so that six legs
     constrain all six degrees of freedom.

@@ -220,7 +220,7 @@ FIVE_BAR = Path(__file__).with_name("closed_form_five_bar.xml")
 BASE, CRANK, LINK = 0.09, 0.25, 0.36
 #: Angles of the two cranks at zero motor angle.
 ZERO = np.array([2.22993974951153, 0.675497024133312])
-#: Mass, mass centre along and across the body, inertia about it: cranks, then links, of both sides.
+#: Mass, mass center along and across the body, inertia about it: cranks, then links, of both sides.
 CRANKS = ((0.9, 0.11, 0.006, 0.0058), (0.85, 0.12, -0.005, 0.0055))
 LINKS = ((0.55, 0.17, -0.004, 0.0070), (0.8, 0.19, 0.003, 0.0088))
 ROTOR, VISCOUS, ELBOW = 0.004, np.array([0.05, 0.06]), 0.004
@@ -295,7 +295,7 @@ def _body_torques(
     """Return what the inertia and weight of a planar body take of the motors (N, 2).
 
     Args:
-        body: mass, mass centre along and across, inertia about it.
+        body: mass, mass center along and across, inertia about it.
         angle, speed, rate: of the body (N,).
         turning, moving: Jacobians of its angle (N, 2) and of its origin (N, 2, 2) by the motors'
             angles.

@@ -3,7 +3,7 @@
     python benchmarks/guard.py [--rows TEXT ...] [--store] [--json]
 
 Each row is timed alternately with a fixed reference kernel (`guard_reference.c`), compiled in the
-same run with the same flags. The median of the ratios of neighbouring times hardly depends on the
+same run with the same flags. The median of the ratios of neighboring times hardly depends on the
 clock or on other programs. It does depend on the memory pages of the code (up to a quarter), so the
 code is loaded several times from copies. The ratios are stored for each kind of processor and for
 each vector width in `guard.json`. A row fails where its ratio is more than 7 % above the stored one

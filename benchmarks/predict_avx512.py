@@ -4,7 +4,7 @@
     [--json] [--markdown FILE]
 
 The toolkit's C text is compiled under the toolkit's own flags for the core of this computer and for
-one with AVX-512. LLVM's machine code analyser gives the cycles of a block of samples on each. The
+one with AVX-512. LLVM's machine code analyzer gives the cycles of a block of samples on each. The
 measured time on this computer divided by the predicted one, kernel by kernel, corrects the other
 prediction. On a core that has AVX-512 itself the table is a different one: times measured there,
 with the prediction for the core that LLVM knows best of its kind (`--core`).

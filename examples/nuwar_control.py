@@ -30,7 +30,7 @@ from tauloop.simulation.controllers.run import ControlledMotion, follow
 
 SCALE, SHARE, BANDWIDTH = 0.72, 0.8, 150.0
 COLUMNS = ("platform.x", "platform.y", "platform.z")
-COLOURS = {
+COLORS = {
     "pd": "#9db9d9",
     "gravity": "#6a9a5b",
     "feed-forward": PREDICTED,
@@ -104,10 +104,10 @@ def error_figure(motions: dict[tuple[str, str, str], ControlledMotion]) -> Figur
     panels = figure.subplots(1, len(CASES), sharey=True)
     for axes, case in zip(panels, CASES, strict=True):
         clean(axes)
-        for name, colour in COLOURS.items():
+        for name, color in COLORS.items():
             result = motions[case, "joint", name]
             error = np.maximum(1e3 * result.tool_error, 1e-4)
-            axes.semilogy(1e3 * result.time, error, color=colour, linewidth=1.3, label=name)
+            axes.semilogy(1e3 * result.time, error, color=color, linewidth=1.3, label=name)
         axes.set_title(case, color=TEXT, fontsize=LARGE)
         axes.set_xlabel("time [ms]", color=TEXT)
     panels[0].set_ylabel("distance from the reference [mm]", color=TEXT)

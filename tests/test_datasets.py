@@ -268,8 +268,8 @@ def test_a_kind_with_a_picture_shows_it(simulation: Any):
 
 
 def test_rows_runs_and_matrices_have_panels_of_their_own():
-    metres, kilograms = Mixed().plot("value")[::-1]
-    assert [tick.get_text() for tick in metres.get_yticklabels()] == ["length", "width"]
+    meters, kilograms = Mixed().plot("value")[::-1]
+    assert [tick.get_text() for tick in meters.get_yticklabels()] == ["length", "width"]
     assert kilograms.get_xlabel() == "value [kg]"
     (runs,) = Mixed().plot("force")
     assert [line.get_label() for line in runs.lines] == ["first", "second"]

@@ -71,11 +71,9 @@ def test_tables_of_many_poses_are_read_by_their_labels(
 ) -> None:
     rows = np.array([ROW, [0.0, 0.02, -0.55]])
     table = {name: rows[:, "xyz".index(name)] for name in SHUFFLED}
-    labelled = shuffle(
-        table if shuffle is pd.DataFrame else {k: ("n", v) for k, v in table.items()}
-    )
+    labeled = shuffle(table if shuffle is pd.DataFrame else {k: ("n", v) for k, v in table.items()})
     expected = model.mass_matrix(rows)
-    np.testing.assert_array_equal(model.mass_matrix(labelled), expected)
+    np.testing.assert_array_equal(model.mass_matrix(labeled), expected)
     assert model.mass_matrix(pd.Series(SHUFFLED)).tolist() == expected[0].tolist()
 
 

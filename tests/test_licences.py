@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 
 import pytest
-from licences import COPYLEFT, DEPENDENCIES_PAGE, direct, families, licence, written
+from licences import COPYLEFT, DEPENDENCIES_PAGE, direct, families, license, written
 from vulnerabilities import PLACE, affected, installed, listed
 
 #: Copyleft packages that somebody has looked at; another one is a decision, not an accident.
@@ -23,7 +23,7 @@ def test_the_page_has_the_licences_that_are_installed():
     rows = written(DEPENDENCIES_PAGE.read_text(encoding="utf-8"))
     for need in direct():
         stated = families(rows[need.name, need.extra or "always"][1])
-        result = licence(need.name)
+        result = license(need.name)
         assert result is None or (families(result) and families(result) <= stated), need.name
 
 

@@ -135,12 +135,12 @@ def test_an_option_of_a_wrong_type_is_refused_by_name(name: str, argument: str) 
 def test_a_misspelt_keyword_is_refused_with_what_may_have_been_meant(name: str) -> None:
     function = FUNCTIONS[name]
     for known in inspect.signature(function).parameters:
-        misspelt = f"{known}q"
+        misspelled = f"{known}q"
         with pytest.raises(tl.InputError) as caught:
-            function(**{**required(function), misspelt: 1})
+            function(**{**required(function), misspelled: 1})
         problems = {problem.where: problem.remedy for problem in caught.value.problems}
-        assert misspelt in problems
-        assert known in problems[misspelt] or len(known) < 3
+        assert misspelled in problems
+        assert known in problems[misspelled] or len(known) < 3
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -37,8 +37,8 @@ from tauloop.identification.estimation.error_models import (
 from tauloop.motion.laws import LAWS
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
-#: Distinguishable in grey and for colour-blind readers (Okabe and Ito).
-BLUE, ORANGE, GREEN, GREY, AMBER = "#0072b2", "#d55e00", "#009e73", "#777777", "#e69f00"
+#: Distinguishable in gray and for color-blind readers (Okabe and Ito).
+BLUE, ORANGE, GREEN, GRAY, AMBER = "#0072b2", "#d55e00", "#009e73", "#777777", "#e69f00"
 DRAWN = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": False}
 
 
@@ -70,7 +70,7 @@ def five_bar_masses() -> Figure:
         axes.axis("off")
         axes.set_xlim(-0.37, 0.37)
         axes.set_ylim(-0.06, 0.51)
-    centres = {
+    centers = {
         f"crank 1\n{value['crank_1.m']:g} kg": motors[0] + (elbows[0] - motors[0]) * 0.45,
         f"crank 2\n{value['crank_2.m']:g} kg": motors[1] + (elbows[1] - motors[1]) * 0.45,
         f"link 1 and tool\n{value['link_1.m']:g} kg": tip
@@ -78,7 +78,7 @@ def five_bar_masses() -> Figure:
         f"link 2\n{value['link_2.m']:g} kg": elbows[1]
         + (tip - elbows[1]) * value["link_2.mcx"] / value["link_2.m"] / link,
     }
-    for text, at in centres.items():
+    for text, at in centers.items():
         left.plot(*at, "o", ms=11, color=BLUE, zorder=3)
         side = np.sign(at[0]) or 1.0
         left.annotate(
@@ -125,7 +125,7 @@ def error_bars() -> Figure:
     ones = np.ones((samples, 1, 1))
     figure = Figure(figsize=(8.6, 3.6), layout="constrained")
     first, *others = figure.subplots(1, 3, width_ratios=[1.1, 1, 1])
-    first.plot(noise[0], color=GREY, lw=1)
+    first.plot(noise[0], color=GRAY, lw=1)
     first.axhline(0.0, color="black", lw=0.8)
     first.set_title("errors of one log")
     first.set_xlabel("sample")
@@ -221,11 +221,11 @@ def drive_lines() -> Figure:
 
 
 def motion_laws() -> Figure:
-    """Draw progress, speed and acceleration of every law over normalised time."""
+    """Draw progress, speed and acceleration of every law over normalized time."""
     figure = Figure(figsize=(8.6, 3.0), layout="constrained")
     panels = figure.subplots(1, 3)
     x = np.linspace(0.0, 1.0, 801)
-    styles = [("black", "-"), (BLUE, "--"), (ORANGE, "-."), (GREEN, ":"), (GREY, (0, (6, 1)))]
+    styles = [("black", "-"), (BLUE, "--"), (ORANGE, "-."), (GREEN, ":"), (GRAY, (0, (6, 1)))]
     for (name, law), (color, dash) in zip(LAWS.items(), styles, strict=True):
         progress = law.at(x)
         for axes, values in zip(panels, (progress.s, progress.first, progress.second), strict=True):
@@ -242,7 +242,7 @@ def motion_laws() -> Figure:
 def where_circles_meet(
     first: np.ndarray, second: np.ndarray, radii: tuple[float, float], side: float
 ) -> np.ndarray:
-    """Return the point (2,) at two distances from two centres, on one side of the line between them."""
+    """Return the point (2,) at two distances from two centers, on one side of the line between them."""
     way = second - first
     distance = float(np.hypot(*way))
     along = (radii[0] ** 2 - radii[1] ** 2 + distance**2) / (2 * distance)
@@ -375,7 +375,7 @@ def from_file_to_forces() -> Figure:
     figure = Figure(figsize=(11, 2.1), layout="constrained")
     axes = figure.subplots()
     for i, (name, what, page) in enumerate(steps):
-        color = GREY if i in (0, len(steps) - 1) else BLUE
+        color = GRAY if i in (0, len(steps) - 1) else BLUE
         axes.add_patch(
             FancyBboxPatch(
                 (i - 0.4, 0.0), 0.8, 1.0, boxstyle="round,pad=0.03", fc="white", ec=color, lw=2
@@ -383,7 +383,7 @@ def from_file_to_forces() -> Figure:
         )
         axes.text(i, 0.72, name, ha="center", va="center", fontsize=10, weight="bold")
         axes.text(i, 0.32, what, ha="center", va="center", fontsize=9)
-        axes.text(i, -0.2, page, ha="center", va="top", fontsize=9, color=GREY, style="italic")
+        axes.text(i, -0.2, page, ha="center", va="top", fontsize=9, color=GRAY, style="italic")
         if i:
             axes.annotate(
                 "", (i - 0.43, 0.5), (i - 0.57, 0.5), arrowprops={"arrowstyle": "->", "lw": 1.8}

@@ -13,9 +13,9 @@ ROOT = Path(__file__).resolve().parents[1]
 DEPENDENCIES_PAGE = ROOT / "docs" / "dependencies.md"
 #: This program writes the page between these lines.
 BEGIN, END_OF_TABLES = "<!-- written by tools/licences.py -->", "<!-- end -->"
-#: Licences that packages state only in their licence file.
+#: Licenses that packages state only in their license file.
 IN_FILE = {"atheris": "Apache-2.0", "fmpy": "BSD-2-Clause", "xacro": "BSD-3-Clause"}
-#: Families of licences by a pattern of their names: copyleft (those who pass changes on must pass
+#: Families of licenses by a pattern of their names: copyleft (those who pass changes on must pass
 #: on the source too), and others.
 COPYLEFT = {
     "LGPL": r"LGPL|Lesser General",
@@ -32,7 +32,7 @@ FREE = {
     "CC0": r"CC0",
     "ISC": r"ISC",
 }
-#: Licences of closed software that is free of charge.
+#: Licenses of closed software that is free of charge.
 CLOSED = {"closed": r"NVIDIA|Proprietary"}
 #: Extras for work on Tauloop itself: users do not install them, and wheels do not contain them.
 INTERNAL = ("dev", "docs", "fuzz", "bench")
@@ -58,8 +58,8 @@ def direct() -> list[Dependency]:
     return [need for need in rows if need.name != project["name"]]
 
 
-def licence(name: str) -> str | None:
-    """Return the licence that an installed package states; None where it is not installed."""
+def license(name: str) -> str | None:
+    """Return the license that an installed package states; None where it is not installed."""
     try:
         metadata = distribution(name).metadata
     except PackageNotFoundError:
@@ -80,7 +80,7 @@ def licence(name: str) -> str | None:
 
 
 def families(text: str, among: dict[str, str] = COPYLEFT | FREE | CLOSED) -> set[str]:
-    """Return the families that a licence's text names."""
+    """Return the families that a license's text names."""
     return {family for family, pattern in among.items() if re.search(pattern, text)}
 
 
@@ -107,7 +107,7 @@ def _plain(name: str) -> str:
 
 
 def written(page: str) -> dict[tuple[str, str], tuple[str, str]]:
-    """Return the rows of a page: range and licence by name and extra."""
+    """Return the rows of a page: range and license by name and extra."""
     rows = {}
     for line in page.splitlines():
         cells = [cell.strip(" `*") for cell in line.strip("|").split("|")]
@@ -121,16 +121,16 @@ def tables() -> str:
     before = (
         written(DEPENDENCIES_PAGE.read_text(encoding="utf-8")) if DEPENDENCIES_PAGE.exists() else {}
     )
-    lines = ["| Package | Range | Extra | Licence |", "| --- | --- | --- | --- |"]
+    lines = ["| Package | Range | Extra | License |", "| --- | --- | --- | --- |"]
     for name, span, extra in direct():
-        text = licence(name) or before.get((name, extra or "always"), ("", "not installed here"))[1]
+        text = license(name) or before.get((name, extra or "always"), ("", "not installed here"))[1]
         strong = "**" if families(text, COPYLEFT) else ""
         code = f"`{span}`" if span else "any"
         lines.append(f"| {name} | {code} | {extra or 'always'} | {strong}{text}{strong} |")
     names = [need.name for need in direct() if need.extra not in INTERNAL]
     along = []
     for other, name in brought_along(names):
-        text = licence(other)
+        text = license(other)
         if text is not None:
             along.append((other, name, text))
     copyleft = [

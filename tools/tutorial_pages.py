@@ -31,7 +31,7 @@ TUTORIALS = ("machine", "identify", "calibrate", "move", "controller")
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M | re.S)
 PICTURE = re.compile(r"^!\[[^]]*\]\(([\w-]+\.png)\)(?:\{[^}]*\})?$", re.M)
 LINK = re.compile(r"(?<!!)\[([^]]+)\]\((?![a-z]+:)[^)]+\)")
-COLOUR = re.compile(r"\x1b\[[\d;]*m")
+COLOR = re.compile(r"\x1b\[[\d;]*m")
 #: Cells are Python; those of commands begin with %%bash.
 NOTEBOOK_HEADER = "---\njupyter:\n  kernelspec: {name: python3, display_name: Python 3, language: python}\n---\n\n"
 
@@ -103,11 +103,11 @@ def run(name: str, folder: Path) -> list[str]:
 
 
 def _printed(cell: nbformat.NotebookNode) -> str:
-    """Return what a cell prints and the value of its last line, without the colours that kernels ask for."""
+    """Return what a cell prints and the value of its last line, without the colors that kernels ask for."""
     texts = [
         part.get("text") or part.get("data", {}).get("text/plain", "") for part in cell.outputs
     ]
-    return "".join(f"{line.rstrip()}\n" for line in COLOUR.sub("", "".join(texts)).splitlines())
+    return "".join(f"{line.rstrip()}\n" for line in COLOR.sub("", "".join(texts)).splitlines())
 
 
 def renew(name: str) -> None:

@@ -1,4 +1,4 @@
-"""LLVM's machine code analyser (`llvm-mca`): how many cycles a stretch of instructions takes on a core.
+"""LLVM's machine code analyzer (`llvm-mca`): how many cycles a stretch of instructions takes on a core.
 
 It simulates dispatch, waiting for operands, and the units of the core, as LLVM's scheduling models
 describe them. It assumes that every load hits the nearest cache and depends on no store, and that
@@ -18,7 +18,7 @@ from machine_code.assembly import Instruction
 
 #: Repetitions of a stretch: the difference excludes filling and emptying the core.
 REPETITIONS = (4, 10)
-#: Instructions that the analyser cannot follow, or counts as a hundred cycles.
+#: Instructions that the analyzer cannot follow, or counts as a hundred cycles.
 _LEFT_OUT = ("call", "ret", "rep", "leave")
 
 
@@ -87,7 +87,7 @@ class Analyser:
 
 @functools.cache
 def analyser(path: str = "llvm-mca") -> Analyser:
-    """Return the analyser at a path or of that name.
+    """Return the analyzer at a path or of that name.
 
     Raises:
         Missing: there is none.

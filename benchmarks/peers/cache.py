@@ -26,7 +26,7 @@ def built(name: str, command: Sequence[str], source: Path, salt: str, *, suffix:
         command: the compiler with its flags; source and output are appended.
         source: the source file.
         salt: other inputs of the result: versions of compiler, processor and libraries.
-        suffix: ending of the file's name; CasADi recognises a library by its ending.
+        suffix: ending of the file's name; CasADi recognizes a library by its ending.
 
     Raises:
         NotBuilt: with the compiler's first error.

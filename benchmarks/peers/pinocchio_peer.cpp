@@ -317,7 +317,7 @@ private:
 class ForwardDynamics
 {
 public:
-  // Without regularisation one step is exact; with it, the proximal iteration takes three to full accuracy.
+  // Without regularization one step is exact; with it, the proximal iteration takes three to full accuracy.
   explicit ForwardDynamics(const Problem & p)
   : p_(p), data_(p.model), tau_(p.model.nv), settings_(1e-12, p.mu, p.mu > 0.0 ? 3 : 1)
   {

@@ -30,7 +30,7 @@ class PeerStates:
         rows: constraint rows, as many as there are passive velocities, that leave the multipliers
             unique.
         driven: velocities that the actuators drive.
-        forward_mu: Pinocchio's regularisation of constraints of points alone; None where these do
+        forward_mu: Pinocchio's regularization of constraints of points alone; None where these do
             not close the loops.
         in_file: the same as machine files have them.
         is_regular: whether the tree's mass matrix can be inverted: not with massless links that are
@@ -61,7 +61,7 @@ def tree_states(engine: Engine, motion: NamedMotion) -> PeerStates:
     driven = _driven(engine)
     passive = [i for i in range(len(found.names)) if i not in driven]
     points = sum(len(c.points) for c in engine.tree.constraints)
-    mu = _regularisation(K, points)
+    mu = _regularization(K, points)
     usable = K if mu is None else K[:, :points]
     return PeerStates(
         q=q,
@@ -104,7 +104,7 @@ def _independent_rows(K: Array) -> tuple[int, ...]:
     return choice
 
 
-def _regularisation(K: Array, points: int) -> float | None:
+def _regularization(K: Array, points: int) -> float | None:
     """Return 1e-12 where constraints are redundant, as Pinocchio's documentation suggests; 1e-8 measured better."""
     rank = np.linalg.matrix_rank(K[0])
     if np.linalg.matrix_rank(K[0, :points]) < rank:

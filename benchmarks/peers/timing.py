@@ -12,7 +12,7 @@ LOOP = 32
 def seconds_per_call(work: Callable[[], object], budget: float, calls: int = 1) -> float:
     """Return the least time of `work` over as many runs as fit into the budget (s), divided by its calls.
 
-    One run is made beforehand, to fill caches and to complete lazy initialisation.
+    One run is made beforehand, to fill caches and to complete lazy initialization.
     """
     work()
     best, start = float("inf"), time.perf_counter()

@@ -163,12 +163,12 @@ def _computed(
 
 def motion(model: Model, n: int) -> np.ndarray:
     """Return actuator positions (n, n_u) at 1 kHz: every actuator oscillates around its reference at its own rate."""
-    centre = model.actuator_position(model.assembly.q[None])[0]
+    center = model.actuator_position(model.assembly.q[None])[0]
     turns = [unit == "rad" for unit in model.actuators.ports.position.units]
     size = AMPLITUDE * np.where(turns, 1.0, model.assembly.loops.length)
-    frequency = np.linspace(*FREQUENCIES, len(centre))
+    frequency = np.linspace(*FREQUENCIES, len(center))
     t = np.arange(n)[:, None] / SAMPLE_RATE
-    return np.ascontiguousarray(centre + size * np.sin(2.0 * np.pi * frequency * t))
+    return np.ascontiguousarray(center + size * np.sin(2.0 * np.pi * frequency * t))
 
 
 def scipy_time(model: Model, position: np.ndarray) -> tuple[float, np.ndarray]:

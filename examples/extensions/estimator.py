@@ -10,7 +10,7 @@ from tauloop.testing import check_estimator
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeastAbsoluteDeviations(Estimator):
-    """Minimises the sum of |residual| / scale of its output: a tenth of wrong samples hardly moves it.
+    """Minimizes the sum of |residual| / scale of its output: a tenth of wrong samples hardly moves it.
 
     Attributes:
         repetitions: of the weighted least squares.

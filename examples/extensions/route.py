@@ -1,4 +1,4 @@
-"""A route of one's own: full coordinates held together by stiff stabilisation and by projection as well."""
+"""A route of one's own: full coordinates held together by stiff stabilization and by projection as well."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -31,4 +31,4 @@ class StabilisedAndProjected(Route):
 
 if __name__ == "__main__":
     check_route(StabilisedAndProjected(), tauloop.load("four_bar"))
-    print("stabilised and projected: Simulator(model, route=StabilisedAndProjected())")
+    print("stabilized and projected: Simulator(model, route=StabilisedAndProjected())")

@@ -52,7 +52,7 @@ QUOTED: dict[str, list[tuple[str, int | slice, str | tuple[str, ...]]]] = {
             1,
             (
                 "determined to 30% of the value by noise alone, fixed",
-                "fixed lengths, optimised: standard",
+                "fixed lengths, optimized: standard",
             ),
         ),
         ("optimized, moving", 1, "determined to 30% of the value by noise alone, moving"),

@@ -359,7 +359,7 @@ def test_a_browser_shows_the_page_and_asks_for_nothing_else(
     assert page.run(edge) <= width  # nor has anybody to push a table aside
     assert page.run("document.querySelectorAll('td .upper')[0].innerText") == "1.5"
     page.run("document.querySelector('iframe').scrollIntoView()")
-    page.wait(lambda: coloured(page) > PIXELS, "the machine is drawn in its frame")
+    page.wait(lambda: colored(page) > PIXELS, "the machine is drawn in its frame")
     asked = {
         request["request"]["url"].partition(":")[0]
         for request in page.happened("Network.requestWillBeSent")
@@ -369,7 +369,7 @@ def test_a_browser_shows_the_page_and_asks_for_nothing_else(
     page.open("about:blank")  # or software goes on drawing, with all of a core
 
 
-def coloured(page: Page) -> int:
+def colored(page: Page) -> int:
     """Pixels that are more red than blue, as platforms are, where the frame is, scrolled to the top; no figure is."""
     picture = matplotlib.image.imread(io.BytesIO(page.picture()), format="png")[:350, :, :3]
     return int((picture[:, :, 0] - picture[:, :, 2] > 0.25).sum())

@@ -199,7 +199,7 @@ def test_derivatives_are_those_of_the_residuals():
     )
     problem = calibration_problem(machine(NAME), series, unknowns, encoder_noise=1e-6)
     at = 1e-4 * rng.standard_normal(len(problem.free))
-    linear = problem.linearised(problem.evaluate(at))
+    linear = problem.linearized(problem.evaluate(at))
     for k in range(len(at)):
         step = 1e-6 * np.eye(len(at))[k]
         above, below = (problem.evaluate(at + sign * step).residual for sign in (1.0, -1.0))

@@ -176,7 +176,7 @@ def test_a_change_that_is_no_motion_of_a_frame_has_no_name():
     )
     problem = calibration_problem(machine(name), [series], ("single1.length", "pair1.length"))
     (freedoms,) = gauges(
-        problem, problem.linearised(problem.evaluate(np.zeros(2))), np.array([[1.0], [0.0]])
+        problem, problem.linearized(problem.evaluate(np.zeros(2))), np.array([[1.0], [0.0]])
     )
     assert freedoms.name == ""
     assert freedoms.explained is not None

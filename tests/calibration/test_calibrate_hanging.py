@@ -90,7 +90,7 @@ def test_derivatives_are_those_of_the_residuals():
     series, _ = series_of(FOUR, 6, 0.0)
     problem = calibration_problem(nominal(FOUR), [series], UNKNOWNS, equilibrium=True)
     at = 1e-3 * np.random.default_rng(2).standard_normal(len(problem.free))
-    linear = problem.linearised(problem.evaluate(at))
+    linear = problem.linearized(problem.evaluate(at))
     for k, direction in enumerate(np.eye(len(at))):
         above, below = (
             problem.evaluate(at + sign * 1e-6 * direction).residual for sign in (1.0, -1.0)
@@ -102,12 +102,12 @@ def test_lengths_and_the_positions_of_a_marker_give_geometry_and_mass_centre():
     """The plate is built otherwise than drawn: points up to 3 mm off, and its mass centre 5 mm."""
     shift = np.array([[3e-3, 0.0, 0.0], [-2e-3, 0.0, 0.0], [1e-3, 0.0, 0.0], [-1e-3, 0.0, 0.0]])
     built = replace(
-        FOUR, points=FOUR.points + shift, centre=FOUR.centre + np.array([5e-3, 0.0, 0.0])
+        FOUR, points=FOUR.points + shift, center=FOUR.center + np.array([5e-3, 0.0, 0.0])
     )
     series, _ = series_of(built, 40, NOISE)
     result = fitted([series])
     truth = {f"point{i}": float(b[0]) for i, b in enumerate(built.points, 1)} | {
-        "centre_x": float(built.centre[0])
+        "centre_x": float(built.center[0])
     }
     assert result.status is Status.OK, result.advice
     assert {estimate.name for estimate in result.estimates} == set(truth)
@@ -119,7 +119,7 @@ def test_lengths_and_the_positions_of_a_marker_give_geometry_and_mass_centre():
 
 def test_an_inclinometer_alone_shows_the_mass_centre():
     """Partial pose readings: two angles, which without equilibrium would be the freedoms that are left open."""
-    built = replace(FOUR, centre=FOUR.centre + np.array([5e-3, 0.0, 0.0]))
+    built = replace(FOUR, center=FOUR.center + np.array([5e-3, 0.0, 0.0]))
     rng = np.random.default_rng(3)
     lengths, _, turns, _ = built.hung(25, rng)
     up = Rotation.from_rotvec(turns).inv().apply([0.0, 0.0, 1.0])
@@ -131,7 +131,7 @@ def test_an_inclinometer_alone_shows_the_mass_centre():
     result = calibrate(nominal(FOUR), series, options("centre_x"))
     assert result.status is Status.OK, result.advice
     (estimate,) = result.estimates
-    assert abs(estimate.value - built.centre[0]) < SURE * estimate.deviation
+    assert abs(estimate.value - built.center[0]) < SURE * estimate.deviation
     assert estimate.deviation < 1e-3
 
 
@@ -141,7 +141,7 @@ def test_a_frame_of_the_camera_is_aligned_with_the_machine_that_hangs():
     moved = replace(series, readings=turn.apply(series.readings) + np.array([0.4, -0.2, 0.3]))
     result = calibrate(nominal(FOUR), moved, options("centre_x", "camera.frame.*", align=True))
     assert result.status is Status.OK, result.advice
-    assert abs(result.values["centre_x"] - FOUR.centre[0]) < 5e-3
+    assert abs(result.values["centre_x"] - FOUR.center[0]) < 5e-3
 
 
 def test_a_cable_that_would_have_to_push_is_doubtful():

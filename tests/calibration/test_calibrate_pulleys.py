@@ -71,7 +71,7 @@ def test_lengths_winch_forces_and_forward_kinematics_are_those_of_the_closed_for
         assert np.abs(lengths[k] - expected).max() < 1e-10
         structure = np.concatenate([direction.T, np.cross(arms, direction).T])
         weight = SIX.mass * np.array([0.0, 0.0, -9.81])
-        load = np.concatenate([weight, np.cross(turns[k].apply(SIX.centre), weight)])
+        load = np.concatenate([weight, np.cross(turns[k].apply(SIX.center), weight)])
         assert np.allclose(structure @ forces[k], -load, atol=1e-8)
     again = model.forward_kinematics(lengths)
     assert np.abs(again.coordinate("platform.x") - positions[:, 0]).max() < 1e-8
@@ -123,7 +123,7 @@ def test_a_plate_that_hangs_over_pulleys_is_where_an_independent_solution_has_it
 
 def test_radius_stiffness_and_mass_centre_are_found_together():
     built = replace(
-        THREE, radius=0.0415, stiffness=1.7e4, centre=THREE.centre + np.array([5e-3, 0.0, 0.0])
+        THREE, radius=0.0415, stiffness=1.7e4, center=THREE.center + np.array([5e-3, 0.0, 0.0])
     )
     series, _ = hung(built, 40, 1e-4)
     options = CalibrationOptions(
@@ -134,7 +134,7 @@ def test_radius_stiffness_and_mass_centre_are_found_together():
     )
     result = calibrate(tl.loads(THREE.text()), series, options)
     assert result.status is Status.OK, result.advice
-    truth = {"radius": 0.0415, "stiffness": 1.7e4, "centre_x": float(built.centre[0])}
+    truth = {"radius": 0.0415, "stiffness": 1.7e4, "centre_x": float(built.center[0])}
     for estimate in result.estimates:
         assert abs(estimate.value - truth[estimate.name]) < SURE * estimate.deviation, estimate.name
     assert {e.name: e.deviation / truth[e.name] < 0.03 for e in result.estimates} == dict.fromkeys(

@@ -450,8 +450,8 @@ def test_excitation_of_the_reduced_spidermill(tmp_path: Path) -> None:
     for k, (row, values) in enumerate(zip(table.rows, ours, strict=True)):
         printed = [float(number) for cell in row[1:] for number in numbers(cell.replace("*", ""))]
         # what an optimum has beside its criterion is chance
-        minimised = slice(k, k + 1) if k < 2 else slice(2)
-        assert list(values[minimised]) == pytest.approx(printed[minimised], rel=OPTIMUM)
+        minimized = slice(k, k + 1) if k < 2 else slice(2)
+        assert list(values[minimized]) == pytest.approx(printed[minimized], rel=OPTIMUM)
 
 
 def test_intervals_cover_what_the_page_says(

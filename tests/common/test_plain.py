@@ -16,7 +16,7 @@ from tauloop.common.records import DEFERRED, dataclass, deferred
 from tauloop.common.result import Diagnostic, Result, Status, diagnostic, provenance
 
 
-class Colour(enum.Enum):
+class Color(enum.Enum):
     """An enumeration."""
 
     RED = "red"
@@ -65,7 +65,7 @@ class Whole(PlainData):
 class Derived(Whole):
     """A derived class has the keys of its base, and overrides their values."""
 
-    colour: Colour = Colour.RED
+    colour: Color = Color.RED
     path: Path = Path("folder")
 
     @property

@@ -67,33 +67,33 @@ def test_spheres_that_do_not_meet_are_named_with_what_is_missing():
 def test_a_made_up_point_is_found_from_its_distances(n, seed):
     """Random centres in n dimensions, in a random metric, and the distances to a random point."""
     rng = np.random.default_rng(seed)
-    centres, point = rng.normal(size=(n, n)), rng.normal(size=n)
+    centers, point = rng.normal(size=(n, n)), rng.normal(size=n)
     E = rng.normal(size=(n, n)) + 2 * np.eye(n)
-    planes = (centres[1:] - centres[0]) @ (E.T @ E)
+    planes = (centers[1:] - centers[0]) @ (E.T @ E)
     sizes = np.linalg.svd(planes[:, :-1], compute_uv=False) if n > 1 else np.ones(1)
     if sizes.min() < SLANT * sizes.max() or np.linalg.cond(E) > 1 / SLANT:
         return
     x = ca.SX.sym("x", n)
-    squares = [np.sum((E @ (point - centre)) ** 2) for centre in centres]
+    squares = [np.sum((E @ (point - center)) ** 2) for center in centers]
     psi = ca.vertcat(
         *(
-            (ca.sumsqr(ca.SX(ca.DM(E)) @ (x - centre)) - r2) / 2
-            for centre, r2 in zip(centres, squares, strict=True)
+            (ca.sumsqr(ca.SX(ca.DM(E)) @ (x - center)) - r2) / 2
+            for center, r2 in zip(centers, squares, strict=True)
         )
     )
     form = sphere_form(psi, x)
     assert form is not None
-    A, b, centre = (np.array(ca.DM(value).full()) for value in (form.A, form.b, form.centre))
+    A, b, center = (np.array(ca.DM(value).full()) for value in (form.A, form.b, form.center))
     lines = np.linalg.solve(A[:, :-1], -np.hstack([b, A[:, -1:]]))
     u, w = np.append(lines[:, 0], 0.0), np.append(lines[:, 1], 1.0)
     quadratic, _ = form.along(ca.SX(ca.DM(u)), ca.SX(ca.DM(w)))
     roots = [float(quadratic.solution(sign)[0]) for sign in (1.0, -1.0)]
-    points = [centre[:, 0] + u + w * t for t in roots]
+    points = [center[:, 0] + u + w * t for t in roots]
     size = max(1.0, *(np.abs(result).max() for result in points))
     for result in points:
         missed = [
-            np.sum((E @ (result - centre)) ** 2) - r2
-            for centre, r2 in zip(centres, squares, strict=True)
+            np.sum((E @ (result - center)) ** 2) - r2
+            for center, r2 in zip(centers, squares, strict=True)
         ]
         assert np.abs(missed).max() < FOUND * (size * np.linalg.norm(E)) ** 2
     assert min(np.abs(result - point).max() for result in points) < HALF * size * np.linalg.cond(E)

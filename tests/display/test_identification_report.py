@@ -183,7 +183,7 @@ def test_folder_that_is_not_there(tmp_path, result):
 # The base of all results
 
 
-class Colour(enum.Enum):
+class Color(enum.Enum):
     RED = "red"
 
 
@@ -193,7 +193,7 @@ def test_plain_data_of_everything():
         "array": np.array([[1, 2]]),
         "number": np.float64(1.5),
         "flag": np.bool_(True),
-        "enum": Colour.RED,
+        "enum": Color.RED,
         "nested": (diagnostics, None, {3: "x"}),
         "set": {"b", "a"},
     }

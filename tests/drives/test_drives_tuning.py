@@ -30,11 +30,11 @@ START = [200.0, 1.5]
 by_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 
 
-def bowl(centre: np.ndarray):
+def bowl(center: np.ndarray):
     """A parabola over the box, 2 at its centre, whose axes are coupled."""
 
     def cost(points: np.ndarray) -> np.ndarray:
-        x, y = ((points - LOWER) / SPAN - centre).T
+        x, y = ((points - LOWER) / SPAN - center).T
         return 2.0 + x**2 + 3.0 * y**2 + x * y
 
     return cost
@@ -53,23 +53,23 @@ def two_wells(points: np.ndarray) -> np.ndarray:
 
 @by_method
 def test_minimum_inside(method: SearchMethod) -> None:
-    centre = np.array([0.31, 0.62])
-    minimum = minimise(bowl(centre), BOUNDS, START, method)
+    center = np.array([0.31, 0.62])
+    minimum = minimise(bowl(center), BOUNDS, START, method)
     assert minimum.status is Status.OK, minimum.advice
-    assert np.abs((minimum.best - LOWER) / SPAN - centre).max() < PLACE[type(method)]
-    assert minimum.cost == bowl(centre)(minimum.best[None])[0]
+    assert np.abs((minimum.best - LOWER) / SPAN - center).max() < PLACE[type(method)]
+    assert minimum.cost == bowl(center)(minimum.best[None])[0]
     assert minimum.cost == np.nanmin(minimum.costs) == minimum.descent[-1]
-    assert minimum.start_cost == bowl(centre)(np.array([START]))[0]
+    assert minimum.start_cost == bowl(center)(np.array([START]))[0]
     assert (np.diff(minimum.descent) <= 0).all()
 
 
 @by_method
 @settings(max_examples=8, deadline=None, derandomize=True)
-@given(centre=st.tuples(st.floats(-0.5, -0.1), st.floats(0.1, 0.9)))
-def test_minimum_on_a_bound(method: SearchMethod, centre: tuple[float, float]) -> None:
+@given(center=st.tuples(st.floats(-0.5, -0.1), st.floats(0.1, 0.9)))
+def test_minimum_on_a_bound(method: SearchMethod, center: tuple[float, float]) -> None:
     """With x = 0 active, 3 (y - cy)^2 + (0 - cx)(y - cy) is least at cy + cx / 6, or at the corner."""
-    minimum = minimise(bowl(np.array(centre)), BOUNDS, START, method)
-    expected = np.array([0.0, np.clip(centre[1] + centre[0] / 6, 0.0, 1.0)])
+    minimum = minimise(bowl(np.array(center)), BOUNDS, START, method)
+    expected = np.array([0.0, np.clip(center[1] + center[0] / 6, 0.0, 1.0)])
     assert np.abs((minimum.best - LOWER) / SPAN - expected).max() < PLACE_ON_BOUND[type(method)]
     assert ((minimum.points >= LOWER) & (minimum.points <= LOWER + SPAN)).all()
 
@@ -110,11 +110,11 @@ def test_seed_changes_the_genetic_algorithm() -> None:
 @by_method
 def test_costs_that_are_not_finite_are_priced(method: SearchMethod) -> None:
     """Half of the box diverges; the minimum of the other half lies beside the edge."""
-    centre = np.array([0.45, 0.5])
+    center = np.array([0.45, 0.5])
 
     def cost(points: np.ndarray) -> np.ndarray:
         x = (points[:, 0] - LOWER[0]) / SPAN[0]
-        return np.where(x > 0.5, np.where(points[:, 1] > 1.0, np.nan, np.inf), bowl(centre)(points))
+        return np.where(x > 0.5, np.where(points[:, 1] > 1.0, np.nan, np.inf), bowl(center)(points))
 
     minimum = minimise(cost, BOUNDS, [130.0, 0.8], method)
     assert minimum.cost == pytest.approx(2.0, abs=0.01)
@@ -201,7 +201,7 @@ def test_pareto_front_of_two_parabolas() -> None:
     def criteria(points: np.ndarray) -> np.ndarray:
         places = (points - LOWER) / SPAN
         result = np.stack(
-            [((places - centre) ** 2).sum(axis=1) for centre in (first, second)], axis=1
+            [((places - center) ** 2).sum(axis=1) for center in (first, second)], axis=1
         )
         result[places[:, 1] > 0.9] = np.nan
         return result

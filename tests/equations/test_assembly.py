@@ -163,7 +163,7 @@ def test_loops_that_are_too_short_say_by_how_much():
         f"leg{i}.forearm" for i in (1, 2, 3)
     }
     for problem in caught.value.problems:
-        assert millimetres(problem.what) == pytest.approx(194.0 - 30.0 - 100.0, abs=0.1)
+        assert millimeters(problem.what) == pytest.approx(194.0 - 30.0 - 100.0, abs=0.1)
 
 
 def test_cut_joints_that_cannot_meet_say_by_how_much():
@@ -173,13 +173,13 @@ def test_cut_joints_that_cannot_meet_say_by_how_much():
     )
     with pytest.raises(AssemblyError) as caught:
         Model(loads(text))
-    misses = {problem.where: millimetres(problem.what) for problem in caught.value.problems}
+    misses = {problem.where: millimeters(problem.what) for problem in caught.value.problems}
     assert set(misses) == {"elbow_1", "tip"}
     assert sum(misses.values()) == pytest.approx(100.0, abs=0.1)
     assert all(problem.remedy for problem in caught.value.problems)
 
 
-def millimetres(text: str) -> float:
+def millimeters(text: str) -> float:
     (number,) = re.findall(r"by ([\d.e+-]+) mm", text)
     return float(number)
 
@@ -329,7 +329,7 @@ def test_every_pose_of_a_delta_is_in_reach_or_told_by_the_exact_distance(positio
     problems = {problem.where: problem.what for problem in caught.value.problems}
     assert set(problems) == set(expected)
     for name, gap in expected.items():
-        assert millimetres(problems[name]) == pytest.approx(1e3 * abs(gap), rel=PRINTED)
+        assert millimeters(problems[name]) == pytest.approx(1e3 * abs(gap), rel=PRINTED)
         assert ("too far away" if gap > 0 else "too near") in problems[name]
 
 

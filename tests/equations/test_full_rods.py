@@ -43,14 +43,14 @@ def end_forces(
     B = point(p_A + d, v_A + d_rate, a_A + d_acceleration)
     R = Rotation.random(rng=rng).as_matrix()
     turning = SimpleNamespace(w=ca.SX(W), alpha=ca.SX(dW))
-    neighbour: Any = SimpleNamespace(R=ca.SX(R), in_base=turning)
+    neighbor: Any = SimpleNamespace(R=ca.SX(R), in_base=turning)
     h = R.T @ u
     while not along and 1 - np.dot(R @ h, u) ** 2 < OPEN:
         h = Rotation.random(rng=rng).apply(h)
     parts = [of_revolution(rng), of_revolution(rng) if with_upper else None]
     motion = newton_euler.rod_motion(A, B, ca.SX(length), is_fixed)
     ends = newton_euler.full_rod(
-        A, B, motion, neighbour, ca.SX(h), spins, ca.SX([0, 0, -9.81]), *parts
+        A, B, motion, neighbor, ca.SX(h), spins, ca.SX([0, 0, -9.81]), *parts
     )
     return np.concatenate(
         [ca.DM(part).full()[:, 0] for part in (ends.f_A, ends.f_B, ends.couple_A)]

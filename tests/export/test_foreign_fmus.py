@@ -85,15 +85,15 @@ def five_bar() -> tl.Model:
 
 def monolithic(model: tl.Model, force: float, duration: float) -> np.ndarray:
     """Platform's position where motor, current loop and machine are one system of equations, in fine steps of Heun."""
-    R, L, k, b, per_metre = 0.4, 2e-3, 0.7, 3000.0, 200.0
+    R, L, k, b, per_meter = 0.4, 2e-3, 0.7, 3000.0, 200.0
     ports, A = model.platform.ports, model.assembly.loops.transmission
-    asked = force / per_metre
+    asked = force / per_meter
 
     def rate(y: np.ndarray) -> np.ndarray:
         x, v, current, memory = y[:3], y[3:6], y[6], y[7]
         state = model.platform.kinematics(x, v)
-        speed = per_metre * float((A @ np.asarray(state.v))[0])
-        forces = np.array([per_metre * k * current, 0.0, 0.0])
+        speed = per_meter * float((A @ np.asarray(state.v))[0])
+        forces = np.array([per_meter * k * current, 0.0, 0.0])
         wanted = asked / k - current
         volts = L * b * wanted + memory
         moved = np.asarray(model.platform.forward_dynamics(x, v, forces).a)[list(ports.v)]

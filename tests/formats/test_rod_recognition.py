@@ -38,7 +38,7 @@ def write(folder: Path, urdf: str, side: str = SIDE) -> tuple[Path, Path]:
     return folder / "robot.urdf", folder / "robot.yaml"
 
 
-def recognised(
+def recognized(
     files: tuple[Path, Path], *, platform: str = "block", lock_spins: bool = True, **more: Any
 ) -> Mechanism:
     return load(
@@ -172,7 +172,7 @@ def compare(
 
 def test_a_link_between_balls_moves_as_a_slender_rod(tmp_path: Path) -> None:
     files = write(tmp_path, slider_crank(hinges=BALL))
-    mechanism = recognised(files, independent=("slide",))
+    mechanism = recognized(files, independent=("slide",))
     (rod,) = mechanism.rods
     assert (rod.name, rod.start.body, rod.end.body, rod.spin) == ("rod", "arm", "eye", "none")
     # by hand: m, m s and I + m s^2 of the file's figures
@@ -203,7 +203,7 @@ def test_a_link_between_balls_moves_as_a_slender_rod(tmp_path: Path) -> None:
 
 def test_a_link_between_a_universal_and_a_ball_is_a_full_rod(tmp_path: Path) -> None:
     files = write(tmp_path, slider_crank(hinges=UNIVERSAL, center="0.01 0.02 0.25", inertia=TILTED))
-    mechanism = recognised(files, independent=("slide",))
+    mechanism = recognized(files, independent=("slide",))
     (rod,) = mechanism.rods
     assert (rod.spin, rod.start.body, rod.is_full) == ("universal", "arm", True)
     compare(files, mechanism, resting=(), upright=("turn1",))
@@ -216,7 +216,7 @@ def test_the_rods_of_digit_like_shrink_its_blocks(shared: Path) -> None:
             "needs models/example_parallel_robots/digit_like of the shared data, which is not here"
         )
     files = (folder / "robot.urdf", folder / "robot.yaml")
-    mechanism = recognised(files, platform="")
+    mechanism = recognized(files, platform="")
     assert mechanism.platform.body == "foot"
     assert [rod.name for rod in mechanism.rods] == ["toe_b_1_2", "toe_b_1_2_2", "toe_a_1_2"]
     model = Model(mechanism, evaluator=Interpreted())
@@ -286,7 +286,7 @@ def test_two_links_on_a_slide_are_a_telescopic_rod(
         else jack(hinges=UNIVERSAL, axis=axis, inertia=TILTED),
         PUSHED,
     )
-    mechanism = recognised(files, platform="lever", independent=("pivot",))
+    mechanism = recognized(files, platform="lever", independent=("pivot",))
     (rod,) = mechanism.rods
     assert (rod.name, rod.start.body, rod.end.body, rod.is_full) == (
         "slide",
@@ -325,7 +325,7 @@ NO_LEGS = {
     ),
     "through nothing": (
         jack(hinges=UNIVERSAL, lower="-0.6"),
-        "at its limit the distance of its joint centres is -0.1 m",
+        "at its limit the distance of its joint centers is -0.1 m",
     ),
     "not round": (jack(hinges=BALL, inertia=TILTED), "not axisymmetric"),
     "something hangs on it": (
@@ -345,7 +345,7 @@ def test_what_is_no_telescopic_rod_stays_two_bodies(tmp_path: Path, case: str) -
     if case == "universal joints at both ends":
         side = "closed_loop: [[end, eye]]\ntype: [6d]\nname_mot: [slide]\n"
     files = write(tmp_path, urdf, side)
-    mechanism = recognised(files, platform="lever")
+    mechanism = recognized(files, platform="lever")
     plain = load(*files, options=ImportOptions(platform_body="lever"))
     assert mechanism.rods == ()
     assert mechanism.joints == plain.joints
@@ -435,7 +435,7 @@ UNCHANGED = {
 def test_what_is_no_rod_stays_a_body(tmp_path: Path, case: str) -> None:
     urdf, options, note = UNCHANGED[case]
     files = write(tmp_path, urdf)
-    mechanism = recognised(files, **options)
+    mechanism = recognized(files, **options)
     plain = load(*files, options=ImportOptions(platform_body="block"))
     assert mechanism.rods == ()
     assert mechanism.bodies == plain.bodies
@@ -473,7 +473,7 @@ def test_a_body_on_rods_alone_gets_coordinates_of_its_own(tmp_path: Path) -> Non
         parts.append(joint(f"e{k}", "fixed", "plate", f"eye{k}", "1 0 0", there))
     pairs = ", ".join(f"[tip{k}, eye{k}]" for k in range(1, 6))
     side = f"closed_loop: [{pairs}]\ntype: [3d, 3d, 3d, 3d, 3d]\nname_mot: []\n"
-    mechanism = recognised(write(tmp_path, "".join([*parts, "</robot>"]), side), platform="plate")
+    mechanism = recognized(write(tmp_path, "".join([*parts, "</robot>"]), side), platform="plate")
     assert len(mechanism.rods) == 6
     (free,) = (joint for joint in mechanism.joints if joint.kind == "free")
     assert (free.name, free.parent.body, free.child.body) == ("platform", BASE, "plate")

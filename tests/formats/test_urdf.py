@@ -303,7 +303,7 @@ def test_what_was_found_on_the_way_is_in_the_description(tmp_path):
         "- joint 'a' is called 'a_joint' here",
         "- joint 'to-b' is called 'to_b' here",
         "- a: the mass is zero",
-        "- a: the inertia about the mass centre is zero",
+        "- a: the inertia about the mass center is zero",
         "- b: no rigid body has the principal moments of inertia 1, 1, 3 kg m^2",
         "- a_joint: the axis has length 2 and is scaled to one",
         "- a_joint: lower and upper limit are equal and count as no limits",
@@ -683,7 +683,7 @@ def arm_files(shared):
 def test_the_measured_arm(arm_files):
     mechanism = load_urdf(*arm_files)
     check_arm(mechanism)
-    assert "link_6: the inertia about the mass centre is zero" in mechanism.description
+    assert "link_6: the inertia about the mass center is zero" in mechanism.description
     # its log starts with all of URDF's angles at zero: motors at (0, 50.265, -70.685, 0, 0, 0) rad
     start = np.linalg.solve(ARM_RATIOS, [0.0, 50.265, -70.685, 0.0, 0.0, 0.0])
     zero_pose = poses(load_urdf(arm_files[0], gravity=DOWN), {})["tool0"]

@@ -865,7 +865,7 @@ def test_pinocchio_reads_both_and_mujoco_agrees(name: str, tmp_path: Path) -> No
     write_urdf(machine, tmp_path / "machine.urdf")
     write_mjcf(machine, tmp_path / "machine.xml")
     urdf = pin.buildModelFromUrdf(str(tmp_path / "machine.urdf"))
-    centre = pin.centerOfMass(urdf, urdf.createData(), pin.neutral(urdf))
+    center = pin.centerOfMass(urdf, urdf.createData(), pin.neutral(urdf))
     engine = mujoco.MjModel.from_xml_path(str(tmp_path / "machine.xml"))
     data = mujoco.MjData(engine)
     mujoco.mj_forward(engine, data)
@@ -880,7 +880,7 @@ def test_pinocchio_reads_both_and_mujoco_agrees(name: str, tmp_path: Path) -> No
     ]
     assert pin.computeTotalMass(urdf) == pytest.approx(sum(masses), rel=1e-12)
     assert engine.body_subtreemass[0] == pytest.approx(sum(masses), rel=1e-11)
-    assert np.allclose(data.subtree_com[0], centre, rtol=0, atol=1e-11)
+    assert np.allclose(data.subtree_com[0], center, rtol=0, atol=1e-11)
     assert pin.buildModelFromMJCF(str(tmp_path / "machine.xml")).nv == engine.nv
     # both keep the dots of our names
     assert [engine.actuator(i).name for i in range(engine.nu)] == [

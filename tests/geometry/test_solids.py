@@ -33,7 +33,7 @@ CASES = Path(__file__).parents[1] / "cases"
 #: What joint centres may be off, and places that are one, m.
 NEAR, SAME = 1e-3, 1e-6
 #: Joints of which the file says by itself where they are.
-CENTRED = ("revolute", "universal", "spherical")
+CENTERED = ("revolute", "universal", "spherical")
 
 
 @functools.cache
@@ -45,12 +45,12 @@ def at_reference(machine: tl.Model) -> MachineGeometry:
     return machine_geometry(machine, machine.assembly.q)
 
 
-def centres(mechanism: Mechanism) -> list[tuple[str, np.ndarray]]:
+def centers(mechanism: Mechanism) -> list[tuple[str, np.ndarray]]:
     """Bodies with a joint centre (3,) on each, in its coordinates."""
     sides = [
         side
         for joint in mechanism.joints
-        if joint.kind in CENTRED
+        if joint.kind in CENTERED
         for side in (joint.parent, joint.child)
     ]
     sides += [side for rod in mechanism.rods for side in (rod.start, rod.end)]
@@ -70,8 +70,8 @@ def test_a_solid_is_built_about_every_joint_centre(name: str) -> None:
         frames(machine.mechanism, geometry, at_reference(machine)),
         machine_solids(machine),
     )
-    for body, centre in centres(machine.mechanism):
-        place = geometry.fixed_to(body, centre[None])[:, 0]
+    for body, center in centers(machine.mechanism):
+        place = geometry.fixed_to(body, center[None])[:, 0]
         off = np.array(
             [
                 _off_axis(solid, placed[solid.body], place)
@@ -79,7 +79,7 @@ def test_a_solid_is_built_about_every_joint_centre(name: str) -> None:
                 if solid.shape != "mesh"
             ]
         )
-        assert off.min(axis=0).max() < NEAR, (body, centre)
+        assert off.min(axis=0).max() < NEAR, (body, center)
 
 
 def _off_axis(solid: Solid, pose: FramePose, place: np.ndarray) -> np.ndarray:
@@ -110,7 +110,7 @@ def test_parts_that_do_not_meet_in_a_joint_are_apart(name: str, tmp_path: Path) 
     """By MuJoCo's distances of the exported shapes, in which a mesh counts as its convex hull."""
     mujoco, machine = extra("mujoco"), model(name)
     read, data = by_mujoco(machine, tmp_path / "m.xml")
-    meet = neighbours(machine.mechanism, machine_geometry(machine, machine.assembly.q))
+    meet = neighbors(machine.mechanism, machine_geometry(machine, machine.assembly.q))
     halves = {
         f"{rod.name}.{end}": rod.name
         for rod in machine.mechanism.rods
@@ -129,11 +129,11 @@ def test_parts_that_do_not_meet_in_a_joint_are_apart(name: str, tmp_path: Path) 
     assert compared > 0
 
 
-def neighbours(mechanism: Mechanism, geometry: MachineGeometry) -> set[frozenset[str]]:
+def neighbors(mechanism: Mechanism, geometry: MachineGeometry) -> set[frozenset[str]]:
     """Pairs of bodies and rods that have a joint centre at the same place, or a slide between them."""
     held = {frozenset((joint.parent.body, joint.child.body)) for joint in mechanism.joints}
     places = [
-        (body, geometry.fixed_to(body, centre[None])[0, 0]) for body, centre in centres(mechanism)
+        (body, geometry.fixed_to(body, center[None])[0, 0]) for body, center in centers(mechanism)
     ]
     for rod in mechanism.rods:
         for side in (rod.start, rod.end):

@@ -110,8 +110,8 @@ def test_standard_deviations_against_monte_carlo(estimator):
     np.testing.assert_allclose(predicted, scatter, rtol=MONTE_CARLO)
     noise = np.sqrt(np.mean([result.estimate.noise**2 for result in results], axis=0))
     np.testing.assert_allclose(noise, [0.5, 0.05], rtol=0.05)
-    centre = np.mean([result.values for result in results], axis=0)
-    assert np.all(np.abs(centre - true_base()) < 4.5 * scatter / np.sqrt(REPETITIONS))
+    center = np.mean([result.values for result in results], axis=0)
+    assert np.all(np.abs(center - true_base()) < 4.5 * scatter / np.sqrt(REPETITIONS))
 
 
 def test_weights_make_better_estimates():

@@ -354,7 +354,7 @@ def test_an_interrupt_keeps_the_best_so_far() -> None:
 
     def progress(phase: str, done: float, total: float) -> None:
         seen.append(phase)
-        if seen.count("optimising") == 8:
+        if seen.count("optimizing") == 8:
             os.kill(os.getpid(), signal.SIGINT)
 
     options = ExcitationOptions(task=replace(TASK, harmonics=2), random=20, starts=3)

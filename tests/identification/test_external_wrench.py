@@ -42,9 +42,9 @@ class FiveBar:
         across = np.stack([-between[:, 1], between[:, 0]], axis=1) / distance
         tip = elbows.mean(axis=1) + across * np.sqrt(p["link_length"] ** 2 - distance**2 / 4)
         links = tip[:, None] - elbows
-        centres = [*(axes + 0.45 * p["crank_length"] * crank).transpose(1, 0, 2)]
-        centres += [*(0.5 * (tip[:, None] + elbows)).transpose(1, 0, 2), tip]
-        return np.stack(centres, axis=1), np.arctan2(links[..., 1], links[..., 0])
+        centers = [*(axes + 0.45 * p["crank_length"] * crank).transpose(1, 0, 2)]
+        centers += [*(0.5 * (tip[:, None] + elbows)).transpose(1, 0, 2), tip]
+        return np.stack(centers, axis=1), np.arctan2(links[..., 1], links[..., 0])
 
     def bodies(self, angles):
         """Return mass centres (N, 10) and angles of cranks and links (N, 4)."""
@@ -86,12 +86,12 @@ class FiveBar:
 
 def swing(phase):
     """Return a motion of both cranks, as a function of time."""
-    centre = np.deg2rad([130.76658827968447, 49.23341172031553])
+    center = np.deg2rad([130.76658827968447, 49.23341172031553])
     size, rate = np.array([[0.15, 0.1], [0.12, -0.08]]), 2 * np.pi * np.array([0.4, 1.1])
 
     def motion(time):
         angle = time[:, None] * rate + phase
-        return centre + np.sin(angle) @ size.T
+        return center + np.sin(angle) @ size.T
 
     return motion
 

@@ -286,6 +286,6 @@ def test_lengths_in_millimetres_stand_in_formulas() -> None:
     )
     machine = loads(text)
     assert machine.parameters["upper_length"].unit == "mm"
-    in_millimetres = tl.symbolic_base_parameters(machine).base
-    in_metres = tl.symbolic_base_parameters(tl.load("pendulum_arm")).base
-    assert list(map(str, in_millimetres)) == list(map(str, in_metres))
+    in_millimeters = tl.symbolic_base_parameters(machine).base
+    in_meters = tl.symbolic_base_parameters(tl.load("pendulum_arm")).base
+    assert list(map(str, in_millimeters)) == list(map(str, in_meters))

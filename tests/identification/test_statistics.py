@@ -367,8 +367,8 @@ def test_whiteness_of_white_and_of_coloured_noise():
     rng = np.random.default_rng(0)
     chances = np.array([whiteness(rng.standard_normal(400)).probability for _ in range(400)])
     assert 0.02 < np.mean(chances < 0.05) < 0.09  # 5 %, with a standard deviation of 1.1 %
-    coloured = np.convolve(rng.standard_normal(400), [1.0, 0.5], mode="valid")
-    result = whiteness(coloured)
+    colored = np.convolve(rng.standard_normal(400), [1.0, 0.5], mode="valid")
+    result = whiteness(colored)
     assert result.probability < 1e-6
     assert result.correlations[0] == pytest.approx(0.4, abs=0.15)
     assert whiteness(np.ones(100)).probability is None

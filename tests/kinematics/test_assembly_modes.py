@@ -287,12 +287,12 @@ def test_a_delta_stands_where_three_spheres_meet() -> None:
     phi = np.radians([0, 120, 240])
     radial = np.stack([np.cos(phi), np.sin(phi), 0 * phi], axis=1)
     radius = 0.194 - 0.03 + 0.26 * np.cos(angles)
-    centres = radial * radius[:, None] - [0, 0, 1] * (0.26 * np.sin(angles))[:, None]
+    centers = radial * radius[:, None] - [0, 0, 1] * (0.26 * np.sin(angles))[:, None]
     # the line on which the differences of the spheres meet, then the quadratic along it
-    A = 2 * (centres[1:] - centres[0])
-    b = np.sum(centres[1:] ** 2, axis=1) - np.sum(centres[0] ** 2)
+    A = 2 * (centers[1:] - centers[0])
+    b = np.sum(centers[1:] ** 2, axis=1) - np.sum(centers[0] ** 2)
     point, direction = np.linalg.lstsq(A, b, rcond=None)[0], np.cross(A[0], A[1])
-    offset = point - centres[0]
+    offset = point - centers[0]
     roots = np.roots([direction @ direction, 2 * direction @ offset, offset @ offset - 0.48**2])
     expected = sorted((point + root.real * direction).tolist() for root in roots)
     assert sorted(modes.q[:, :3].tolist()) == [pytest.approx(row, abs=EXACT) for row in expected]
@@ -426,7 +426,7 @@ class Powers:
     def __init__(self, n: int) -> None:
         self.n = n
 
-    def linearised(
+    def linearized(
         self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return x**self.n - y, self.n * x[:, :, None] ** (self.n - 1), -y_rate

@@ -264,7 +264,7 @@ def test_a_dead_centre_is_told_and_left():
     """Slider-crank: x = r cos c + sqrt(l^2 - r^2 sin^2 c), whose slope vanishes at c = 0. Warnings are errors here."""
     code, answer = check(CASES / "slider_crank_tdc.yaml")
     assert code == 0
-    assert answer["assembly"]["substitute"]["kinds"] == ["dead centre"]
+    assert answer["assembly"]["substitute"]["kinds"] == ["dead center"]
     assert "motor stands still" in texts(answer["notes"])
     q = coordinates(answer)
     assert q["p"] == pytest.approx(

@@ -44,7 +44,7 @@ class Conics:
         self._plain = ComplexFunction(function)
         self.printed = PrintedSystem(function=function, terms=self._C)
 
-    def linearised(
+    def linearized(
         self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         (F, J, rate), s, s_rate = self._plain(x, y[:, :2], y_rate[:, :2]), y[:, 2:], y_rate[:, 2:]
@@ -63,7 +63,7 @@ def many_lines(system: Conics, n: int, seed: int = 1) -> tuple[np.ndarray, Param
 
     x, known = numbers(n, 2), 2 + len(system.printed.terms)
     y0 = numbers(n, known)
-    F, _, _ = system.linearised(x, y0, np.zeros_like(y0))
+    F, _, _ = system.linearized(x, y0, np.zeros_like(y0))
     return x, ParameterLine(y0=y0, y1=numbers(n, known), e0=-F, e1=numbers(n, 2))
 
 

@@ -96,7 +96,7 @@ def test_a_length_that_disagrees_is_named(lines: tl.Model) -> None:
     names = [f"line{k + 1}.winch" for k in range(4)]
     poses = tl.forward_kinematics(lines, dict(zip(names, wrong, strict=True)))
     assert poses.status is Status.DOUBTFUL
-    assert poses.diagnostics[1].name == "largest standardised misfit of an actuator's position"
+    assert poses.diagnostics[1].name == "largest standardized misfit of an actuator's position"
     coarse = tl.KinematicsOptions(encoder_noise="50 mm")
     assert (
         tl.forward_kinematics(lines, dict(zip(names, wrong, strict=True)), coarse).status

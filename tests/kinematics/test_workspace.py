@@ -19,7 +19,7 @@ from tauloop.kinematics.workspaces.map import Reason, WorkspaceLimits, section_a
 
 EVERYTHING = WorkspaceLimits(singularity=0.0, ranges=False, connected=False)
 #: The minimiser leaves about 1e-8 m^2 of a squared distance on long flat valleys.
-MINIMISED = 1e-3
+MINIMIZED = 1e-3
 
 points = hnp.arrays(float, (4, 3), elements=st.floats(-2, 2, width=32))
 
@@ -37,7 +37,7 @@ def test_segment_distance_is_the_minimum(p: np.ndarray) -> None:
         minimize(squared, x, bounds=[(0, 1), (0, 1)], options={"ftol": 1e-15, "gtol": 1e-12}).fun
         for x in starts
     ]
-    assert segment_distances(a, b, c, d) == pytest.approx(np.sqrt(min(solution)), abs=MINIMISED)
+    assert segment_distances(a, b, c, d) == pytest.approx(np.sqrt(min(solution)), abs=MINIMIZED)
 
 
 def test_five_bar_reaches_the_lens_of_two_annuli() -> None:

@@ -70,9 +70,9 @@ def recorded(model, tmp_path_factory) -> Path:
 
 
 def test_both_hold_the_same(recorded):
-    plain, labelled = read_signals(recorded), read_log(recorded)
-    assert plain.dataset().identical(labelled)
-    again = as_signals(labelled)
+    plain, labeled = read_signals(recorded), read_log(recorded)
+    assert plain.dataset().identical(labeled)
+    again = as_signals(labeled)
     assert as_signals(plain) is plain
     assert np.array_equal(again.time, plain.time)
     for case, other in zip(again.channels, plain.channels, strict=True):
@@ -81,14 +81,14 @@ def test_both_hold_the_same(recorded):
 
 
 def test_both_are_asked_alike(recorded):
-    plain, labelled = read_signals(recorded), read_log(recorded)
-    assert sample_period(plain) == sample_period(labelled)
+    plain, labeled = read_signals(recorded), read_log(recorded)
+    assert sample_period(plain) == sample_period(labeled)
     for quantity in ("position", "force", "lag"):
-        assert channels(plain, quantity) == channels(labelled, quantity) != ()
-        assert units(plain, quantity) == units(labelled, quantity)
-        assert np.array_equal(samples(plain, quantity), samples(labelled, quantity))
-    assert clipped(plain) == clipped(labelled) != ()
-    for log in (plain, labelled):
+        assert channels(plain, quantity) == channels(labeled, quantity) != ()
+        assert units(plain, quantity) == units(labeled, quantity)
+        assert np.array_equal(samples(plain, quantity), samples(labeled, quantity))
+    assert clipped(plain) == clipped(labeled) != ()
+    for log in (plain, labeled):
         with pytest.raises(LogError, match="no such quantity"):
             samples(log, "posture")
         with pytest.raises(LogError, match="not in the log"):
@@ -96,14 +96,14 @@ def test_both_are_asked_alike(recorded):
 
 
 def test_both_are_prepared_alike(recorded):
-    plain, labelled = read_signals(recorded), read_log(recorded)
-    rows, expected = prepared_signals(plain, PREPARATION).dataset(), prepare(labelled, PREPARATION)
+    plain, labeled = read_signals(recorded), read_log(recorded)
+    rows, expected = prepared_signals(plain, PREPARATION).dataset(), prepare(labeled, PREPARATION)
     assert rows.equals(expected)
     assert {name: case.attrs for name, case in rows.items()} == {
         name: case.attrs for name, case in expected.items()
     }
     assert expected.attrs["period"] == pytest.approx(1.0 / RATE)
-    assert len(rows.time) == len(labelled.time) - 2 * PREPARATION.trim
+    assert len(rows.time) == len(labeled.time) - 2 * PREPARATION.trim
 
 
 def test_both_are_identified_alike(model, recorded):

@@ -218,7 +218,7 @@ MISTAKES: list[tuple[str, str, str, str, str] | tuple[str, str, str, str, str, i
     ("    link: {mass: 0.1 kg, center: 0.25 m, inertia: 2e-3 kg m^2}\n", "", "rods.bar.link", "inertia of a slender rod is missing", "model: massless", -0),
     ("    link: {mass: 0.1 kg,", "    lower: {mass: 0.1 kg,", "rods.bar.lower", "a fixed rod has no lower", "use link"),
     ("model: slender", "model: massless", "rods.bar.link", "a massless rod has no inertia", "change the model", 1),
-    ("center: 0.25 m,", "", "rods.bar.link.center", "mass centre of a slender link is missing", "distance along"),
+    ("center: 0.25 m,", "", "rods.bar.link.center", "mass center of a slender link is missing", "distance along"),
     ("center: 0.25 m,", "center: [0, 0, 0.25 m],", "rods.bar.link.center", "on the line of the rod", "one distance"),
     ("inertia: 2e-3 kg m^2}", "inertia: -2e-3 kg m^2}", "rods.bar.link.inertia", "must be not negative", "sign"),
     ("inertia: 2e-3 kg m^2}", "inertia: {xx: 1 kg m^2}}", "rods.bar.link.inertia", "a single moment", "one value"),

@@ -372,17 +372,17 @@ def test_legs_of_the_tricept_are_distances() -> None:
             assert abs(column("tricept", f"leg{leg}.strut")[k] - length) < SAME
 
 
-def three_spheres(centres: np.ndarray, radii: np.ndarray, near: np.ndarray) -> np.ndarray:
+def three_spheres(centers: np.ndarray, radii: np.ndarray, near: np.ndarray) -> np.ndarray:
     """The common point of three spheres that lies nearer to a point."""
-    ex = (centres[1] - centres[0]) / np.linalg.norm(centres[1] - centres[0])
-    i = ex @ (centres[2] - centres[0])
-    ey = centres[2] - centres[0] - i * ex
+    ex = (centers[1] - centers[0]) / np.linalg.norm(centers[1] - centers[0])
+    i = ex @ (centers[2] - centers[0])
+    ey = centers[2] - centers[0] - i * ex
     ey /= np.linalg.norm(ey)
-    d, j = np.linalg.norm(centres[1] - centres[0]), ey @ (centres[2] - centres[0])
+    d, j = np.linalg.norm(centers[1] - centers[0]), ey @ (centers[2] - centers[0])
     x = (radii[0] ** 2 - radii[1] ** 2 + d**2) / (2 * d)
     y = (radii[0] ** 2 - radii[2] ** 2 + i**2 + j**2 - 2 * i * x) / (2 * j)
     z = np.sqrt(radii[0] ** 2 - x**2 - y**2)
-    both = [centres[0] + x * ex + y * ey + sign * z * np.cross(ex, ey) for sign in (1, -1)]
+    both = [centers[0] + x * ex + y * ey + sign * z * np.cross(ex, ey) for sign in (1, -1)]
     return min(both, key=lambda point: float(np.linalg.norm(point - near)))
 
 

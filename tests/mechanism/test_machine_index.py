@@ -6,12 +6,12 @@ import pytest
 
 import tauloop as tl
 from tauloop.common.result import write_json
-from tauloop.mechanism.shipped import INDEX, MachineIndex, first_sentence, machine_index, summarised
+from tauloop.mechanism.shipped import INDEX, MachineIndex, first_sentence, machine_index, summarized
 
 
 def test_the_index_is_what_the_machine_files_say(request: pytest.FixtureRequest) -> None:
     rows = MachineIndex(
-        machines=tuple(summarised(name, tl.load(name)) for name in tl.shipped_machines())
+        machines=tuple(summarized(name, tl.load(name)) for name in tl.shipped_machines())
     )
     if request.config.getoption("--update-golden"):
         write_json(INDEX, rows.as_dict())

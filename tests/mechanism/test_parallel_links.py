@@ -267,7 +267,7 @@ def test_bars_that_must_stay_are_refused() -> None:
     with pytest.raises(InputError, match="no other body turns alike"):
         concentrate_mass(full, "gripper", alike)
     pinned = replace(full, rods=(), couplings=parallel_couplings(full, alike))
-    with pytest.raises(InputError, match="has its mass centre off its joint"):
+    with pytest.raises(InputError, match="has its mass center off its joint"):
         lump_pinned_body(
             replace(
                 pinned,

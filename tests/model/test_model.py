@@ -474,7 +474,7 @@ def test_a_regular_pose_at_which_the_order_of_elimination_breaks_down_is_not_cal
     )
     assert elsewhere.force == pytest.approx(beside, abs=BESIDE)
     with pytest.raises(
-        PoseError, match=r"singular pose \(dead centre.*condition number 1\.61e\+08"
+        PoseError, match=r"singular pose \(dead center.*condition number 1\.61e\+08"
     ):
         platform.inverse_dynamics([0.2, 0.0], rest, rest)
 

@@ -105,8 +105,8 @@ def test_a_motion_begins_at_a_dead_centre() -> None:
 @pytest.mark.parametrize(
     ("name", "entry", "q", "kind"),
     [
-        ("slider_crank_tdc.yaml", "platform", {"p": 0.4}, "dead centre: .*motor stands still"),
-        ("slider_crank_tdc.yaml", "actuators", {"p": 0.4}, "at a dead centre"),
+        ("slider_crank_tdc.yaml", "platform", {"p": 0.4}, "dead center: .*motor stands still"),
+        ("slider_crank_tdc.yaml", "actuators", {"p": 0.4}, "at a dead center"),
         (
             "five_bar_singular.yaml",
             "platform",

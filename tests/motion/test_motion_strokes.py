@@ -345,7 +345,7 @@ def test_a_stroke_through_a_singularity_is_refused_between_samples_too():
     assert 1 < made.condition < 100
     with pytest.raises(
         PoseError,
-        match=r"passes through a singularity \(dead centre: .* stands still\) at 67\.7 % of the path",
+        match=r"passes through a singularity \(dead center: .* stands still\) at 67\.7 % of the path",
     ):
         stroke(model("five_bar"), through, ("platform.x", "platform.y"), ranges=False)
 

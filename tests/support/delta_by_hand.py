@@ -38,16 +38,16 @@ def _points(angles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     elbows = reach[:, :, None] * outwards - (ARM * np.sin(angles))[:, :, None] * np.array(
         [0.0, 0.0, 1.0]
     )
-    centres = elbows - PLATE_RADIUS * outwards  # of three spheres that meet at the plate's centre
-    first, second = centres[:, 1] - centres[:, 0], centres[:, 2] - centres[:, 0]
+    centers = elbows - PLATE_RADIUS * outwards  # of three spheres that meet at the plate's centre
+    first, second = centers[:, 1] - centers[:, 0], centers[:, 2] - centers[:, 0]
     normal = np.cross(first, second)
     square = np.sum(normal**2, axis=1, keepdims=True)
     inside = np.cross(normal, first) * np.sum(second**2, axis=1, keepdims=True)
     inside += np.cross(second, normal) * np.sum(first**2, axis=1, keepdims=True)
-    to_centre = inside / (2.0 * square)
-    height = np.sqrt(FOREARM**2 - np.sum(to_centre**2, axis=1, keepdims=True))
+    to_center = inside / (2.0 * square)
+    height = np.sqrt(FOREARM**2 - np.sum(to_center**2, axis=1, keepdims=True))
     down = -np.sign(normal[:, 2:]) * normal / np.sqrt(square)
-    return elbows, centres[:, 0] + to_centre + height * down
+    return elbows, centers[:, 0] + to_center + height * down
 
 
 def _bodies(angles: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ class HangingPlate:
     anchors: np.ndarray
     points: np.ndarray
     mass: float = 4.0
-    centre: np.ndarray = field(default_factory=lambda: np.array([0.02, -0.01, -0.03]))
+    center: np.ndarray = field(default_factory=lambda: np.array([0.02, -0.01, -0.03]))
 
     def pose(
         self, lengths: np.ndarray, near: np.ndarray
@@ -32,7 +32,7 @@ class HangingPlate:
             length = np.linalg.norm(line, axis=1)
             pull = z[6:, None] * line / length[:, None]
             weight = self.mass * WEIGHT
-            moment = np.cross(arms, pull).sum(axis=0) + np.cross(turn.apply(self.centre), weight)
+            moment = np.cross(arms, pull).sum(axis=0) + np.cross(turn.apply(self.center), weight)
             return np.concatenate(
                 [length - lengths, (pull.sum(axis=0) + weight) / 40.0, moment / 10.0]
             )
@@ -82,9 +82,9 @@ class HangingPlate:
                 "gravity: [0, 0, -9.81 m/s^2]",
                 "parameters:",
                 *parameters,
-                f"  centre_x: {float(self.centre[0])!r} m",
+                f"  centre_x: {float(self.center[0])!r} m",
                 "bodies:",
-                f"  plate: {{mass: {self.mass!r} kg, center: {point('centre_x', *self.centre[1:])}, "
+                f"  plate: {{mass: {self.mass!r} kg, center: {point('centre_x', *self.center[1:])}, "
                 "inertia: {xx: 0.05 kg m^2, yy: 0.06 kg m^2, zz: 0.08 kg m^2}}",
                 "rods:",
                 *rows,
@@ -117,7 +117,7 @@ class PulleyPlate:
     radius: float = 0.04
     stiffness: float = np.inf
     mass: float = 4.0
-    centre: np.ndarray = field(default_factory=lambda: np.array([0.02, -0.01, -0.03]))
+    center: np.ndarray = field(default_factory=lambda: np.array([0.02, -0.01, -0.03]))
 
     def lines(self, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Lengths (k,) from the anchors to ends (k, 3), and directions (k, 3) in which lines arrive there.
@@ -147,7 +147,7 @@ class PulleyPlate:
             tension = self.mass * 3.0 * z[6:]
             pull = -tension[:, None] * direction
             weight = self.mass * WEIGHT
-            moment = np.cross(arms, pull).sum(axis=0) + np.cross(turn.apply(self.centre), weight)
+            moment = np.cross(arms, pull).sum(axis=0) + np.cross(turn.apply(self.center), weight)
             balance = np.concatenate([pull.sum(axis=0) + weight, 4.0 * moment]) / (10.0 * self.mass)
             return np.concatenate([lengths - winches - tension / self.stiffness, balance])
 
@@ -194,7 +194,7 @@ class PulleyPlate:
             )
             couplings.append(f"  line{i}: {{of: {{drum{i}: 1, free{i}: -1, wrap{i}: -radius}}}}")
             winches.append(f"  winch{i}: {{on: drum{i}}}")
-        centre = ", ".join(["centre_x", *(f"{float(value)!r} m" for value in self.centre[1:])])
+        center = ", ".join(["centre_x", *(f"{float(value)!r} m" for value in self.center[1:])])
         stiffness = [f"  stiffness: {self.stiffness!r} N/m"] if stretches else []
         return "\n".join(
             [
@@ -204,10 +204,10 @@ class PulleyPlate:
                 "gravity: [0, 0, -9.81 m/s^2]",
                 "parameters:",
                 f"  radius: {self.radius!r} m",
-                f"  centre_x: {float(self.centre[0])!r} m",
+                f"  centre_x: {float(self.center[0])!r} m",
                 *stiffness,
                 "bodies:",
-                f"  plate: {{mass: {self.mass!r} kg, center: [{centre}], "
+                f"  plate: {{mass: {self.mass!r} kg, center: [{center}], "
                 "inertia: {xx: 0.05 kg m^2, yy: 0.06 kg m^2, zz: 0.08 kg m^2}}",
                 *bodies,
                 "joints:",

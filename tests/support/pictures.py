@@ -53,7 +53,7 @@ class Stage:
 
     def _triangles(self, state: int) -> tuple[np.ndarray, np.ndarray]:
         """Corners (f, 3, 3) in camera axes, and colours (f, 3)."""
-        corners, colours = [], []
+        corners, colors = [], []
         for (body, colour), mesh in self._meshes.items():
             pose = self._frames[body].at(state)
             R, p = pose.rotation, pose.position
@@ -61,12 +61,12 @@ class Stage:
             corners.append(
                 ((mesh.vertices * [1.0, 1.0, longer] @ R.T + p) @ self._camera.T)[mesh.faces]
             )
-            colours.append(np.broadcast_to(to_rgb(colour), (len(mesh.faces), 3)))
-        return np.concatenate(corners), np.concatenate(colours)
+            colors.append(np.broadcast_to(to_rgb(colour), (len(mesh.faces), 3)))
+        return np.concatenate(corners), np.concatenate(colors)
 
     def picture(self, state: int, width: int, height: int) -> np.ndarray:
         """Pixels (height, width, 3), 0 to 255, of a state."""
-        corners, colours = self._triangles(state)
+        corners, colors = self._triangles(state)
         w, h = width * FINER, height * FINER
         scale = FILLS * min(np.array([w, h]) / (self._high - self._low))
         xy = (corners[..., :2] - (self._low + self._high) / 2) * scale * [1.0, -1.0] + [
@@ -77,8 +77,8 @@ class Stage:
         normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
         normal *= np.where(normal[:, 2:] < 0.0, -1.0, 1.0)
         shine = np.clip(normal @ (LIGHT / np.linalg.norm(LIGHT)), 0.0, 1.0)
-        colours = np.clip(
-            colours * (SHADE + (1.0 - SHADE) * shine)[:, None] + 0.18 * shine[:, None] ** 24,
+        colors = np.clip(
+            colors * (SHADE + (1.0 - SHADE) * shine)[:, None] + 0.18 * shine[:, None] ** 24,
             0.0,
             1.0,
         )
@@ -98,7 +98,7 @@ class Stage:
             block = depth[y0 : y1 + 1, x0 : x1 + 1]
             seen = (u >= 0.0) & (v >= 0.0) & (u + v <= 1.0) & (z > block)
             block[seen] = z[seen]
-            image[y0 : y1 + 1, x0 : x1 + 1][seen] = colours[k]
+            image[y0 : y1 + 1, x0 : x1 + 1][seen] = colors[k]
         small = image.reshape(height, FINER, width, FINER, 3).mean(axis=(1, 3))
         return np.asarray(np.round(255.0 * small), dtype=np.uint8)
 

@@ -111,7 +111,7 @@ def _tangent(
     system: PolynomialSystem, x: np.ndarray, line: ParameterLine, rows: np.ndarray, t: np.ndarray
 ) -> np.ndarray:
     y, y_rate, _, e_rate = line.at(rows, t)
-    _, J, rate = system.linearised(x, y, y_rate)
+    _, J, rate = system.linearized(x, y, y_rate)
     return -_solved(J, rate + e_rate)
 
 

@@ -22,7 +22,7 @@ HOSTILE = "</script><script>document.body.innerHTML = 'gone'</script>"
 #: The time that a page shows: where the thumb of viser's slider stands.
 SHOWN_TIME = "document.querySelector('[role=slider]')?.ariaValueNow"
 #: A pixel is coloured where its parts differ by so much (of 1); so many are a machine.
-COLOURED, PIXELS = 0.15, 300
+COLORED, PIXELS = 0.15, 300
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_a_page_plays_in_a_browser_and_asks_for_nothing(swing, tmp_path: Path) -
         assert page.run("document.title") == heading
         assert "Sliders that move the machine need Python" in page.text()
         page.wait(lambda: float(page.run(SHOWN_TIME) or 0.0) > 0.5, "it plays")
-        page.wait(lambda: coloured(page) > PIXELS, "the machine is drawn")
+        page.wait(lambda: colored(page) > PIXELS, "the machine is drawn")
         # and no longer pale
         assert page.run("getComputedStyle(document.querySelector('canvas')).opacity") == "1"
         assert (
@@ -64,10 +64,10 @@ def test_a_page_plays_in_a_browser_and_asks_for_nothing(swing, tmp_path: Path) -
         assert page.errors() == []
 
 
-def coloured(page: Page) -> int:
+def colored(page: Page) -> int:
     """Coloured pixels between the heading and the clock."""
     picture = matplotlib.image.imread(io.BytesIO(page.picture()), format="png")[160:-80, :, :3]
-    return int((np.ptp(picture, axis=2) > COLOURED).sum())
+    return int((np.ptp(picture, axis=2) > COLORED).sum())
 
 
 def test_a_gif_has_the_pictures_of_four_seconds(swing, tmp_path: Path) -> None:
@@ -110,10 +110,10 @@ def test_an_mp4_plays_for_four_seconds_and_moves(swing, tmp_path: Path) -> None:
     read = subprocess.run(words, capture_output=True, check=True)
     assert b"Duration: 00:00:04.00" in read.stderr
     pictures = np.frombuffer(read.stdout, dtype=np.uint8).reshape(100, 432, 448, 3) / 255.0
-    coloured = [int((np.ptp(picture, axis=2) > COLOURED).sum()) for picture in pictures]
-    assert min(coloured) > PIXELS
-    moved = np.abs(pictures[25] - pictures[75]).max(axis=2) > COLOURED
-    still = np.abs(pictures[0] - pictures[-1]).max(axis=2) > COLOURED
+    colored = [int((np.ptp(picture, axis=2) > COLORED).sum()) for picture in pictures]
+    assert min(colored) > PIXELS
+    moved = np.abs(pictures[25] - pictures[75]).max(axis=2) > COLORED
+    still = np.abs(pictures[0] - pictures[-1]).max(axis=2) > COLORED
     assert moved.sum() > 3 * still.sum() + PIXELS  # a circle ends where it began
 
 

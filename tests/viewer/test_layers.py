@@ -23,11 +23,11 @@ from tauloop.viewer.scene.forces import (
     COMPRESSION_COLOR,
     TENSION_COLOR,
     ZERO_COLOR,
-    force_colour,
+    force_color,
     motion_forces,
     rod_forces,
 )
-from tauloop.viewer.scene.marks import BEYOND_COLOR, SINGULAR_COLOR, WITHIN_COLOR, path_colours
+from tauloop.viewer.scene.marks import BEYOND_COLOR, SINGULAR_COLOR, WITHIN_COLOR, path_colors
 
 CASES = Path(__file__).parents[1] / "cases"
 #: Closed loops, m; forces by two routes, relative; and places of the tool, m.
@@ -95,7 +95,7 @@ def test_a_hanging_cable_is_pulled() -> None:
 
 
 def test_colours_of_rods_go_from_pulled_over_free_to_pushed() -> None:
-    assert [force_colour(share) for share in (-1.0, 0.0, 1.0)] == [
+    assert [force_color(share) for share in (-1.0, 0.0, 1.0)] == [
         TENSION_COLOR,
         ZERO_COLOR,
         COMPRESSION_COLOR,
@@ -277,7 +277,7 @@ def test_points_of_a_slice_are_tools_and_their_colours_what_is_measured_there(
             rest = np.zeros(2)
             needed = five_bar.platform.inverse_dynamics(points.places[i, :2], rest, rest, start=q)
             assert points.values[i] == pytest.approx(np.abs(needed.force).max(), rel=ALIKE)
-    assert len(points.colours) == len(points.places) > 500
+    assert len(points.colors) == len(points.places) > 500
 
 
 def test_a_slice_goes_through_the_pose_shown() -> None:
@@ -320,7 +320,7 @@ def test_limits_and_singular_poses_are_marked_where_they_are(five_bar: tl.Model)
         assert viewer.message.content == "Within reach."
     x = np.array([0.0, 0.15, reach[-1]])
     q = np.array([five_bar.platform.evaluate([value, 0.42]).q for value in x])
-    assert path_colours(five_bar, q) == [WITHIN_COLOR, BEYOND_COLOR, SINGULAR_COLOR]
+    assert path_colors(five_bar, q) == [WITHIN_COLOR, BEYOND_COLOR, SINGULAR_COLOR]
 
 
 # A second machine

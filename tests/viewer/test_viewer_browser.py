@@ -31,7 +31,7 @@ SOCKET = """new Promise(done => {
 
 
 #: A pixel is coloured where its parts differ by so much (of 1); and so many of them are a machine.
-COLOURED, PIXELS = 0.15, 300
+COLORED, PIXELS = 0.15, 300
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def drawn(page: Page) -> int:
     """Pixels that are coloured where only the scene is, left of the sliders: its ground is white and grey."""
     picture = matplotlib.image.imread(io.BytesIO(page.picture()), format="png")
     scene = picture[picture.shape[0] // 3 :, : picture.shape[1] // 2, :3]
-    return int((np.ptp(scene, axis=2) > COLOURED).sum())
+    return int((np.ptp(scene, axis=2) > COLORED).sum())
 
 
 @pytest.mark.parametrize("kind", ["no token", "wrong token", "foreign host"])

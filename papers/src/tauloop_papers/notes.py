@@ -27,7 +27,7 @@ from tauloop_papers.rcid.settings import SETTINGS as RCID
 from tauloop_papers.spidermill.models import Reduced
 from tauloop_papers.spidermill.settings import SETTINGS as SPIDERMILL
 
-#: Number of random states for ranks, and of random excitations compared with an optimised one.
+#: Number of random states for ranks, and of random excitations compared with an optimized one.
 STATES, RANDOM_EXCITATIONS = 60, 60
 #: Noise of measured torques (N m) and forces (N), and samples per second.
 TORQUE_NOISE, FORCE_NOISE, RATE = 0.4, 1.0, 1000.0
@@ -83,7 +83,7 @@ def _rank(mechanism: Mechanism) -> str:
 
 
 def _excited(mechanism: Mechanism, names: tuple[str, ...], limits: ExcitationLimits) -> Excitation:
-    """Return an excitation for some parameters of the file, optimised from a random start."""
+    """Return an excitation for some parameters of the file, optimized from a random start."""
     task = ExcitationTask(harmonics=HARMONICS, period=PERIOD, unknowns=names, limits=limits)
     options = tl.ExcitationOptions(task=task, random=RANDOM_EXCITATIONS, starts=1, polish=0)
     return tl.plan_excitation(mechanism, options)
@@ -117,7 +117,7 @@ def _rcid() -> Iterator[tuple[str, str]]:
     yield "operations of the whole inverse dynamics", f"{operations['newton-euler']}"
     yield "the same by generalized momentum", f"{operations['generalized-momentum']}"
     excitation = _excited(mechanism, RCID_FIGURES, GENTLE)
-    yield "condition number: random motions (median; best), optimised", _conditions(excitation)
+    yield "condition number: random motions (median; best), optimized", _conditions(excitation)
     motion = excitation.series.sample(np.arange(round(RATE * PERIOD)) / RATE)
     shares = _deviations(
         mechanism,
@@ -168,7 +168,7 @@ def _nuwar() -> Iterator[tuple[str, str]]:
         "RMS of the torque that the other reading adds",
         f"{np.sqrt(np.mean((heavier - exact) ** 2)):.2f} N m",
     )
-    yield "condition number: random motions (median; best), optimised", _conditions(excitation)
+    yield "condition number: random motions (median; best), optimized", _conditions(excitation)
     rate = np.gradient(stroke.velocity, stroke.time, axis=0, edge_order=2)
     by_speed = model.platform.inverse_dynamics(stroke.position, stroke.velocity, rate).force
     for word, forces in (("momenta", _from_momenta(model, stroke)), ("velocities", by_speed)):

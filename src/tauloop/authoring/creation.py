@@ -182,26 +182,26 @@ def new_machine(
             r"\A# yaml-language-server:.*\n", "", with_values(text, name, values, origin)
         )
 
-    def modelled(body: str) -> Model:
+    def modeled(body: str) -> Model:
         return Model(read_machine(body, f"{name}.yaml", folder))
 
     def reaches(values: Mapping[str, str | float]) -> bool:
         try:
-            model = modelled(written(values))
+            model = modeled(written(values))
             return not model.assembly.findings and _reach(model)[0] in (None, 1.0)
         except TauloopError:
             return False
 
     def closes(values: Mapping[str, str | float]) -> bool:
         try:
-            return not modelled(written(values)).assembly.findings
+            return not modeled(written(values)).assembly.findings
         except TauloopError:
             return False
 
     own = dict(options.values)
     body, cures = written(own), tuple[Problem, ...]()
     try:
-        inspection = check(modelled(body))
+        inspection = check(modeled(body))
         reach, blamed = _reach(inspection.model)
     except TauloopError as error:
         outside = any(problem.where.endswith(".bounds") for problem in error.problems)

@@ -113,7 +113,7 @@ def fit_geometry(
         raise IdentificationError(findings)
     # With residuals of forward kinematics, the evaluation at the start can be reused.
     is_forward = problem.predicting() is problem
-    near = problem.linearised(at_start if is_forward else problem.evaluate(at_start.correction))
+    near = problem.linearized(at_start if is_forward else problem.evaluate(at_start.correction))
     identified = identifiability(problem, rng, leave_out_weak=options.leave_out_weak, near=near)
     reduced = problem.only(identified.subset)
     near = near.only([problem.names.index(name) for name in reduced.names])

@@ -117,7 +117,7 @@ class Tabular(PlainData, ReprMixin):
         raise NotImplementedError
 
     def to_xarray(self) -> xr.Dataset:
-        """Return all quantities as labelled arrays.
+        """Return all quantities as labeled arrays.
 
         ``attrs["units"]`` of an array is its SI unit, "1" for a pure number. If rows have different
         units, as parameters have, they are an additional coordinate: ``parameter_unit`` for

@@ -1,6 +1,6 @@
 """Data of pandas and xarray with labels, as mappings from labels to values.
 
-The libraries are recognised by attributes of their objects, because importing them is slow.
+The libraries are recognized by attributes of their objects, because importing them is slow.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ _PLAIN_TYPES = (list, tuple, str, dict, float, int, type(None))
 
 
 def by_label(value: Any) -> Any:
-    """Return labelled data as a mapping from labels to values, and other objects unchanged.
+    """Return labeled data as a mapping from labels to values, and other objects unchanged.
 
-    Labelled are a `pandas.Series` whose index consists of texts, a `pandas.DataFrame` whose columns
+    Labeled are a `pandas.Series` whose index consists of texts, a `pandas.DataFrame` whose columns
     are texts, and an `xarray.DataArray` whose last dimension has texts as coordinates. Their order
     is then of no importance.
     """

@@ -243,7 +243,7 @@ def content(value: Any) -> str:
         return f"{type(value).__qualname__}({inside})"
     if isinstance(value, enum.Enum):
         return f"{type(value).__qualname__}.{value.name}"
-    if hasattr(value, "tolist"):  # An array, recognised without an import of NumPy.
+    if hasattr(value, "tolist"):  # An array, recognized without an import of NumPy.
         return f"array{value.tolist()!r}"
     if isinstance(value, Mapping):
         return f"{{{','.join(f'{content(key)}:{content(item)}' for key, item in value.items())}}}"

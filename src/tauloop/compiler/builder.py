@@ -317,9 +317,9 @@ class ProgramBuilder:
     def orthogonal(self, R: ca.SX, what: str) -> Factors:
         """Return orthogonal factors of a tall matrix (n, m) of full rank."""
         self._keep_block(R.T, what, "orthogonal factors")
-        factorised = factors(R)
-        self._keep_pivots(factorised.pivots, what)
-        return factorised
+        factorized = factors(R)
+        self._keep_pivots(factorized.pivots, what)
+        return factorized
 
     def _keep_block(self, A: ca.SX, what: str, method: str) -> None:
         if A.is_constant():

@@ -7,7 +7,7 @@ CONVERGED = 1e-9
 WITHIN = 1e-9
 #: A pivot below this share of its typical size indicates a singular pose.
 SMALLEST_PIVOT = 1e-9
-#: Forces with a larger relative rounding error are doubtful: near a dead centre they grow without
+#: Forces with a larger relative rounding error are doubtful: near a dead center they grow without
 #: bound.
 ACCURATE = 1e-6
 #: Maximum number of Newton steps for a pose near its start: of 11 000 random poses of 37 machines,

@@ -91,7 +91,7 @@ class SolveDiagnostics(ReprMixin):
     def rounding_of_forces(self) -> tuple[result.Diagnostic, ...]:
         """Return the relative rounding error of the forces as a diagnostic if it is too large.
 
-        A coordinate at a distance d from its dead centre has a pivot p of the order of the root of
+        A coordinate at a distance d from its dead center has a pivot p of the order of the root of
         d, and accelerations that grow as 1 / p^3. A rounding error 1e-16 of d is then a relative
         error 1e-16 / p^2 of the accelerations.
         """
@@ -101,7 +101,7 @@ class SolveDiagnostics(ReprMixin):
         share = np.finfo(float).eps / pivot / pivot
         if share <= ACCURATE:
             return ()
-        advice = f"a loop is nearly at a dead centre (smallest pivot {least:.2g} of its usual size), where forces grow "
+        advice = f"a loop is nearly at a dead center (smallest pivot {least:.2g} of its usual size), where forces grow "
         advice += "without bound: keep the motion away from it"
         name = "relative rounding error of the forces"
         return (result.diagnostic(name, share, at_most=ACCURATE, advice=advice),)
@@ -302,7 +302,7 @@ class Forces(ReprMixin):
 
     @property
     def diagnostics(self) -> tuple[result.Diagnostic, ...]:
-        """That of the motion (see `State.diagnostics`), and rounding near dead centres."""
+        """That of the motion (see `State.diagnostics`), and rounding near dead centers."""
         return (*self.state.diagnostics, *self.state.health.rounding_of_forces)
 
     @property
@@ -341,7 +341,7 @@ class Accelerations(ReprMixin):
 
     @property
     def diagnostics(self) -> tuple[result.Diagnostic, ...]:
-        """That of the motion (see `State.diagnostics`), and rounding near dead centres."""
+        """That of the motion (see `State.diagnostics`), and rounding near dead centers."""
         return (*self.state.diagnostics, *self.state.health.rounding_of_forces)
 
     def _contents(self) -> dict[str, object]:

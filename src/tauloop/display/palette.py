@@ -8,4 +8,4 @@ FAINT, TEXT, TINT = "#c9ced6", "#30363d", "#f6f3ea"
 #: Font sizes, points.
 SMALL, NORMAL, LARGE = 8.0, 9.0, 12.0
 #: Colors of lines, in order.
-COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED, "#8a6fb0", "#b08a3a")
+COLORS = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED, "#8a6fb0", "#b08a3a")

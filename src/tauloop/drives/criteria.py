@@ -15,7 +15,7 @@ from tauloop.mechanism.description.units import parse_unit, quantity
 from tauloop.mechanism.drive_line import DriveLine
 
 #: A criterion of a run that failed is this figure, doubled for one that fails at once: worse than
-#: any that did not, and less bad the longer it lasted, which gives an optimiser a way back.
+#: any that did not, and less bad the longer it lasted, which gives an optimizer a way back.
 PRICE = 1e6
 
 
@@ -143,7 +143,7 @@ def weighted_sum(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray
 
 
 def weighted_worst(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
-    """Return the largest weighted criterion (N,), minimised by max-min designs.
+    """Return the largest weighted criterion (N,), minimized by max-min designs.
 
     Source: Gantry-Tau paper, eq. 3.
     """

@@ -322,7 +322,7 @@ def search_plant(
 
     Source of the former: Storn and Price 1997.
 
-    The global search minimises sum(sqrt(1 + r^2) - 1) with r the residuals in tolerances, which a
+    The global search minimizes sum(sqrt(1 + r^2) - 1) with r the residuals in tolerances, which a
     few rows that cannot be met do not govern; the local one is SciPy's least_squares with the same
     loss.
 

@@ -39,7 +39,7 @@ from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import HybridForces, Model, Motion
 from tauloop.model.forces.force_sharing import EQUAL_SHARES, pushed_cables, sharing_of
 from tauloop.model.forces.sampled_momenta import MIN_SAMPLES, forces_from_momenta
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 from tauloop.model.tool import Payload, read_payload
 
 if TYPE_CHECKING:
@@ -381,7 +381,7 @@ def inverse_dynamics(
             raise InputError.of("coordinates", what, "leave it out, or give a pose")
         options = replace(options, entry=entry_named(coordinates))
     stated = _stated(options, position, velocity, acceleration)
-    model = modelled(machine)
+    model = modeled(machine)
     if options.payload:
         model = model.with_payload(options.payload)
     entry, table, stages = options.coordinates, options.motion, Stages(progress, 3)
@@ -669,7 +669,7 @@ def forward_dynamics(
         >>> fall.given, fall.acceleration[0, 2].round(2).item()
         ('platform coordinates x, y, z', -14.8)
     """
-    model = modelled(machine)
+    model = modeled(machine)
     entry = entry_named(coordinates)
     functions = model.motion(entry)
     ports = {name: functions.ports.motion[name] for name in ("position", "velocity")}

@@ -4,7 +4,7 @@ For a gear of ratio n and efficiency e, and a rotor of inertia J with the gear's
 is T = F / (n e) + J n a where the motor drives, and F e / n + J n a where the machine drives, with the
 force F, speed v and acceleration a of the actuator; its speed is n v.
 
-Source: Siciliano et al. 2009, Robotics: Modelling, Planning and Control, section 5.1 (transmissions);
+Source: Siciliano et al. 2009, Robotics: Modeling, Planning and Control, section 5.1 (transmissions);
 IEC 60034-1 for duty by the root mean square.
 """
 
@@ -32,7 +32,7 @@ from tauloop.dynamics.motor_loads import ActuatorLoad, mean, motor_loads, root_m
 from tauloop.equations.ports import PLATFORM, Entry
 from tauloop.formats.library import mechanism_of
 from tauloop.mechanism.description import units
-from tauloop.model.model import MachineSource, Model, modelled
+from tauloop.model.model import MachineSource, Model, modeled
 from tauloop.model.tool import Payload, read_payload
 
 #: Largest share of its limits that a motor of the machine file may use.
@@ -300,7 +300,7 @@ def size_motors(
             what = "a payload is given in addition to solved forces"
             raise InputError.of("payload", what, "give the payload to inverse_dynamics")
     else:
-        model = modelled(machine)
+        model = modeled(machine)
         solved = inverse_dynamics(
             model,
             options=DynamicsOptions(

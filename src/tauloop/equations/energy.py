@@ -105,10 +105,10 @@ def require_energy(mechanism: Mechanism) -> None:
                 problems.add(
                     rod.name,
                     "a rod without spin has a kinetic energy only if it is alike in all directions across: "
-                    f"its transverse inertias differ by {unequal:.4g} kg m^2 (of {size:.4g}), and its mass centre "
+                    f"its transverse inertias differ by {unequal:.4g} kg m^2 (of {size:.4g}), and its mass center "
                     f"is off the axis by m c = ({mcx:.4g}, {mcy:.4g}) kg m",
                     "write spin: universal, make xx equal to yy without products of inertia and with the "
-                    "centre on the axis, or use a formulation without energies, such as newton-euler",
+                    "center on the axis, or use a formulation without energies, such as newton-euler",
                     file=mechanism.file,
                 )
     DescriptionError.raise_if_any(problems)

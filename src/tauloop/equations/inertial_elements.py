@@ -70,9 +70,9 @@ class InertialElement:
         )
 
     def split(self) -> tuple[InertialElement, ...]:
-        """Return translation with the mass centre and rotation about it as two elements.
+        """Return translation with the mass center and rotation about it as two elements.
 
-        Rotors and massless elements are not split. The mass centre moves with v_c = Q/m (Q: linear
+        Rotors and massless elements are not split. The mass center moves with v_c = Q/m (Q: linear
         momentum); I - S^T S/m with Q = S u is the inertia of the rotation.
         """
         if self.inertia.shape[0] < 6:
@@ -231,19 +231,19 @@ def _direction(A: PointMotion, B: PointMotion) -> tuple[ca.SX, ca.SX]:
 
 
 def _rod_frame(
-    rod: Rod, values: Values, neighbour: BodyMotion, u: ca.SX, u_rate: ca.SX
+    rod: Rod, values: Values, neighbor: BodyMotion, u: ca.SX, u_rate: ca.SX
 ) -> tuple[ca.SX, ca.SX]:
     """Return the rod frame (z = u, y along h x u) and w = u x u' + sigma u (`rods.full_rod`)."""
     if rod.first_axis is None:
         raise AssertionError("the reader guarantees that a full rod has a first axis")
     first_axis = values.vector(rod.first_axis)
-    h = neighbour.R @ (first_axis / ca.norm_2(first_axis))
+    h = neighbor.R @ (first_axis / ca.norm_2(first_axis))
     c = ca.dot(h, u)
     D = 1 - c * c
     y = ca.cross(h, u) / ca.sqrt(D)
     w = ca.cross(u, u_rate)
     if rod.spin == "universal":
-        w += ca.dot(neighbour.in_base.w - w, u - c * h) / D * u
+        w += ca.dot(neighbor.in_base.w - w, u - c * h) / D * u
     return ca.horzcat(ca.cross(y, u), y, u), w
 
 

@@ -28,7 +28,7 @@ from tauloop.mechanism.suggestions import listing, suggestion
 #: Suffixes of the names of a quaternion's numbers, and of the rotation vector that may replace
 #: them.
 QUATERNION_SUFFIXES, ROTATION_VECTOR = ("qw", "qx", "qy", "qz"), ("rx", "ry", "rz")
-#: Force and moment at the tool centre point, in the base frame.
+#: Force and moment at the tool center point, in the base frame.
 TOOL_PORT = Port(
     name="wrench", columns=("fx", "fy", "fz", "mx", "my", "mz"), units=("N",) * 3 + ("N m",) * 3
 )

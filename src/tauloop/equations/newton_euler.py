@@ -426,7 +426,7 @@ def full_rod(
     A: PointMotion,
     B: PointMotion,
     rod: RodMotion,
-    neighbour: BodyMotion,
+    neighbor: BodyMotion,
     first_axis: ca.SX,
     spins: bool,
     gravity: ca.SX,
@@ -437,21 +437,21 @@ def full_rod(
 
     The rod frame has z = u and y along h x u, with h the first axis of the universal joint, fixed
     to A's body. w = u x u' + sigma u; the universal joint gives sigma = ((W - u x u') . y x h)/(u .
-    y x h) for the neighbour's angular velocity W (machines.md: sigma = (h.u)(h x u).u'/|h x u|^2
+    y x h) for the neighbor's angular velocity W (machines.md: sigma = (h.u)(h x u).u'/|h x u|^2
     for W = 0). Without spin sigma = 0. Forces follow from virtual power with the same partial
     velocities: with n the moment about the ends, D = 1 - (h.u)^2, b = u - (h.u) h and u' = P (v_B -
     v_A)/l, the ends carry t = (n x u - (n.u/D) b x u)/l, the couple is (n.u/D) b.
 
     Args:
         A, B, rod: motion of the ends and of the direction.
-        neighbour: motion of A's body.
+        neighbor: motion of A's body.
         first_axis: h in that body's coordinates, unit vector.
         spins: whether the universal joint imposes a spin.
         gravity: g (3,), m/s^2.
         pi_lower: ten parameters about A in the rod frame.
         pi_upper: ten parameters about B in the rod frame (telescopic), or None.
     """
-    spin = _forced_spin(rod, neighbour, first_axis) if spins else None
+    spin = _forced_spin(rod, neighbor, first_axis) if spins else None
     parts = [(pi_lower, A.a - gravity)] + ([] if pi_upper is None else [(pi_upper, B.a - gravity)])
     force_A, force_B = ca.SX(3, 1), ca.SX(3, 1)
     across, about_axis = ca.SX(3, 1), ca.SX(0)
@@ -460,7 +460,7 @@ def full_rod(
         if _is_axisymmetric(pi):
             force, part_across, part_about = _axisymmetric(rod, spin, a, pi)
         else:
-            frame = frame or _rod_frame(rod, neighbour, first_axis, spin)
+            frame = frame or _rod_frame(rod, neighbor, first_axis, spin)
             force, moment = _rigid_wrench(frame, a, pi)
             part_across, part_about = ca.cross(moment, rod.u), ca.dot(rod.u, moment)
         across, about_axis = across + part_across, about_axis + part_about
@@ -487,7 +487,7 @@ class _ForcedSpin:
     turning: ca.SX
 
 
-def _forced_spin(rod: RodMotion, neighbour: BodyMotion, first_axis: ca.SX) -> _ForcedSpin:
+def _forced_spin(rod: RodMotion, neighbor: BodyMotion, first_axis: ca.SX) -> _ForcedSpin:
     """Return the spin from sigma D = (W - w).b with w = u x u' and b = u - c h, along y x h.
 
     u.w = 0 = u'.w are used.
@@ -496,8 +496,8 @@ def _forced_spin(rod: RodMotion, neighbour: BodyMotion, first_axis: ca.SX) -> _F
     c h'.w.
     """
     u, du = rod.u, rod.u_rate
-    h = neighbour.R @ first_axis
-    W, dW = neighbour.in_base.w, neighbour.in_base.alpha
+    h = neighbor.R @ first_axis
+    W, dW = neighbor.in_base.w, neighbor.in_base.alpha
     dh = ca.cross(W, h)
     c = ca.dot(h, u)
     dc = ca.dot(dh, u) + ca.dot(h, du)
@@ -518,7 +518,7 @@ def _forced_spin(rod: RodMotion, neighbour: BodyMotion, first_axis: ca.SX) -> _F
 
 
 def _is_axisymmetric(pi: ca.SX) -> bool:
-    """Return whether mass centre and inertia are constants with symmetry about the rod."""
+    """Return whether mass center and inertia are constants with symmetry about the rod."""
     _, mc_x, mc_y, _, I_xx, I_xy, I_yy, I_xz, I_yz, _ = ca.vertsplit(pi)
     return all(entry.is_zero() for entry in (mc_x, mc_y, I_xy, I_xz, I_yz, I_xx - I_yy))
 
@@ -550,10 +550,10 @@ class _RodFrame:
 
 
 def _rod_frame(
-    rod: RodMotion, neighbour: BodyMotion, first_axis: ca.SX, spin: _ForcedSpin | None
+    rod: RodMotion, neighbor: BodyMotion, first_axis: ca.SX, spin: _ForcedSpin | None
 ) -> _RodFrame:
     u, du, ddu = rod.u, rod.u_rate, rod.u_acceleration
-    h = neighbour.R @ first_axis
+    h = neighbor.R @ first_axis
     y = ca.cross(h, u)
     y = y / ca.norm_2(y)
     w, alpha = ca.cross(u, du), ca.cross(u, ddu)

@@ -114,7 +114,7 @@ class Topology(ReprMixin):
 
     @property
     def is_length(self) -> tuple[bool, ...]:
-        """Whether each coordinate is a length in metres."""
+        """Whether each coordinate is a length in meters."""
         in_quaternion = {i + k for i, _ in self.quaternions for k in range(4)}
         return tuple(not turns and i not in in_quaternion for i, turns in enumerate(self.is_angle))
 

@@ -109,5 +109,5 @@ def linuxcnc_tables(exported: LinuxcncExport) -> Iterator[Printed]:
     yield f"try, as an ordinary user: linuxcnc {name.removesuffix('_kins')}.ini"
     yield (
         "both come with Debian's linuxcnc-uspace and linuxcnc-uspace-dev; "
-        f"the module is under the {exported.manifest['licence']}"
+        f"the module is under the {exported.manifest['license']}"
     )

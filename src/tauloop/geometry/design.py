@@ -76,7 +76,7 @@ def designed(mechanism: Mechanism, geometry: MachineGeometry) -> tuple[Solid, ..
 def _radius(mechanism: Mechanism, geometry: MachineGeometry) -> float:
     """Return the radius of a link, m, from which all sizes follow."""
     largest = LINK_RADIUS * geometry.size
-    names, ends = _centre_lines(geometry)
+    names, ends = _center_lines(geometry)
     joined = _joined_pairs(mechanism)
     pairs = [
         (i, j)
@@ -93,7 +93,7 @@ def _radius(mechanism: Mechanism, geometry: MachineGeometry) -> float:
     return float(np.clip(CLEARANCE_SHARE * smallest, MIN_RADIUS_SHARE * largest, largest))
 
 
-def _centre_lines(geometry: MachineGeometry) -> tuple[list[str], np.ndarray]:
+def _center_lines(geometry: MachineGeometry) -> tuple[list[str], np.ndarray]:
     """Return names and center lines (n, 2, 3) of moving bodies and rods in the base frame."""
     names, ends = [], [np.zeros((0, 2, 3))]
     for body in geometry.shape.bodies:
@@ -135,7 +135,7 @@ def _shifts(
         if joint.kind in ("fixed", "prismatic")
     ]
     fixed += [{rod.start.body, rod.end.body} for rod in mechanism.rods]
-    names, ends = _centre_lines(geometry)
+    names, ends = _center_lines(geometry)
     distances = segment_distances(
         ends[:, None, 0], ends[:, None, 1], ends[None, :, 0], ends[None, :, 1]
     )
@@ -321,8 +321,8 @@ class _Design:
         r, name = self.radius, segment.name
         half_width = 0.5 * PARALLELOGRAM_WIDTH * length
         for x in (-half_width, half_width):
-            size, centre = (ROD_RADIUS * r, length), np.array([x, 0.0, 0.5 * length])
-            yield solid_at(name, "cylinder", size, centre, np.eye(3), "rod")
+            size, center = (ROD_RADIUS * r, length), np.array([x, 0.0, 0.5 * length])
+            yield solid_at(name, "cylinder", size, center, np.eye(3), "rod")
             for z in (0.0, length):
                 ball_radius = BALL_RADIUS * ROD_RADIUS * r * 1.3
                 yield ball(name, np.array([x, 0.0, z]), ball_radius, "joint")
@@ -408,19 +408,19 @@ class _Design:
         parent = placement_pose(self.mechanism, joint.parent)
         child = placement_pose(self.mechanism, joint.child)
         carriage_frame = child.rotation @ parent.rotation.T @ frame
-        centre = child.position + 0.5 * carriage_frame @ frame.T @ offset
+        center = child.position + 0.5 * carriage_frame @ frame.T @ offset
         size = CARRIAGE_SIZE * r
         if joint.kind == "prismatic":
             width = 2 * RAIL_RADIUS * r
             rail = (width, width, length)
             carriage = (0.8 * size + float(np.linalg.norm(offset)), 0.8 * size, 1.2 * size)
             yield solid_at(joint.parent.body, "box", rail, middle + offset, frame, role)
-            yield solid_at(joint.child.body, "box", carriage, centre, carriage_frame, carriage_role)
+            yield solid_at(joint.child.body, "box", carriage, center, carriage_frame, carriage_role)
         else:
             rail_size, carriage_size = (RAIL_RADIUS * r, length), (0.6 * size, 1.2 * size)
             yield solid_at(joint.parent.body, "cylinder", rail_size, middle, frame, role)
             yield solid_at(
-                joint.child.body, "cylinder", carriage_size, centre, carriage_frame, carriage_role
+                joint.child.body, "cylinder", carriage_size, center, carriage_frame, carriage_role
             )
 
     def _rail_offset(self, joint: Joint, axis: np.ndarray) -> np.ndarray:
@@ -488,8 +488,8 @@ class _Design:
 
 def _cylinder(name: str, radius: float, start: float, end: float, role: str) -> Solid:
     """Return a cylinder along the z axis of a part, between two heights, m."""
-    centre = np.array([0.0, 0.0, 0.5 * (start + end)])
-    return solid_at(name, "cylinder", (radius, end - start), centre, np.eye(3), role)
+    center = np.array([0.0, 0.0, 0.5 * (start + end)])
+    return solid_at(name, "cylinder", (radius, end - start), center, np.eye(3), role)
 
 
 def _frame_along(across: np.ndarray, axis: np.ndarray) -> np.ndarray:

@@ -27,7 +27,7 @@ def machine_solids(model: Model) -> tuple[Solid, ...]:
 
 
 def parts(solids: Iterable[Solid], sections: int = DEFAULT_SECTIONS) -> dict[tuple[str, str], Mesh]:
-    """Return one mesh per body and colour, in the frame of the body, m.
+    """Return one mesh per body and color, in the frame of the body, m.
 
     Args:
         solids: solids of a machine.

@@ -245,16 +245,16 @@ def machine_shape(loops: Loops) -> MachineShape:
         ca.Function("poses", [motion.q], [ca.densify(ca.vertcat(ca.SX(0, 1), *columns))])
     )
     places: dict[str, list[np.ndarray]] = {name: [] for name in (BASE, *names)}
-    for placement in _joint_centres(mechanism):
+    for placement in _joint_centers(mechanism):
         places[placement.body].append(placement_pose(mechanism, placement).position)
     spherical = spherical_bodies(
         mechanism, values, {name: np.array(points) for name, points in places.items()}, loops.length
     )
     for body in mechanism.bodies:
-        mass_centre = _mass_centre(mechanism, body)
-        joint_centres = np.array(places[body.name]).reshape(-1, 3)
-        has_one_centre = len(_distinct_points(joint_centres, loops.length)) == 1
-        if mass_centre is not None and has_one_centre:
+        mass_centre = _mass_center(mechanism, body)
+        joint_centers = np.array(places[body.name]).reshape(-1, 3)
+        has_one_center = len(_distinct_points(joint_centers, loops.length)) == 1
+        if mass_centre is not None and has_one_center:
             places[body.name].append(mass_centre)
     return MachineShape(
         bodies=tuple(
@@ -270,7 +270,7 @@ def machine_shape(loops: Loops) -> MachineShape:
     )
 
 
-def _mass_centre(mechanism: Mechanism, body: Body) -> np.ndarray | None:
+def _mass_center(mechanism: Mechanism, body: Body) -> np.ndarray | None:
     """Return the mass center (3,) of a moving body in its own coordinates.
 
     It shows the rotation of a body with a single joint center.
@@ -281,7 +281,7 @@ def _mass_centre(mechanism: Mechanism, body: Body) -> np.ndarray | None:
     return np.array(moment) / m if m > 0 else None
 
 
-def _joint_centres(mechanism: Mechanism) -> Iterator[Placement]:
+def _joint_centers(mechanism: Mechanism) -> Iterator[Placement]:
     """Yield the ends of rods and frames of joints.
 
     Joints with free translations in a plane or in space have no center.
@@ -378,14 +378,14 @@ def _body_shape(
     The points of a spherical body are the ends of its axes, and all its points if its mass center
     is not its joint center.
     """
-    centres = _distinct_points(points, length)
+    centers = _distinct_points(points, length)
     arcs = np.zeros((0, 2, 3))
-    points = centres
+    points = centers
     if spherical is not None:
         arcs = spherical.pieces
-        points = np.concatenate([centres if len(centres) > 1 else centres[:0], spherical.ends])
+        points = np.concatenate([centers if len(centers) > 1 else centers[:0], spherical.ends])
     # only drawings need the lines
-    lines = cache(lambda: body_lines(centres))
+    lines = cache(lambda: body_lines(centers))
     return BodyShape(
         name=name,
         points=points,
@@ -412,24 +412,24 @@ def body_lines(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     no_faces = np.zeros((0, 3), dtype=int)
     if len(points) < 2:
         return no_faces[:, :2], no_faces
-    centred = points - points.mean(axis=0)
-    _, sizes, axes = np.linalg.svd(centred, full_matrices=True)
+    centered = points - points.mean(axis=0)
+    _, sizes, axes = np.linalg.svd(centered, full_matrices=True)
     rank = int(np.sum(sizes > FLATNESS_TOLERANCE * sizes[0]))
     if rank == 1:
-        order = np.argsort(centred @ axes[0], kind="stable")
+        order = np.argsort(centered @ axes[0], kind="stable")
         return np.column_stack([order[:-1], order[1:]]), no_faces
     # This import takes longer than forward kinematics, which needs no hull.
     from scipy.spatial import ConvexHull
 
     if rank == 2:
-        corners = ConvexHull(centred @ axes[:2].T).vertices
+        corners = ConvexHull(centered @ axes[:2].T).vertices
         fan = np.column_stack([np.full(len(corners) - 2, corners[0]), corners[1:-1], corners[2:]])
         return np.column_stack([corners, np.roll(corners, -1)]), fan
-    hull = ConvexHull(centred)
+    hull = ConvexHull(centered)
     edges = [
         sorted(set(hull.simplices[i]) & set(hull.simplices[j]))
-        for i, neighbours in enumerate(hull.neighbors)
-        for j in neighbours
+        for i, neighbors in enumerate(hull.neighbors)
+        for j in neighbors
         if i < j and hull.equations[i, :3] @ hull.equations[j, :3] < 1.0 - FLATNESS_TOLERANCE
     ]
     return np.array(edges), np.asarray(hull.simplices)

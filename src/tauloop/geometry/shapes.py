@@ -30,9 +30,9 @@ def bar(
     return solid_at(body, shape, size, ends.mean(axis=0), about(axis), role)
 
 
-def ball(body: str, centre: np.ndarray, radius: float, role: str) -> Solid:
+def ball(body: str, center: np.ndarray, radius: float, role: str) -> Solid:
     """Return a sphere."""
-    return solid_at(body, "sphere", (radius,), centre, np.eye(3), role)
+    return solid_at(body, "sphere", (radius,), center, np.eye(3), role)
 
 
 def mesh(body: str, triangles: Mesh, role: str) -> Solid:

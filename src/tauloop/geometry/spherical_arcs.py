@@ -88,14 +88,14 @@ def _spherical_body(
         lines: point, direction and connected body of each axis.
         radii: radii of the arcs of spherical bodies, by name, m.
     """
-    radius, centre = radii[name], lines[0][0]
+    radius, center = radii[name], lines[0][0]
     ends = np.array([point + radius * direction for point, direction, _ in lines])
     distinct = []
     for i, end in enumerate(ends):
         distances = np.linalg.norm(ends[:i] - end, axis=1)
         if not (distances < PARALLEL_TOLERANCE * radius).any():
             distinct.append(end)
-    pieces = [great_arcs(np.array(distinct), centre)]
+    pieces = [great_arcs(np.array(distinct), center)]
     for point, direction, other in lines:
         outer_radius = radii.get(other, 0.0)
         if outer_radius > radius:
@@ -118,7 +118,7 @@ def _depths(hinges: list[Joint], spherical: Collection[str]) -> dict[str, int]:
     return depth
 
 
-def great_arcs(ends: np.ndarray, centre: np.ndarray) -> np.ndarray:
+def great_arcs(ends: np.ndarray, center: np.ndarray) -> np.ndarray:
     """Return straight pieces (m, 2, 3) of the great arcs between ends (k, 3) about a center (3,).
 
     More than two ends form a closed ring. Opposite ends have no arc.
@@ -128,13 +128,13 @@ def great_arcs(ends: np.ndarray, centre: np.ndarray) -> np.ndarray:
     if len(ends) > 2:
         pairs.append((len(ends) - 1, 0))
     for i, j in pairs:
-        a, b = ends[i] - centre, ends[j] - centre
+        a, b = ends[i] - center, ends[j] - center
         sine, cosine = float(np.linalg.norm(np.cross(a, b))), float(a @ b)
         if sine < PARALLEL_TOLERANCE * float(a @ a):
             continue
         angle = np.arctan2(sine, cosine)
         t = np.linspace(0.0, 1.0, max(int(np.ceil(angle / PIECE_ANGLE)), 1) + 1)[:, None]
-        line = centre + (np.sin((1.0 - t) * angle) * a + np.sin(t * angle) * b) / np.sin(angle)
+        line = center + (np.sin((1.0 - t) * angle) * a + np.sin(t * angle) * b) / np.sin(angle)
         pieces.append(np.stack([line[:-1], line[1:]], axis=1))
     return np.concatenate(pieces)
 

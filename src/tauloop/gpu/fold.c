@@ -49,7 +49,7 @@ static inline void tl_worse(double *worst, const double *health)
     worst[2] = worst[2] == worst[2] && !(health[2] <= worst[2]) ? health[2] : worst[2];
 }
 
-/* Triangles of neighbouring chunks, `apart` from each other, into the first of each pair. */
+/* Triangles of neighboring chunks, `apart` from each other, into the first of each pair. */
 TL_KERNEL tl_join(size_t chunks, size_t apart, double *triangles)
 {
     TL_BLOCKS(b, chunks * TL_MEASURED) {

@@ -19,7 +19,7 @@ from tauloop.hil.client import HEAD, MAX_PACKET_DOUBLES
 from tauloop.hil.options import PlantOptions
 from tauloop.integrate.integrators import MOST_STEPS
 from tauloop.model import Model
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 
 _HEADERS = (
     "<math.h>",
@@ -43,7 +43,7 @@ class PlantCode:
 
     def __init__(self, machine: MachineSource, options: PlantOptions) -> None:
         """Build the equations; for errors see `plant_functions`."""
-        self.model, self.options = modelled(machine), options
+        self.model, self.options = modeled(machine), options
         self._has_lines = any(actuator.drive for actuator in self.model.mechanism.actuators)
         self.method = options.integrator(has_lines=self._has_lines)
         self.functions = plant_functions(self.model, self.method.atol)

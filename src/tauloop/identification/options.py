@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 else:
 
     class _LogType(type):
-        """A type that recognises logs by the names of their classes: xarray is slow to import."""
+        """A type that recognizes logs by the names of their classes: xarray is slow to import."""
 
         def __instancecheck__(cls, value: object) -> bool:
             """Return whether a value is a path or an object of one of the classes."""

@@ -145,7 +145,7 @@ def split_sensitivities(
     return parts[:, 0].copy(), np.moveaxis(parts[:, 1:], 1, 2) / scale
 
 
-def labelled(
+def labeled(
     time: np.ndarray,
     ports: Sequence[Port],
     by: np.ndarray,
@@ -295,7 +295,7 @@ def _moved(place: str) -> str:
 
 
 def sensitivity_rows(sensitivities: xr.Dataset) -> list[dict[str, object]]:
-    """Return rows for tables and JSON of derivatives over time (`labelled`), with units, SI."""
+    """Return rows for tables and JSON of derivatives over time (`labeled`), with units, SI."""
     time, rows = sensitivities["time"].values, []
     for quantity in sensitivities.data_vars if len(time) else ():
         values = sensitivities[quantity].values

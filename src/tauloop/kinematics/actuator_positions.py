@@ -72,7 +72,7 @@ def agreement(fit: ActuatorFit | None) -> tuple[Diagnostic, ...]:
     advice = f"{fit.disagreement}; state the encoders' standard deviations where they are larger (`--encoder-noise`)"
     return (
         diagnostic(
-            "largest standardised misfit of an actuator's position",
+            "largest standardized misfit of an actuator's position",
             fit.largest,
             at_most=AGREES,
             advice=advice,

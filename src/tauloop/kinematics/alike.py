@@ -18,7 +18,7 @@ from tauloop.model import Model
 
 #: Difference of orientations (and of rod directions, relative to the length) below which they move
 #: alike. It is far above the residual of closed loops and far below the effect of a joint error of
-#: one micrometre.
+#: one micrometer.
 ALIKE = 1e-8
 
 
@@ -125,7 +125,7 @@ def _grouped(count: int, is_alike: Callable[[int, int], bool]) -> list[list[int]
 
 
 def mass_center(model: Model, q: np.ndarray) -> np.ndarray:
-    """Return the mass centre (N, 3) of all bodies and rods in the base frame, m.
+    """Return the mass center (N, 3) of all bodies and rods in the base frame, m.
 
     The weights are those of the potential energy.
 

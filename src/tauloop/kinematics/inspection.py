@@ -31,7 +31,7 @@ from tauloop.formats.library import motor_remedy
 from tauloop.mechanism.cables import unbounded_note
 from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Mechanism, omission_problems
 from tauloop.model import Model
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 
 #: Number of quick starts in the search for other assembly modes.
 QUICK_STARTS = 10
@@ -177,7 +177,7 @@ def check(machine: MachineSource, options: CheckOptions | None = None) -> Inspec
         >>> round(inspection.to_pandas().loc["platform.z", "reference"], 2).item()
         -0.5
     """
-    model, driven = modelled(machine), (options or CheckOptions()).driven
+    model, driven = modeled(machine), (options or CheckOptions()).driven
     assembly, mechanism = model.assembly, model.mechanism
     free = undriven(assembly)
     problems = Problems([*assembly.findings, *_beyond_stops(model), *omission_problems(mechanism)])
@@ -251,7 +251,7 @@ def _near_singular(assembly: Assembly) -> Iterator[Problem]:
     ):
         if values[:1].max(initial=0.0) > LARGE_CONDITION:
             what = f"is close to a singular one: {name} condition {values[0]:.3g}, by which errors and forces grow"
-            remedy = "give a reference pose farther from dead centres and stretched legs"
+            remedy = "give a reference pose farther from dead centers and stretched legs"
             yield Problem(
                 where="reference pose", what=what, remedy=remedy, file=assembly.mechanism.file
             )

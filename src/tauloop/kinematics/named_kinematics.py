@@ -35,7 +35,7 @@ from tauloop.kinematics.modes.modes import MODE_RESIDUAL, ModeOptions, assembly_
 from tauloop.kinematics.straight_path import reached_along_line
 from tauloop.mechanism.poses import homogeneous, rotation_quaternion, rotation_vector
 from tauloop.model import Model
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 
 #: Velocities that a Jacobian may have as rows.
 TARGETS = ("tool", "actuators", "platform")
@@ -78,7 +78,7 @@ class Poses(Result):
         coordinates, units: names and units of all coordinates, those of the joints among them.
         q: coordinates (M, n_q) of the poses; that of the reference pose's mode first.
         platform_position, actuator_position: (M, n) and (M, n_u).
-        tool: tool centre points (M, 3), m, base frame.
+        tool: tool center points (M, 3), m, base frame.
         tool_rotation: orientations of the tool's frame (M, 3, 3), base frame.
         output_port: names and units of the outputs of the machine file.
         output_values: their values (M, n_outputs).
@@ -234,7 +234,7 @@ def forward_kinematics(
         'm'
     """
     return _poses(
-        modelled(machine),
+        modeled(machine),
         ACTUATORS,
         actuators,
         options or KinematicsOptions(),
@@ -279,7 +279,7 @@ def inverse_kinematics(
         [0.609]
     """
     return _poses(
-        modelled(machine), PLATFORM, pose, options or KinematicsOptions(), report or unreported
+        modeled(machine), PLATFORM, pose, options or KinematicsOptions(), report or unreported
     )
 
 
@@ -444,7 +444,7 @@ def jacobian(
         >>> matrix.sel(row="tool.vx").round(3).values.tolist()
         [1.0, 0.0]
     """
-    model, options = modelled(machine), options or JacobianOptions()
+    model, options = modeled(machine), options or JacobianOptions()
     if pose is not None and actuators is not None:
         raise InputError.of(
             "actuators",

@@ -129,7 +129,7 @@ class ReductionComparison(ReprMixin):
     Attributes:
         errors: per actuator.
         mass: total mass of the full and of the reduced machine, kg.
-        center_shift: mean displacement (3,) of the reduced machine's mass centre, m.
+        center_shift: mean displacement (3,) of the reduced machine's mass center, m.
         center_deviation: largest deviation of that displacement from constant, m.
         states: number of states.
     """
@@ -149,7 +149,7 @@ class NewtonEulerCount:
         stage: "full", "in the plane" (planar, and links before and behind each other are one) or
             "reduced".
         links: bodies and rods of fixed length that have a moment of inertia; a point mass goes with
-            its neighbour.
+            its neighbor.
         equations: six for each; three in the plane.
     """
 

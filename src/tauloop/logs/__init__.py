@@ -1,4 +1,4 @@
-"""Measured data: logs as labelled arrays with units, read from files and converted to signals.
+"""Measured data: logs as labeled arrays with units, read from files and converted to signals.
 
 Examples:
     >>> import tauloop as tl

@@ -87,7 +87,7 @@ class Signals(ReprMixin):
         return replace(self, time=self.time[samples], channels=channels)
 
     def dataset(self) -> xr.Dataset:
-        """Return the same as labelled arrays."""
+        """Return the same as labeled arrays."""
         log = build_log(self.time, self.channels)
         return log.assign_attrs(notes=list(self.notes)) if self.notes else log
 
@@ -123,7 +123,7 @@ def build_log(time: np.ndarray, signals: Iterable[Channel]) -> xr.Dataset:
         signals: each with N samples.
 
     Returns:
-        The labelled arrays.
+        The labeled arrays.
     """
     import xarray as xr
 

@@ -52,7 +52,7 @@ class Preparation(Options):
             there, whose sign is meaningless but would enter Coulomb friction in full (on a measured
             arm it changed two joints' errors from 4.1 to 4.7 and from 5.9 to 7.6 % of the largest
             torque, depending on the implementation of the same filter).
-        trim: number of samples removed at each end, where the filter lacks neighbours.
+        trim: number of samples removed at each end, where the filter lacks neighbors.
         decimation: decimation factor of regressor and forces after the regressor is computed
             (`decimate`).
         cutoffs: cut-off of single channels, Hz, instead of `cutoff`.

@@ -1,6 +1,6 @@
 """Smoothed samples and their time derivatives by sine series, with cut-offs from the noise.
 
-Differences of neighbouring samples attenuate every motion: sin(w T) / (w T) remains of a velocity
+Differences of neighboring samples attenuate every motion: sin(w T) / (w T) remains of a velocity
 and its square of an acceleration. A sine series attenuates only what its low-pass does.
 """
 

@@ -239,7 +239,7 @@ def _filtered_in_parts(
 
 
 def _band(factor: int, stretch: float) -> np.ndarray:
-    """Return the matrix (outputs, inputs) from samples to neighbouring filtered samples."""
+    """Return the matrix (outputs, inputs) from samples to neighboring filtered samples."""
     half = _half_length(stretch)
     reach = np.arange(-half, half + 1)
     impulse_response = np.hamming(len(reach)) * np.sinc(reach / stretch)

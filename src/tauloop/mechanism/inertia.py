@@ -40,7 +40,7 @@ def offset_inertia(p: Array) -> Array:
 
 
 def about_center(mass: float, first_moment: Array, about_origin: Array) -> tuple[Array, Array]:
-    """Return the mass centre and the inertia about it: c = h / m (3,), m; I - m (c.c 1 - c c^T)."""
+    """Return the mass center and the inertia about it: c = h / m (3,), m; I - m (c.c 1 - c c^T)."""
     c = first_moment / mass
     return c, about_origin - mass * offset_inertia(c)
 
@@ -50,8 +50,8 @@ def about_origin(mass: Expression, center: Vector, moments: Sequence[Expression]
 
     Args:
         mass: m.
-        center: mass centre c.
-        moments: inertia I about the mass centre, in the axes of the frame.
+        center: mass center c.
+        moments: inertia I about the mass center, in the axes of the frame.
     """
     x, y, z = center
     xx, yy, zz = (multiply(mass, component, component) for component in center)
@@ -72,7 +72,7 @@ def about_origin(mass: Expression, center: Vector, moments: Sequence[Expression]
 
 
 def principal_moments(parameters: Sequence[float]) -> tuple[np.ndarray, float] | None:
-    """Return the principal moments (3,) about the mass centre and their rounding error, kg m^2.
+    """Return the principal moments (3,) about the mass center and their rounding error, kg m^2.
 
     Args:
         parameters: the ten inertial parameters about the frame's origin (`Inertia.parameters`).

@@ -306,7 +306,7 @@ class SlenderPart:
 
     Attributes:
         mass: m, kg.
-        first_moment: h = m s, with s the distance of the mass centre from that end, kg m.
+        first_moment: h = m s, with s the distance of the mass center from that end, kg m.
         second_moment: J about that end, across the link, kg m^2.
     """
 
@@ -360,7 +360,7 @@ class Rod:
 
     Attributes:
         name: unique name; also the name of the length coordinate of a telescopic rod.
-        start, end: the joint centres A and B (only the positions matter; for a full rod the start
+        start, end: the joint centers A and B (only the positions matter; for a full rod the start
             body also carries `first_axis`).
         length: fixed length, m; None for a telescopic rod.
         telescope: the length coordinate of a telescopic rod; None for a fixed rod.
@@ -470,7 +470,7 @@ class CombinedFriction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """The working body with its tool centre point and the independent freedoms.
+    """The working body with its tool center point and the independent freedoms.
 
     Attributes:
         body: name of the body.

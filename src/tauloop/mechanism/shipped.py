@@ -148,7 +148,7 @@ def machine_index() -> MachineIndex:
     return MachineIndex(machines=tuple(MachineSummary(**row) for row in rows))
 
 
-def summarised(name: str, mechanism: Mechanism) -> MachineSummary:
+def summarized(name: str, mechanism: Mechanism) -> MachineSummary:
     """Return the summary of a machine."""
     return MachineSummary(
         name=name,

@@ -199,7 +199,7 @@ class Model(ReprMixin):
         """Return the machine with a payload as a body that is fixed to the tool.
 
         Args:
-            payload: the payload, or the mass of a point at the tool centre point, kg.
+            payload: the payload, or the mass of a point at the tool center point, kg.
         """
         from tauloop.model.tool import with_payload
 
@@ -757,7 +757,7 @@ def _last_parts(names: Iterable[str]) -> set[str]:
 MachineSource = Mechanism | Model | str | Path
 
 
-def modelled(machine: MachineSource) -> Model:
+def modeled(machine: MachineSource) -> Model:
     """Return the model of a machine: of a mechanism, a path or the name of a shipped machine.
 
     A model is returned unchanged.

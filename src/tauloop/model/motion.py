@@ -200,7 +200,7 @@ class Motion:
             theta: free parameters.
             sharing: weights w of redundant actuators, and preloads of cables; ignored for other
                 machines.
-            wrench: w (N, 6) or (6,), force and moment that act on the tool at its centre point,
+            wrench: w (N, 6) or (6,), force and moment that act on the tool at its center point,
                 base frame, N and N m.
             payload: payload at the tool, in addition to that in the machine file.
 
@@ -376,7 +376,7 @@ class Motion:
         Args:
             position, velocity: the given motion (N, n) or (n,), SI.
             force: actuator forces (N, n_u) or (n_u,), N or N m.
-            wrench: w (N, 6) or (6,), force and moment that act on the tool at its centre point,
+            wrench: w (N, 6) or (6,), force and moment that act on the tool at its center point,
                 base frame, N and N m.
             payload: payload at the tool, in addition to that in the machine file.
             start: start values for Newton blocks.
@@ -501,7 +501,7 @@ class Motion:
     def casadi(self, function: str, *, compiled: bool = False) -> ca.Function:
         """Return inverse or forward dynamics as a CasADi Function with its exact sparse Jacobian.
 
-        For optimisers such as IPOPT: `casadi.jacobian` of an expression that calls it takes that
+        For optimizers such as IPOPT: `casadi.jacobian` of an expression that calls it takes that
         Jacobian, and the Hessian of a Lagrangian is exact. Parameters are nominal. It is on the
         branch of the reference pose, and checks nothing.
 

@@ -20,7 +20,7 @@ from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Body, Inertia, Joint, Mechanism, Placement
 from tauloop.mechanism.poses import homogeneous
 
-#: Names of the inertial parameters of a payload about the tool centre point, in the tool's frame.
+#: Names of the inertial parameters of a payload about the tool center point, in the tool's frame.
 _PARAMETER_NAMES = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 #: Principal moments may violate the conditions of a rigid body by this share, a rounding error.
 _MOMENT_TOLERANCE = 1e-12
@@ -33,8 +33,8 @@ class Payload(NamedFields, ReprMixin):
 
     Attributes:
         mass: mass, kg.
-        center: position of its centre of mass from the tool centre point, in the tool's frame, m.
-        inertia: (I_xx, I_xy, I_yy, I_xz, I_yz, I_zz) about the centre of mass, in the axes of the
+        center: position of its center of mass from the tool center point, in the tool's frame, m.
+        inertia: (I_xx, I_xy, I_yy, I_xz, I_yz, I_zz) about the center of mass, in the axes of the
             tool's frame, kg m^2.
 
     Raises:
@@ -63,13 +63,13 @@ class Payload(NamedFields, ReprMixin):
             raise InputError.of("payload.inertia", what, remedy)
 
     def _matrix(self) -> np.ndarray:
-        """Return the inertia matrix (3, 3) about the centre of mass."""
+        """Return the inertia matrix (3, 3) about the center of mass."""
         xx, xy, yy, xz, yz, zz = self.inertia
         return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
     @property
     def parameters(self) -> np.ndarray:
-        """Parameters (10,) about the tool centre point: m, m c, and I_c + m (c.c 1 - c c^T)."""
+        """Parameters (10,) about the tool center point: m, m c, and I_c + m (c.c 1 - c c^T)."""
         c = np.array(self.center)
         inertia = self._matrix() + self.mass * (c @ c * np.eye(3) - np.outer(c, c))
         components = inertia[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
@@ -123,7 +123,7 @@ def with_payload(mechanism: Mechanism, payload: float | Payload) -> Mechanism:
 
     Args:
         mechanism: the machine.
-        payload: the payload, or the mass of a point at the tool centre point, kg.
+        payload: the payload, or the mass of a point at the tool center point, kg.
     """
     load = payload if isinstance(payload, Payload) else Payload(mass=payload)
     names = {body.name for body in mechanism.bodies}
@@ -151,9 +151,9 @@ class ToolMotion(ReprMixin):
     """Motion of the tool in the base frame at N samples; a single sample has no axis of samples.
 
     Attributes:
-        place: position of the tool centre point (N, 3), m.
+        place: position of the tool center point (N, 3), m.
         rotation: orientation of the tool's frame (N, 3, 3).
-        twist: velocity of the tool centre point and angular velocity (N, 6), m/s and rad/s.
+        twist: velocity of the tool center point and angular velocity (N, 6), m/s and rad/s.
         jacobian: twist per unit of the given velocities (N, 6, m).
     """
 

@@ -1,4 +1,4 @@
-"""Motion laws: how a stroke from rest to rest goes from 0 to 1 while normalised time goes from 0 to 1.
+"""Motion laws: how a stroke from rest to rest goes from 0 to 1 while normalized time goes from 0 to 1.
 
 Source: Biagiotti and Melchiorri 2008, Trajectory Planning for Automatic Machines and Robots.
 """
@@ -37,14 +37,14 @@ class Law(ABC):
 
     @abstractmethod
     def at(self, x: np.ndarray) -> Progress:
-        """Return the progress at normalised times x (N,) in [0, 1].
+        """Return the progress at normalized times x (N,) in [0, 1].
 
         Where the acceleration jumps, its value after the jump is returned.
         """
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """Normalised times inside (0, 1) at which the acceleration jumps."""
+        """Normalized times inside (0, 1) at which the acceleration jumps."""
         return ()
 
 
@@ -52,7 +52,7 @@ class Uniform(Law):
     """s = x, for paths that already contain their timing and start and end at rest."""
 
     def at(self, x: np.ndarray) -> Progress:
-        """Return progress at normalised times x (N,)."""
+        """Return progress at normalized times x (N,)."""
         return Progress(s=x, first=np.ones_like(x), second=np.zeros_like(x))
 
 
@@ -65,7 +65,7 @@ class Parabolic(Law):
         return (0.5,)
 
     def at(self, x: np.ndarray) -> Progress:
-        """Return progress at normalised times x (N,)."""
+        """Return progress at normalized times x (N,)."""
         rising, left = x < 0.5, 1.0 - x
         return Progress(
             s=np.where(rising, 2 * x**2, 1 - 2 * left**2),
@@ -78,7 +78,7 @@ class Cycloidal(Law):
     """Sine on ramp: s = x - sin(2 pi x) / (2 pi); peak speed 2, peak acceleration 2 pi."""
 
     def at(self, x: np.ndarray) -> Progress:
-        """Return progress at normalised times x (N,)."""
+        """Return progress at normalized times x (N,)."""
         w = 2 * np.pi
         return Progress(s=x - np.sin(w * x) / w, first=1 - np.cos(w * x), second=w * np.sin(w * x))
 
@@ -90,7 +90,7 @@ class PolynomialLaw(Law):
     coefficients: tuple[float, ...]
 
     def at(self, x: np.ndarray) -> Progress:
-        """Return progress at normalised times x (N,)."""
+        """Return progress at normalized times x (N,)."""
         s = Polynomial(self.coefficients)
         return Progress(s=s(x), first=s.deriv()(x), second=s.deriv(2)(x))
 
@@ -120,7 +120,7 @@ class Trapezoidal(Options, Law):
         return (self.ramp, 1.0 - self.ramp) if self.ramp < 0.5 else (0.5,)
 
     def at(self, x: np.ndarray) -> Progress:
-        """Return progress at normalised times x (N,)."""
+        """Return progress at normalized times x (N,)."""
         speed, left = 1.0 / (1.0 - self.ramp), 1.0 - x
         acceleration = speed / self.ramp
         where = [x < self.ramp, x >= 1.0 - self.ramp]

@@ -28,7 +28,7 @@ from tauloop.logs.log import channels
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.units import ANGLE, quantity
 from tauloop.model import Model
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 from tauloop.model.motion import Motion
 from tauloop.motion.excitation.fading import Faded, FadedPath
 from tauloop.motion.excitation.multisine import random_multisine
@@ -287,7 +287,7 @@ def plan_stroke(machine: MachineSource, options: StrokeOptions) -> PlannedMotion
         >>> motion.to_xarray()["force.leg1.motor"].attrs["units"]
         'N m'
     """
-    model = modelled(machine)
+    model = modeled(machine)
     trajectory = planned(model, options)
     placed, rate, law = trajectory.stroke, 1.0 / trajectory.duration, trajectory.law
     return PlannedMotion(

@@ -89,7 +89,7 @@ def peak(stroke: Stroke, law: Law, kind: str, rate: float = 1.0) -> float:
         stroke: the path in the machine.
         law: the motion law.
         kind: "velocity" or "acceleration".
-        rate: normalised time per second.
+        rate: normalized time per second.
     """
     units = stroke.functions.ports.velocity.units
     x = sample_times(stroke, law)

@@ -171,7 +171,7 @@ class ToolForce:
     """Force and moment at the tool that depend on its motion, for example contact with a surface.
 
     Attributes:
-        function: (time in s, motion of the tool) -> force and moment (6,) at the tool centre point
+        function: (time in s, motion of the tool) -> force and moment (6,) at the tool center point
             in the base frame, N and N m; should be smooth.
     """
 
@@ -184,7 +184,7 @@ class ToolForce:
         return np.asarray(self.function(time, tool), dtype=float)
 
 
-#: Force and moment (6,) at the tool centre point in the base frame, N and N m: constant, or a
+#: Force and moment (6,) at the tool center point in the base frame, N and N m: constant, or a
 #: function of time.
 Wrench = np.ndarray | Callable[[float], np.ndarray]
 

@@ -44,7 +44,7 @@ class Route(ABC):
 
     Attributes:
         projects: whether coordinates and velocities, the first two parts of a state, are projected
-            onto phi = 0 and K v = 0 after every step. Otherwise only quaternions are normalised.
+            onto phi = 0 and K v = 0 after every step. Otherwise only quaternions are normalized.
         is_independent: whether states contain the platform's independent coordinates, from which
             closed forms compute the others. Starts on other branches then have their own equations.
         smallest_pivot: ratio to its typical size below which a pivot means a singular pose.
@@ -109,7 +109,7 @@ class IndependentCoordinates(Route):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baumgarte(Options):
-    """Stabilisation of loops at acceleration level: psi'' + 2 alpha psi' + beta^2 psi = 0.
+    """Stabilization of loops at acceleration level: psi'' + 2 alpha psi' + beta^2 psi = 0.
 
     Attributes:
         alpha, beta: 1/s; if equal, residuals decay without oscillation. Explicit integrators need
@@ -121,11 +121,11 @@ class Baumgarte(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Stabilised(Route):
+class _Stabilized(Route):
     """Full coordinates with loops closed at acceleration level.
 
     Attributes:
-        stabilisation: Baumgarte stabilisation; None shows the drift.
+        stabilisation: Baumgarte stabilization; None shows the drift.
     """
 
     stabilisation: Baumgarte | None = Baumgarte()
@@ -139,11 +139,11 @@ class _Stabilised(Route):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExtendedSpace(_Stabilised):
+class ExtendedSpace(_Stabilized):
     """Hamilton's equations of index two in the extended space (NUWAR paper, section 5).
 
     Attributes:
-        stabilisation: Baumgarte stabilisation; None shows the drift.
+        stabilisation: Baumgarte stabilization; None shows the drift.
     """
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
@@ -180,14 +180,14 @@ class ExtendedSpace(_Stabilised):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Multipliers(_Stabilised):
+class Multipliers(_Stabilized):
     """All coordinates and velocities with accelerations and multipliers, without projection.
 
     Like `ExtendedSpace`, but also for machines with coordinates that have no inertia when the loops
     are cut.
 
     Attributes:
-        stabilisation: Baumgarte stabilisation; None shows the drift.
+        stabilisation: Baumgarte stabilization; None shows the drift.
     """
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
@@ -212,7 +212,7 @@ class Projected(Route):
     projects: ClassVar[bool] = True
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
-        """Return the equations of accelerations and multipliers, without stabilisation."""
+        """Return the equations of accelerations and multipliers, without stabilization."""
         return extended_rate_program(
             model.assembly, formulation=model.formulation, with_wrench=with_wrench, free=model.free
         )

@@ -25,7 +25,7 @@ from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import DormandPrince, Integrator, described
 from tauloop.integrate.sensitivity import (
     SensitivityDirection,
-    labelled,
+    labeled,
     sensitivity_rows,
     split_sensitivities,
 )
@@ -257,7 +257,7 @@ class Simulator:
             q: start coordinates (n_q,); the assembled reference pose by default.
             v: start velocities (n_v,); zero by default.
             force: law of the actuator forces; zero by default.
-            wrench: force and moment at the tool centre point in the base frame (6,), a
+            wrench: force and moment at the tool center point in the base frame (6,), a
                 function of time, or a function of the tool's motion (with continuous force laws
                 only).
             events: events to detect.
@@ -431,7 +431,7 @@ class Simulator:
         return replace(
             result,
             steps=replace(result.steps, y=states, polynomials=polynomials),
-            sensitivities=labelled(result.time, (ports.position, ports.velocity), motion, along),
+            sensitivities=labeled(result.time, (ports.position, ports.velocity), motion, along),
         )
 
     def _usable(self, steps: Steps, guess: np.ndarray) -> tuple[Steps, np.ndarray, np.ndarray]:
@@ -612,6 +612,6 @@ def balance_diagnostics(
             residual,
             at_most=SIMULATED_LOOP_TOLERANCE * length,
             unit="m",
-            advice="use independent coordinates or projection, or a stronger stabilisation",
+            advice="use independent coordinates or projection, or a stronger stabilization",
         ),
     )

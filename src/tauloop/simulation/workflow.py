@@ -24,7 +24,7 @@ from tauloop.kinematics.event_texts import parse_events
 from tauloop.mechanism.description import units
 from tauloop.model import Model
 from tauloop.model.forces.force_sharing import sharing_of
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 from tauloop.simulation.cables.result import CableSimulation
 from tauloop.simulation.cables.simulation import simulate_cables
 from tauloop.simulation.forces import ConstantForce, ForceLaw, Wrench, wrench_at_tool
@@ -241,7 +241,7 @@ def simulate(
         >>> fall.to_xarray()["energy.kinetic"].attrs["units"]
         'J'
     """
-    model = modelled(machine)
+    model = modeled(machine)
     chosen = SimulationOptions() if options is None else options
     stages = Stages(progress, 1)
     result = _simulated(model, chosen, stages.part)

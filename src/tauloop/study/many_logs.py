@@ -273,7 +273,7 @@ def _diagnostics(
             f"largest ratio of {HELD_OUT_RATIO}",
             ratio,
             at_most=3.0,
-            advice="the model does not generalise to other motions: train with more excitation, or "
+            advice="the model does not generalize to other motions: train with more excitation, or "
             "add missing effects to the model",
         ),
         diagnostic(

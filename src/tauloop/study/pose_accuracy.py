@@ -59,7 +59,7 @@ class Accuracy:
 
     The nominal inverse kinematics gives the actuator positions of every pose. The forward
     kinematics of every other machine, in machine code with its parameters as inputs, gives its tool
-    poses. Nothing is linearised.
+    poses. Nothing is linearized.
     """
 
     def __init__(

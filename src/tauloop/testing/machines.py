@@ -41,7 +41,7 @@ def placement(rng: np.random.Generator, body: str, size: float = 0.3) -> Placeme
 def inertia(
     rng: np.random.Generator, mass: float | None = None, center: np.ndarray | None = None
 ) -> Inertia:
-    """Return the inertia of random point masses with a random centre, which is physically valid."""
+    """Return the inertia of random point masses with a random center, which is physically valid."""
     m = rng.uniform(0.5, 3.0) if mass is None else mass
     points = 0.1 * rng.normal(size=(6, 3))
     points -= points.mean(axis=0)
@@ -58,7 +58,7 @@ def inertia(
 
 
 def slender(rng: np.random.Generator, length: float) -> SlenderPart:
-    """Return a slender link of random mass with its mass centre near its middle."""
+    """Return a slender link of random mass with its mass center near its middle."""
     m, s = rng.uniform(0.2, 1.0), rng.uniform(0.3, 0.7) * length
     return SlenderPart(
         mass=Constant(m),

@@ -30,7 +30,7 @@ from tauloop.viewer.scene.cloud import CloudPanel
 from tauloop.viewer.scene.forces import ForceLayer
 from tauloop.viewer.scene.ghost import Ghost
 from tauloop.viewer.scene.machine_scene import MachineScene
-from tauloop.viewer.scene.marks import Marks, path_colours
+from tauloop.viewer.scene.marks import Marks, path_colors
 from tauloop.viewer.stage import ViewState
 
 #: Frames per second while a motion plays.
@@ -152,7 +152,7 @@ class Viewer:
         self.message = gui.add_markdown(WITHIN)
         self.clock, self.plots = None, None
         if playback is not None:
-            self.scene.draw_path(self._shape.at(playback.q).tool, path_colours(model, playback.q))
+            self.scene.draw_path(self._shape.at(playback.q).tool, path_colors(model, playback.q))
             self.clock = Clock(self, playback)
         self.ghosts = []
         if layers.measured is not None:

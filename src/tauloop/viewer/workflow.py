@@ -28,11 +28,11 @@ from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.kinematics.workspaces.pose_axes import pose_axes
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 from tauloop.viewer.film import save_film
 from tauloop.viewer.layers import Layers
 from tauloop.viewer.playback import Playback, read_playback
-from tauloop.viewer.scene.cloud import COLOURINGS, planes
+from tauloop.viewer.scene.cloud import COLORINGS, planes
 from tauloop.viewer.viewer import Viewer
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class ViewOptions(Options):
     compare: str | Path | Mechanism | Model | None = option(None, read=str, metavar="FILE")
     forces: bool = False
     workspace: tuple[str, ...] = option((), read=listed)
-    color: str = option("reach", choices=COLOURINGS)
+    color: str = option("reach", choices=COLORINGS)
     modes: Entry | None = None
 
     @property
@@ -236,7 +236,7 @@ def view(machine: MachineSource, options: ViewOptions | None = None) -> View:
         >>> view.to_pandas()["coordinate.platform.x"].tolist()
         [0.1]
     """
-    model, options = modelled(machine), options or ViewOptions()
+    model, options = modeled(machine), options or ViewOptions()
     path = options.motion or options.simulation
     playback = path if path is None or isinstance(path, Playback) else read_playback(model, path)
     q, time = (
@@ -270,7 +270,7 @@ def _layers(model: Model, options: ViewOptions) -> Layers:
         )
     return Layers(
         measured=read_playback(model, measured) if isinstance(measured, Path) else measured,
-        beside=None if compared is None else modelled(compared),
+        beside=None if compared is None else modeled(compared),
         forces=options.forces,
         workspace=plane,
         colouring=options.color,

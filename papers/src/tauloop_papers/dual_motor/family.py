@@ -79,7 +79,7 @@ class Structure:
         name: assumptions of the structure.
         known: fixed values.
         free: unknowns in addition to `ALWAYS`.
-        is_relative: whether the paper's overshoots are shares of the step, not metres.
+        is_relative: whether the paper's overshoots are shares of the step, not meters.
         is_one_share: whether one share of the preload is fed forward in both studies.
         sample_time: sample time of the control, s; None for continuous control.
         has_speed_loop: whether the position loop commands a proportional speed loop of the master.
@@ -258,7 +258,7 @@ def rows(scale: float = 1.0, first: str = "first_share") -> tuple[Observation, .
     """Return every row of Tables 1 to 3 and of their text.
 
     Args:
-        scale: factor from metres to the paper's unit of overshoot.
+        scale: factor from meters to the paper's unit of overshoot.
         first: name of the share of the preload of the feed-forward in Table 1.
     """
     gains = dict(zip(("kp", "ti", "td"), GAINS, strict=True))

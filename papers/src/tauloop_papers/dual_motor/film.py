@@ -122,7 +122,7 @@ def picture(film: Story, time: float) -> Figure:
 
 
 def _machine(axes: Axes, film: Story, motors: str, time: float) -> None:
-    """Draw rack, cart and pinions to scale, in metres."""
+    """Draw rack, cart and pinions to scale, in meters."""
     radius = film.line.parameters.values["pinion_radius"]
     pitch = 2 * np.pi * radius / TEETH
     x = film.at(motors, "cart.position", time)
@@ -168,15 +168,15 @@ def _machine(axes: Axes, film: Story, motors: str, time: float) -> None:
         )
 
 
-def _tooth(x: float, y: float, pitch: float, height: float, colour: str) -> Polygon:
+def _tooth(x: float, y: float, pitch: float, height: float, color: str) -> Polygon:
     """Return a tooth of the rack with its root at y."""
     root, tip = ROOT * pitch / 2, TIP * pitch / 2
     corners = [(x - root, y), (x + root, y), (x + tip, y + height), (x - tip, y + height)]
-    return Polygon(corners, color=colour, lw=0)
+    return Polygon(corners, color=color, lw=0)
 
 
 def _pinion(
-    axes: Axes, centre: tuple[float, float], radius: float, angle: float, pitch: float, colour: str
+    axes: Axes, center: tuple[float, float], radius: float, angle: float, pitch: float, color: str
 ) -> None:
     """Draw a pinion at an angle."""
     height = TOOTH_HEIGHT * pitch
@@ -191,14 +191,14 @@ def _pinion(
     points = np.column_stack(
         [turned[:, 1] * np.cos(turned[:, 0]), turned[:, 1] * np.sin(turned[:, 0])]
     )
-    axes.add_patch(Polygon(points + centre, fc=colour, ec="white", lw=0.5, alpha=0.9))
+    axes.add_patch(Polygon(points + center, fc=color, ec="white", lw=0.5, alpha=0.9))
     mark = angle + np.pi / 2
     ends = (
         np.array([[0.0, 0.0], [0.75 * radius * np.cos(mark), 0.75 * radius * np.sin(mark)]])
-        + centre
+        + center
     )
     axes.plot(*ends.T, color="white", lw=1.6)
-    axes.add_patch(Circle(centre, 0.12 * radius, color="white", lw=0))
+    axes.add_patch(Circle(center, 0.12 * radius, color="white", lw=0))
 
 
 def _magnifier(axes: Axes, film: Story, motors: str, number: int, name: str, time: float) -> None:
@@ -228,9 +228,9 @@ def _magnifier(axes: Axes, film: Story, motors: str, number: int, name: str, tim
         axes.plot(
             [lower, upper], [0, 0.8], color=RED if is_pushed else TEXT, lw=3.5 if is_pushed else 1.0
         )
-    colour = (PREDICTED, MEASURED)[number - 1]
+    color = (PREDICTED, MEASURED)[number - 1]
     tooth = np.array([(-0.5, 0.03), (0.5, 0.03), (0.7, 0.8), (0.7, 1.2), (-0.7, 1.2), (-0.7, 0.8)])
-    axes.add_patch(Polygon(np.add(tooth, (place, 0.0)), color=colour, lw=0))
+    axes.add_patch(Polygon(np.add(tooth, (place, 0.0)), color=color, lw=0))
     if pushes:
         axes.annotate(
             "",

@@ -48,7 +48,7 @@ def _rows(plant: DrivePlant) -> Figure:
     clean(axes)
     places = np.arange(len(rows))[::-1]
     others = [(item.fit, FAINT, "s", None) for item in plant.tried]
-    for fit, colour, marker, label in (
+    for fit, color, marker, label in (
         *others,
         (plant.shipped, PREDICTED, "o", "the plant with play"),
     ):
@@ -57,7 +57,7 @@ def _rows(plant: DrivePlant) -> Figure:
             np.clip(shares, -MAX_DEVIATION, MAX_DEVIATION) * 100,
             places,
             marker,
-            color=colour,
+            color=color,
             markersize=5,
             label=label,
         )

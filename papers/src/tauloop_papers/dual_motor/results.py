@@ -53,7 +53,7 @@ class Table:
         grid_axes: values of the tuned parameters.
         grid_costs: costs on the grid, flat, the last parameter fastest; None where a run failed.
         grid_cost, grid_best: the smallest cost, and its point.
-        minima: number of grid points without a better neighbour.
+        minima: number of grid points without a better neighbor.
         refined: difference of the best cost with a hundred times tighter tolerances.
     """
 

@@ -269,7 +269,7 @@ def _table_rows(table: Table) -> list[Comparison]:
         Comparison(
             quantity=f"{table.study.name}: grid of {' × '.join(map(str, table.study.grid))} points",
             ours=f"{table.grid_cost:.6g} at {_point(table.grid_best)}",
-            why=f"{table.minima} grid points have no better neighbour",
+            why=f"{table.minima} grid points have no better neighbor",
         )
     )
     return rows

@@ -92,12 +92,12 @@ def _steps(tuning: DriveTuning) -> Figure:
             record.time, 1e3 * record.signal("cart.position"), color=PREDICTED, linewidth=1.4
         )
         position.set_title(title, fontsize=NORMAL, color=TEXT, loc="left")
-        for k, colour in ((1, RESIDUAL), (2, MEASURED)):
+        for k, color in ((1, RESIDUAL), (2, MEASURED)):
             if f"drive{k}.torque [N m]" in record.signals:
                 torque.plot(
                     record.time,
                     record.signal(f"drive{k}.torque"),
-                    color=colour,
+                    color=color,
                     linewidth=1.2,
                     label=f"motor {k}",
                 )
@@ -123,12 +123,10 @@ def _switching(tuning: DriveTuning) -> Figure:
     clean(axes)
     pairs = ((tuning.settings.before.best, FAINT), (tuning.settings.after.best, PREDICTED))
     relative = np.linspace(0.0, 1.0, 401)
-    for (most, least), colour in pairs:
+    for (most, least), color in pairs:
         share = np.clip((relative - least) / (most - least), 0.0, 1.0)
         label = f"e_max {most:g}, e_min {least:g}"
-        axes.plot(
-            relative, 1 - share**2 * (3 - 2 * share), color=colour, linewidth=1.8, label=label
-        )
+        axes.plot(relative, 1 - share**2 * (3 - 2 * share), color=color, linewidth=1.8, label=label)
     axes.set_xlabel("relative error e_abs", fontsize=NORMAL, color=TEXT)
     axes.set_ylabel("|v|", fontsize=NORMAL, color=TEXT)
     axes.legend(frameon=False, fontsize=SMALL)
@@ -145,11 +143,11 @@ def _descents(tuning: DriveTuning) -> Figure:
         clean(axes)
         least = min(table.grid_cost, *(search.cost for search in table.searches))
         searches = [search for search in table.searches if search.start == start]
-        for search, (colour, _) in zip(searches, METHOD_STYLES, strict=True):
+        for search, (color, _) in zip(searches, METHOD_STYLES, strict=True):
             above = np.maximum(np.array(search.descent) / least - 1.0, 1e-6)
             label = f"{search.method}: {search.cost:.4g}"
             axes.loglog(
-                np.arange(1, len(above) + 1), above, color=colour, linewidth=1.3, label=label
+                np.arange(1, len(above) + 1), above, color=color, linewidth=1.3, label=label
             )
         axes.axhline(0.01, color=TEXT, linewidth=0.8, linestyle="--")
         title = f"{table.study.name}, from ({', '.join(f'{value:g}' for value in start.at)})"
@@ -194,7 +192,7 @@ def _map(figure: Figure, axes: Axes, table: Table) -> None:
     bar.ax.tick_params(labelsize=SMALL)
     methods = list(dict.fromkeys(search.method for search in table.searches))
     for search in table.searches:
-        colour, marker = METHOD_STYLES[methods.index(search.method)]
+        color, marker = METHOD_STYLES[methods.index(search.method)]
         label = search.method if search.start == table.study.starts[0] else None
         axes.plot(
             *zip(search.start.at, search.best, strict=True),
@@ -205,7 +203,7 @@ def _map(figure: Figure, axes: Axes, table: Table) -> None:
         axes.plot(
             *search.best,
             marker,
-            color=colour,
+            color=color,
             markeredgecolor="white",
             markersize=7,
             linestyle="none",

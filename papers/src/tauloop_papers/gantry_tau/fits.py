@@ -228,7 +228,7 @@ def sources(sets: Sequence[DataSet], built: np.ndarray) -> dict[str, np.ndarray]
     return {
         "friction under load": estimate(load),
         "frame's vibration": estimate(vibration),
-        "geometry, centres and unequal links": estimate(structure - known) - built,
+        "geometry, centers and unequal links": estimate(structure - known) - built,
         "noise": estimate(rest),
     }
 
@@ -257,7 +257,7 @@ def consistent(
     """Fit physically consistent parameters near those measured by hand, all ten of every body.
 
     Least squares uses impossible values to represent effects that eq. 5 neglects, such as mass
-    centres off the axis of a link. Within physical limits only the parameters of these effects can
+    centers off the axis of a link. Within physical limits only the parameters of these effects can
     represent them.
     """
     bodies, shared = body_ties(settings, model)
@@ -343,7 +343,7 @@ def readings(leaves: Ties, bodies: Sequence[Cone], parameters: np.ndarray) -> np
 
 
 def _inertia(body: Cone, parameters: np.ndarray) -> np.ndarray:
-    """Return the inertia tensor (3, 3) of a body about its mass centre, tr(S) 1 - S."""
+    """Return the inertia tensor (3, 3) of a body about its mass center, tr(S) 1 - S."""
     P = body.matrix(parameters)
     second = P[:-1, :-1] - np.outer(P[:-1, -1], P[:-1, -1]) / P[-1, -1]
     return np.asarray(np.trace(second) * np.eye(len(second)) - second)
@@ -363,7 +363,7 @@ def three_freedoms(settings: TwoRunSettings) -> tuple[Model, np.ndarray]:
     mechanism = load(settings.machine).with_values(dict.fromkeys(settings.removed, 0.0))
     values = mechanism.parameters.values
     long, telescopic = values["m_l"], 2.0 * values["m_t"]
-    half, center = 0.5 * values["triple1.length"], values["telescope_center"]
+    half, center = 0.5 * values["triple1.length"], values["telescope_centre"]
     cluster = {
         "triple.m": long + telescopic,
         "triple.h": long * half + telescopic * center,
@@ -425,7 +425,7 @@ def growth(
 ) -> np.ndarray:
     """Return relative RMS errors of the described model, by size of the errors of hand measurement.
 
-    Masses, centres and radii only: geometry and noise are omitted.
+    Masses, centers and radii only: geometry and noise are omitted.
 
     Returns:
         (sizes, draws, measured actuators), %.

@@ -79,7 +79,7 @@ def designed(
 ) -> tuple[FourierSeries, ...]:
     """Return the motions of a design: those of the settings, or D-optimal ones without valid ones.
 
-    Every data set is optimised together with the previous ones. This takes minutes, so that the
+    Every data set is optimized together with the previous ones. This takes minutes, so that the
     settings may store the result.
 
     Raises:
@@ -124,7 +124,7 @@ def _keeps_limits(
 def judged(
     settings: TwoRunSettings, mechanism: Mechanism, name: str, motions: tuple[FourierSeries, ...]
 ) -> Motion:
-    """Return the identifiability and the reached limits of a design, without the optimisation.
+    """Return the identifiability and the reached limits of a design, without the optimization.
 
     Args:
         settings: settings of the experiment.
@@ -133,15 +133,15 @@ def judged(
         motions: motions of the design.
     """
     problem = ExcitationProblem(mechanism, _task(settings, mechanism))
-    judgements = [problem.judge(series.sample(problem.fine_grid)) for series in motions]
+    judgments = [problem.judge(series.sample(problem.fine_grid)) for series in motions]
     names = [
         f"{what} of {channel}"
         for what in ("stroke", "speed", "acceleration")
         for channel in problem.channels
     ]
     names += [bound.name for bound in problem.bounds]
-    shares = np.max([judgement.shares for judgement in judgements], axis=0)
-    rows = np.concatenate([judgement.regressor for judgement in judgements])
+    shares = np.max([judgment.shares for judgment in judgments], axis=0)
+    rows = np.concatenate([judgment.regressor for judgment in judgments])
     return Motion(
         name=name,
         conditions=Conditions.of(rows, np.zeros((0, rows.shape[1])), problem.base(rows)),

@@ -1,8 +1,8 @@
 """Identification of a machine with hysteresis, a flexible frame and part errors by two runs.
 
 The forces of the structure are the difference of a run with it and a run without. Models from hand
-measurement predict them. Least squares on small and on optimised motions, and a physically
-consistent fit, estimate the parameters. Their identifiability is analysed by joint model, measured
+measurement predict them. Least squares on small and on optimized motions, and a physically
+consistent fit, estimate the parameters. Their identifiability is analyzed by joint model, measured
 forces and motion.
 """
 
@@ -151,7 +151,7 @@ def run(progress: Progress, settings: TwoRunSettings = SETTINGS) -> TwoRunIdenti
         estimates.append(least_squares(design.name, sets, held_out, built))
         fitted.append(consistent(settings, design.name, model, sets, held_out))
         motions.append(judged(settings, structure, design.name, chosen))
-    progress("analysing identifiability")
+    progress("analyzing identifiability")
     table = tellable(settings, structure)
     plants = None
     if settings.machine == SETTINGS.machine:  # the printed values are for this machine

@@ -158,11 +158,11 @@ def _pattern(plants: Pattern) -> Figure:
     bars = {"printed": plants.needed, **plants.bounds}
     place = np.arange(len(plants.needed))
     width = 0.8 / len(bars)
-    for k, ((label, heights), colour) in enumerate(
+    for k, ((label, heights), color) in enumerate(
         zip(bars.items(), (TEXT, *ESTIMATE_COLORS, MEASURED), strict=False)
     ):
         left.bar(
-            place + (k - 0.5 * len(bars) + 0.5) * width, heights, width, color=colour, label=label
+            place + (k - 0.5 * len(bars) + 0.5) * width, heights, width, color=color, label=label
         )
     left.set_xticks(place, [f"actuator {k + 1}" for k in place])
     left.set_ylabel("difference of 3-DOF and 5-DOF I [points]", fontsize=NORMAL, color=TEXT)
@@ -171,7 +171,7 @@ def _pattern(plants: Pattern) -> Figure:
     )
     clean(right)
     styles = {2: "--", 3: "-"}
-    for (structure, rows), colour in zip(
+    for (structure, rows), color in zip(
         dict.fromkeys((plant.structure, plant.rows) for plant in plants.nearest),
         ESTIMATE_COLORS,
         strict=False,
@@ -184,7 +184,7 @@ def _pattern(plants: Pattern) -> Figure:
             [plant.worst for plant in curve],
             styles[rows],
             marker=".",
-            color=colour,
+            color=color,
             label=f"{structure}, {rows} rows",
         )
     right.set_ylim(0.0, None)
@@ -268,12 +268,12 @@ def _runs(identified: TwoRunIdentification) -> Figure:
     left, right = figure.subplots(1, 2, width_ratios=(1.6, 1.0))
     clean(left)
     example = identified.shown[-1]
-    for values, colour, width, label in (
+    for values, color, width, label in (
         (example.connected, MEASURED, 1.0, "with the structure"),
         (example.own, RESIDUAL, 1.0, "without: the actuator alone"),
         (example.connected - example.own, PREDICTED, 1.2, "difference: the structure"),
     ):
-        left.plot(example.time, values[:, 0], color=colour, linewidth=width, label=label)
+        left.plot(example.time, values[:, 0], color=color, linewidth=width, label=label)
     left.set_xlabel("time [s]", fontsize=NORMAL, color=TEXT)
     left.set_ylabel(f"force of {identified.outputs[0]} [N]", fontsize=NORMAL, color=TEXT)
     left.set_title(
@@ -329,7 +329,7 @@ def _parameters(identified: TwoRunIdentification) -> Figure:
         label="as built",
     )
     shifts = np.linspace(-0.24, 0.0, len(data.estimates))
-    for estimate, shift, colour, marker in zip(
+    for estimate, shift, color, marker in zip(
         data.estimates, shifts, ESTIMATE_COLORS, MARKERS, strict=False
     ):
         top.errorbar(
@@ -339,11 +339,11 @@ def _parameters(identified: TwoRunIdentification) -> Figure:
             linestyle="none",
             marker=marker,
             markersize=4,
-            color=colour,
+            color=color,
             elinewidth=1.0,
             label=f"least squares, {estimate.name}",
         )
-    for fit, colour, shift in zip(
+    for fit, color, shift in zip(
         (data.consistent[0], data.consistent[-1]), CONSISTENT, (0.12, 0.24), strict=True
     ):
         top.plot(
@@ -352,7 +352,7 @@ def _parameters(identified: TwoRunIdentification) -> Figure:
             linestyle="none",
             marker="*",
             markersize=8,
-            color=colour,
+            color=color,
             label=f"physically consistent, {fit.name}",
         )
     top.set_ylabel("value [SI], linear within ±0.01", fontsize=NORMAL, color=TEXT)
@@ -367,7 +367,7 @@ def _parameters(identified: TwoRunIdentification) -> Figure:
     )
     clean(bottom)
     threshold = identified.settings.determined_deviation
-    for estimate, shift, colour, marker in zip(
+    for estimate, shift, color, marker in zip(
         data.estimates, shifts, ESTIMATE_COLORS, MARKERS, strict=False
     ):
         bottom.semilogy(
@@ -376,7 +376,7 @@ def _parameters(identified: TwoRunIdentification) -> Figure:
             linestyle="none",
             marker=marker,
             markersize=5,
-            color=colour,
+            color=color,
         )
     bottom.axhline(100.0 * threshold, color=TEXT, linewidth=0.9, linestyle="--")
     bottom.text(

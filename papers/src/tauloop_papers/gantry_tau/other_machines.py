@@ -25,7 +25,7 @@ from tauloop_papers.gantry_tau.identification import recorded
 from tauloop_papers.gantry_tau.plant import Plant
 from tauloop_papers.gantry_tau.settings import SETTINGS, TwoRunSettings
 
-#: Seeds of machines on small motions, and of those also on optimised motions.
+#: Seeds of machines on small motions, and of those also on optimized motions.
 SEEDS, DESIGNED = range(1, 25), (2, 5, 8, 9)
 
 
@@ -36,7 +36,7 @@ class Cost:
     Attributes:
         sixteen: with the parameters of eq. 5 alone, small motions.
         forty: with all ten parameters of every body, small motions.
-        designs: the same as `forty` on every optimised motion; empty if not requested.
+        designs: the same as `forty` on every optimized motion; empty if not requested.
         negative: number of moments of inertia that least squares estimates below zero by more than
             their deviation.
     """

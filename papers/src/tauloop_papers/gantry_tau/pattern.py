@@ -6,7 +6,7 @@ with the printed errors e as shares of max|y| (eq. 3),
     |e_3dof - e_5dof| max|y| <= rms(f_3dof - f_5dof),    max|y| >= rms(f) / (1 + e),
 
 for any y: similar models have similar errors, on a rigid machine or any other. If the models differ
-enough, plants are searched: rigid bodies with errors of masses, mass centres, radii of gyration and
+enough, plants are searched: rigid bodies with errors of masses, mass centers, radii of gyration and
 mounting, alone or with friction that increases with the load and a flexible frame.
 """
 

@@ -39,7 +39,7 @@ DIFFERENCE_STEP = 1e-5
 def searched(family: Family, cell: Cell) -> list[dict[str, Any]]:
     """Return the nearest plant for each size of hand measurement errors, in ascending order.
 
-    Minimises the squared differences of the cell's rows from the printed ones (points), from random
+    Minimizes the squared differences of the cell's rows from the printed ones (points), from random
     starts and from the result of the next smaller size.
 
     Returns:

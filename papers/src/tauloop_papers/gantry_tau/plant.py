@@ -199,16 +199,16 @@ def hand_errors(pi: np.ndarray, bodies: tuple[Cone, ...]) -> int:
 def built_parameters(
     pi: np.ndarray, bodies: tuple[Cone, ...], errors: HandErrors, z: np.ndarray, scale: float = 1.0
 ) -> np.ndarray:
-    """Return dynamic parameters (..., n_pi) of bodies with errors of masses, centres and radii.
+    """Return dynamic parameters (..., n_pi) of bodies with errors of masses, centers and radii.
 
-    Masses and radii of gyration are scaled and centres shifted, so that every body stays physically
+    Masses and radii of gyration are scaled and centers shifted, so that every body stays physically
     possible. Equal bodies share their errors, apart from the spread of their masses.
 
     Args:
         pi: nominal parameters (n_pi,).
         bodies: cones of the parameters; bodies without mass stay as they are.
         errors: standard deviations.
-        z: errors in standard deviations (..., `hand_errors`): mass, centre and radii of each kind
+        z: errors in standard deviations (..., `hand_errors`): mass, center and radii of each kind
             of body, and the spread of each body.
         scale: factor of all errors.
     """

@@ -47,10 +47,10 @@ class Consistent:
         name: name of the motions.
         unknowns: names of the fitted parameters, n_all.
         values: values (n,), SI, of eq. 5's parameters, from the bodies (moments about their mass
-            centres).
+            centers).
         reachable: (n_all,) share of each unknown that these data determine with the prior's weight
             going to zero.
-        moments: smallest principal moment of inertia of every body about its mass centre, kg m^2.
+        moments: smallest principal moment of inertia of every body about its mass center, kg m^2.
         weight: weight of the prior.
         rows: relative RMS error on the hold-out data, % per measured actuator.
         free_rows: the same of weighted least squares for the same unknowns, without physical
@@ -88,7 +88,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Motion:
-    """An optimised motion of one or several data sets.
+    """An optimized motion of one or several data sets.
 
     Attributes:
         name: name of the design.

@@ -21,7 +21,7 @@ class HandErrors:
     Attributes:
         mass: error of the mass of every body and kind of link, as a share.
         radius: error of their radii of gyration, as a share.
-        center: error of their mass centres in every direction, m.
+        center: error of their mass centers in every direction, m.
         spread: spread of the masses of links of one kind about their mean, as a share.
         geometry: errors of independent parameters, by patterns of their names, SI.
     """
@@ -81,11 +81,11 @@ class MultisineSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """Optimised motions: Fourier series under limits.
+    """Optimized motions: Fourier series under limits.
 
     Attributes:
         name: name of the design.
-        held: one entry for each data set; each is optimised together with the previous ones.
+        held: one entry for each data set; each is optimized together with the previous ones.
         iterations: number of iterations of the solver for each, before an optimum is reached.
         series: coefficients (n, 2 K + 1) of each data set, as `FourierSeries.of` takes them; none
             to search for them.
@@ -247,7 +247,7 @@ SETTINGS = TwoRunSettings(
     # motions as large as the machine allows, D-optimal for the measured forces
     designs=(
         Design(
-            name="fixed lengths, optimised",
+            name="fixed lengths, optimized",
             held=((1.22, 1.28), (1.28, 1.22)),
             iterations=40,
             series=(
@@ -328,7 +328,7 @@ SETTINGS = TwoRunSettings(
             ),
         ),
         Design(
-            name="moving lengths, optimised",
+            name="moving lengths, optimized",
             held=(None,),
             iterations=60,
             series=(

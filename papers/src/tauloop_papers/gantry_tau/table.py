@@ -385,7 +385,7 @@ def _parameters(
 
 
 def _designs(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
-    """Return the comparisons of optimised motions."""
+    """Return the comparisons of optimized motions."""
     small, rows = findings.estimates[0], []
     for estimate, motion in zip(findings.estimates[1:], findings.motions, strict=True):
         gain = small.by_noise / estimate.by_noise
@@ -502,7 +502,7 @@ def choices(
     return (
         f"layout of the machine: {mechanism.name} (its file states our choices); links with universal joints spin",
         f"errors of hand measurement (standard deviations): masses {built.mass:.0%}, radii of gyration "
-        f"{built.radius:.0%}, mass centres {built.center:g} m, geometry (m) {geometry}; equal links differ",
+        f"{built.radius:.0%}, mass centers {built.center:g} m, geometry (m) {geometry}; equal links differ",
         f"drawn masses (kg, seed {settings.seed}): {masses}",
         f"seed {settings.seed} is the one of twelve whose rows of Table 1 are nearest to print; over "
         f"{settings.scale_draws} other machines with errors of this size the row 5-DOF I has a median of {middle:.1f} "
@@ -522,11 +522,11 @@ def choices(
         f"fixed lengths (m) of the training sets {lengths}; of the hold-out set {_row(settings.validation or (), 'g')}",
         "rows 1 and 2 of Table 1 use one motion; eq. 3 divides by the structure's largest measured force",
         f"3-dof model: {settings.simple} with the sum of the links of each cluster",
-        f"optimised motions: {limits.harmonics} harmonics, period {limits.period:g} s, D-optimal for "
+        f"optimized motions: {limits.harmonics} harmonics, period {limits.period:g} s, D-optimal for "
         f"{len(settings.measured)} forces; "
         f"stroke (m) {_each(limits.stroke)}, acceleration (m/s²) {_each(limits.acceleration)}, else the machine file's "
         f"limits; best of {settings.search.random} random series, then "
         f"{' or '.join(str(design.iterations) for design in settings.designs)} iterations, stopped before an optimum",
         "parameters as built in Table 2 are nearest to all dynamic parameters of the machine as built; those of "
-        "the consistent fits follow from its bodies, moments of inertia about their mass centres",
+        "the consistent fits follow from its bodies, moments of inertia about their mass centers",
     )

@@ -41,9 +41,9 @@ class StrokeSettings:
             "arm_inertia": ("arm, moment of inertia", "kg m²", 0.01822),
             "forearm_length": ("forearm, length", "m", 0.48),
             "forearm_mass": ("forearm, mass", "kg", 0.0296),
-            "motor_radius": ("motor from the centreline", "m", 0.194),
-            "plate_radius": ("joints of the travelling plate", "m", 0.03),
-            "plate_mass": ("travelling plate, mass", "kg", 0.2807),
+            "motor_radius": ("motor from the centerline", "m", 0.194),
+            "plate_radius": ("joints of the traveling plate", "m", 0.03),
+            "plate_mass": ("traveling plate, mass", "kg", 0.2807),
             "elbow_mass": ("parallelogram joint, mass", "kg", 0.0099),
         }
     )

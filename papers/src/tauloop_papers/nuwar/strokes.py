@@ -1,7 +1,7 @@
 """Strokes of NUWAR: inverse dynamics (Figure 2), and round trips (Figure 3).
 
 The ellipse as printed is out of reach of the printed geometry, so it is scaled. The round trip uses
-Hamilton's equations with Baumgarte's stabilisation, as in the paper, and independent coordinates
+Hamilton's equations with Baumgarte's stabilization, as in the paper, and independent coordinates
 for comparison.
 """
 

@@ -58,9 +58,9 @@ def _torques(strokes: Strokes) -> Figure:
         for bound in (-settings.limit, settings.limit):
             name = f"limit, {settings.limit:g} N m" if bound > 0 else None
             axes.axhline(bound, color=TEXT, linewidth=0.8, linestyle="--", label=name)
-        for i, colour in enumerate(MOTOR_COLORS[:3]):
+        for i, color in enumerate(MOTOR_COLORS[:3]):
             axes.plot(
-                run.time, run.torque[:, i], color=colour, linewidth=1.4, label=f"motor {i + 1}"
+                run.time, run.torque[:, i], color=color, linewidth=1.4, label=f"motor {i + 1}"
             )
         title = f"{run.machine}: peak {run.peak:.2f} N m (printed {settings.printed_peaks[run.machine]:.2f})"
         axes.set_title(title, color=TEXT, fontsize=LARGE, loc="left")
@@ -76,9 +76,9 @@ def _round_trip(strokes: Strokes) -> Figure:
     panels = figure.subplots(1, 2)
     for axes, trip in zip(panels, strokes.trips, strict=False):
         clean(axes)
-        for i, colour in enumerate(MOTOR_COLORS[:3]):
+        for i, color in enumerate(MOTOR_COLORS[:3]):
             axes.plot(
-                trip.time, 1e12 * trip.error[:, i], color=colour, linewidth=1.1, label="xyz"[i]
+                trip.time, 1e12 * trip.error[:, i], color=color, linewidth=1.1, label="xyz"[i]
             )
         route = ROUTES.get(trip.route, trip.route)
         title = f"{route}: at most {float(f'{1e12 * trip.largest:.2g}'):g} pm"
@@ -93,8 +93,8 @@ def _shapes(strokes: Strokes) -> Figure:
     figure = Figure(figsize=(6.4, 4.6), layout="constrained")
     axes = figure.add_subplot()
     clean(axes)
-    for (name, points), colour in zip(strokes.shapes.items(), MOTOR_COLORS, strict=True):
-        axes.plot(points[:, 1], points[:, 2], color=colour, linewidth=1.6, label=name)
+    for (name, points), color in zip(strokes.shapes.items(), MOTOR_COLORS, strict=True):
+        axes.plot(points[:, 1], points[:, 2], color=color, linewidth=1.6, label=name)
     axes.set_aspect("equal")
     axes.set_xlabel("y [m]", color=TEXT, fontsize=NORMAL)
     axes.set_ylabel("z [m]", color=TEXT, fontsize=NORMAL)

@@ -212,7 +212,7 @@ def choices(settings: StrokeSettings) -> tuple[str, ...]:
         f"the ellipse is scaled by {settings.scale:g} about the motors' height: the printed one is out of reach",
         "the stroke lies along y from the first leg's x, as in its coordinates; other directions for comparison",
         "the forearm's mass is counted once for each pair; per rod for comparison",
-        "the arm's mass centre is in its middle; forearms are uniform bars; the elbow is a point mass",
+        "the arm's mass center is in its middle; forearms are uniform bars; the elbow is a point mass",
         f"sizes of the other shapes: a shear of {settings.shear:g}, a clothoid of {settings.curvature[0]:g} to "
         f"{settings.curvature[1]:g} 1/m as wide as the ellipse from its first end on, the line and "
         "the sheared ellipse between both ends",

@@ -30,7 +30,7 @@ CAPTIONS = {
 #: Figures of the paper without data.
 UNDRAWN = {
     "Figure 1": "a photograph of the prototype; its model is shown and moves above",
-    "Figure 4": "the definition of b_cm, whose value is not printed; the machine file puts the mass centres of "
+    "Figure 4": "the definition of b_cm, whose value is not printed; the machine file puts the mass centers of "
     "links in their middle",
 }
 #: Captions of the films.
@@ -175,11 +175,11 @@ def _touch(results: Impedance) -> Figure:
         for axes in column:
             clean(axes)
         place, force, drives = column
-        for axis, colour in ((2, PREDICTED), (0, MEASURED)):
+        for axis, color in ((2, PREDICTED), (0, MEASURED)):
             place.plot(
                 touch.time,
                 1e3 * touch.place[:, axis],
-                color=colour,
+                color=color,
                 linewidth=1.6,
                 label="xyz"[axis],
             )
@@ -201,12 +201,12 @@ def _touch(results: Impedance) -> Figure:
         )
         place.set_title(f"{touch.task.name} control", fontsize=LARGE, color=TEXT, loc="left")
         force.plot(touch.time, touch.pressure, color=RESIDUAL, linewidth=1.4)
-        for k, colour in enumerate(DRIVE_COLORS):
+        for k, color in enumerate(DRIVE_COLORS):
             drives.plot(
                 touch.time,
                 touch.force[:, k],
                 DRIVE_STYLES[k % 2],
-                color=colour,
+                color=color,
                 linewidth=1.2,
                 label=f"drive {k + 1}",
             )

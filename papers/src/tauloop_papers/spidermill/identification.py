@@ -60,7 +60,7 @@ def run(progress: Progress, settings: ReducedSettings = SETTINGS) -> ReducedIden
     reduced, plant = Reduced(settings), Plant(settings)
     progress("regrouping its parameters")
     regrouped = _regrouped(settings, reduced)
-    progress("optimising the excitation")
+    progress("optimizing the excitation")
     excited = motions(settings, reduced, rng)
     first, second = (
         reduced.trajectory(name, series)
@@ -87,7 +87,7 @@ def run(progress: Progress, settings: ReducedSettings = SETTINGS) -> ReducedIden
         )
         for case in (identification, verification)
     ]
-    progress("computing masses and centres from the parameters")
+    progress("computing masses and centers from the parameters")
     calculated = base.regroup(values)
     matrix = regrouped.other.matrix()
     printed = matrix @ reduced.products.values(estimated)
@@ -159,9 +159,9 @@ def _task(settings: ReducedSettings) -> ExcitationTask:
 
 
 def motions(settings: ReducedSettings, reduced: Reduced, rng: np.random.Generator) -> Excited:
-    """Return the motions of the settings, or optimised ones without them or for another machine.
+    """Return the motions of the settings, or optimized ones without them or for another machine.
 
-    An optimised series is a local optimum, which differs between versions and processors and
+    An optimized series is a local optimum, which differs between versions and processors and
     changes the second digit of the errors. Therefore the settings store it.
     """
     task = _task(settings)
@@ -268,7 +268,7 @@ def _diagnostics(
             f"share of the relative error cut on the verification trajectory, {name}",
             cut,
             at_least=least,
-            advice="excite more, or include neglected effects in the model: the estimates do not generalise",
+            advice="excite more, or include neglected effects in the model: the estimates do not generalize",
         )
         for name, cut, least in zip(
             findings.actuators, findings.verification.cuts, settings.cuts, strict=True

@@ -205,12 +205,12 @@ def _relative(axes: Axes, fit: Fit, printed: PrintedErrors, i: int) -> None:
         ("before", fit.before, printed.before[i], "--", RESIDUAL),
         ("identified", fit.after, printed.after[i], "-", PREDICTED),
     )
-    for name, predicted, stated, style, colour in cases:
+    for name, predicted, stated, style, color in cases:
         share = np.abs(predicted - fit.measured)[:, i] / np.abs(fit.measured[:, i])
         mean = 100 * fit.relative(predicted)[i]
         label = f"{name}: mean {mean:.3g} % (paper {stated:.2f} %)"
         shown = np.where(fit.counted[:, i], 100 * share, np.nan)
-        axes.semilogy(time, shown, style, color=colour, linewidth=1.2, label=label)
+        axes.semilogy(time, shown, style, color=color, linewidth=1.2, label=label)
     axes.set_ylim(*ERROR_RANGE)
     axes.set_yticks([0.001, 0.01, 0.1, 1, 10, 100], ["0.001", "0.01", "0.1", "1", "10", "100"])
     axes.legend(
@@ -255,11 +255,11 @@ def _growth(
     title: str,
 ) -> None:
     clean(axes)
-    for values, name, colour in zip(
+    for values, name, color in zip(
         errors, ("before", "identified"), (RESIDUAL, PREDICTED), strict=True
     ):
         mean = 100 * values.mean(axis=1)
-        axes.plot(x, mean, marker=".", color=colour, linewidth=1.3, label=f"{name} (mean of both)")
+        axes.plot(x, mean, marker=".", color=color, linewidth=1.3, label=f"{name} (mean of both)")
     value, text = stated
     axes.axhline(value, color=TEXT, linewidth=0.9, linestyle="--", label=text.format(value))
     axes.set_ylim(bottom=0)
@@ -281,9 +281,9 @@ def _minimal(axes: Axes, findings: Findings) -> None:
         ("identified here", findings.estimate.values, PREDICTED, -0.2),
         ("paper's estimates of Table 1", findings.printed, RESIDUAL, 0.2),
     )
-    for name, values, colour, shift in cases:
+    for name, values, color, shift in cases:
         changes = 100 * (values / findings.calculated - 1)
-        bars = axes.bar(places + shift, changes, 0.38, color=colour, label=name)
+        bars = axes.bar(places + shift, changes, 0.38, color=color, label=name)
         axes.bar_label(
             bars, [f"{change:+.1f}" for change in changes], fontsize=SMALL, color=TEXT, padding=2
         )
@@ -318,14 +318,14 @@ def _rank(axes: Axes, findings: Findings, stated: int) -> None:
             "s",
         ),
     )
-    for name, values, colour, marker in cases:
+    for name, values, color, marker in cases:
         sizes = np.maximum(values / values[0], 1e-17)
         axes.semilogy(
             np.arange(1, len(sizes) + 1),
             sizes,
             marker,
             linestyle="-",
-            color=colour,
+            color=color,
             linewidth=0.8,
             markersize=5,
             markerfacecolor="none",

@@ -44,7 +44,7 @@ def read_out(
     printed: BaseEstimates,
     on: Trajectory,
 ) -> ReadOut:
-    """Compute masses, centres and inertias of links from the minimal parameters.
+    """Compute masses, centers and inertias of links from the minimal parameters.
 
     Args:
         settings: settings of the experiment.

@@ -62,7 +62,7 @@ class Excited:
     Attributes:
         series: series for identification and verification.
         conditions: condition numbers of the first.
-        search: results of the search: random series, and an optimised one if the settings have
+        search: results of the search: random series, and an optimized one if the settings have
             none.
     """
 
@@ -86,7 +86,7 @@ class Findings:
         printed: their values as they follow from the paper's estimates (in the other reading), SI.
         other_errors: mean relative errors (2, n_u) of the other reading on both trajectories, not
             estimated.
-        read_out: masses, centres and inertias that follow from the minimal parameters.
+        read_out: masses, centers and inertias that follow from the minimal parameters.
         growth: errors by size of the neglected effects.
         actuators: names of the actuators.
     """

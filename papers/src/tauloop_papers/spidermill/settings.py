@@ -135,7 +135,7 @@ SETTINGS = ReducedSettings(
     actuators=("left spindle", "right spindle"),
     readings=(
         "m4 where the upper cranks meet",
-        "halves of m4 at the mass centres of the upper cranks",
+        "halves of m4 at the mass centers of the upper cranks",
     ),
     readings_in_print="Fig. 4 shows the first, eqs. 5 and 16 and the text of section 3 have the second",
     expected="the paper expects an error from the lever arms of the coupling elements; they only translate, so there "

@@ -346,7 +346,7 @@ def choices(settings: ReducedSettings, findings: Findings) -> tuple[str, ...]:
         f"active joints {', '.join(settings.joints)}: at most ±{settings.stroke:g} rad from the reference pose, "
         f"{settings.speed:g} rad/s, {settings.acceleration:g} rad/s²; the machine file's limits: {limits}",
         f"identification: condition number in SI units of the {len(findings.calculated)} parameters represented by "
-        f"{', '.join(settings.representatives)}, optimised from {settings.starts} start(s) out of {settings.random} "
+        f"{', '.join(settings.representatives)}, optimized from {settings.starts} start(s) out of {settings.random} "
         f"random series, seed {settings.seed}; its range is {used[0]} deg",
         f"verification: of {settings.random} further random series under the same limits the one with the largest "
         f"accelerations (RMS); its range is {used[1]} deg",

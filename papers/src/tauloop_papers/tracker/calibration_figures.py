@@ -77,7 +77,7 @@ def _figure_4(calibration: TrackerCalibration) -> Figure:
     axes = figure.add_subplot()
     clean(axes)
     stated = calibration.settings.stated.error
-    for errors, colour, style, name in (
+    for errors, color, style, name in (
         (calibration.simple.after, PREDICTED, "-", "Tauloop"),
         (calibration.second, RESIDUAL, "--", "NumPy and SciPy alone"),
     ):
@@ -86,7 +86,7 @@ def _figure_4(calibration: TrackerCalibration) -> Figure:
             _numbers(calibration),
             length,
             style,
-            color=colour,
+            color=color,
             linewidth=1.2,
             label=f"{name}: mean {length.mean():.3g} µm",
         )
@@ -149,7 +149,7 @@ def _models(calibration: TrackerCalibration) -> Figure:
     figure = Figure(figsize=(9.4, 4.0), layout="constrained")
     axes, beside = figure.subplots(1, 2, width_ratios=(1.9, 1.0))
     clean(axes)
-    for errors, colour, name in (
+    for errors, color, name in (
         (calibration.simple.before, FAINT, "nominal geometry"),
         (calibration.simple.after, RESIDUAL, f"{calibration.simple.unknowns} parameters (eq. 1)"),
         (
@@ -164,7 +164,7 @@ def _models(calibration: TrackerCalibration) -> Figure:
             _numbers(calibration),
             length,
             marker=".",
-            color=colour,
+            color=color,
             linewidth=1.0,
             markersize=4,
             label=label,
@@ -203,7 +203,7 @@ def _told(calibration: TrackerCalibration) -> Figure:
     figure = Figure(figsize=(9.4, 4.4), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.5, 1.0))
     clean(left)
-    for name, ranks, colour in (
+    for name, ranks, color in (
         ("poses", calibration.ranks.poses, PREDICTED),
         ("positions only", calibration.ranks.positions, RESIDUAL),
     ):
@@ -215,7 +215,7 @@ def _told(calibration: TrackerCalibration) -> Figure:
             np.arange(1, len(sizes) + 1),
             sizes,
             marker=".",
-            color=colour,
+            color=color,
             linewidth=1.0,
             label=label,
         )

@@ -6,7 +6,7 @@ With the platform's joint at X and the cart's at o + q c, the link's equation
 
 is linear in o, c and three lumped constants k = (c.c, 2 o.c, o.o - L^2), nine unknowns of which
 seven are free. The lumped constants are estimated as if they were independent, which amplifies
-noise and model errors: the result is only a start. From there the cost of eq. 1 is minimised with
+noise and model errors: the result is only a start. From there the cost of eq. 1 is minimized with
     its
 seven unknowns, without code of Tauloop.
 """

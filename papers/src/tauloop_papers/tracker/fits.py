@@ -264,7 +264,7 @@ def disagreement(problem: CalibrationProblem, fit: ModelFit) -> float:
 def second_program(settings: TrackerSettings, problem: CalibrationProblem) -> np.ndarray:
     """Return the errors (N_held, 3) of a fit of eq. 1's cost without code of Tauloop, m.
 
-    It minimises the sum of the squared residuals of eq. 1, chain by chain, instead of squared
+    It minimizes the sum of the squared residuals of eq. 1, chain by chain, instead of squared
     position errors; three spheres then intersect.
     """
     series, mechanism = problem.series[0], problem.mechanism

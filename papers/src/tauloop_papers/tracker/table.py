@@ -53,7 +53,7 @@ def printed(
             ),
             rows=rows,
             why="The error follows from the machine's part errors, which the paper does not print; a figure below "
-            "shows how. Tauloop minimises squared position errors, the second program the paper's cost: squared "
+            "shows how. Tauloop minimizes squared position errors, the second program the paper's cost: squared "
             "residuals of eq. 1, which weigh directions differently. On a machine that eq. 1 describes they agree.",
         ),
     )

@@ -25,7 +25,7 @@ import numpy as np
 import scipy.linalg
 
 from tauloop.calibration.problem.pose_equations import SymbolicPose, symbolic_pose
-from tauloop.calibration.problem.problem import CalibrationProblem, Linearised
+from tauloop.calibration.problem.problem import CalibrationProblem, Linearized
 from tauloop.common.records import dataclass
 from tauloop.equations.values import BatchFunction
 
@@ -84,7 +84,7 @@ class _Motion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fields:
-    """Motions along k null directions at every pose, in metres.
+    """Motions along k null directions at every pose, in meters.
 
     Rotations are multiplied by the characteristic length.
 
@@ -149,12 +149,12 @@ class _Freedoms:
         return sum(gauge.name.startswith(BASE_SHIFT) for gauge in self.gauges)
 
 
-def gauges(problem: CalibrationProblem, near: Linearised, null: np.ndarray) -> tuple[Gauge, ...]:
+def gauges(problem: CalibrationProblem, near: Linearized, null: np.ndarray) -> tuple[Gauge, ...]:
     """Return the freedoms of a null space, known motions first.
 
     Args:
         problem: the calibration.
-        near: its linearisation at the geometry of the null space.
+        near: its linearization at the geometry of the null space.
         null: null directions (n, k) in tolerances.
     """
     k = null.shape[1]
@@ -380,7 +380,7 @@ def _null_space(fields: np.ndarray) -> np.ndarray:
     return np.asarray(Vt[rank:].T)
 
 
-def _fields(problem: CalibrationProblem, near: Linearised, directions: np.ndarray) -> _Fields:
+def _fields(problem: CalibrationProblem, near: Linearized, directions: np.ndarray) -> _Fields:
     """Return the motions along directions (n, k), SI, at some poses of all series."""
     loops = problem.assembly.loops
     shape, L = loops.topology, loops.length

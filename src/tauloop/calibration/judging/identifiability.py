@@ -18,7 +18,7 @@ import scipy.linalg
 
 from tauloop.calibration.judging.gauges import gauges, leading_rows
 from tauloop.calibration.judging.observability import NULL_TOLERANCE
-from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, Linearised
+from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, Linearized
 from tauloop.common.errors import PoseError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -103,7 +103,7 @@ def identifiability(
     rng: np.random.Generator,
     *,
     leave_out_weak: bool = False,
-    near: Linearised | None = None,
+    near: Linearized | None = None,
 ) -> Identifiability:
     """Return rank, null directions and an identifiable subset of the free unknowns.
 
@@ -113,11 +113,11 @@ def identifiability(
         rng: draws the geometry away from the given one.
         leave_out_weak: also leave out unknowns, the worst first, until all standard deviations are
             below tolerances.
-        near: the problem linearised at the given geometry; by default at the start values.
+        near: the problem linearized at the given geometry; by default at the start values.
     """
     tolerances = problem.tolerances
     if near is None:
-        near = problem.linearised(problem.evaluate(np.zeros(len(problem.free))))
+        near = problem.linearized(problem.evaluate(np.zeros(len(problem.free))))
     J = near.jacobian * tolerances
     sizes, directions = _directions(J)
     rank = _rank(sizes)
@@ -206,7 +206,7 @@ def _rank(sizes: np.ndarray) -> int:
     return int((sizes > NULL_TOLERANCE * sizes.max(initial=0.0)).sum())
 
 
-def _away(problem: CalibrationProblem, near: Linearised, rng: np.random.Generator) -> Linearised:
+def _away(problem: CalibrationProblem, near: Linearized, rng: np.random.Generator) -> Linearized:
     """Return the problem at a random geometry some tolerances away that reaches all poses."""
     correction = near.evaluation.correction
     draw = rng.standard_normal(len(correction)) * problem.tolerances
@@ -214,7 +214,7 @@ def _away(problem: CalibrationProblem, near: Linearised, rng: np.random.Generato
     for size in GEOMETRY_CHANGES:
         evaluation = problem.evaluate(correction + size * draw, near)
         if evaluation.is_reached:
-            return problem.linearised(evaluation)
+            return problem.linearized(evaluation)
         unreached = _unreached_poses(evaluation)
     what = (
         f"{unreached} cannot be reached when unknowns change by {GEOMETRY_CHANGES[-1]:g} of their "

@@ -1,6 +1,6 @@
 """Width of the priors that the data support: likelihood of the measurements over the priors' width.
 
-Whitened residuals are r = r_0 + J x, linearised at the optimum. Unknowns u have priors with
+Whitened residuals are r = r_0 + J x, linearized at the optimum. Unknowns u have priors with
 deviations s D, where D are the stated ones; the other unknowns are free. P projects onto the
 directions that free unknowns cannot change. There the measurements are normal about zero:
 

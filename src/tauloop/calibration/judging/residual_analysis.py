@@ -5,7 +5,7 @@ swapped sign) appear as a trend with position or time; standard deviations are t
 
 - Trend with a coordinate u: share of the sum of squares that a + b P1(u) + c P2(u) explains
   (Legendre polynomials), with the F test of b = c = 0.
-- Correlation of neighbours in the order of measurement, r1 = sum(e_i e_(i+1)) / sum(e_i^2), and
+- Correlation of neighbors in the order of measurement, r1 = sum(e_i e_(i+1)) / sum(e_i^2), and
   Ljung and Box's Q of the first lags, which is chi-squared distributed (Ljung and Box 1978).
 - Skewness, excess kurtosis, and Shapiro and Wilk's test of a normal distribution.
 
@@ -67,7 +67,7 @@ class QuantityResiduals:
         series, quantity, unit: such as ``tracker``, ``x``, ``m``.
         number: number of residuals tested.
         trends: a trend with each coordinate.
-        correlation: correlation of neighbours in the order of measurement; None if there are too
+        correlation: correlation of neighbors in the order of measurement; None if there are too
             few residuals, as for the values below.
         correlation_p: p value of Ljung and Box's test.
         skewness, kurtosis: skewness and excess kurtosis.
@@ -261,7 +261,7 @@ def _remarks(item: QuantityResiduals, level: float) -> list[str]:
         )
     if item.correlation_p is not None and item.correlation_p < level:
         remarks.append(
-            f"{name} is correlated from pose to pose ({item.correlation or 0:+.2f} between neighbours, "
+            f"{name} is correlated from pose to pose ({item.correlation or 0:+.2f} between neighbors, "
             f"p {item.correlation_p:.1g}): standard deviations are too small"
         )
     if item.normality_p is not None and item.normality_p < level:

@@ -53,7 +53,7 @@ class Outlier:
         label: name of the pose.
         quantity: quantity with the outlying error.
         error: error of the quantity, SI (m or rad).
-        deviations: externally studentised residual, in standard deviations.
+        deviations: externally studentized residual, in standard deviations.
     """
 
     pose: int
@@ -178,10 +178,10 @@ def outliers(
 ) -> tuple[Outlier, ...]:
     """Return the poses with outlying residuals, the worst first.
 
-    The externally studentised residual is t_i = r_i / (s_(i) sqrt(1 - h_i)), with the leverage h_i
+    The externally studentized residual is t_i = r_i / (s_(i) sqrt(1 - h_i)), with the leverage h_i
     and the standard deviation s_(i) without that residual. It is an outlier beyond Student's
     quantile for a false alarm in one of a hundred correct sets (Bonferroni). The pose of each
-    outlier is removed from the (linearised) fit, so that a gross error does not hide a smaller one.
+    outlier is removed from the (linearized) fit, so that a gross error does not hide a smaller one.
 
     Args:
         problem: the calibration.
@@ -208,8 +208,8 @@ def outliers(
         share = np.clip(1.0 - leverage, 1e-9, 1.0)
         total = float(refitted[is_used] @ refitted[is_used])
         deviation = np.sqrt(np.maximum(total - refitted**2 / share, 1e-300) / freedom)
-        studentised = np.abs(refitted) / (deviation * np.sqrt(share))
-        t = np.where(is_used & (share > 1e-6), studentised, 0.0)
+        studentized = np.abs(refitted) / (deviation * np.sqrt(share))
+        t = np.where(is_used & (share > 1e-6), studentized, 0.0)
         worst = int(t.argmax())
         if t[worst] <= -scipy.special.stdtrit(freedom, OUTLIER_FALSE_ALARM / (2 * len(r))):
             break

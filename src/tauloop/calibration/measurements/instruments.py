@@ -1,7 +1,7 @@
 """Instruments: the readings of each kind of measurement at a pose, and its nuisance parameters.
 
 An instrument provides the expression of its errors: predicted readings at coordinates q minus
-measured readings. Frames, targets, centres and zero points of instruments are *nuisance*
+measured readings. Frames, targets, centers and zero points of instruments are *nuisance*
 parameters, with names such as ``tracker.frame.x``. They are fixed at their start values unless they
 are unknowns of a calibration.
 """
@@ -81,7 +81,7 @@ class Scene:
     def target(self, name: str) -> ca.SX:
         """Return the point (3,) in the base frame that an instrument measures.
 
-        This is the tool centre point plus the offset of the instrument's target.
+        This is the tool center point plus the offset of the instrument's target.
         """
         R_tool, p_tool = self.values.placement(self.mechanism.platform.tool)
         body = self.motion.bodies[self.mechanism.platform.tool.body]
@@ -234,7 +234,7 @@ def _rotation_vector(prefix: str) -> tuple[Nuisance, ...]:
 def _rotated(rho: ca.SX, start: tuple[float, float, float, float]) -> ca.SX:
     """Return R(rho) R_0 (3, 3) for a small rotation rho and an initial quaternion.
 
-    R(rho) has the normalised quaternion (1, rho/2): rho is the rotation vector up to third order.
+    R(rho) has the normalized quaternion (1, rho/2): rho is the rotation vector up to third order.
     """
     q = ca.vertcat(1, rho / 2)
     return quaternion_rotation(q / ca.sqrt(ca.dot(q, q))) @ quaternion_rotation(ca.SX(list(start)))
@@ -266,7 +266,7 @@ class Framed(Instrument):
 
     Attributes:
         frame: initial pose of that frame in the base frame.
-        target: start value of the target's offset from the tool centre point, in the tool frame, m.
+        target: start value of the target's offset from the tool center point, in the tool frame, m.
     """
 
     usual_name: ClassVar[str] = "tracker"
@@ -408,11 +408,11 @@ class Pose(_Oriented):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distance(Instrument):
-    """Distance from a fixed centre to a target on the tool, as read by a ball bar.
+    """Distance from a fixed center to a target on the tool, as read by a ball bar.
 
     Attributes:
-        center: start value of the centre in the base frame, m.
-        target: start value of the target's offset from the tool centre point, in the tool frame, m.
+        center: start value of the center in the base frame, m.
+        target: start value of the target's offset from the tool center point, in the tool frame, m.
     """
 
     kind: ClassVar[str] = "distance"
@@ -422,7 +422,7 @@ class Distance(Instrument):
     target: Vector3 = ORIGIN
 
     def nuisances(self) -> tuple[Nuisance, ...]:
-        """Return the parameters: centre (3), target (3) and a constant error of the bar's length."""
+        """Return the parameters: center (3), target (3) and a constant error of the bar's length."""
         return (
             *_vector(f"{self.name}.center", self.center),
             *_vector(f"{self.name}.target", self.target),
@@ -441,7 +441,7 @@ class Contact(Instrument):
 
     Attributes:
         surface: a plane, sphere or cylinder.
-        target: start value of the touching point's offset from the tool centre point, in the tool
+        target: start value of the touching point's offset from the tool center point, in the tool
             frame, m.
     """
 
@@ -597,7 +597,7 @@ class Between(Instrument):
 
     Attributes:
         length: length of a gauge or ball bar, m: the reading if a table does not contain it.
-        target: start value of the target's offset from the tool centre point, in the tool frame, m.
+        target: start value of the target's offset from the tool center point, in the tool frame, m.
         direction: direction of the measurement in the base frame, of any length, such as that of a
             caliper across two walls; None for the distance of the points.
     """
@@ -690,7 +690,7 @@ class StepGauge(Instrument):
 
     Attributes:
         count: number K of touches in one location of the gauge.
-        target: start value of the touching point's offset from the tool centre point, in the tool
+        target: start value of the touching point's offset from the tool center point, in the tool
             frame, m.
     """
 

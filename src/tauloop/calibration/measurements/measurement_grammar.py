@@ -44,7 +44,7 @@ PLANE = Shape(
 SPHERE = Shape(
     name="sphere",
     doc="A sphere in the base frame.",
-    fields=(field("center", _POINT, "its centre"), need("radius", _MEASURED_LENGTH, "its radius")),
+    fields=(field("center", _POINT, "its center"), need("radius", _MEASURED_LENGTH, "its radius")),
 )
 CYLINDER = Shape(
     name="cylinder",

@@ -45,7 +45,7 @@ from tauloop.mechanism.suggestions import suggestion, unknown_names
 #: Column with the number of the reading, in tables of readings that belong to several poses.
 READING_NUMBER_COLUMN = "reading"
 #: Messages name the lines of tables with fewer rows than this.
-MAX_LABELLED_ROWS = 1000
+MAX_LABELED_ROWS = 1000
 
 
 def read_measurements(
@@ -212,7 +212,7 @@ def _series(
         read = values[:, n_u : n_u + len(measured)]
     else:
         read = np.full((len(values), 1), assumed)
-    has_labels = len(values) < MAX_LABELLED_ROWS
+    has_labels = len(values) < MAX_LABELED_ROWS
     lines = [table.line(row) for row in range(len(values))] if has_labels else []
     if instrument.poses == 1:
         return Series(

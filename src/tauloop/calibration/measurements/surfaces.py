@@ -97,7 +97,7 @@ class Sphere(Surface):
     """A sphere touched from outside.
 
     Attributes:
-        center: its centre, m.
+        center: its center, m.
         radius: its radius, plus that of the probe's ball, m.
     """
 
@@ -109,12 +109,12 @@ class Sphere(Surface):
         return _no_size(self.radius)
 
     def unknowns(self) -> tuple[tuple[str, float, str], ...]:
-        """Return centre (3) and radius, m."""
-        centre = tuple(
+        """Return center (3) and radius, m."""
+        center = tuple(
             (f"center.{letter}", value, "m")
             for letter, value in zip("xyz", self.center, strict=True)
         )
-        return (*centre, ("radius", self.radius, "m"))
+        return (*center, ("radius", self.radius, "m"))
 
     def distance(self, point: ca.SX, location: Mapping[str, Any]) -> ca.SX:
         """Return the signed distance |p - c| - r of a point."""

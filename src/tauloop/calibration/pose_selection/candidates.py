@@ -31,7 +31,7 @@ from tauloop.model import Model
 MAX_TRIES = 30
 #: Minimum number of poses drawn at once.
 MIN_BATCH = 16
-#: Default distance between the centre lines of rods, as a share of their mean length.
+#: Default distance between the center lines of rods, as a share of their mean length.
 CLEARANCE_SHARE = 0.02
 #: Step of the search for the range of a platform position without limits, as a share of the
 #: characteristic length.
@@ -76,7 +76,7 @@ class Candidates(ReprMixin):
         encoders: actuator positions (N, n_u), m or rad.
         tried: number of poses that were tried.
         excluded: number of poses that were left out, by reason.
-        clearance: minimum distance between the centre lines of rods, m; None for a machine without
+        clearance: minimum distance between the center lines of rods, m; None for a machine without
             pairs of rods.
     """
 
@@ -100,7 +100,7 @@ class Candidates(ReprMixin):
 
 
 def usual_clearance(model: Model) -> float | None:
-    """Return the default minimum distance between the centre lines of rods, m.
+    """Return the default minimum distance between the center lines of rods, m.
 
     Machine files do not contain the thickness of rods. Slender rods are about a fiftieth of their
     mean length thick. Half of the smallest distance at the reference pose is always allowed, so

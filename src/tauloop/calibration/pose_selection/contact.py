@@ -32,7 +32,7 @@ class Gap:
 
         Raises:
             InputError: the instrument does not suit the machine, or its platform has no positions
-                in metres.
+                in meters.
         """
         mechanism, shape = model.mechanism, model.topology
         require_instruments([contact], mechanism, shape)
@@ -40,7 +40,7 @@ class Gap:
         self._model = model
         self._moved = [i for i, unit in enumerate(port.units) if unit == "m"]
         if not self._moved:
-            what = "has no positions in metres that could be moved onto a surface"
+            what = "has no positions in meters that could be moved onto a surface"
             remedy = "plan contacts only for machines with a platform that translates"
             raise InputError.of("platform", what, remedy)
         q, scene = nominal_scene(mechanism, shape, contact)

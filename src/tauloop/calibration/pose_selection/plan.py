@@ -46,7 +46,7 @@ from tauloop.equations.ports import PLATFORM, entry_ports, motor_port
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.units import LENGTH, quantity
 from tauloop.model import Model
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 
 #: Default goal: the expected error of the calibrated machine over the instrument's noise. It then
 #: adds at most an eighth to the noise.
@@ -60,7 +60,7 @@ COUNT_MULTIPLES = (0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0)
 
 
 def _point(text: str) -> Vector3:
-    """Parse three lengths separated by commas; a bare number is in metres."""
+    """Parse three lengths separated by commas; a bare number is in meters."""
     lengths = text.split(",")
     if len(lengths) != 3:
         remedy = "give three lengths, such as '0 m, 0.1 m, -0.6 m'"
@@ -77,7 +77,7 @@ class PosePlanOptions(Options):
         parameters: parameters to estimate, by name or pattern, such as
             'track*.length,track*.yaw,tracker.frame.*'.
         measure: kind of measurement; contacts are with the plane z = 0.
-        ball_center: fixed centre of a ball bar (distance), such as '0 m, 0.1 m, -0.6 m'.
+        ball_center: fixed center of a ball bar (distance), such as '0 m, 0.1 m, -0.6 m'.
         coordinate: coordinate, or output of the machine file, that a joint sensor reads.
         instrument: YAML file that describes the instrument with the keys of a series of
             measurements (kind, surface, ...); in Python also the instrument itself.
@@ -255,7 +255,7 @@ def plan_poses(
         >>> len(plan.to_pandas())
         6
     """
-    model = modelled(machine)
+    model = modeled(machine)
     rng, count, criterion = np.random.default_rng(options.seed), options.count, options.criterion
     instrument = _instrument(model, options)
     if instrument.poses > 1:
@@ -344,7 +344,7 @@ def _instrument(model: Model, options: PosePlanOptions) -> Instrument:
     """Return the instrument of the options, with the name that `calibrate` uses for tables.
 
     Raises:
-        InputError: its centre or coordinate is missing.
+        InputError: its center or coordinate is missing.
     """
     if options.instrument is not None:
         instrument = options.instrument
@@ -352,7 +352,7 @@ def _instrument(model: Model, options: PosePlanOptions) -> Instrument:
     kind = INSTRUMENTS[options.measure]
     if kind is Distance:
         if options.ball_center is None:
-            remedy = "give the fixed centre of the bar, such as '0 m, 0.1 m, -0.6 m'"
+            remedy = "give the fixed center of the bar, such as '0 m, 0.1 m, -0.6 m'"
             raise InputError.of("ball_center", "is missing", remedy)
         return Distance(name=kind.usual_name, center=options.ball_center)
     if kind is JointSensor:

@@ -173,7 +173,7 @@ def select_poses(
         jacobians: Jacobians of all candidates (N, r, n): whitened residuals, parameters in
             tolerances.
         count: number of poses to choose.
-        criterion: criterion to minimise.
+        criterion: criterion to minimize.
         prior: prior information (n,) of each parameter, in tolerances^-2 (ones for tolerance
             priors).
         repeated: whether one candidate may be chosen more than once.

@@ -70,7 +70,7 @@ class SymbolicPose:
 def symbolic_pose(reach: Reach, instrument: Instrument, x: ca.SX | None = None) -> SymbolicPose:
     """Return a pose of the machine as an instrument measures it.
 
-    Instruments without a target measure the tool centre point.
+    Instruments without a target measure the tool center point.
 
     Args:
         reach: the machine and the unknowns.

@@ -79,7 +79,7 @@ class Evaluation(ReprMixin):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Linearised:
+class Linearized:
     """An evaluation with its derivatives in the free unknowns.
 
     Attributes:
@@ -92,10 +92,10 @@ class Linearised:
     jacobian: np.ndarray
     tangents: tuple[np.ndarray, ...]
 
-    def only(self, columns: Sequence[int]) -> Linearised:
+    def only(self, columns: Sequence[int]) -> Linearized:
         """Return the derivatives in some of the free unknowns; corrections of the others must be zero."""
         indices = list(columns)
-        return Linearised(
+        return Linearized(
             evaluation=replace(self.evaluation, correction=self.evaluation.correction[indices]),
             jacobian=self.jacobian[:, indices],
             tangents=tuple(tangent[:, :, indices] for tangent in self.tangents),
@@ -176,17 +176,17 @@ class CalibrationProblem(ReprMixin):
         return full
 
     def evaluate(
-        self, correction: np.ndarray, near: Evaluation | Linearised | None = None
+        self, correction: np.ndarray, near: Evaluation | Linearized | None = None
     ) -> Evaluation:
         """Return the residuals at given corrections of the free unknowns.
 
         Args:
             correction: corrections (n,), SI.
             near: an evaluation whose coordinates start the iterations, extrapolated along the
-                tangent of a linearised one; None to start from the nominal coordinates.
+                tangent of a linearized one; None to start from the nominal coordinates.
         """
         x = self.whole(correction)
-        if isinstance(near, Linearised):
+        if isinstance(near, Linearized):
             step = correction - near.evaluation.correction
             starts = [
                 integrate(self.assembly.topology, state.q, tangent @ step)
@@ -212,12 +212,12 @@ class CalibrationProblem(ReprMixin):
 
     def jacobian(self, evaluation: Evaluation) -> np.ndarray:
         """Return the Jacobian (R, n) of all whitened residuals, rows as in `Evaluation.residual`."""
-        return self.linearised(evaluation).jacobian
+        return self.linearized(evaluation).jacobian
 
-    def linearised(self, evaluation: Evaluation) -> Linearised:
+    def linearized(self, evaluation: Evaluation) -> Linearized:
         """Return an evaluation with its derivatives, for steps to nearby corrections."""
         sensitivities = self._sensitivities(evaluation)
-        return Linearised(
+        return Linearized(
             evaluation=evaluation,
             jacobian=np.concatenate([J.reshape(-1, len(self.free)) for J, _ in sensitivities]),
             tangents=tuple(q_x for _, q_x in sensitivities),

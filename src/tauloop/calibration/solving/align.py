@@ -50,7 +50,7 @@ def aligned_together(
     """Return all series with the instrument frames that fit the nominal machine best.
 
     Positions are aligned by Kabsch's method, orientations without positions by the mean rotation
-    between measured and nominal ones. For poses, the rotation of the target is initialised too if
+    between measured and nominal ones. For poses, the rotation of the target is initialized too if
     it is large: as the mean rotation from the tool to the measured orientation.
 
     Series of one instrument, and series whose frames are tied by an unknown, are aligned together.

@@ -94,8 +94,8 @@ def inspect(
 
 def _spreads(points: np.ndarray) -> np.ndarray:
     """Return the root mean square spreads (3,) along the principal directions, largest first."""
-    centred = points - points.mean(axis=0)
-    squares = np.linalg.eigvalsh(centred.T @ centred / len(points))
+    centered = points - points.mean(axis=0)
+    squares = np.linalg.eigvalsh(centered.T @ centered / len(points))
     return np.asarray(np.sqrt(np.maximum(squares[::-1], 0.0)))
 
 

@@ -29,7 +29,7 @@ MIN_ROWS = 6
 MAX_ROWS = 2000
 #: Quantiles of distances that identify a point.
 QUANTILES = np.linspace(0.0, 1.0, 33)
-#: A reading matches a pose within this share of the distance between neighbouring poses.
+#: A reading matches a pose within this share of the distance between neighboring poses.
 MATCH_TOLERANCE = 0.2
 #: Minimum share of the rows that must match different poses.
 MIN_MATCHED_SHARE = 0.9
@@ -151,14 +151,14 @@ def _shuffled(
 ) -> list[Problem]:
     """Return a problem if positions fit the nominal ones in another order of the rows."""
     count = len(measured)
-    centred = predicted - predicted.mean(axis=0)
-    spread = float(np.sqrt((centred**2).sum(axis=1).mean()))
+    centered = predicted - predicted.mean(axis=0)
+    spread = float(np.sqrt((centered**2).sum(axis=1).mean()))
     as_is = kabsch(measured, predicted)[1]
     if not MIN_ROWS <= count <= MAX_ROWS or as_is <= MIN_RELATIVE_ERROR * spread:
         return []
     tree = cKDTree(predicted)
-    neighbour = tree.query(predicted, k=2)[0][:, 1]
-    spacing = float(np.median(neighbour))
+    neighbor = tree.query(predicted, k=2)[0][:, 1]
+    spacing = float(np.median(neighbor))
     order = _order_by_distances(measured, predicted)
     distance = np.full(count, np.inf)
     for _ in range(MAX_SEARCHES):

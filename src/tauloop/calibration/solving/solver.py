@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import least_squares
 
-from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, Linearised
+from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, Linearized
 from tauloop.calibration.solving.losses import Loss, Squares
 from tauloop.common.errors import IdentificationError, PoseError
 from tauloop.common.records import dataclass
@@ -82,12 +82,12 @@ class _ScaledResiduals:
     The coordinates of each pose start from those of the last evaluation.
     """
 
-    def __init__(self, problem: CalibrationProblem, near: Evaluation | Linearised | None) -> None:
+    def __init__(self, problem: CalibrationProblem, near: Evaluation | Linearized | None) -> None:
         self.problem, self.scale = problem, problem.tolerances
         self.prior = prior_weights(problem)
         self._prior_rows = np.flatnonzero(self.prior)
-        self._linear = near if isinstance(near, Linearised) else None
-        self.last = near.evaluation if isinstance(near, Linearised) else near
+        self._linear = near if isinstance(near, Linearized) else None
+        self.last = near.evaluation if isinstance(near, Linearized) else near
         self.count = 0
         self._penalty: np.ndarray | None = None
 
@@ -116,7 +116,7 @@ class _ScaledResiduals:
     def jacobian_at(self, evaluation: Evaluation) -> np.ndarray:
         """Return the Jacobian (R, n) of the residuals, SI."""
         if self._linear is None or self._linear.evaluation is not evaluation:
-            self._linear = self.problem.linearised(evaluation)
+            self._linear = self.problem.linearized(evaluation)
         return self._linear.jacobian
 
     def jacobian(self, s: np.ndarray) -> np.ndarray:
@@ -153,7 +153,7 @@ def solve(
     start: np.ndarray | None = None,
     *,
     loss: Loss = SQUARES,
-    near: Evaluation | Linearised | None = None,
+    near: Evaluation | Linearized | None = None,
     most: int = MAX_EVALUATIONS,
 ) -> Solution:
     """Solve the (robust) least-squares problem from a start.

@@ -1,4 +1,4 @@
-"""Suggestions of similar names for misspelt ones, and for names that other libraries use."""
+"""Suggestions of similar names for misspelled ones, and for names that other libraries use."""
 
 from __future__ import annotations
 

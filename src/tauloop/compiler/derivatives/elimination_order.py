@@ -118,9 +118,9 @@ class _TriedOrder:
             near.update(*(self._behind[start] for start in self._before[vertex]))
             near.update(*(self._before[end] for end in self._behind[vertex]))
             self._eliminate(vertex)
-            for neighbour in near & scores.keys():
-                scores[neighbour] = self._score(neighbour)
-                heapq.heappush(queue, (scores[neighbour], neighbour))
+            for neighbor in near & scores.keys():
+                scores[neighbor] = self._score(neighbor)
+                heapq.heappush(queue, (scores[neighbor], neighbor))
 
     def _score(self, vertex: int) -> int:
         """Return the operations of an elimination, plus the weight of new minus removed edges."""

@@ -302,7 +302,7 @@ def projection_program(assembly: Assembly, free: tuple[str, ...] = ()) -> Progra
     rate = column(row.psi_rate for row in rows) / scales if rows else ca.SX(0, 1)
     both = _solved(state, K @ weighted, ca.horzcat(residual, rate))
     q = state.q + coordinate_rate(topology, state.q, state.full(-weighted @ both[:, 0]))
-    q = normalised(q, (iq for iq, _ in topology.quaternions))
+    q = normalized(q, (iq for iq, _ in topology.quaternions))
     corrected = state.full(v[state.moving] - weighted @ both[:, 1])
     kept_scale = assembly.loops.row_scale[list(assembly.rows)]
     gap = ca.mmax(ca.fabs(ca.DM(kept_scale) * residual)) if rows else ca.SX(0)
@@ -313,7 +313,7 @@ def _solved(state: _Full, A: ca.SX, b: ca.SX) -> ca.SX:
     return state.builder.solve_symmetric(A, b, "projection") if A.numel() else ca.SX(*b.shape)
 
 
-def normalised(q: ca.SX, quaternions: Iterable[int]) -> ca.SX:
+def normalized(q: ca.SX, quaternions: Iterable[int]) -> ca.SX:
     """Return coordinates with normalized quaternions, which start at the given indices."""
     q = ca.SX(q)
     for iq in quaternions:

@@ -10,19 +10,19 @@ from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
 from tauloop.equations.values import Values
 from tauloop.mechanism.model import Mechanism
 
-#: Sizes of a wrench (force and moment at the tool centre point) and of a payload's inertial
+#: Sizes of a wrench (force and moment at the tool center point) and of a payload's inertial
 #: parameters.
 WRENCH, PAYLOAD = 6, 10
 
 
 def tool_twist(motion: TreeMotion, mechanism: Mechanism) -> ca.SX:
-    """Return velocity of the tool centre point and angular velocity (6,), in the base frame."""
+    """Return velocity of the tool center point and angular velocity (6,), in the base frame."""
     tool = mechanism.platform.tool
     return ca.vertcat(motion.point(tool).v, motion.bodies[tool.body].in_base.w)
 
 
 def tool_pose(motion: TreeMotion, mechanism: Mechanism) -> tuple[ca.SX, ca.SX]:
-    """Return position (3,) of the tool centre point and rotation (3, 3), in the base frame."""
+    """Return position (3,) of the tool center point and rotation (3, 3), in the base frame."""
     tool = mechanism.platform.tool
     return motion.point(tool).p, motion.bodies[tool.body].R @ motion.values.rotation(tool.turns)
 
@@ -45,10 +45,10 @@ def tool_load(motion: TreeMotion, mechanism: Mechanism, wrench: ca.SX, payload: 
     Args:
         motion: motion of all bodies.
         mechanism: the machine.
-        wrench: w (6,), force and moment on the machine at the tool centre point in the base frame,
+        wrench: w (6,), force and moment on the machine at the tool center point in the base frame,
             N and N m.
         payload: (m, m c, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz) in the tool's frame, about the tool
-            centre point.
+            center point.
     """
     tool = mechanism.platform.tool
     body, (_, R) = motion.bodies[tool.body], tool_pose(motion, mechanism)

@@ -11,7 +11,7 @@ as in a chain of angles that add up.
 
 As many spheres as unknown lengths (trilateration): with psi_i = x^T H x / 2 + g_i^T x + c_i and one
 constant H for all, the differences psi_i - psi_0 are linear. They give all unknowns as functions of
-one, u + w t, and psi_0 becomes a quadratic equation in t. The origin is the centre of the first
+one, u + w t, and psi_0 becomes a quadratic equation in t. The origin is the center of the first
 sphere, for short code and small numbers.
 
 The slopes of the equations at a pose determine its root (`Branches`).
@@ -115,8 +115,8 @@ def pair_form(
         square = at_zero(ca.jacobian(ca.jacobian(psi, c), c)) / 2
         A, B = at_zero(ca.jacobian(psi, c)), at_zero(ca.jacobian(psi, s))
         form = PairForm(A=A, B=B, C=at_zero(psi) + square)
-    modelled = form.A * c + form.B * s + form.C
-    return form if agree(psi, modelled, symbols, theta, i) else None
+    modeled = form.A * c + form.B * s + form.C
+    return form if agree(psi, modeled, symbols, theta, i) else None
 
 
 def quadratic_form(
@@ -157,20 +157,20 @@ def _constant(expression: ca.SX) -> ca.SX:
 
 
 def agree(
-    actual: ca.SX, modelled: ca.SX, symbols: Symbols, theta: Theta, angle: int | None = None
+    actual: ca.SX, modeled: ca.SX, symbols: Symbols, theta: Theta, angle: int | None = None
 ) -> bool:
     """Return whether two expressions in q, c and s agree at random values.
 
     Pairs (c, s) are those of angles.
 
     Args:
-        actual, modelled: the expressions (scalars).
+        actual, modeled: the expressions (scalars).
         symbols: q, c and s.
         theta: free parameters, as symbols and as values.
         angle: index of a coordinate whose value is consistent with its pair.
     """
     q_symbols, c_symbols, s_symbols = symbols
-    function = ca.Function("form", [q_symbols, c_symbols, s_symbols, theta[0]], [actual, modelled])
+    function = ca.Function("form", [q_symbols, c_symbols, s_symbols, theta[0]], [actual, modeled])
     rng = np.random.default_rng(1)
     scale, deviation = 1e-300, 0.0
     for _ in range(5):
@@ -248,13 +248,11 @@ def _upright(expression: ca.SX, symbols: Symbols) -> ca.SX:
     return ca.simplify(ca.substitute([expression], list(symbols), [zero, zero + 1, zero])[0])
 
 
-def _same(actual: ca.SX, modelled: ca.SX, symbols: Symbols, theta: Theta) -> bool:
+def _same(actual: ca.SX, modeled: ca.SX, symbols: Symbols, theta: Theta) -> bool:
     """Return whether two matrices (2, 2) agree, off-diagonals relative to the first entry."""
     trace = actual[0, 0]
     pairs = [(0, 0), (1, 1), (0, 1)]
-    return all(
-        agree(trace + actual[i, j], trace + modelled[i, j], symbols, theta) for i, j in pairs
-    )
+    return all(agree(trace + actual[i, j], trace + modeled[i, j], symbols, theta) for i, j in pairs)
 
 
 def _rounding(A: ca.SX) -> ca.SX | None:
@@ -281,17 +279,17 @@ SPHERE_TOLERANCE = 1e-14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SphereForm:
-    """x^T H x / 2 + g_i^T x + c_i = 0 about the centre of the first sphere, where g_0 = 0.
+    """x^T H x / 2 + g_i^T x + c_i = 0 about the center of the first sphere, where g_0 = 0.
 
     Attributes:
-        centre: centre of the first sphere (n,).
+        center: center of the first sphere (n,).
         H: second derivatives (n, n), numbers.
         A: differences of the slopes, g_i - g_0, of all but the first (n - 1, n).
         b: differences of the constants (n - 1,).
         c: constant of the first sphere: minus half of its squared radius.
     """
 
-    centre: ca.SX
+    center: ca.SX
     H: ca.DM
     A: ca.SX
     b: ca.SX
@@ -321,12 +319,12 @@ def sphere_form(psi: ca.SX, x: ca.SX) -> SphereForm | None:
     if any(float(ca.norm_inf(ca.DM(other) - H)) > SPHERE_TOLERANCE * size for other in second[1:]):
         return None
     (at_zero,) = ca.substitute([slopes[0, :].T], [x], [ca.SX.zeros(*x.shape)])
-    centre = (
+    center = (
         -at_zero if np.array_equal(H.full(), np.eye(x.numel())) else -ca.solve(ca.SX(H), at_zero)
     )
-    centre = ca.densify(centre)
-    g, c = ca.substitute([slopes, psi], [x], [centre])
-    return SphereForm(centre=centre, H=H, A=ca.densify(g[1:, :]), b=c[1:] - c[0], c=c[0])
+    center = ca.densify(center)
+    g, c = ca.substitute([slopes, psi], [x], [center])
+    return SphereForm(center=center, H=H, A=ca.densify(g[1:, :]), b=c[1:] - c[0], c=c[0])
 
 
 def sphere_slope(psi: ca.SX, x: ca.SX, last: int) -> ca.SX:
@@ -340,7 +338,7 @@ def sphere_slope(psi: ca.SX, x: ca.SX, last: int) -> ca.SX:
     return ca.SX(slopes[0, :] @ w)
 
 
-#: A slope below this share of its usual size is zero: the pose is a dead centre, where both roots
+#: A slope below this share of its usual size is zero: the pose is a dead center, where both roots
 #: are equal.
 DEAD = 1e-7
 
@@ -391,7 +389,7 @@ class Branches:
         return self.signs_of(self.slopes.run({"q": q}, len(q))[0]["slopes"])
 
     def signs_of(self, slopes: np.ndarray) -> np.ndarray:
-        """Return signs (N, k) from slopes (N, k); the program's own sign at a dead centre."""
+        """Return signs (N, k) from slopes (N, k); the program's own sign at a dead center."""
         return np.where(
             np.abs(slopes) > DEAD * self.typical, np.where(slopes >= 0, 1, -1), self.own
         )

@@ -482,7 +482,7 @@ class _Solver:
         u[others], w[others], w[last] = lines[:, 0], lines[:, 1], 1
         quadratic, alpha = form.along(u, w)
         t, discriminant = quadratic.solution(self._branch(sphere_slope(e.psi[rows], x, last)))
-        point = form.centre + u + w * t
+        point = form.center + u + w * t
         for j, i in enumerate(unknown):
             self.set_coordinate(i, point[j])
         record = ClosedForm(

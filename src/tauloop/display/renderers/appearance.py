@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tauloop.common.records import dataclass
-from tauloop.display.palette import COLOURS, MEASURED, PREDICTED, RESIDUAL, TEXT
+from tauloop.display.palette import COLORS, MEASURED, PREDICTED, RESIDUAL, TEXT
 from tauloop.display.pieces import Plot, PlotTrace
 
 #: Dashes and markers of traces without a color of their own, which differ where colors repeat.
@@ -74,9 +74,9 @@ def _appearance(trace: PlotTrace, number: int, *, sideways: bool) -> Appearance:
     if trace.style in FIXED:
         fixed = FIXED[trace.style]
         return replace(fixed, color=trace.color) if trace.color else fixed
-    base = replace(_PALETTE[trace.style], color=trace.color or COLOURS[number % len(COLOURS)])
+    base = replace(_PALETTE[trace.style], color=trace.color or COLORS[number % len(COLORS)])
     if trace.style == "points" or (sideways and trace.style != "bars"):
         return replace(base, width=0.0, marker=MARKERS[number % len(MARKERS)])
     if trace.style == "line" and not trace.color:
-        return replace(base, dash=DASHES[number // len(COLOURS) % len(DASHES)])
+        return replace(base, dash=DASHES[number // len(COLORS) % len(DASHES)])
     return base

@@ -55,7 +55,7 @@ def machine_figure(
 
     Broken lines are the axes of the actuators, along which linear ones push. All views have one
     scale. Without solids rods and slides are thin lines, bodies thick ones through their joint
-    centres, the platform in red; the base is its squares.
+    centers, the platform in red; the base is its squares.
 
     Args:
         geometry: the machine at one state or more.
@@ -148,26 +148,26 @@ def draw_machine(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[
                 line(piece, linewidth=0.8, linestyle=":", color=TEXT, label="base")
             continue
         is_platform = body.name == shape.platform
-        colour, label = (RESIDUAL, "platform") if is_platform else (PREDICTED, "body")
+        color, label = (RESIDUAL, "platform") if is_platform else (PREDICTED, "body")
         if len(points) == 1:
             line(
                 points,
                 linestyle="none",
                 marker="o",
                 markersize=4,
-                color=colour,
+                color=color,
                 label=f"{label} with one joint",
             )
         for piece in geometry.arcs(body.name)[state]:
-            line(piece, linewidth=2.0, color=colour, label=label)
+            line(piece, linewidth=2.0, color=color, label=label)
         for edge in body.edges:
-            line(points[edge], linewidth=2.0, color=colour, label=label)
+            line(points[edge], linewidth=2.0, color=color, label=label)
         if len(points) > 1:
-            line(points, linestyle="none", marker="o", markersize=3, color=colour)
-        _fill(axes, points[body.faces][..., kept], colour)
+            line(points, linestyle="none", marker="o", markersize=3, color=color)
+        _fill(axes, points[body.faces][..., kept], color)
         if is_platform and len(points):
             stem = np.stack([points.mean(axis=0), geometry.tool[state]])
-            line(stem, linewidth=0.8, linestyle=":", color=colour)
+            line(stem, linewidth=0.8, linestyle=":", color=color)
     line(
         geometry.tool[state][None],
         linestyle="none",
@@ -178,14 +178,14 @@ def draw_machine(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[
     )
 
 
-def _fill(axes: Any, triangles: np.ndarray, colour: str) -> None:
+def _fill(axes: Any, triangles: np.ndarray, color: str) -> None:
     """Fill triangles (f, 3, 2) or (f, 3, 3) so faintly that objects behind them are visible."""
     from matplotlib.collections import PolyCollection
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
     if not len(triangles):
         return
-    style: dict[str, Any] = {"facecolors": colour, "alpha": 0.12, "linewidths": 0.0}
+    style: dict[str, Any] = {"facecolors": color, "alpha": 0.12, "linewidths": 0.0}
     if triangles.shape[-1] == 3:
         axes.add_collection3d(Poly3DCollection(list(triangles), **style))
     else:
@@ -265,9 +265,9 @@ def _actuators(
         )
         axes.plot(*ends[:, kept].T, color=DRIVE, label="actuator axis", zorder=3, **style)
     tool, R = geometry.tool[state], geometry.tool_rotation[state]
-    for column, colour in zip(R.T, ("#b4443c", "#4f8a4a", "#3f6fae"), strict=True):
+    for column, color in zip(R.T, ("#b4443c", "#4f8a4a", "#3f6fae"), strict=True):
         ends = np.stack([tool, tool + TOOL_SHARE * size * column])
-        axes.plot(*ends[:, kept].T, color=colour, linewidth=1.2, zorder=3)
+        axes.plot(*ends[:, kept].T, color=color, linewidth=1.2, zorder=3)
     if len(geometry) > 1:
         axes.plot(
             *geometry.tool[:, kept].T,
@@ -296,7 +296,7 @@ def _labels(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, 
     # of the picture, in the machine's frame
     right = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])
     for name, place in named.items():
-        colour = RESIDUAL if name == geometry.shape.platform else TEXT
+        color = RESIDUAL if name == geometry.shape.platform else TEXT
         if len(kept) == 3:
             # names point away from the machine
             side = "left" if (place - middle) @ right >= 0 else "right"
@@ -305,7 +305,7 @@ def _labels(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, 
                 f"  {name}  ",
                 ha=side,
                 fontsize=SMALL - 1,
-                color=colour,
+                color=color,
                 zorder=10,
                 path_effects=halo,
             )
@@ -313,10 +313,10 @@ def _labels(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, 
             axes.annotate(
                 name,
                 place[kept],
-                xytext=(7, -12 if colour == RESIDUAL else 7),
+                xytext=(7, -12 if color == RESIDUAL else 7),
                 textcoords="offset points",
                 fontsize=SMALL,
-                color=colour,
+                color=color,
                 zorder=10,
                 path_effects=halo,
             )

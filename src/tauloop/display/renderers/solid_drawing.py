@@ -39,20 +39,20 @@ class SolidDrawing:
         from matplotlib.collections import PolyCollection
         from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-        corners, colours = self._lit(state)
+        corners, colors = self._lit(state)
         style: dict[str, Any] = {"linewidths": 0.1}
         if len(plane) == 3:
             axes.add_collection3d(
-                Poly3DCollection(corners, facecolors=colours, edgecolors=colours, **style)
+                Poly3DCollection(corners, facecolors=colors, edgecolors=colors, **style)
             )
             return
         along = 3 - sum(plane)
         towards = -1.0 if along == 1 else 1.0  # the front is seen along y
         order = np.argsort(towards * corners[:, :, along].mean(axis=1), kind="stable")
         seen = corners[order][:, :, list(plane)]
-        colours = colours[order]
+        colors = colors[order]
         axes.add_collection(
-            PolyCollection(list(seen), facecolors=colours, edgecolors=colours, **style),
+            PolyCollection(list(seen), facecolors=colors, edgecolors=colors, **style),
             autolim=False,
         )
 
@@ -66,16 +66,16 @@ class SolidDrawing:
         """Return triangles (f, 3, 3) and their colors (f, 3), shaded by the direction of the light."""
         from matplotlib.colors import to_rgb
 
-        corners, colours = [], []
-        for (body, colour), mesh in self._meshes.items():
+        corners, colors = [], []
+        for (body, color), mesh in self._meshes.items():
             pose = self._placed[body].at(state)
             corners.append((mesh.vertices @ pose.rotation.T + pose.position)[mesh.faces])
-            colours.append(np.broadcast_to(to_rgb(colour), (len(mesh.faces), 3)))
+            colors.append(np.broadcast_to(to_rgb(color), (len(mesh.faces), 3)))
         triangles = np.concatenate(corners)
         normals = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
         normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
         bright = SHADE + (1.0 - SHADE) * np.clip(normals @ LIGHT, 0.0, 1.0)
-        return triangles, bright[:, None] * np.concatenate(colours)
+        return triangles, bright[:, None] * np.concatenate(colors)
 
 
 def solid_drawing(model: Model, geometry: MachineGeometry) -> SolidDrawing | None:

@@ -318,7 +318,7 @@ class Equations:
         return forces, law, energy
 
     def move(self, forces: ca.SX) -> None:
-        """Accelerations from generalised forces, with dry friction."""
+        """Accelerations from generalized forces, with dry friction."""
         mass = ca.SX(self.n, 1)
         for inertia in self.line.inertias:
             mass[self.at.index[inertia.name]] += self.at.factor[inertia.name] ** 2 * self.scalar(

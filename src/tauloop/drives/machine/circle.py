@@ -68,9 +68,9 @@ class Lap:
 
     Attributes:
         angle: commanded angle on the circle, rad (N,).
-        radial: distance from the centre of the best-fitting circle, minus the commanded radius
+        radial: distance from the center of the best-fitting circle, minus the commanded radius
             (N,), m.
-        center: centre of the best-fitting circle (least squares), minus the commanded one (2,), m.
+        center: center of the best-fitting circle (least squares), minus the commanded one (2,), m.
         radius_error: of the circle that fits best, m.
         deviation: circular deviation: largest minus smallest radial distance, m.
         normal: largest distance from the plane of the circle, m.
@@ -288,7 +288,7 @@ def _lap(motion: DrivenMotion, circle: Circle, trajectory: Trajectory) -> Lap:
     angle = 2 * np.pi * (progress[measured] - 1.0)
     around = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     points = circle.radius * around + error[:, places]
-    # |p|^2 = 2 p . c + (r^2 - |c|^2): linear in the centre and in what follows with the radius
+    # |p|^2 = 2 p . c + (r^2 - |c|^2): linear in the center and in what follows with the radius
     A = np.column_stack([2 * points, np.ones(len(points))])
     solution, *_ = np.linalg.lstsq(A, (points**2).sum(axis=1), rcond=None)
     center = solution[:2]

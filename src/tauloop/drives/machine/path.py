@@ -41,7 +41,7 @@ from tauloop.integrate.sampled import (
     SampledRun,
     SampledTrace,
 )
-from tauloop.integrate.sensitivity import course_along, labelled, sensitive, split_sensitivities
+from tauloop.integrate.sensitivity import course_along, labeled, sensitive, split_sensitivities
 from tauloop.mechanism.drive_line import DriveLine, DualDrive
 from tauloop.mechanism.model import Mechanism, omission_diagnostics
 from tauloop.mechanism.suggestions import unknown_names
@@ -234,7 +234,7 @@ class DrivenMachine:
         held, _ = split_sensitivities(trace.held, directions)
         motion = run.result(replace(trace, states=states, held=held), integrator)
         ports = system.plant.platform.ports
-        by = labelled(motion.time, (ports.position, ports.velocity), motion_by, directions)
+        by = labeled(motion.time, (ports.position, ports.velocity), motion_by, directions)
         return replace(motion, sensitivities=by)
 
 

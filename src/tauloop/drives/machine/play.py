@@ -37,7 +37,7 @@ MOST_ACTUATORS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayMap(Result):
-    """Displacement of the tool centre point from one end of the play to the other.
+    """Displacement of the tool center point from one end of the play to the other.
 
     Attributes:
         data: over the axes of the grid, m, NaN where the machine cannot work: `each` (actuator,
@@ -99,7 +99,7 @@ class PlayMap(Result):
 
 
 class ToolSensitivity:
-    """Velocity of the tool centre point per actuator velocity, in batches."""
+    """Velocity of the tool center point per actuator velocity, in batches."""
 
     def __init__(self, model: Model) -> None:
         """Make the Jacobian of the tool in all velocities.
@@ -132,7 +132,7 @@ class ToolSensitivity:
         return np.asarray(jacobian @ G)
 
     def tool(self, q: np.ndarray) -> np.ndarray:
-        """Return the position of the tool centre point (N, 3), m."""
+        """Return the position of the tool center point (N, 3), m."""
         return self._functions([q], len(q))[1]
 
 
@@ -176,7 +176,7 @@ def play_map(
 ) -> PlayMap:
     """Map how play at the actuators shows at the tool.
 
-    With J the velocity of the tool centre point per actuator velocity, play p_i of one actuator moves the tool by
+    With J the velocity of the tool center point per actuator velocity, play p_i of one actuator moves the tool by
     |J_i| p_i, and that of all by at most max |sum of +-J_i p_i|.
 
     Args:

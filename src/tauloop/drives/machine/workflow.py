@@ -25,7 +25,7 @@ from tauloop.kinematics.event_texts import parse_events
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.units import ANGLE, LENGTH, quantity
 from tauloop.model import Model
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 
 #: What the variations are called in options.
 WORDS = {
@@ -130,7 +130,7 @@ def ballbar(
         ['deviation', 'radius_error', 'normal', 'following', 'rms']
     """
     options = options or BallbarOptions()
-    model = modelled(machine)
+    model = modeled(machine)
     port = model.platform.ports.position
     first, second = (full_name(port.columns, name, "plane") for name in options.plane)
     center = None
@@ -252,7 +252,7 @@ def play_section(machine: MachineSource, options: BacklashOptions) -> PlayMap:
 def _prepared(
     machine: MachineSource, options: BacklashOptions
 ) -> tuple[Model, float | Mapping[str, float]]:
-    model = modelled(machine)
+    model = modeled(machine)
     if not isinstance(options.backlash, str):
         return model, options.backlash
     if options.backlash != "lines":

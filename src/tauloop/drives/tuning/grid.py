@@ -42,7 +42,7 @@ class Grid(ReprMixin):
 
     @property
     def minima(self) -> np.ndarray:
-        """Return the grid points (k, n) without a better neighbour, smallest cost first.
+        """Return the grid points (k, n) without a better neighbor, smallest cost first.
 
         A method may get stuck there.
         """

@@ -47,7 +47,7 @@ class SearchMethod(Options, ABC):
 class PatternSearch(SearchMethod):
     """Direct search by Hooke and Jeeves' pattern moves over a full poll of the axes.
 
-    The neighbours of the best point along all axes (2 n of them) are evaluated at once, and with
+    The neighbors of the best point along all axes (2 n of them) are evaluated at once, and with
     them the same around the continuation of the last successful move. The best of them is followed;
     when none is better the step is halved. With the steps tending to zero the limit is stationary
     for smooth costs (Torczon 1997, theorem 3.3). Nothing is random.
@@ -94,7 +94,7 @@ class PatternSearch(SearchMethod):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SQP(SearchMethod):
-    """Minimise by SciPy's SLSQP, with given gradients or central differences in one batch.
+    """Minimize by SciPy's SLSQP, with given gradients or central differences in one batch.
 
     A difference at a bound is one-sided. Where a given gradient is not finite, differences stand
     in.
@@ -140,7 +140,7 @@ class SQP(SearchMethod):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NelderMead(SearchMethod):
-    """Minimise by the simplex of Nelder and Mead within bounds (SciPy's), with restarts.
+    """Minimize by the simplex of Nelder and Mead within bounds (SciPy's), with restarts.
 
     Points outside are put on the bound, which can flatten the simplex there: a new one shows
     whether it had ended too soon.

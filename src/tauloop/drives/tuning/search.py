@@ -1,4 +1,4 @@
-"""Minimisation of a cost over a box of parameters, with diagnostics and history."""
+"""Minimization of a cost over a box of parameters, with diagnostics and history."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.drives.tuning.evaluations import BatchCost, BudgetSpentError, Evaluations, Watcher
 from tauloop.drives.tuning.methods import PatternSearch, SearchMethod
 
-#: Neighbours that test a best point lie this far along each axis, as a share of the range.
-NEIGHBOUR = 0.01
-#: If a neighbour is better by less than this share of the cost's span, the point still counts as
+#: Neighbors that test a best point lie this far along each axis, as a share of the range.
+NEIGHBOR = 0.01
+#: If a neighbor is better by less than this share of the cost's span, the point still counts as
 #: optimal.
-NEIGHBOUR_GAIN = 0.01
+NEIGHBOR_GAIN = 0.01
 #: Most evaluations, unless more are allowed.
 BUDGET = 20_000
 
@@ -277,9 +277,9 @@ def _tested(
     upper: np.ndarray,
 ) -> list[Diagnostic]:
     """Return the best point, evaluated again, and the points next to it along the axes."""
-    offsets = NEIGHBOUR * np.diag(upper - lower)
-    neighbours = np.clip(np.concatenate([best + offsets, best - offsets]), lower, upper)
-    tried = np.asarray(interruptible(cost, np.concatenate([best[None], neighbours])), dtype=float)
+    offsets = NEIGHBOR * np.diag(upper - lower)
+    neighbors = np.clip(np.concatenate([best + offsets, best - offsets]), lower, upper)
+    tried = np.asarray(interruptible(cost, np.concatenate([best[None], neighbors])), dtype=float)
     gain = least - float(np.nanmin(tried))
     span = float(np.nanmax(costs)) - least
     return [
@@ -292,9 +292,9 @@ def _tested(
             advice="the cost is not a function of its parameters: fix its random numbers",
         ),
         diagnostic(
-            f"share of the costs' span gained by a step of {NEIGHBOUR:.0%} of the range along an axis",
+            f"share of the costs' span gained by a step of {NEIGHBOR:.0%} of the range along an axis",
             gain / span if span > 0 else 0.0,
-            at_most=NEIGHBOUR_GAIN,
+            at_most=NEIGHBOR_GAIN,
             advice="not a minimum: search on from the best point, or take another method",
         ),
     ]

@@ -232,7 +232,7 @@ class Tuning(Result):
 def tune_drive_line(
     line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = None
 ) -> Tuning:
-    """Minimise the cost of a drive line's steps: the sum or the largest of weighted criteria.
+    """Minimize the cost of a drive line's steps: the sum or the largest of weighted criteria.
 
     Every point is a simulated step of the reference; a point whose loop diverges has no cost.
     Ctrl-C ends the search at once with the best so far.

@@ -1,8 +1,8 @@
 """Loop equations of a machine: conditions of rods and cut joints as functions of all coordinates.
 
 Every equation is one of three kinds: a distance (a rod), a component of the offset between two
-points, or the cosine of an angle between two directions. Residuals are in metres (pure numbers for
-directions), so multipliers are forces in newtons (or moments in newton metres). Each equation has
+points, or the cosine of an angle between two directions. Residuals are in meters (pure numbers for
+directions), so multipliers are forces in newtons (or moments in newton meters). Each equation has
 its rate and acceleration. `Loops` evaluates them on batches, for assembly and its checks.
 """
 
@@ -65,7 +65,7 @@ class ClosureRow:
         what: the condition of that element, for messages.
         moving: psi with its rates.
         scale: the length L of a rod (m), else one; psi = 0 is differentiated at constant scale.
-        is_length: whether phi is in metres (else a pure number).
+        is_length: whether phi is in meters (else a pure number).
         difference: d from A to B of a rod; else None.
     """
 
@@ -98,7 +98,7 @@ class ClosureRow:
 
     @property
     def residual(self) -> ca.SX:
-        """The residual phi, in metres for lengths."""
+        """The residual phi, in meters for lengths."""
         return self.psi / self.scale
 
     @property
@@ -286,7 +286,7 @@ class Loops(ReprMixin):
         topology: its coordinates.
         names: name of every loop equation (c,).
         elements: rod or joint of every loop equation.
-        is_length: whether each residual is in metres.
+        is_length: whether each residual is in meters.
         function: q -> (phi, K by columns).
         acceleration: (q, v) -> bias k with K a = k.
         transmission: matrix A (n_u, n_v) of actuator velocities.
@@ -323,7 +323,7 @@ class Loops(ReprMixin):
 
     @property
     def row_scale(self) -> np.ndarray:
-        """Factors (c,) that make residuals pure numbers: 1/length for residuals in metres."""
+        """Factors (c,) that make residuals pure numbers: 1/length for residuals in meters."""
         return np.where(self.is_length, 1.0 / self.length, 1.0)
 
     @property

@@ -42,7 +42,7 @@ from tauloop.mechanism.model import LIMIT_KINDS
 
 #: A pose is singular if a kept singular value is below this share of the largest there, but not at
 #: other poses. A map has lost a direction if its smallest stretch is below this share of its
-#: largest over all states. Loops closed to 1e-10 locate a dead centre to the square root of that,
+#: largest over all states. Loops closed to 1e-10 locate a dead center to the square root of that,
 #: 1e-5; nearer poses may lie beyond it.
 NEARLY_SINGULAR = 1e-4
 
@@ -281,7 +281,7 @@ def named_pose(loops: Loops, q: np.ndarray, way: np.ndarray) -> str:
 SINGULARITY_EFFECTS = {
     "parallel": "the machine moves although all actuators rest",
     "serial": "actuators move although the independent coordinates rest",
-    "dead centre": "an actuator or independent coordinate is at a turning point of its motion",
+    "dead center": "an actuator or independent coordinate is at a turning point of its motion",
     "constraint": "paths of motion branch off",
 }
 
@@ -299,7 +299,7 @@ class Substitute(PlainData):
 
     Attributes:
         kinds: kinds of singularities, keys of `SINGULARITY_EFFECTS`.
-        detail: coordinates or actuators at a dead centre, or the rank of the loops.
+        detail: coordinates or actuators at a dead center, or the rank of the loops.
         condition: largest over smallest stretch of the worst map at the singular pose; infinite at
             an exact singularity.
         q: the singular pose (n_q,).
@@ -421,7 +421,7 @@ def regular_state(maps: Maps, q: np.ndarray) -> tuple[int, Substitute | None]:
 
 
 def lost(maps: Maps) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the kinds of singularity of the first state, and the coordinates at a dead centre.
+    """Return the kinds of singularity of the first state, and the coordinates at a dead center.
 
     If no map has lost a direction, the kind is that of the map nearest to it.
     """
@@ -440,7 +440,7 @@ def lost(maps: Maps) -> tuple[tuple[str, ...], tuple[str, ...]]:
             for name, now, most in zip(rows, size[0], size.max(axis=0), strict=True)
             if now < NEARLY_SINGULAR * most
         ]
-        kinds.append("dead centre" if still else kind)
+        kinds.append("dead center" if still else kind)
         names += still
     return tuple(dict.fromkeys(kinds)), tuple(dict.fromkeys(names))
 

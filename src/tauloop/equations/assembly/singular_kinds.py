@@ -13,7 +13,7 @@ from tauloop.equations.assembly.reference_pose import in_words, lost, maps_of, s
 def singular_kind(assembly: Assembly, q: np.ndarray) -> str:
     """Return a text on the kinds of singularity at coordinates (n_q,).
 
-    The kinds are parallel, serial, dead centre and constraint.
+    The kinds are parallel, serial, dead center and constraint.
     """
     loops, locked = assembly.loops, list(assembly.locked)
     states = np.concatenate([q[None, :], assembly.states])

@@ -69,7 +69,7 @@ def virtual_platforms(
 ) -> tuple[VirtualPlatform, ...]:
     """Return every inertia as a virtual platform, split into translation and rotation.
 
-    Translation is that of the mass centre, and rotation is about it. By momentum, with u = J v the
+    Translation is that of the mass center, and rotation is about it. By momentum, with u = J v the
     velocity and v = G x': B = J G, M = B^T I B, V = B^T d(I B)/dt. By energy, with Koditschek's
     V_tree: M = G^T M_tree G, V = G^T (V_tree G + M_tree G'); then M' - 2 V is skew. Derivatives are
     taken with respect to internal symbols (`StateSymbols`).

@@ -50,7 +50,7 @@ from tauloop.export.c.single_accuracy import (
 )
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.c_ports import c_ports
-from tauloop.model.model import MachineSource, Model, modelled
+from tauloop.model.model import MachineSource, Model, modeled
 from tauloop.model.motion import Motion
 
 #: Number of samples in the test program.
@@ -205,7 +205,7 @@ def export_c(
         >>> sorted(export.files)
         ['four_bar.c', 'four_bar.h', 'four_bar_check.c', 'four_bar_manifest.json']
     """
-    model, options = modelled(machine), options or ExportOptions()
+    model, options = modeled(machine), options or ExportOptions()
     entry = options.entry
     stem = c_name(model.mechanism.name if options.name is None else options.name)
     motion = model.motion(entry)

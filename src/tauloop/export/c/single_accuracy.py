@@ -16,7 +16,7 @@ from tauloop.compiler.c.printing.source import CFunction, c_source
 from tauloop.compiler.state import solve_diagnostics
 
 #: Largest relative error that passes, by unit: for lengths, angles and pure numbers 10 um in a
-#: metre; for other units a thousandth, which is below the uncertainty of friction and inertias.
+#: meter; for other units a thousandth, which is below the uncertainty of friction and inertias.
 RELATIVE_ERROR_LIMITS = {"m": 1e-5, "rad": 1e-5, "1": 1e-5}
 OTHER_RELATIVE_ERROR_LIMIT = 1e-3
 #: Smaller amounts count as zero.

@@ -20,7 +20,7 @@ from tauloop.export.controller.source import (
     controller_source,
     memory_size,
 )
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 
 #: Bits of the flags by name.
 FLAGS = {name: bit for name, (bit, _) in SAMPLE_FLAGS.items()}
@@ -92,7 +92,7 @@ class CompiledController:
             >>> controller.begin()
             0
         """
-        self.equations = controller_equations(modelled(machine), options or ControllerOptions())
+        self.equations = controller_equations(modeled(machine), options or ControllerOptions())
         values = controller_values(self.equations)
         text = "\n".join(
             write(STEM, self.equations, values) for write in (controller_header, controller_source)

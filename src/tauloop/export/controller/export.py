@@ -26,7 +26,7 @@ from tauloop.export.controller.equations import (
 )
 from tauloop.export.controller.options import ControllerOptions
 from tauloop.export.controller.source import controller_header, controller_source
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ def export_controller(
         >>> sorted(name.removeprefix("five_bar_controller") for name in export.files)
         ['.c', '.h', '_check.c', '_loop.c', '_manifest.json', 'plant_link.h']
     """
-    model, options, stages = modelled(machine), options or ControllerOptions(), Stages(progress, 2)
+    model, options, stages = modeled(machine), options or ControllerOptions(), Stages(progress, 2)
     equations = controller_equations(model, options)
     stages.done()
     stem = c_name(f"{model.mechanism.name}_controller" if name is None else name)

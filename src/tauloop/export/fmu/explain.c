@@ -1,4 +1,4 @@
-/* Reports why the equations have no solution: the leg that is out of reach, and its distance in millimetres.
+/* Reports why the equations have no solution: the leg that is out of reach, and its distance in millimeters.
 
    The TL_FORMS closed forms have the names tl_form. `machine_diagnosis` returns for each the least and the greatest psi
    over its unknown, and the rod's length or zero. A rod closes if psi can be zero (see `tauloop.model.positions.diagnosis`). */

@@ -26,7 +26,7 @@ from tauloop.export.fmu.plant import FmuFunctions, plant_functions, quoted
 from tauloop.export.fmu.variables import FmuVariables
 from tauloop.integrate.integrators import MOST_STEPS, DormandPrince, Integrator, Radau
 from tauloop.model import Model
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 
 #: Functions that an FMU of a machine may have.
 FMU_KINDS = ("plant", "inverse_dynamics", "kinematics", "controller")
@@ -198,7 +198,7 @@ def export_fmu(
         ['modelDescription.xml', 'sources/five_bar_plant.c']
     """
     options = options or FmuOptions()
-    model = modelled(machine).with_free_parameters(options.free_parameters)
+    model = modeled(machine).with_free_parameters(options.free_parameters)
     stages = Stages(progress, 3)
     name = c_name(
         f"{model.mechanism.name}_{options.kind}" if options.name is None else options.name

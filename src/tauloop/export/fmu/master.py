@@ -26,7 +26,7 @@ from tauloop.export.fmu.coupling import Connections, FmuCoupling, connected
 from tauloop.export.fmu.foreign import ForeignFmu
 from tauloop.export.fmu.plant import actuator_motion_variables
 from tauloop.model import Model
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 from tauloop.simulation.controllers.laws import Compensation, Controller, Correction, Loop
 from tauloop.simulation.controllers.workflow import (
     COUPLING_CHANGE,
@@ -234,7 +234,7 @@ def co_simulate(
     """
     if coupling.fmu is None:
         raise InputError.of("fmu", "is missing", "name the file of an FMU")
-    model = modelled(machine)
+    model = modeled(machine)
     _require_coupled(model, options)
     stages = Stages(progress, 2)
     limit = None if coupling.fmu_limit is None else 1e6 * coupling.fmu_limit

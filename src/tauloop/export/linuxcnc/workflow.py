@@ -32,13 +32,13 @@ from tauloop.export.linuxcnc.program import program_text, reachable_moves
 from tauloop.export.linuxcnc.source import KinematicFunctions, header_text, kinematic_functions
 from tauloop.mechanism.description import units
 from tauloop.mechanism.model import Mechanism
-from tauloop.model.model import MachineSource, Model, modelled
+from tauloop.model.model import MachineSource, Model, modeled
 
 #: Characters of a machine's name in the names of component and files; HAL's names need the rest for
 #: the pins.
 MAX_STEM_LENGTH = 20
 #: License of the module's own text; LinuxCNC requires every module to declare the GPL.
-LICENCE = "GPL-2.0-or-later"
+LICENSE = "GPL-2.0-or-later"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,7 @@ def export_linuxcnc(
         >>> export.name, [pin.name for pin in export.pins]
         ('five_bar_kins', ['motor-distance', 'crank-length', 'link-length'])
     """
-    model, options = modelled(machine), options or LinuxcncOptions()
+    model, options = modeled(machine), options or LinuxcncOptions()
     mechanism, stages = model.mechanism, Stages(progress, 3)
     stem, module, layout, functions, pins = _parts(model, options.name)
     stages.done()
@@ -167,7 +167,7 @@ def geometry_hal(machine: MachineSource, name: str | None = None) -> str:
         >>> print(tl.export.linuxcnc.geometry_hal(machine).splitlines()[5])
         setp five_bar_kins.crank-length 250.3
     """
-    model = modelled(machine)
+    model = modeled(machine)
     _, module, _, _, pins = _parts(model, name)
     return geometry_text(module, f"geometry of the machine {model.mechanism.name!r}", pins)
 
@@ -188,7 +188,7 @@ def joints_ini(machine: MachineSource, options: LinuxcncOptions | None = None) -
         >>> [line for line in tl.export.linuxcnc.joints_ini(machine).splitlines() if line.startswith("HOME =")]
         ['HOME = 130.767108243763', 'HOME = 49.232891756237']
     """
-    model, options = modelled(machine), options or LinuxcncOptions()
+    model, options = modeled(machine), options or LinuxcncOptions()
     note = f"joints of the machine {model.mechanism.name!r}"
     return joints_text(note, machine_layout(model), 1e3 * options.max_acceleration)
 
@@ -233,7 +233,7 @@ def _manifest(
     data = {
         "tauloop": tauloop_version(),
         "name": module,
-        "licence": LICENCE,
+        "licence": LICENSE,
         "machine": {"name": mechanism.name, "sha256": _machine_hash(mechanism)},
         "axes": "".join(axis.letter for axis in layout.axes),
         "joints": [

@@ -21,7 +21,7 @@ from tauloop.export.c.export_texts import Case, HeaderNotes
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.model.c_ports import c_ports
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 from tauloop.model.positions.encoder_fit import WATCHED
 from tauloop.simulation.observers.encoders import encoder_units, sensing
 
@@ -42,7 +42,7 @@ def export_encoder_fit(
 ) -> Export:
     """Export the fit of encoder readings as C, in the form of `export_c`.
 
-    q, reading_residual, standardised, move = encoder_fit(reading, start): coordinates that close
+    q, reading_residual, standardized, move = encoder_fit(reading, start): coordinates that close
     the
     loops and agree best with all readings, like `fit_encoders`, in three Gauss-Newton steps from
     the
@@ -67,7 +67,7 @@ def export_encoder_fit(
         >>> [port["name"] for port in fit.manifest["functions"][0]["outputs"]]
         ['q', 'reading_residual', 'standardised', 'move']
     """
-    model, names = modelled(machine), tuple(encoders)
+    model, names = modeled(machine), tuple(encoders)
     deviations = _deviations(model, names, noise)
     stem = c_name(model.mechanism.name if name is None else name)
     ports, units = c_ports(model, model.actuators), encoder_units(model)

@@ -35,7 +35,7 @@ from tauloop.identification.online.parameter_tracking import (
 )
 from tauloop.model import Model
 from tauloop.model.c_ports import c_ports
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 
 #: Number of samples in the test program.
 TEST_SAMPLES = 5
@@ -86,7 +86,7 @@ def export_tracker(
             identifier, or a folder that cannot be written.
     """
     options = options or TrackOptions()
-    model = modelled(machine)
+    model = modeled(machine)
     start = tracker_start(model, fit, options)
     stem = c_name(model.mechanism.name if name is None else name)
     if len(filters.standstill) != len(start.noise):

@@ -36,7 +36,7 @@ from tauloop.formats.urdf.writer import to_urdf
 from tauloop.mechanism.expression import ONE, Expression, evaluate
 from tauloop.mechanism.model import JOINT_KINDS, Mechanism
 from tauloop.model import Model
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 
 #: Valid names of ROS packages (REP 144).
 _PACKAGE = re.compile(r"[a-z][a-z0-9_]*[a-z0-9]")
@@ -136,7 +136,7 @@ def export_ros2(
         >>> package.name, package.driven
         ('five_bar_description', ('shoulder_1', 'shoulder_2'))
     """
-    options, mechanism = options or Ros2Options(), modelled(machine).mechanism
+    options, mechanism = options or Ros2Options(), modeled(machine).mechanism
     name = options.package or f"{re.sub(r'[^a-z0-9_]', '_', mechanism.name.lower())}_description"
     if not _PACKAGE.fullmatch(name) or "__" in name:
         message = f"{name!r} is not a valid package name: ROS allows lower-case letters, "

@@ -22,13 +22,13 @@ DIRECTION_TOLERANCE = 1e-7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """One end of a link, with the joint that connects it to its neighbour.
+    """One end of a link, with the joint that connects it to its neighbor.
 
     Attributes:
         kind: "ball" or "universal".
-        point: joint centre on the link (3,), m, in the frame of the link's first body.
-        outside: the joint's frame on the neighbour. For a universal joint also its axis there (3,),
-            in coordinates of the neighbour, and its axis on the link (3,).
+        point: joint center on the link (3,), m, in the frame of the link's first body.
+        outside: the joint's frame on the neighbor. For a universal joint also its axis there (3,),
+            in coordinates of the neighbor, and its axis on the link (3,).
         joints, bodies: elements that disappear when the link becomes a rod.
     """
 
@@ -55,7 +55,7 @@ def ends_of(linkage: Linkage, link: Sequence[str]) -> tuple[End, End] | None:
 
 
 def end_of(linkage: Linkage, link: Sequence[str], joint: Joint) -> End | None:
-    """Follow joints through massless bodies to the neighbour while they pass through one point."""
+    """Follow joints through massless bodies to the neighbor while they pass through one point."""
     chain, between = [joint], []
     body = linkage.inner(joint, link)
     point = (

@@ -30,9 +30,9 @@ class _AboutLine:
     """Inertia of a link relative to the line between its joints.
 
     Attributes:
-        center: distance of the mass centre from A, m.
-        across, axial: moments of inertia about the mass centre, kg m^2.
-        is_symmetric: whether the mass centre lies on the line and the inertia is axisymmetric about
+        center: distance of the mass center from A, m.
+        across, axial: moments of inertia about the mass center, kg m^2.
+        is_symmetric: whether the mass center lies on the line and the inertia is axisymmetric about
             it.
     """
 
@@ -55,9 +55,9 @@ def _about_line(inertia: LinkInertia, part: RodPart, length: float) -> _AboutLin
     across = 0.5 * float(np.trace(flat))
     allowed = _MOMENT_TOLERANCE * max(across, axial, mass * length**2)
     is_round = np.abs(flat - across * P).max() <= allowed and np.abs(P @ about @ z).max() <= allowed
-    is_centred = mass * float(np.linalg.norm(P @ r)) <= POINT_TOLERANCE * mass * length
+    is_centered = mass * float(np.linalg.norm(P @ r)) <= POINT_TOLERANCE * mass * length
     return _AboutLine(
-        center=float(r @ z), across=across, axial=axial, is_symmetric=bool(is_round and is_centred)
+        center=float(r @ z), across=across, axial=axial, is_symmetric=bool(is_round and is_centered)
     )
 
 
@@ -73,7 +73,7 @@ class RodPart:
     Attributes:
         name: name of the part: "rod", "lower" or "upper".
         link: bodies of the link.
-        end: the joint centre (3,) about which the inertia is taken.
+        end: the joint center (3,) about which the inertia is taken.
         line: unit vector (3,) from there to the rod's other end.
         turn: axes (3, 3) of the link's first body in that of the first part.
     """
@@ -178,7 +178,7 @@ def _turned(inertia: LinkInertia, R: np.ndarray, origin: np.ndarray) -> LinkIner
 def _slender(leaves: Leaves, name: str, mass: float, line: _AboutLine) -> SlenderPart:
     """Return the inertia of a link about its end.
 
-    The mass centre is on the line, with a transverse moment about it.
+    The mass center is on the line, with a transverse moment about it.
     """
     m = leaves.leaf(f"{name}.mass", mass, "kg", "inertia")
     s = leaves.leaf(f"{name}.center", line.center, "m", "inertia")

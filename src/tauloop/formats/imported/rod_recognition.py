@@ -2,7 +2,7 @@
 
 Other tools write a rod as a rigid body on a chain of joints, closed by a constraint: up to six
 coordinates and six loop equations, where a two-point link needs one equation and no coordinate. The
-following elements are recognised:
+following elements are recognized:
 
 - the link: one body, or several bodies welded together, with no other joints;
 - a ball joint: a spherical joint, or three revolute joints through one point with massless bodies
@@ -36,7 +36,7 @@ from tauloop.mechanism.links.ball_links import lies_between_balls
 from tauloop.mechanism.model import BASE, Body, Joint, Mechanism, Placement, Rod
 
 
-def recognise_rods(
+def recognize_rods(
     mechanism: Mechanism, options: RodRecognition
 ) -> tuple[Mechanism, tuple[str, ...]]:
     """Return the same machine with its rods as rods, and notes on the changes.
@@ -134,9 +134,9 @@ def _is_limited(joint: Joint) -> bool:
 def finished(
     mechanism: Mechanism, notes: Sequence[str], options: ImportOptions, *, is_platform_open: bool
 ) -> Mechanism:
-    """Return an imported machine with rods recognised, welds merged and its start within ranges.
+    """Return an imported machine with rods recognized, welds merged and its start within ranges.
 
-    Rods are recognised if the options ask for it. The notes go into the machine's description.
+    Rods are recognized if the options ask for it. The notes go into the machine's description.
 
     Args:
         mechanism: the machine as in its file.
@@ -153,7 +153,7 @@ def finished(
             mechanism = replace(
                 mechanism, platform=replace(platform, body=BASE, tool=Placement(body=BASE))
             )
-        mechanism, more = recognise_rods(mechanism, options.rods)
+        mechanism, more = recognize_rods(mechanism, options.rods)
         remarks += more
         if is_platform_open:
             left = [body.name for body in mechanism.bodies]

@@ -23,7 +23,7 @@ class RodLink:
     Attributes:
         rod: the rod.
         link: bodies of the link.
-        end: the joint centre (3,) at the origin of the frame of the rod's part, m, in the frame of
+        end: the joint center (3,) at the origin of the frame of the rod's part, m, in the frame of
             the first body.
         line: vector (3,) along the rod from A to B, in that frame.
     """

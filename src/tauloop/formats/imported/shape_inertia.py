@@ -15,7 +15,7 @@ from tauloop.mechanism.poses import FramePose
 def solid_volume(kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:
     """Return the volume and the moments of inertia per unit mass (3,) of a solid.
 
-    The moments are about the mass centre, along the solid's axes.
+    The moments are about the mass center, along the solid's axes.
 
     Args:
         kind: "sphere", "box", "ellipsoid", "cylinder", "capsule" or "cone".
@@ -37,7 +37,7 @@ def solid_volume(kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:
     if kind == "cone":
         across = 3 / 20 * (r * r + h * h)  # 3/80 (2 h)^2
         return tube / 3, np.array([across, across, 0.3 * r * r])
-    # two half balls, each with its mass centre 3/8 r beyond the end of the cylinder
+    # two half balls, each with its mass center 3/8 r beyond the end of the cylinder
     balls = 4 / 3 * math.pi * r**3
     across = tube * tube_across + balls * (0.4 * r * r + h * h + 0.75 * h * r)
     along = tube * tube_along + balls * 0.4 * r * r
@@ -47,7 +47,7 @@ def solid_volume(kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:
 def solid_inertia(kind: str, size: np.ndarray, mass: float, pose: FramePose) -> LinkInertia:
     """Return the inertia of a homogeneous solid of a mass (kg) at a pose, in the pose's base axes.
 
-    The frame of a cone is in the middle of its height; its mass centre is a quarter of the height
+    The frame of a cone is in the middle of its height; its mass center is a quarter of the height
     below that.
     """
     _, gyration = solid_volume(kind, size)
@@ -61,9 +61,9 @@ def solid_inertia(kind: str, size: np.ndarray, mass: float, pose: FramePose) -> 
 
 
 def mesh_volume(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return volume, mass centre (3,) and inertia per unit mass (3, 3) of a closed surface.
+    """Return volume, mass center (3,) and inertia per unit mass (3, 3) of a closed surface.
 
-    The inertia is about the mass centre.
+    The inertia is about the mass center.
 
     The solid is a signed sum of tetrahedra from the origin to each triangle. The second moments of
     a tetrahedron with the corners a, b, c and the volume v are v/20 (a a^T + b b^T + c c^T + s
@@ -85,8 +85,8 @@ def legacy_mesh_volume(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarr
     """Return the results of `mesh_volume` as MuJoCo's mode "legacy" (its default) computes them.
 
     All tetrahedra count as positive, so the volume of a solid that is not convex is too large. The
-    mass centre follows from tetrahedra from the centroid of the surface, volume and inertia from
-    tetrahedra from the mass centre.
+    mass center follows from tetrahedra from the centroid of the surface, volume and inertia from
+    tetrahedra from the mass center.
 
     Args:
         corners: corners of the triangles (n, 3, 3).
@@ -129,9 +129,9 @@ def _areas(corners: np.ndarray) -> np.ndarray:
 
 
 def shell_area(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return area, mass centre (3,) and inertia per unit mass (3, 3) of a thin shell.
+    """Return area, mass center (3,) and inertia per unit mass (3, 3) of a thin shell.
 
-    The inertia is about the mass centre.
+    The inertia is about the mass center.
 
     The second moments of a triangle with the corners a, b, c and the area A are A/12 (a a^T + b b^T
     + c c^T + s s^T), s = a + b + c.
@@ -167,7 +167,7 @@ def is_closed(corners: np.ndarray) -> bool:
 
 
 def summed(parts: Sequence[LinkInertia]) -> LinkInertia:
-    """Return the inertia of several parts of one body about their common mass centre."""
+    """Return the inertia of several parts of one body about their common mass center."""
     mass = sum(part.mass for part in parts)
     center = sum((part.mass * part.center for part in parts), np.zeros(3)) / mass
     inertia = np.zeros((3, 3))

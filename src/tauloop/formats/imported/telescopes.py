@@ -1,7 +1,7 @@
 """Telescopic legs of an imported machine: two links on a slide with ball or universal joints.
 
 Leg and slide become one telescopic `Rod` with the name of the slide, whose motor then drives the
-length. The slide must lie on the line between the two joint centres. Spins are treated as for rods
+length. The slide must lie on the line between the two joint centers. Spins are treated as for rods
 of fixed length: a leg between a universal and a ball joint is a full rod; an axisymmetric leg
 between two balls is a slender rod that does not spin.
 """
@@ -63,7 +63,7 @@ def legs(linkage: Linkage, notes: list[str]) -> list[Leg]:
             notes.append(f"{slide.name} stays a slide: a coupling or loss acts on it")
         elif (leg := _leg(linkage, slide, pair, ends)) is None:
             notes.append(
-                f"{slide.name} stays a slide: it does not lie on the line between the joint centres"
+                f"{slide.name} stays a slide: it does not lie on the line between the joint centers"
             )
         else:
             listed.append(leg)
@@ -136,7 +136,7 @@ def telescopic_rod(
     if freedom.lower <= 0.0 and np.isfinite(freedom.lower):
         notes.append(
             f"{name} stays a slide: "
-            f"at its limit the distance of its joint centres is {freedom.lower:.3g} m"
+            f"at its limit the distance of its joint centers is {freedom.lower:.3g} m"
         )
         return None
     z, z_up = leg.line

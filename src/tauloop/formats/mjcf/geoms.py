@@ -11,7 +11,7 @@ import numpy as np
 from tauloop.common.errors import Problems
 from tauloop.formats.mjcf.inertia import SIZE_COUNTS, geom_shape
 from tauloop.formats.mjcf.settings import MjcfReader
-from tauloop.formats.xml.meshes import MeshFiles, colour_of, mesh_corners
+from tauloop.formats.xml.meshes import MeshFiles, color_of, mesh_corners
 from tauloop.formats.xml.nodes import XmlNode
 from tauloop.mechanism.poses import FramePose, quaternion_rotation, rotation_matrix
 from tauloop.mechanism.solids.solid import SHAPES, Mesh, Solid, convex
@@ -64,7 +64,7 @@ class GeomReader:
         rgba = reader.numbers(node, body, "rgba") or (
             reader.numbers(material, body, "rgba") if material else ()
         )
-        colour = colour_of(rgba) if len(rgba) == 4 else ""
+        colour = color_of(rgba) if len(rgba) == 4 else ""
         solid = None
         if reader.value(node, body, "group") not in SHOWN_GROUPS or rgba[3:] == (0.0,):
             self._not_drawn["hidden"] += 1

@@ -1,4 +1,4 @@
-"""Mass, mass centre and inertia of an MJCF body, from its ``<inertial>`` or its geoms."""
+"""Mass, mass center and inertia of an MJCF body, from its ``<inertial>`` or its geoms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tauloop.mechanism.solids.solid import convex
 _DEFAULT_DENSITY = 1000.0
 #: Shapes without volume.
 _FLAT_SHAPES = ("plane", "hfield")
-#: Functions for size, mass centre and inertia per unit mass of a mesh, by MuJoCo's mode names.
+#: Functions for size, mass center and inertia per unit mass of a mesh, by MuJoCo's mode names.
 _MESH_MODES = {
     "legacy": legacy_mesh_volume,
     "convex": mesh_volume,
@@ -57,7 +57,7 @@ def body_inertia(
     geoms: Sequence[tuple[XmlNode, FramePose]],
     meshes: MeshSource,
 ) -> LinkInertia | None:
-    """Return the inertia of a body about its mass centre, in body axes; None without mass.
+    """Return the inertia of a body about its mass center, in body axes; None without mass.
 
     Args:
         reader: reads attributes and collects problems.

@@ -291,7 +291,7 @@ def _platform(
 ) -> Platform:
     bodies: Bodies = tree.bodies
     every = tuple(name for joint in joints if not joint.is_cut for name in joint.velocity_names)
-    # recognised rods remove coordinates
+    # recognized rods remove coordinates
     named = reader.listed("independent") if options.rods is None else ()
     for where, names in (
         ("options.independent", options.independent),

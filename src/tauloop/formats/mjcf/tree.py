@@ -325,7 +325,7 @@ class TreeReader:
         Args:
             node: its element.
             name: its name.
-            outer, inner: frames at its centre on the parent and on the body, in the axes of the
+            outer, inner: frames at its center on the parent and on the body, in the axes of the
                 body.
         """
         frame, start = (self._turns(node, word) for word in ("frame", "start"))

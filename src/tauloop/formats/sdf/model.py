@@ -189,7 +189,7 @@ def descend(node: XmlNode | None, *tags: str) -> XmlNode | None:
 
 
 def _positions(model: XmlNode) -> Iterator[str]:
-    """Yield the positions of link and joint frames, mass centres and ball constraints."""
+    """Yield the positions of link and joint frames, mass centers and ball constraints."""
     for node in model.children:
         if node.tag in _FRAME_TAGS:
             parts = (node, *node.all("inertial"))

@@ -265,7 +265,7 @@ class _Spanning:
         )
 
     def _computed(self, name: str, node: XmlNode, made: LinkInertia) -> XmlNode:
-        """Return an ``<inertial>`` of numbers about the mass centre, in the joint's axes."""
+        """Return an ``<inertial>`` of numbers about the mass center, in the joint's axes."""
         self.automatic.append(name)
         at = self.frames[name].inverse() @ FramePose(position=made.center)
         inertia = at.rotation @ made.about_center @ at.rotation.T
@@ -383,7 +383,7 @@ def origin_element(pose: FramePose, like: XmlNode) -> XmlNode:
 
 
 def _looks(node: XmlNode) -> list[XmlNode]:
-    """Return geometry and colour of a visual."""
+    """Return geometry and color of a visual."""
     shapes = []
     for shape in (descend(node, "geometry") or node).children:
         texts = {child.tag: child.content for child in shape.children}

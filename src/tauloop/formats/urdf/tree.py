@@ -357,7 +357,7 @@ class _TreeReader(UrdfReader):
         if mass == 0.0:
             self.note(name, "the mass is zero")
         if not inertia.any():
-            self.note(name, "the inertia about the mass centre is zero")
+            self.note(name, "the inertia about the mass center is zero")
         elif what := impossible_inertia(inertia):
             self.note(name, what)
 

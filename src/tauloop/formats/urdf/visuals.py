@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.formats.urdf.parts import UrdfReader, rotation
-from tauloop.formats.xml.meshes import MeshFiles, colour_of
+from tauloop.formats.xml.meshes import MeshFiles, color_of
 from tauloop.formats.xml.nodes import XmlNode, XmlReader
 from tauloop.mechanism.solids.solid import SHAPES, Solid
 from tauloop.mechanism.solids.visual import solid_at
@@ -28,8 +28,8 @@ VISUAL_ATTRIBUTES = {
     "mesh": {"filename", "scale"},
     "color": {"rgba"},
 }
-#: Colour of a shape without one.
-_NO_COLOUR = (math.nan,) * 4
+#: Color of a shape without one.
+_NO_COLOR = (math.nan,) * 4
 
 
 class VisualReader(UrdfReader):
@@ -38,7 +38,7 @@ class VisualReader(UrdfReader):
     def __init__(
         self, file: str, robot: XmlNode, largest: float, packages: tuple[str | Path, ...] = ()
     ) -> None:
-        """Read the colours that links share.
+        """Read the colors that links share.
 
         Args:
             file: file name; paths of meshes are relative to its folder.
@@ -54,7 +54,7 @@ class VisualReader(UrdfReader):
             color = material.first("color") if material.tag == "material" else None
             if color is not None:
                 name = material.attributes.get("name", "")
-                self._shared[name] = XmlReader(file).vector(color, "", "rgba", _NO_COLOUR)
+                self._shared[name] = XmlReader(file).vector(color, "", "rgba", _NO_COLOR)
 
     def solids(self, body: str, link: XmlNode) -> list[Solid]:
         """Return the solids of a link, fixed to a body."""
@@ -92,7 +92,7 @@ class VisualReader(UrdfReader):
         *rgb, opacity = self._rgba(body, node.first("material"))
         if len(self.problems) > before or opacity == 0.0 or (shape.tag == "mesh" and mesh is None):
             return None
-        colour = "" if math.isnan(opacity) else colour_of(rgb)
+        colour = "" if math.isnan(opacity) else color_of(rgb)
         kind, R = SHAPES[SHAPES.index(shape.tag)], rotation(rpy)
         return solid_at(body, kind, size, np.array(xyz), R, colour=colour, mesh=mesh)
 
@@ -114,8 +114,8 @@ class VisualReader(UrdfReader):
         own = None if material is None else material.first("color")
         if material is None or own is None:
             return (
-                _NO_COLOUR
+                _NO_COLOR
                 if material is None
-                else self._shared.get(material.attributes.get("name", ""), _NO_COLOUR)
+                else self._shared.get(material.attributes.get("name", ""), _NO_COLOR)
             )
-        return self.vector(own, body, "rgba", _NO_COLOUR)
+        return self.vector(own, body, "rgba", _NO_COLOR)

@@ -1,4 +1,4 @@
-"""Inertias about the mass centre, recovered from parameters about a frame's origin."""
+"""Inertias about the mass center, recovered from parameters about a frame's origin."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tauloop.mechanism.model import Inertia, SlenderPart, Vector
 
 
 def along_the_rod(part: SlenderPart) -> tuple[Expression, Expression, Expression]:
-    """Return mass m, centre distance s and central moment I of a slender part.
+    """Return mass m, center distance s and central moment I of a slender part.
 
     Its parameters are h = m s and J = I + h s.
 
@@ -31,8 +31,8 @@ def along_the_rod(part: SlenderPart) -> tuple[Expression, Expression, Expression
     return m, s, subtract(J, steiner)
 
 
-def centred(inertia: Inertia) -> tuple[Vector, Sequence[Expression]] | None:
-    """Return mass centre and central moments of an inertia made by `about_origin`, else None.
+def centered(inertia: Inertia) -> tuple[Vector, Sequence[Expression]] | None:
+    """Return mass center and central moments of an inertia made by `about_origin`, else None.
 
     The moments about the origin are then sums and differences with the parallel-axis terms last.
     """

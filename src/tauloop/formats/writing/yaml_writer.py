@@ -30,7 +30,7 @@ from tauloop.formats.writing.expression_writer import (
     number,
     parameter_literal,
 )
-from tauloop.formats.writing.inertia_writer import along_the_rod, centred
+from tauloop.formats.writing.inertia_writer import along_the_rod, centered
 from tauloop.formats.writing.output_writer import OutputWriter
 from tauloop.formats.writing.value_edits import TextNotKept, text_with_values_of
 from tauloop.formats.xml.meshes import MeshCopies
@@ -275,9 +275,9 @@ class _YamlWriter:
         return "massless" if body.inertia is None else self._inertia(body.inertia)
 
     def _inertia(self, inertia: Inertia) -> dict[str, Any]:
-        """Return an inertia, about the mass centre if its expressions have that form."""
+        """Return an inertia, about the mass center if its expressions have that form."""
         written: dict[str, Any] = {"mass": self._text(inertia.mass, units.MASS)}
-        central = centred(inertia)
+        central = centered(inertia)
         moments: Sequence[Expression] = inertia.second_moment
         if central is not None:
             center, moments = central

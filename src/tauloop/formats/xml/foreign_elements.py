@@ -124,7 +124,7 @@ _URDF = (
     *_rows(
         "urdf",
         Treatment.READ,
-        ("robot", "link joint material", "the machine and its colours"),
+        ("robot", "link joint material", "the machine and its colors"),
         ("robot", "loop coupling", "loops and gears of GRBDA"),
         ("robot", "constraint", "loops (urdfdom_headers pull request 108)"),
         ("robot", "drake:ball_constraint", "a ball joint that closes a loop"),

@@ -88,8 +88,8 @@ def _obj_index(text: str, count: int) -> int:
     return index
 
 
-def colour_of(rgba: Sequence[float]) -> str:
-    """Return a colour ``#rrggbb`` from numbers between 0 and 1."""
+def color_of(rgba: Sequence[float]) -> str:
+    """Return a color ``#rrggbb`` from numbers between 0 and 1."""
     return "#" + "".join(f"{round(255 * min(max(share, 0.0), 1.0)):02x}" for share in rgba[:3])
 
 

@@ -315,7 +315,7 @@ def unread(elements: Mapping[str, int], attributes: Mapping[str, int]) -> list[s
 
 
 def impossible_inertia(inertia: np.ndarray) -> str:
-    """Return the fault of an inertia (3, 3) about a mass centre that no body can have, else ""."""
+    """Return the fault of an inertia (3, 3) about a mass center that no body can have, else ""."""
     least, middle, most = np.linalg.eigvalsh(inertia)
     if least >= 0.0 and least + middle >= most * (1.0 - 1e-9):
         return ""

@@ -92,7 +92,7 @@ def evaluate(
     scale = largest if scale is None else scale
     relative = np.linalg.norm(residual, axis=0) / np.linalg.norm(measured, axis=0)
     power = np.sum(residual**2, axis=0)
-    neighbours = np.sum(residual[1:] * residual[:-1], axis=0)
+    neighbors = np.sum(residual[1:] * residual[:-1], axis=0)
     return tuple(
         OutputFit(
             output=name,
@@ -104,7 +104,7 @@ def evaluate(
             scale=float(scale[k]),
             rmse_percent=float(100.0 * rmse[k] / scale[k]),
             relative_error_percent=float(100.0 * relative[k]),
-            residual_correlation=float(neighbours[k] / power[k]) if power[k] > 0.0 else None,
+            residual_correlation=float(neighbors[k] / power[k]) if power[k] > 0.0 else None,
         )
         for k, name in enumerate(outputs)
     )

@@ -237,7 +237,7 @@ def _count_copies(training: RegressionData, held_out: RegressionData) -> int:
     Samples are equal if their forces and one regressor column are equal to the last bit.
     """
     kept = training.kept
-    # The column with the largest range distinguishes samples even where forces are quantised.
+    # The column with the largest range distinguishes samples even where forces are quantized.
     column = int(np.argmax(np.ptp(training.regressor[:, kept[0]], axis=0)))
 
     def keys(data: RegressionData) -> list[bytes]:

@@ -51,12 +51,12 @@ def whiteness(residual: np.ndarray, lags: int = 20) -> Whiteness:
             "give at least 8 samples and 1 lag",
         )
     lags = min(lags, count // 4)
-    centred = residual - residual.mean()
-    power = float(centred @ centred)
+    centered = residual - residual.mean()
+    power = float(centered @ centered)
     if power <= (np.finfo(float).eps * np.abs(residual).max(initial=0.0)) ** 2 * count:
         return Whiteness(lags=lags, statistic=None, probability=None, correlations=None)
     numbers = np.arange(1, lags + 1)
-    correlations = np.array([centred[lag:] @ centred[:-lag] for lag in numbers]) / power
+    correlations = np.array([centered[lag:] @ centered[:-lag] for lag in numbers]) / power
     statistic = float(count * (count + 2.0) * np.sum(correlations**2 / (count - numbers)))
     return Whiteness(
         lags=lags,

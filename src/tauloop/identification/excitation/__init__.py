@@ -1,4 +1,4 @@
-"""Optimised excitation: motions for identification, under all limits of the machine."""
+"""Optimized excitation: motions for identification, under all limits of the machine."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def plan_excitation(
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: series, space, limits, criterion, and the extent of the search.
         rng: random generator that replaces the options' seed.
-        progress: called with the phase ("random", "optimising", "polishing"), and the completed and
+        progress: called with the phase ("random", "optimizing", "polishing"), and the completed and
             total number of steps; from a different thread than the caller's.
 
     Raises:

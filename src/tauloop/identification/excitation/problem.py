@@ -364,7 +364,7 @@ class ExcitationProblem:
         If these violate a bound, all other forces do so too.
         """
         terms, _, _ = self.functions.tension_terms(*motion.rates, start=start)
-        return terms.shared(self.task.limits.force_share).centred()
+        return terms.shared(self.task.limits.force_share).centered()
 
     @cached_property
     def force_unit(self) -> float:

@@ -105,7 +105,7 @@ class Search:
         self._summary = self._evaluated_summary(series)
         if options.starts:
             self._interim = best_random
-            self._phase = "optimising"
+            self._phase = "optimizing"
             self._solve(starts, series.base, is_stopped, self._outcomes)
             polish_starts = self._polish_starts(is_stopped)
             if polish_starts:
@@ -122,7 +122,7 @@ class Search:
         is_stopped: Callable[[], bool],
         into: dict[int, StartOutcome],
     ) -> None:
-        """Optimise from starts and add the outcomes to `into`, by the number of the start."""
+        """Optimize from starts and add the outcomes to `into`, by the number of the start."""
         problem, options = self._problem, self._options
         work = Work(
             mechanism=problem.mechanism,
@@ -272,7 +272,7 @@ class Search:
         outcomes = [outcome for _, outcome in sorted(self._outcomes.copy().items())]
         polished = [outcome for _, outcome in sorted(self._polished.copy().items())]
         is_stopped = any(outcome.status == STOPPED for outcome in outcomes)
-        is_missing = self._phase == "optimising" and len(outcomes) < self._options.starts
+        is_missing = self._phase == "optimizing" and len(outcomes) < self._options.starts
         if is_interrupted and is_missing and not is_stopped:
             outcomes.append(_unfinished(coefficients, STOPPED, value))
         return outcomes, polished

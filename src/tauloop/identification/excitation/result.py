@@ -226,7 +226,7 @@ class Excitation(Result):
     @property
     @in_json("channels")
     def channel_rows(self) -> list[dict[str, Any]]:
-        """Centre and coefficients of every channel."""
+        """Center and coefficients of every channel."""
         series = self.series
         return records(
             name=self.channels, unit=self.units, center=series.center, mu=series.mu, nu=series.nu

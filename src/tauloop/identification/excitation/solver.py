@@ -168,7 +168,7 @@ class ExcitationProgram:
     def solve(
         self, coefficients: np.ndarray, options: SolverOptions, watch: Watch | None = None
     ) -> StartOutcome:
-        """Optimise from one start and return the best feasible iterate.
+        """Optimize from one start and return the best feasible iterate.
 
         Args:
             coefficients: the start (n_free, 2 K + 1), which meets all limits.
@@ -197,7 +197,7 @@ class ExcitationProgram:
     def polish(
         self, coefficients: np.ndarray, options: SolverOptions, watch: Watch | None = None
     ) -> StartOutcome:
-        """Optimise further from the optimum of a coarser grid.
+        """Optimize further from the optimum of a coarser grid.
 
         The optimum can violate limits slightly between the samples of its grid. There is one stage,
         without strong smoothing and with a small barrier from the beginning. The outcome and its

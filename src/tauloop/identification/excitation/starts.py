@@ -67,18 +67,18 @@ def solve_all(
     is_stopped: Callable[[], bool],
     offer: Callable[[np.ndarray], None],
 ) -> Iterator[tuple[int, StartOutcome]]:
-    """Optimise from all starts, and yield the number and outcome of each when it ends.
+    """Optimize from all starts, and yield the number and outcome of each when it ends.
 
     Args:
         problem: the task.
         work: all starts.
         processes: number of processes; with 1, all starts run in this process.
-        report: called with "optimising" or "polishing", and the completed and total number of
+        report: called with "optimizing" or "polishing", and the completed and total number of
             starts.
         is_stopped: function that returns True to end early.
         offer: called during a start with series that are better than those before.
     """
-    phase, done, total = "polishing" if work.polishes else "optimising", 0, len(work.starts)
+    phase, done, total = "polishing" if work.polishes else "optimizing", 0, len(work.starts)
 
     def poll() -> bool:
         report(phase, done, total)

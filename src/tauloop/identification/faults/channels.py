@@ -367,9 +367,9 @@ def _delay_or_presliding(
     reach = fit.step
     while reach:
         best = min(near, key=misfit_of)
-        for neighbour in (best - reach, best + reach):
-            if neighbour not in near:
-                near[neighbour] = shifted(fit, neighbour)
+        for neighbor in (best - reach, best + reach):
+            if neighbor not in near:
+                near[neighbor] = shifted(fit, neighbor)
         reach //= 2
     best = min(near, key=misfit_of)
     delay_alone = misfit_of(best)
@@ -426,7 +426,7 @@ def _fault_if_reduced(
 
 
 def _best_shift(misfits_of_shifts: Mapping[int, float]) -> int | None:
-    """Return the shift of the smallest misfit, by a parabola through it and its neighbours.
+    """Return the shift of the smallest misfit, by a parabola through it and its neighbors.
 
     The result is None if the smallest misfit is at the edge of the window.
     """

@@ -545,7 +545,7 @@ class _Output:
 def _delayed(columns: np.ndarray, rows: np.ndarray, delay: float) -> np.ndarray:
     """Return columns (N, n) with a delay in samples, at inner samples (M,).
 
-    Values between samples are those of a cubic through four neighbours.
+    Values between samples are those of a cubic through four neighbors.
     """
     whole = int(np.floor(delay))
     f = delay - whole
@@ -671,9 +671,9 @@ def _refined_by_halving(tried: dict[float, float], misfit_of: Callable[[float], 
     for _ in range(DELAY_HALVINGS):
         sizes = sorted(tried)
         index = sizes.index(min(tried, key=tried.__getitem__))
-        for neighbour in (index - 1, index + 1):
-            if 0 <= neighbour < len(sizes):
-                middle = 0.5 * (sizes[index] + sizes[neighbour])
+        for neighbor in (index - 1, index + 1):
+            if 0 <= neighbor < len(sizes):
+                middle = 0.5 * (sizes[index] + sizes[neighbor])
                 tried[middle] = misfit_of(middle)
     return min(tried, key=tried.__getitem__)
 

@@ -53,7 +53,7 @@ OFFSET_RANK_TOLERANCE = 1e-8
 #: Smallest share of a column that must remain after the regressor is projected out. The limit is
 #: larger for zeros, whose columns contain noise of the accelerations that the regressor lacks.
 MIN_REMAINING_SHARE = {"zero": 0.02, "ratio": 5e-3, "gear": 5e-3, "force": 5e-3}
-#: Standard deviation of the difference of white noise from a cubic through four neighbours, in
+#: Standard deviation of the difference of white noise from a cubic through four neighbors, in
 #: standard deviations of the noise.
 CUBIC_DIFFERENCE_DEVIATION = float(np.sqrt(1.0 + 34.0 / 36.0))
 #: The median of absolute values of a normal distribution, in standard deviations.

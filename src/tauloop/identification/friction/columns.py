@@ -57,7 +57,7 @@ def friction_columns(
         IdentificationError: a name is not an element, or a velocity is not positive; lists all
             problems.
         InputError: the output does not exist.
-        LogError: positions are missing, misspelt or in another unit than the machine's.
+        LogError: positions are missing, misspelled or in another unit than the machine's.
         PoseError: the motion leaves the workspace of the described machine.
     """
     speeds = dict(stribeck or {})

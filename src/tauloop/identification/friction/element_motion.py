@@ -120,7 +120,7 @@ def element_motion(
 
     Raises:
         InputError: the output does not exist.
-        LogError: positions are missing, misspelt or in another unit than the machine's.
+        LogError: positions are missing, misspelled or in another unit than the machine's.
         PoseError: the motion leaves the workspace of the described machine.
     """
     require_positions(model, log, output)

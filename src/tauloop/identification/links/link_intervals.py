@@ -9,7 +9,7 @@ largest values therefore follow from convex programs:
   Programming with linear fractional functionals, in which the mass is 1.
 - Moments of inertia about the mass center, J - h.h/m, are concave. The largest value follows from a
   Schur complement. The smallest follows from the method of Frank and Wolfe 1956, An algorithm for
-  quadratic programming, started at both ends of the centre's interval.
+  quadratic programming, started at both ends of the center's interval.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class LinkSet:
         self._unit = cvxpy.Parameter(quantities.size)
         self._error_bounds = [
             cvxpy.norm(errors) <= self._distance * y[-1],
-            *self._centre_bounds(quantities),
+            *self._center_bounds(quantities),
         ]
         goal = cvxpy.Minimize(self._objective @ y)
         self._search = cvxpy.Problem(
@@ -71,7 +71,7 @@ class LinkSet:
         )
         self._constant = np.eye(quantities.size)[-1]
 
-    def _centre_bounds(self, quantities: LinkQuantities) -> list[Any]:
+    def _center_bounds(self, quantities: LinkQuantities) -> list[Any]:
         """Return the bounds |h - c m| <= deviation m of mass centers known by measurement.
 
         A mass center is not linear in the coordinates, so it has no row in the linear constraints.
@@ -83,9 +83,9 @@ class LinkSet:
                 continue
             quantity = quantities.unknown[names.index(equations.rows[k])]
             if quantity is not None and quantity.kind == "centre":
-                centre = (equations.right[k] - quantity.offset) / quantity.factor
+                center = (equations.right[k] - quantity.offset) / quantity.factor
                 width = np.sqrt(equations.covariance[k, k]) / abs(quantity.factor)
-                difference = (quantity.moments[0] - centre * quantity.mass) @ self._y
+                difference = (quantity.moments[0] - center * quantity.mass) @ self._y
                 limit = width * self._distance * (quantity.mass @ self._y)
                 bounds.append(self._cvxpy.abs(difference) <= limit)
         return bounds
@@ -171,13 +171,13 @@ class LinkSet:
             ends.append([end for end in self._extremes(h, mass) if end is not None])
         values = []
         for corner in itertools.product(*ends):
-            centre, best = np.array(corner), np.inf
+            center, best = np.array(corner), np.inf
             for _ in range(MAX_FRANK_WOLFE_STEPS):
-                inertia = moments[0] - 2.0 * centre @ moments[1:] + centre @ centre * mass
+                inertia = moments[0] - 2.0 * center @ moments[1:] + center @ center * mass
                 value = self._least(inertia, self._constant)
                 if value is None or value > best - FRANK_WOLFE_TOLERANCE * abs(best):
                     break
-                best, centre = value, (moments[1:] @ self._y.value) / (mass @ self._y.value)
+                best, center = value, (moments[1:] @ self._y.value) / (mass @ self._y.value)
             values.append(best)
         return min((value for value in values if np.isfinite(value)), default=None)
 

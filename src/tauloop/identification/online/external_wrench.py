@@ -49,7 +49,7 @@ from tauloop.mechanism.description import units
 from tauloop.mechanism.description.units import UnitError, interval
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 from tauloop.simulation.controllers.laws import read_bandwidth
 from tauloop.simulation.observers.observers import OBSERVERS, ForceObserver, MeasuredMotion
 
@@ -302,7 +302,7 @@ def estimate_external_wrench(
         [10]
     """
     options = options or ExternalWrenchOptions()
-    model = modelled(machine)
+    model = modeled(machine)
     names = ["log"] if options.contact_free_log is None else ["log", "contact_free_log"]
     stages = Stages(progress, 1 + len(names))
     sources = [log] if options.contact_free_log is None else [log, options.contact_free_log]

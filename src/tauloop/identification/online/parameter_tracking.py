@@ -45,7 +45,7 @@ from tauloop.mechanism.model import omission_diagnostics
 from tauloop.mechanism.poses import placement_pose
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 from tauloop.simulation.controllers.laws import read_bandwidth
 
 if TYPE_CHECKING:
@@ -383,7 +383,7 @@ def track_parameters(
         ('ok', ('crank_pin.viscous', 'crank_pin.coulomb'))
     """
     options = options or TrackOptions()
-    model = modelled(machine)
+    model = modeled(machine)
     start = tracker_start(model, fit, options)
     entry = _recorded_log(model, log, options)
     _, bad = without_bad_samples(entry.log)

@@ -141,7 +141,7 @@ class Regularisation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegularisedBody:
-    """A singular body of the prior, with its values before and after regularisation.
+    """A singular body of the prior, with its values before and after regularization.
 
     Attributes:
         element: the body or part.

@@ -92,7 +92,7 @@ class ConsistentIdentification(Result):
 
     Attributes:
         parameters: (n_p,) values of the regressor's columns, SI.
-        prior: (n_p,) prior values of the columns, after regularisation.
+        prior: (n_p,) prior values of the columns, after regularization.
         regressor_parameters, units, outputs: names and units of the regressor's columns, names of
             its rows.
         unknowns, values: names and values of the unknowns; without ties these are the columns.
@@ -202,10 +202,10 @@ def fit_consistent(
         training: samples to estimate from; a part of them is used to choose the weight.
         held_out: samples to validate with.
         cones: cones of the regressor's columns, `cones(model.parameters)`.
-        prior: (n_p,) parameters from CAD, `model.pi`; singular bodies are regularised and reported.
+        prior: (n_p,) parameters from CAD, `model.pi`; singular bodies are regularized and reported.
             Columns that were added after those of the machine (`with_columns`) have no prior and
             can be omitted.
-        options: weights and regularisation.
+        options: weights and regularization.
         groups: (N,) label of every training sample, such as the index of its log. Then every group
             is left out once, and the weight with the smallest error on the groups left out is
             chosen. Repetitions of one motion must be in one group; otherwise the validation

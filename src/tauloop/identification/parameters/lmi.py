@@ -232,7 +232,7 @@ def _is_inside(problem: ConicProblem, y: np.ndarray) -> bool:
 def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
     """Raise an error if known values exclude all points of the cones.
 
-    It maximises the margin t with P_0^-1/2 P_b P_0^-1/2 >= t I for all bodies, and coefficients not
+    It maximizes the margin t with P_0^-1/2 P_b P_0^-1/2 >= t I for all bodies, and coefficients not
     negative.
 
     Raises:

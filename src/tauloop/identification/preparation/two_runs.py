@@ -160,7 +160,7 @@ def subtract_actuator_forces(
 ) -> TwoRuns:
     """Subtract the actuators' own forces from the forces of a run with the structure.
 
-    For each sample, F_structure(t) = F_connected(t) - F_disconnected(t + d). The delay d minimises
+    For each sample, F_structure(t) = F_connected(t) - F_disconnected(t + d). The delay d minimizes
     the difference of the positions: cross-correlation finds the nearest sample, and Gauss-Newton
     steps find the fraction of a sample. With a period, both runs are first averaged over their
     periods. The average is then shifted by its Fourier series, which does not change its noise.

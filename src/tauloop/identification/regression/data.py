@@ -1,6 +1,6 @@
 """Regression data: a stacked regressor and measured forces, in full or condensed to triangles.
 
-Source: Golub and Van Loan 2013, Matrix Computations: least squares by triangularisation.
+Source: Golub and Van Loan 2013, Matrix Computations: least squares by triangularization.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ def regression_data(
 
     Raises:
         InputError: the output is unknown.
-        LogError: channels are missing or misspelt, or their unit differs from the machine's.
+        LogError: channels are missing or misspelled, or their unit differs from the machine's.
         PoseError: the log leaves the workspace of the machine.
     """
     require_channels(model, log, output)
@@ -242,7 +242,7 @@ def motion_regressor(
 
     Raises:
         InputError: the output is unknown.
-        LogError: positions are missing or misspelt, or their unit differs from the machine's.
+        LogError: positions are missing or misspelled, or their unit differs from the machine's.
         PoseError: the motion leaves the workspace of the machine.
     """
     require_positions(model, log, output)
@@ -454,7 +454,7 @@ def require_positions(model: Model, log: Log, output: str) -> None:
 
     Raises:
         InputError: the output is unknown.
-        LogError: positions are missing or misspelt, or their unit differs from the machine's.
+        LogError: positions are missing or misspelled, or their unit differs from the machine's.
     """
     _require_known_output(output)
     port = model.actuators.ports.position
@@ -471,7 +471,7 @@ def require_channels(model: Model, log: Log, output: str) -> None:
 
     Raises:
         InputError: the output is unknown.
-        LogError: channels are missing or misspelt, or their unit differs from the machine's.
+        LogError: channels are missing or misspelled, or their unit differs from the machine's.
     """
     _require_known_output(output)
     port = model.actuators.ports.position

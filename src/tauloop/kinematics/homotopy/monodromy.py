@@ -243,7 +243,7 @@ class _ModeSearch:
         """Return random points, and known variables and constants of the systems they solve."""
         y = self._family.known(n, self._given, self._rng)
         x = self._family.random(n, self._given, self._rng)
-        F, _, _ = self._family.linearised(x, y, np.zeros_like(y))
+        F, _, _ = self._family.linearized(x, y, np.zeros_like(y))
         return x, y, np.where(self._family.is_loop, -F, 0.0)
 
     def _track(self, x: np.ndarray, start: Member, end: Member) -> tuple[np.ndarray, np.ndarray]:
@@ -337,7 +337,7 @@ def comparable(x: np.ndarray) -> np.ndarray:
 def repeated(x: np.ndarray, same: float = REPEAT_TOLERANCE) -> np.ndarray:
     """Return pairs (k, 2) of indices of equal points, the smaller index first."""
     points = comparable(x)
-    # equal points are neighbours along any direction
+    # equal points are neighbors along any direction
     along = np.cos(np.arange(points.shape[1]))
     order = np.argsort(points @ along)
     points, heights, reach = points[order], (points @ along)[order], same * np.abs(along).sum()

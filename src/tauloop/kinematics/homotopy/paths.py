@@ -23,7 +23,7 @@ from tauloop.common.records import dataclass
 class PolynomialSystem(Protocol):
     """A square polynomial system with parameters: F(x, y) + e."""
 
-    def linearised(
+    def linearized(
         self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return F (N, m), F_x (N, m, m) and F_y y' (N, m) at x (N, m), y and y' (N, k)."""
@@ -134,7 +134,7 @@ def newton(
     x, last = np.array(x), np.full(len(x), np.inf)
     is_good, active = np.ones(len(x), dtype=bool), np.arange(len(x))
     for _ in range(iterations):
-        F, J, _ = system.linearised(x[active], y[active], y_rate[active])
+        F, J, _ = system.linearized(x[active], y[active], y_rate[active])
         dx = _solved(J, F + e[active])
         x[active] -= dx
         size = np.abs(dx).max(axis=1) / (1.0 + np.abs(x[active]).max(axis=1))

@@ -211,9 +211,9 @@ def _merged(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return x
     start, y = x, np.tile(y, (len(x), 1))
     for _ in range(STEP_HALVINGS):
-        F, J, _ = family.linearised(x, y, np.zeros_like(y))
+        F, J, _ = family.linearized(x, y, np.zeros_like(y))
         x = x - (np.linalg.pinv(J.real, rcond=PSEUDO) @ F.real[..., None])[..., 0]
-    F, _, _ = family.linearised(x, y, np.zeros_like(y))
+    F, _, _ = family.linearized(x, y, np.zeros_like(y))
     is_solution = np.abs(F).max(axis=1) < TARGET_RESIDUAL
     is_near = np.abs(x - start).max(axis=1) < MERGE_TOLERANCE * (1.0 + np.abs(x).max(axis=1))
     unsigned = family.unsigned(x[is_solution & is_near])

@@ -53,11 +53,11 @@ class Widened:
         shape = self._C[block].shape
         self._C[block] = rng.normal(size=shape) + 1j * rng.normal(size=shape)
 
-    def linearised(
+    def linearized(
         self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the function, its Jacobian in x, and its rate with y."""
-        F, J, rate = self._family.linearised(x, y[:, :-WAYS], y_rate[:, :-WAYS])
+        F, J, rate = self._family.linearized(x, y[:, :-WAYS], y_rate[:, :-WAYS])
         terms = np.einsum("kij,nj->nki", self._C, x)
         s, s_rate = y[:, -WAYS:], y_rate[:, -WAYS:]
         return (

@@ -114,7 +114,7 @@ class BlockSystem:
     spheres: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
     function: ComplexFunction
 
-    def linearised(
+    def linearized(
         self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return F (N, m), F_x (N, m, m) and F_y y' (N, m)."""

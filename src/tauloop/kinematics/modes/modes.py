@@ -44,7 +44,7 @@ from tauloop.kinematics.homotopy.monodromy import (
 )
 from tauloop.kinematics.modes.equations import PositionProblem, Variables, position_problem
 from tauloop.model import Model
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 
 #: A mode's loops must close within this, characteristic lengths: the toolkit's limit for a closed
 #: loop.
@@ -256,7 +256,7 @@ def assembly_modes(
         [1.0, 0.0]
     """
     return _modes(
-        modelled(machine), ACTUATORS, actuators, options or ModeOptions(), report or unreported
+        modeled(machine), ACTUATORS, actuators, options or ModeOptions(), report or unreported
     )
 
 
@@ -289,7 +289,7 @@ def working_modes(
         >>> len(tl.working_modes(tl.load("four_bar")).modes)
         2
     """
-    return _modes(modelled(machine), PLATFORM, pose, options or ModeOptions(), report or unreported)
+    return _modes(modeled(machine), PLATFORM, pose, options or ModeOptions(), report or unreported)
 
 
 @solving(PoseError)
@@ -321,7 +321,7 @@ def _modes(
     if len(w) > options.most_modes:
         what = f"has {len(w)} real solutions, more than the {options.most_modes} that the options allow"
         raise PoseError.of(model.mechanism.name, what, "raise ModeOptions.most_modes")
-    q = _normalised(model, problem.variables.coordinates(w))
+    q = _normalized(model, problem.variables.coordinates(w))
     q[:, list(ports.q)] = start[list(ports.q)]
     q = _without_repeats(model, q)
     q, left_out = _sifted(model, q)
@@ -398,7 +398,7 @@ def _modes(
     )
 
 
-def _normalised(model: Model, q: np.ndarray) -> np.ndarray:
+def _normalized(model: Model, q: np.ndarray) -> np.ndarray:
     """Return the quaternions with a positive first nonzero component.
 
     q and -q describe the same orientation.
@@ -452,7 +452,7 @@ def _described(
     is_angle = np.array(topology.is_angle, dtype=bool)
 
     def distance(target: np.ndarray) -> np.ndarray:
-        difference = q - _normalised(model, target[None, :])
+        difference = q - _normalized(model, target[None, :])
         difference[:, is_angle] = (difference[:, is_angle] + np.pi) % (2 * np.pi) - np.pi
         return np.asarray(np.abs(difference / unit).max(axis=1))
 

@@ -120,7 +120,7 @@ class Border:
         return self._over(self.axes[:2], self.labels[index], numbers)
 
     def _over(self, axes: Sequence[np.ndarray], labels: np.ndarray, numbers: np.ndarray) -> Border:
-        """Return a border over other axes; index -1 marks a point that is cut at its neighbour."""
+        """Return a border over other axes; index -1 marks a point that is cut at its neighbor."""
         other = bordered(axes, labels)
         ends = numbers.ravel()[other.ends]
         both = (ends >= 0).all(axis=1)

@@ -18,7 +18,7 @@ from tauloop.kinematics.workspaces.map import (
 from tauloop.kinematics.workspaces.pose_axes import pose_axes
 from tauloop.mechanism.description import units
 from tauloop.model.forces.tension_terms import NO_WRENCH
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ def workspace(
         >>> dict(grid.to_xarray().sizes)
         {'platform.x': 5, 'platform.y': 3}
     """
-    model, options = modelled(machine), options or WorkspaceOptions()
+    model, options = modeled(machine), options or WorkspaceOptions()
     columns = pose_axes(model).columns
     names = tuple(full_name(columns, name, "plane") for name in options.plane) or columns[:2]
     fixed = {full_name(columns, name, "pose"): value for name, value in options.pose.items()}

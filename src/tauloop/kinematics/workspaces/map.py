@@ -39,7 +39,7 @@ from tauloop.model.forces.tension_terms import NO_WRENCH
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Properties of a pose that may colour a map.
+#: Properties of a pose that may color a map.
 MEASURES = ("serial", "parallel", "constraint", "clearance", "tension")
 #: Number of poses handled together.
 MAP_CHUNK = 8192
@@ -81,7 +81,7 @@ class WorkspaceLimits:
         singularity: least measure of every kind of singularity (see `Singularities`); zero for
             none. Without it 0.05, or half of what the reference pose has where that is less; of a
             finished map what it kept.
-        clearance: least distance of the centre lines of two rods, m; zero for none.
+        clearance: least distance of the center lines of two rods, m; zero for none.
         ranges: whether stops of joints and rods in the machine file must be kept.
         tension: least margin of the tensions of cables to their bounds, N (see
             `Motion.tension_margin`); -inf for none.
@@ -706,7 +706,7 @@ class _PoseClassifier:
         exclude(self._poses.margins(state), 0, Reason.OUT_OF_REACH, np.arange(n))
         reason[(reason == Reason.USABLE) & ~state.health.is_reached] = Reason.OUT_OF_REACH
         first = len(self._poses.elements)
-        # where two joint centres meet, a leg closes at every angle: no posture, and a serial
+        # where two joint centers meet, a leg closes at every angle: no posture, and a serial
         # singularity of measure 0
         undetermined = np.flatnonzero((reason == Reason.USABLE) & ~np.isfinite(state.q).all(axis=1))
         reason[undetermined], blame[undetermined] = Reason.SINGULAR, first + len(self._bounded)
@@ -873,7 +873,7 @@ def _reach(model: Model, poses: _Poses, name: str) -> tuple[float, float]:
     column = columns.index(name)
     largest = 4.0 * model.assembly.loops.length if units[column] == "m" else np.pi
     offsets = np.linspace(-largest, largest, 801)
-    # rounding does not affect a dead centre at a round share of the length
+    # rounding does not affect a dead center at a round share of the length
     offsets[1:-1] *= 1.0 - GRID_TOLERANCE
     values = np.tile(reference, (len(offsets), 1))
     values[:, column] += offsets

@@ -23,8 +23,8 @@ from tauloop.logs.checks.saturation import (
 )
 from tauloop.logs.log import Channel, Log, Signals, as_signals, by_channel
 
-#: A spike is off a cubic through its neighbours by this many times the deviation of nine tenths of
-#: the samples, and off both neighbours by half of that.
+#: A spike is off a cubic through its neighbors by this many times the deviation of nine tenths of
+#: the samples, and off both neighbors by half of that.
 SPIKE_FACTOR, SPIKE_QUANTILE = 6.0, 0.9
 #: Force spikes are at least this share of the range (without its outermost hundredths); encoder
 #: steps up to this number are not spikes.
@@ -154,7 +154,7 @@ def without_bad_samples(log: Log, *, marks: bool = True) -> tuple[Signals, tuple
 
 
 def spike_samples(values: np.ndarray, quantity: str) -> np.ndarray:
-    """Return the samples (N,) that leave their neighbours' course and return to it.
+    """Return the samples (N,) that leave their neighbors' course and return to it.
 
     A spike has at most `MAX_SPIKE_SAMPLES` samples.
 
@@ -185,7 +185,7 @@ def spike_samples(values: np.ndarray, quantity: str) -> np.ndarray:
     off_lines = (inner - 2.0 * values[1:-3] + values[:-4], inner - 2.0 * values[3:-1] + values[4:])
     is_off_both = off_lines[0] * off_lines[1] > 0.0
     off_nearer_line = np.where(is_off_both, np.minimum(*np.abs(off_lines)), 0.0)
-    # neighbours of a spike are off course too, and off both sides only by their own step
+    # neighbors of a spike are off course too, and off both sides only by their own step
     least_off = 0.5 * np.maximum(least, off_course)
     at[2:-2] = (off_course > least) & (off_both > least_off) & (off_nearer_line > least_off)
     for width in range(2, MAX_SPIKE_SAMPLES + 1):

@@ -124,12 +124,12 @@ BODY = Shape(
         field(
             "center",
             ListOf(item=_CENTER, length=3),
-            "mass centre in body coordinates; the origin if absent",
+            "mass center in body coordinates; the origin if absent",
         ),
         field(
             "first_moment",
             ListOf(item=value(units.FIRST_MOMENT, "inertia"), length=3),
-            "mass times mass centre, in place of `center`; then `about: origin` is required",
+            "mass times mass center, in place of `center`; then `about: origin` is required",
         ),
         field("inertia", MOMENTS, "moments of inertia in body axes; zero (a point mass) if absent"),
         _ABOUT,
@@ -284,15 +284,15 @@ TELESCOPE = Shape(
 LINK = Shape(
     name="link",
     doc="Inertia of a rod or of one part of it. Slender: `center` is a distance along the rod and `inertia` is the "
-    "transverse moment about the mass centre (a point mass if absent). Full: as for a body, in the rod frame (z from A "
+    "transverse moment about the mass center (a point mass if absent). Full: as for a body, in the rod frame (z from A "
     "to B, y along first_axis x z), with its origin in A (for `upper`: in B).",
     fields=(
         need("mass", _MASS, "mass"),
-        field("center", Either(kinds=(_CENTER, ListOf(item=_CENTER, length=3))), "mass centre"),
+        field("center", Either(kinds=(_CENTER, ListOf(item=_CENTER, length=3))), "mass center"),
         field(
             "first_moment",
             ListOf(item=value(units.FIRST_MOMENT, "inertia"), length=3),
-            "full only: mass times mass centre, in place of `center`; then `about: origin` is required",
+            "full only: mass times mass center, in place of `center`; then `about: origin` is required",
         ),
         field(
             "inertia",
@@ -329,8 +329,8 @@ ROD = Shape(
     name="rod",
     doc="A two-point link from A to B: of fixed `length`, or `telescopic`.",
     fields=(
-        need("from", _PLACED, "joint centre A"),
-        need("to", _PLACED, "joint centre B"),
+        need("from", _PLACED, "joint center A"),
+        need("to", _PLACED, "joint center B"),
         field("length", value(units.LENGTH, "geometry", "positive"), "length of a fixed rod"),
         field("telescopic", TELESCOPE, "makes the length a coordinate"),
         need(
@@ -455,8 +455,8 @@ PLATFORM = Shape(
     ),
 )
 
-#: A colour: red, green and blue from 00 to ff.
-COLOUR = r"#[0-9a-fA-F]{6}"
+#: A color: red, green and blue from 00 to ff.
+COLOR = r"#[0-9a-fA-F]{6}"
 _EXTENT = value(units.LENGTH, sign="positive")
 ROUND = Shape(
     name="round solid",

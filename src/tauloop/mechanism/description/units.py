@@ -250,7 +250,7 @@ _DIMENSION_WORDS = {
     "kg m": "kgm",
     "deg": "degree degrees",
     "rad": "radian radians",
-    "m": "meter metre meters metres",
+    "m": "meter meter meters meters",
     "s": "sec second seconds",
     "N": "newton",
     "25.4 mm": "inch in",

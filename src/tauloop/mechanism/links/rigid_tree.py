@@ -37,19 +37,19 @@ from tauloop.mechanism.solids.primitives import Primitive, primitives, single
 
 #: Unit vectors (3,) by axis letter.
 VECTORS: dict[str, Array] = {letter: np.array(vector) for letter, vector in UNIT_VECTORS.items()}
-#: Sine of the least angle between a rod and a neighbouring joint's axis that serves as the first
+#: Sine of the least angle between a rod and a neighboring joint's axis that serves as the first
 #: axis of its hinges.
 _CLEAR = 0.5
 #: Asymmetry about the rod's axis, relative to its inertia, that is attributed to rounding.
 _ASYMMETRY_TOLERANCE = 1e-12
-#: A part lighter than this share of the machine's heaviest mass has no mass centre, and must have no
+#: A part lighter than this share of the machine's heaviest mass has no mass center, and must have no
 #: first moment.
 LEAST_MASS = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinkInertia:
-    """Mass (kg), mass centre (3,), m, and inertia (3, 3) about it, kg m^2, in the link's frame."""
+    """Mass (kg), mass center (3,), m, and inertia (3, 3) about it, kg m^2, in the link's frame."""
 
     mass: float
     center: Array
@@ -108,7 +108,7 @@ class RodLinks:
 
     Attributes:
         name: the rod; also the name of its length when it is telescopic.
-        start, end: the joint centres A (with the frame of the two hinges) and B, as (body, pose in
+        start, end: the joint centers A (with the frame of the two hinges) and B, as (body, pose in
             it).
         angles: names of the two angles.
         is_telescopic: whether its length is a coordinate.
@@ -345,7 +345,7 @@ class _TreeBuilder:
             self.problems.add(
                 where,
                 f"a rod without spin whose inertia is not that of a body of revolution (I_xx = {xx:.6g}, "
-                f"I_yy = {yy:.6g}, largest product {max(abs(xy), abs(xz), abs(yz)):.3g} kg m^2, mass centre "
+                f"I_yy = {yy:.6g}, largest product {max(abs(xy), abs(xz), abs(yz)):.3g} kg m^2, mass center "
                 f"off its axis by {np.hypot(hx, hy) / m if m else 0.0:.3g} m): no ideal joint prevents its spin",
                 "write spin: universal, or make the rod slender",
                 file=self.mechanism.file,
@@ -355,13 +355,13 @@ class _TreeBuilder:
         return self._about_center(where, m, 0.0, 0.0, hz, xx, 0.0, xx, 0.0, 0.0, 0.0)
 
     def _about_center(self, where: str, *parameters: float) -> LinkInertia | None:
-        """Return the inertia about the mass centre from the ten parameters about the origin."""
+        """Return the inertia about the mass center from the ten parameters about the origin."""
         m, h, about = as_matrices(parameters)
         if abs(m) <= LEAST_MASS * self._heaviest():
             if h.any():
-                what = f"first moment {np.linalg.norm(h):.3g} kg m with mass {m:.3g} kg has no centre of mass"
+                what = f"first moment {np.linalg.norm(h):.3g} kg m with mass {m:.3g} kg has no center of mass"
                 remedy = (
-                    "engines and other formats take masses and mass centres: give this part a mass"
+                    "engines and other formats take masses and mass centers: give this part a mass"
                 )
                 self.problems.add(where, what, remedy, file=self.mechanism.file)
             return (
@@ -385,7 +385,7 @@ def constant_angles(rotation: np.ndarray) -> dict[AxisName, float]:
 def first_hinge(mechanism: Mechanism, rod: Rod, along: Array) -> Array:
     """Return the axis (3,) about which a rod rotates first, on its start body.
 
-    It is that of a neighbouring hinge, or perpendicular to a neighbouring slide.
+    It is that of a neighboring hinge, or perpendicular to a neighboring slide.
 
     Args:
         mechanism: the machine.

@@ -119,7 +119,7 @@ def gather_joints(
         name="gather joints",
         removed=(),
         kept=(body,),
-        preserved=("mass", "mass centre up to a constant", "inertia"),
+        preserved=("mass", "mass center up to a constant", "inertia"),
     )
     return mechanism, step
 
@@ -172,7 +172,7 @@ def point_masses(mechanism: Mechanism, motion: BodyMotions) -> tuple[Mechanism, 
         kept=changed,
         preserved=(
             "mass",
-            "mass centre up to a constant",
+            "mass center up to a constant",
             "inertia (a body that never turns has none but its mass)",
         ),
     )
@@ -254,7 +254,7 @@ def lump_translating_body(
         kept=(carrier.body,),
         preserved=(
             "mass",
-            "mass centre up to a constant",
+            "mass center up to a constant",
             "inertia (a body that never turns has none but its mass)",
         ),
         lost=limits_of(joints),

@@ -74,13 +74,13 @@ def displaced(
             "leave this part of the machine as it is",
         )
 
-    def moved(placement: Placement, neighbour: str, is_own: bool) -> Placement:
-        if placement.body in bodies or not (is_own or neighbour in bodies):
+    def moved(placement: Placement, neighbor: str, is_own: bool) -> Placement:
+        if placement.body in bodies or not (is_own or neighbor in bodies):
             return placement
         if placement.body not in motion.translating:
             problems.add(
                 placement.body,
-                f"turns and is tied to {neighbour}, which is to be displaced",
+                f"turns and is tied to {neighbor}, which is to be displaced",
                 "displace both",
             )
             return placement

@@ -119,15 +119,15 @@ def group_parallel_links(
     inertia = mechanism.body(removed).inertia
     mechanism = with_added(mechanism, kept, None if inertia is None else carried(inertia, s, r, R))
     mechanism = without(mechanism, (removed,), (joint.name for joint in own))
-    for neighbour in {far_side(joint, removed).body: None for joint in own}:
+    for neighbor in {far_side(joint, removed).body: None for joint in own}:
         straight = (joint.bodies for joint in mechanism.joints if joint.kind in STRAIGHT)
-        if neighbour in motion.translating and neighbour not in steps_from(BASE, straight):
-            mechanism = replace(mechanism, joints=(*mechanism.joints, _guide(neighbour, motion)))
+        if neighbor in motion.translating and neighbor not in steps_from(BASE, straight):
+            mechanism = replace(mechanism, joints=(*mechanism.joints, _guide(neighbor, motion)))
     step = Step(
         name="group parallel links",
         removed=(removed,),
         kept=(kept,),
-        preserved=("mass", "mass centre up to a constant", "inertia about the joints"),
+        preserved=("mass", "mass center up to a constant", "inertia about the joints"),
         lost=limits_of(own),
     )
     return mechanism, step
@@ -248,7 +248,7 @@ def merge_rods(mechanism: Mechanism, names: Sequence[str]) -> tuple[Mechanism, S
         name="merge parallel rods",
         removed=tuple(rod.name for rod in rods[1:]),
         kept=(first.name,),
-        preserved=("mass", "mass centre", "inertia about the joints"),
+        preserved=("mass", "mass center", "inertia about the joints"),
     )
     return replace(mechanism, rods=merged), step
 

@@ -1,6 +1,6 @@
 """Equivalent lumped masses: the three conditions, and rods replaced by masses at their ends.
 
-Point masses are equivalent to a body when they have its mass, its mass centre and its moments of inertia
+Point masses are equivalent to a body when they have its mass, its mass center and its moments of inertia
 (Kroneis et al., eq. 1). Masses at the two ends of a rod preserve the first two and approximate the
 third.
 """
@@ -89,7 +89,7 @@ def drop_rod_inertia(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechan
 def lump_rods(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, Step]:
     """Replace the mass of slender rods by point masses at their two ends.
 
-    Mass and mass centre are preserved (the latter of a telescopic rod at its reference length), but not
+    Mass and mass center are preserved (the latter of a telescopic rod at its reference length), but not
     the moment of inertia. m_B = h/L for a fixed rod; h_1/l + m_2 - h_2/l for a
     telescopic one. A mass at an end on the base is at rest and is left out.
 
@@ -124,7 +124,7 @@ def lump_rods(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, St
             if end.body == BASE
         ]
         if rod.telescope is not None:
-            approximated.append(f"mass centre of {rod.name} away from its reference length")
+            approximated.append(f"mass center of {rod.name} away from its reference length")
     chosen = {rod.name for rod in rods}
     changed = tuple(
         replace(rod, lower=None, upper=None) if rod.name in chosen else rod
@@ -133,7 +133,7 @@ def lump_rods(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, St
     step = Step(
         name="lump rods",
         kept=tuple(rod.name for rod in rods),
-        preserved=("kinematics", "mass", "mass centre"),
+        preserved=("kinematics", "mass", "mass center"),
         approximated=tuple(approximated),
         lost=tuple(lost),
     )

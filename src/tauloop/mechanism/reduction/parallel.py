@@ -1,6 +1,6 @@
 """Bodies that rotate alike on a moving parent: bars become couplings of angles.
 
-The inertia of a bar goes to its neighbours.
+The inertia of a bar goes to its neighbors.
 
 A bar from A to B that turns as another body does has v_B = v_A + w x d with that body's angular
 velocity w. With its inertia about A (mass m, first moment h = m_B d, moments I), it is the point
@@ -53,7 +53,7 @@ COUPLED, PINNED, CONCENTRATED = "couple parallel links", "lump pinned body", "co
 #: Distance, relative to the characteristic length, below which the joints of a bar are on one line.
 TOGETHER = 1e-12
 #: Quantity that a bar preserves when it becomes a coupling.
-PRESERVED = ("mass", "mass centre", "inertia", "the angle that it holds, by a coupling")
+PRESERVED = ("mass", "mass center", "inertia", "the angle that it holds, by a coupling")
 #: Offset of a coupling below which it counts as zero, rad.
 NO_OFFSET = 1e-12
 
@@ -189,7 +189,7 @@ def distribute_bar(
         motion: how the bodies move.
 
     Raises:
-        InputError: the body is not a bar between two joints without loads, its mass centre is off
+        InputError: the body is not a bar between two joints without loads, its mass center is off
             their line, or another body cannot have the sum.
     """
     joints = joints_of(mechanism, body)
@@ -214,7 +214,7 @@ def distribute_bar(
             body, numbers(mechanism, off_line), _first_moment(mechanism, inertia)
         ):
             problems.add(
-                f"bodies.{body}", "has its mass centre off the line of its joints", "keep this body"
+                f"bodies.{body}", "has its mass center off the line of its joints", "keep this body"
             )
         require(mechanism, problems)
         at_B = point_mass(m_B, d).second_moment
@@ -263,7 +263,7 @@ def lump_pinned_body(
 
     Raises:
         InputError: the body is the platform or not pinned, something acts on its joint, its mass
-            centre is off the joint in a direction that turns, or no other body can have the sum.
+            center is off the joint in a direction that turns, or no other body can have the sum.
     """
     problems = Problems()
     joints = joints_of(mechanism, body)
@@ -287,7 +287,7 @@ def lump_pinned_body(
         if not motion.is_steady(
             body, numbers(mechanism, about_pin.first_moment), _first_moment(mechanism, inertia)
         ):
-            problems.add(f"bodies.{body}", "has its mass centre off its joint", "keep this body")
+            problems.add(f"bodies.{body}", "has its mass center off its joint", "keep this body")
     require(mechanism, problems)
     rest = without(uncoupled, (body,), (joint.name,))
     removed = (body, holding[0].name)
@@ -297,7 +297,7 @@ def lump_pinned_body(
     rest = with_added(rest, pin.body, point_mass(about_pin.mass, pin.position))
     rest, carrier = _with_moments(rest, body, about_pin.second_moment, motion)
     kept = tuple(dict.fromkeys((pin.body, carrier)))
-    preserved = ("mass", "mass centre up to a constant", "inertia")
+    preserved = ("mass", "mass center up to a constant", "inertia")
     return rest, Step(
         name=PINNED, removed=removed, kept=kept, preserved=preserved, lost=limits_of(joints)
     )
@@ -306,9 +306,9 @@ def lump_pinned_body(
 def concentrate_mass(
     mechanism: Mechanism, body: str, motion: BodyMotions
 ) -> tuple[Mechanism, Step]:
-    """Replace a body that rotates as another does by a point mass at its mass centre.
+    """Replace a body that rotates as another does by a point mass at its mass center.
 
-    Its moments of inertia about the mass centre go to the other body.
+    Its moments of inertia about the mass center go to the other body.
 
     Args:
         mechanism: the machine.
@@ -340,7 +340,7 @@ def concentrate_mass(
     point = Inertia.of((inertia.mass, *h, *at_center))
     bodies = tuple(replace(b, inertia=point) if b.name == body else b for b in mechanism.bodies)
     rest, carrier = _with_moments(replace(mechanism, bodies=bodies), body, central, motion)
-    preserved = ("mass", "mass centre", "inertia")
+    preserved = ("mass", "mass center", "inertia")
     return rest, Step(
         name=CONCENTRATED,
         removed=(f"moments of {body}",),

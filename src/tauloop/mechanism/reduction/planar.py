@@ -162,7 +162,7 @@ def as_laminas(mechanism: Mechanism) -> Mechanism:
     """Complete planar inertias to those of laminas, because machine files need possible inertias.
 
     With J the moment about the normal n and h the first moment in the plane: I = J n n^T + (J +
-    h.h/m)/2 (1 - n n^T) - h h^T/m, so that about axes in the plane through the mass centre it is
+    h.h/m)/2 (1 - n n^T) - h h^T/m, so that about axes in the plane through the mass center it is
     half of that about the normal. In a planar machine the added moments have no effect. Other
     machines and bodies without mass are unchanged.
     """
@@ -220,7 +220,7 @@ def _dot(n: np.ndarray, vector: Vector) -> Expression:
 def links_as_rods(mechanism: Mechanism) -> tuple[Mechanism, Step]:
     """Replace unloaded links between two revolute joints by slender rods.
 
-    In the plane a link whose mass centre lies on the line of its joints is a slender rod, exactly:
+    In the plane a link whose mass center lies on the line of its joints is a slender rod, exactly:
     h = (mc - m r_1).u, J = I_nn - 2 mc.r_1 + m r_1.r_1 about its first joint. The loop loses a
     coordinate and all equations but one.
 
@@ -250,7 +250,7 @@ def links_as_rods(mechanism: Mechanism) -> tuple[Mechanism, Step]:
         name="links as rods",
         removed=tuple(names),
         kept=tuple(names),
-        preserved=("mass", "mass centre", "moment of inertia about the normal") if names else (),
+        preserved=("mass", "mass center", "moment of inertia about the normal") if names else (),
         lost=limits_of(gone),
     )
     return mechanism, step

@@ -14,9 +14,9 @@ from tauloop.common.records import dataclass
 SolidShape = Literal["box", "cylinder", "capsule", "sphere", "mesh"]
 SHAPES: tuple[SolidShape, ...] = get_args(SolidShape)
 
-#: Colours by role, which differ in lightness too: for the colour-blind, and in grey (after Okabe
+#: Colors by role, which differ in lightness too: for the color-blind, and in gray (after Okabe
 #: and Ito 2008, Color universal design).
-COLOURS: Mapping[str, str] = {
+COLORS: Mapping[str, str] = {
     "base": "#424a53",
     "rail": "#9aa3ad",
     "link": "#2a65a9",
@@ -49,13 +49,13 @@ class Solid:
     Attributes:
         body: name of the body or of the rod; ``ROD.lower`` and ``ROD.upper`` (origin in B) of a
             telescopic one.
-        shape: one of `SHAPES`, centred on the solid's frame; round ones about its z axis.
+        shape: one of `SHAPES`, centered on the solid's frame; round ones about its z axis.
         size: edges of a box; radius and length of a cylinder, and of a capsule without its ends;
             radius of a sphere; three factors of a mesh; m.
         position: position of its frame in that of the body, m.
         turns: successive turns of its frame from that of the body: axis and angle, rad.
         colour: ``#rrggbb``; "" for that of its `role`.
-        role: its role in the machine, such as "link" or "motor" (see `COLOURS`).
+        role: its role in the machine, such as "link" or "motor" (see `COLORS`).
         mesh: file or triangles of a mesh.
     """
 
@@ -87,10 +87,10 @@ def convex(points: np.ndarray) -> Mesh:
 
 
 def colour(solid: Solid) -> str:
-    """Colour of the solid or of its role: ``#rrggbb``."""
-    return solid.colour or COLOURS.get(solid.role, COLOURS["link"])
+    """Color of the solid or of its role: ``#rrggbb``."""
+    return solid.colour or COLORS.get(solid.role, COLORS["link"])
 
 
-def rgba(colour: str) -> str:
-    """Return a colour ``#rrggbb`` as four numbers from 0 to 1; the last is the opacity."""
-    return " ".join(f"{int(colour[i : i + 2], 16) / 255:.4g}" for i in (1, 3, 5)) + " 1"
+def rgba(color: str) -> str:
+    """Return a color ``#rrggbb`` as four numbers from 0 to 1; the last is the opacity."""
+    return " ".join(f"{int(color[i : i + 2], 16) / 255:.4g}" for i in (1, 3, 5)) + " 1"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.mechanism.description.cursor import Cursor
-from tauloop.mechanism.description.grammar import COLOUR
+from tauloop.mechanism.description.grammar import COLOR
 from tauloop.mechanism.description.placements import Placements, constant_turns
 from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.links.rigid_tree import constant_angles
@@ -41,9 +41,9 @@ def read_visual(
     if shapes[0] != "mesh" and cursor.has("scale"):
         cursor.problem("only a mesh has a scale", "remove it, and give the size in units", "scale")
     colour = cursor.word("colour") or ""
-    if colour and not re.fullmatch(COLOUR, colour):
+    if colour and not re.fullmatch(COLOR, colour):
         cursor.problem(
-            f"{colour!r} is not a colour",
+            f"{colour!r} is not a color",
             "write red, green and blue in quotes, as '#d08c2e'",
             "colour",
         )

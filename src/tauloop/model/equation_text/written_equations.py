@@ -38,7 +38,7 @@ from tauloop.model.equation_text.equation_texts import (
     python_text,
     written_name,
 )
-from tauloop.model.model import MachineSource, Model, modelled
+from tauloop.model.model import MachineSource, Model, modeled
 
 EQUATION_PARTS = ("loops", "dynamics", "solved")
 #: Keeps every independent parameter as a symbol.
@@ -148,7 +148,7 @@ def write_equations(
         >>> written.diagnostics[0].is_good
         True
     """
-    model, options = modelled(machine), options or EquationOptions()
+    model, options = modeled(machine), options or EquationOptions()
     known = tuple(p.name for p in model.mechanism.parameters)
     kept = known if options.keep == (EVERYTHING,) else options.keep
     InputError.raise_if_any(

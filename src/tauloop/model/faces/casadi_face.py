@@ -1,4 +1,4 @@
-"""Functions of a motion as CasADi Functions with exact Jacobians, for IPOPT and other optimisers."""
+"""Functions of a motion as CasADi Functions with exact Jacobians, for IPOPT and other optimizers."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _external(function: ca.Function, *derivatives: ca.Function) -> ca.Function:
     generator = ca.CodeGenerator("function.c", {"casadi_int": "long long int"})
     for item in (function, *derivatives):
         generator.add(item)
-    # At higher optimisation levels gcc needs minutes for straight-line code of 100 000 operations,
+    # At higher optimization levels gcc needs minutes for straight-line code of 100 000 operations,
     # which is then three times as fast.
     library = build(generator.dump(), require_compiler(), further=("-O0",))
     return ca.external(function.name(), str(library))

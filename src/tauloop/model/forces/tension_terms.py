@@ -115,7 +115,7 @@ class TensionTerms:
         shares = [weights[:, self._bounded == k].sum(axis=1) for k in range(len(self.names))]
         return np.argmax(np.stack(shares, axis=1), axis=1)
 
-    def centred(self) -> tuple[np.ndarray, np.ndarray]:
+    def centered(self) -> tuple[np.ndarray, np.ndarray]:
         """Return forces (N, n_u) that cause the motion, and tensions (N, k), N, far from all bounds.
 
         The distance from the bounds is maximal. If the bounds cannot be satisfied, the violation is

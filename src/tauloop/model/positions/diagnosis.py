@@ -60,7 +60,7 @@ def unreached(health: SolveDiagnostics, gap: np.ndarray, what: str, length: floa
         direction = "too far away" if column[worst] > 0 else "too near"
         amount = f"{1e3 * abs(column[worst]):.4g} mm ({direction}) in {where}"
         if abs(column[worst]) < CONVERGED * length:
-            text = f"at a dead centre: the end of its reach, which rounding passes by {amount}"
+            text = f"at a dead center: the end of its reach, which rounding passes by {amount}"
             remedy = f"move the {what} away from it, or give a motion that does not turn back there"
         else:
             text, remedy = f"out of reach by {amount}", f"move the {what} back into the workspace"

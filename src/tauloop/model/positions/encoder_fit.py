@@ -10,7 +10,7 @@ H (H^T P H)^-1 H^T P; an error r_i / R_ii of this reading alone would explain th
 one redundant reading these values are equal for all readings, so the wrong one cannot be
 determined.
 
-Source: Baarda 1968, A testing procedure for use in geodetic networks (the standardised residual).
+Source: Baarda 1968, A testing procedure for use in geodetic networks (the standardized residual).
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 #: Default standard deviation of an encoder: rad, or a share of the machine's characteristic length.
 USUAL_DEVIATION = 1e-5
-#: Largest standardised residual of a reading that agrees with the others.
+#: Largest standardized residual of a reading that agrees with the others.
 AGREES = 4.0
 #: Maximum number of Gauss-Newton steps, and length of the last one, characteristic lengths or rad.
 STEPS, STILL = 8, 1e-12
 #: Nothing is known of an encoder's error if the others detect less than this share of it.
 WATCHED = 1e-6
-#: Readings whose standardised residuals exceed this share of the largest cannot be distinguished.
+#: Readings whose standardized residuals exceed this share of the largest cannot be distinguished.
 NOT_TOLD_APART = 0.99
 #: Number of steps of the straight line in readings along which poses are followed.
 WAYPOINTS = 12
@@ -158,7 +158,7 @@ class ActuatorFit:
 
     @property
     def largest(self) -> float:
-        """The largest standardised residual."""
+        """The largest standardized residual."""
         return float(np.abs(self.standardised).max(initial=0.0))
 
     @property
@@ -315,7 +315,7 @@ def require_agreement(fit: ActuatorFit) -> State:
         PoseError: positions disagree by more than their standard deviations allow.
     """
     if fit.largest > AGREES:
-        what = f"do not belong to one pose: {fit.disagreement}; standardised residual {fit.largest:.3g} > {AGREES:g}"
+        what = f"do not belong to one pose: {fit.disagreement}; standardized residual {fit.largest:.3g} > {AGREES:g}"
         remedy = "correct it, or use `Model.fit_actuators`, which states the misfit, with the encoders' noise"
         raise PoseError.of("position", what, remedy)
     return fit.state

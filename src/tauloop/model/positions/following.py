@@ -96,7 +96,7 @@ def track(runner: Runner, position: object, start: object | None = None) -> Stat
     if not runner.iterates and not runner.catalogue.positions.turns_matter:
         return _continued(runner, runner.kinematics({"position": target}), start)
     n = len(target)
-    # lanes are faster only where the compiler vectorises them
+    # lanes are faster only where the compiler vectorizes them
     has_lanes = n >= LONG_MOTION and runner.evaluator.is_large(n)
     tracked = _tracked(runner, target, start, True) if has_lanes else None
     tracked = _tracked(runner, target, start, False) if tracked is None else tracked

@@ -98,7 +98,7 @@ class CycleLeg(ReprMixin):
     least: float
 
     def path(self, duration: float) -> LegPath:
-        """Positions of the leg over normalised time."""
+        """Positions of the leg over normalized time."""
         return LegPath(
             way=self.way, law=self.law, duration=duration, leaves=self.leaves, arrives=self.arrives
         )
@@ -149,7 +149,7 @@ class PlannedCycle(ReprMixin):
         return _meetings(self.stops, self.durations)
 
     def parts(self) -> Iterator[tuple[Path, float, Payload | None]]:
-        """Return the stays and legs in order: path over normalised time, duration, and what is carried."""
+        """Return the stays and legs in order: path over normalized time, duration, and what is carried."""
         for k, (stop, leg, duration) in enumerate(
             zip(self.stops, self.legs, self.durations.tolist(), strict=True)
         ):

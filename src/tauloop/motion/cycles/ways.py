@@ -62,7 +62,7 @@ class WayPath(Path):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegPath(Path):
-    """A leg over its normalised time: a way with a law between places that may move.
+    """A leg over its normalized time: a way with a law between places that may move.
 
     Attributes:
         way: from where the tool leaves to where it meets the next station.
@@ -78,7 +78,7 @@ class LegPath(Path):
     arrives: np.ndarray
 
     def at(self, u: np.ndarray) -> Curve:
-        """Return the points at normalised times u (N,)."""
+        """Return the points at normalized times u (N,)."""
         go, T, x = self.law.at(u), self.duration, u[:, None]
         curve, blend = self.way.at(go.s), POLYNOMIAL_345.at(u)
         S, dS, ddS = (values[:, None] for values in (blend.s, blend.first, blend.second))
@@ -97,7 +97,7 @@ class LegPath(Path):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunIn(Path):
-    """The start of a first cycle: from rest to a moving place, over normalised time.
+    """The start of a first cycle: from rest to a moving place, over normalized time.
 
     Attributes:
         end: the place when it is met (n,).
@@ -110,7 +110,7 @@ class RunIn(Path):
     duration: float
 
     def at(self, u: np.ndarray) -> Curve:
-        """Return the points at normalised times u (N,)."""
+        """Return the points at normalized times u (N,)."""
         blend, run = POLYNOMIAL_345.at(u), self.duration * self.velocity
         left = 0.5 - (2.5 * u**4 - 3.0 * u**5 + u**6)
         return Curve(
@@ -122,7 +122,7 @@ class RunIn(Path):
 
 @dataclass(frozen=True, slots=True)
 class CyclePath(Chain):
-    """Legs and stays in sequence over normalised time; `lengths` are their durations."""
+    """Legs and stays in sequence over normalized time; `lengths` are their durations."""
 
     @property
     def looks(self) -> int:

@@ -47,7 +47,7 @@ class FourierSeries(ReprMixin):
             or len(mu) != len(center)
             or not mu.shape[1:] > (0,)
         ):
-            what = f"centre {center.shape}, mu {mu.shape} and nu {nu.shape} do not agree"
+            what = f"center {center.shape}, mu {mu.shape} and nu {nu.shape} do not agree"
             problems.add("series", what, "give (n,), (n, K) and (n, K), K at least 1")
         if not all(np.isfinite(values).all() for values in (center, mu, nu)):
             problems.add("series", "a coefficient is not finite", "give finite numbers")

@@ -21,7 +21,7 @@ class Multisine(ReprMixin):
         frequency: w (n, K), rad/s.
         phase: phi (n,), rad.
 
-    Source: Gantry-Tau paper (Lyzell, Hovland), eq. 2; centre and amplitude are ours.
+    Source: Gantry-Tau paper (Lyzell, Hovland), eq. 2; center and amplitude are ours.
     """
 
     center: np.ndarray
@@ -72,7 +72,7 @@ def random_multisine(
     if stroke.shape != center.shape:
         problems.add(
             "stroke",
-            f"has shape {stroke.shape}, the centre {center.shape}",
+            f"has shape {stroke.shape}, the center {center.shape}",
             "give one number per channel",
         )
     if not ((stroke >= 0) & np.isfinite(stroke)).all():

@@ -41,11 +41,11 @@ class ProfileLaw(ReprMixin, Law):
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """Normalised times at which points of the grid are passed: the acceleration may jump there."""
+        """Normalized times at which points of the grid are passed: the acceleration may jump there."""
         return tuple((self.times[1:-1] / self.duration).tolist())
 
     def at(self, x: np.ndarray) -> Progress:
-        """Return progress at normalised times x (N,)."""
+        """Return progress at normalized times x (N,)."""
         profile, total = self.profile, self.duration
         time = np.asarray(x) * total
         k = np.clip(np.searchsorted(self.times, time, side="right") - 1, 0, len(profile.first) - 1)

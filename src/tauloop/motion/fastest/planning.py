@@ -330,7 +330,7 @@ def highest_share(rows: PathRows, law: Law, rate: float) -> float:
 
 
 def _times(rows: PathRows, law: Law) -> np.ndarray:
-    """Return normalised times that show all peaks: those inside each piece of a law."""
+    """Return normalized times that show all peaks: those inside each piece of a law."""
     breaks = np.array([0.0, *law.breaks, 1.0])
     shares = (np.arange(POINTS_PER_INTERVAL) + 0.5) / POINTS_PER_INTERVAL
     inside = breaks[:-1, None] + np.diff(breaks)[:, None] * shares
@@ -340,7 +340,7 @@ def _times(rows: PathRows, law: Law) -> np.ndarray:
 
 
 def turns(rows: PathRows, law: Law) -> np.ndarray:
-    """Return normalised times on both sides of jumps of dry friction, and just inside both ends."""
+    """Return normalized times on both sides of jumps of dry friction, and just inside both ends."""
     reversals = rows.stroke.friction_sides.reversals
     before, behind = np.zeros(len(reversals)), np.ones(len(reversals))
     for _ in range(PLANNING_HALVINGS if len(reversals) else 0):
@@ -351,7 +351,7 @@ def turns(rows: PathRows, law: Law) -> np.ndarray:
 
 
 def peaks(rows: PathRows, law: Law, rate: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the normalised times and heights of the highest shares of limits at a rate (1/s)."""
+    """Return the normalized times and heights of the highest shares of limits at a rate (1/s)."""
 
     def share(x: np.ndarray) -> np.ndarray:
         return np.asarray(rows.shares(law.at(x), rate)[0].max(axis=1))

@@ -18,7 +18,7 @@ static void add(Rows *rows, double p, double q, double r)
     row->p = p; row->q = q; row->r = r;
 }
 
-/* Maximise p x + q a under all rows; 0 where nothing keeps them. Seidel's increments, rows that bound moved to the front. */
+/* Maximize p x + q a under all rows; 0 where nothing keeps them. Seidel's increments, rows that bound moved to the front. */
 static int largest(Rows *rows, double p, double q, double *x, double *a)
 {
     *x = p > 0 ? HUGE_SPEED : p < 0 ? -HUGE_SPEED : 0.0;

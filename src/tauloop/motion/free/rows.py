@@ -62,7 +62,7 @@ class Surroundings(Options):
 
     Attributes:
         obstacles: boxes and spheres.
-        tool_radius: radius of a ball about the tool centre point that avoids them, m.
+        tool_radius: radius of a ball about the tool center point that avoids them, m.
         rod_radius: radius of the rods, which then avoid them and each other, m; rods are ignored
             without it.
         clearance: least distance, m.

@@ -184,7 +184,7 @@ class SampledPath(Path):
     """A cubic spline through points over their chord length; second derivatives are continuous.
 
     Attributes:
-        points: (K, n), at least two, neighbours apart; with first and last equal the spline is
+        points: (K, n), at least two, neighbors apart; with first and last equal the spline is
             periodic.
     """
 
@@ -195,7 +195,7 @@ class SampledPath(Path):
         """Lay the spline.
 
         Raises:
-            InputError: too few points, numbers that are not finite, or neighbours that are the same
+            InputError: too few points, numbers that are not finite, or neighbors that are the same
                 point.
         """
         points = numbers(self.points, "points")

@@ -193,7 +193,7 @@ class _Allowed:
         self._kept: list[Quadratics] = []
 
     def largest(self, excess: Quadratics, x: np.ndarray, rate: float) -> float:
-        """Return the largest rate at normalised times (M,): zero if none, infinite if unlimited."""
+        """Return the largest rate at normalized times (M,): zero if none, infinite if unlimited."""
         if not self._limits.cables:
             return largest_rate(excess)
         for _ in range(MAX_CONDITIONS):
@@ -246,7 +246,7 @@ def tightest_limit(
 
 
 def sample_times(stroke: Stroke, law: Law) -> np.ndarray:
-    """Return normalised times (M,): evenly spread, and both sides of jumps of an acceleration."""
+    """Return normalized times (M,): evenly spread, and both sides of jumps of an acceleration."""
     x = np.linspace(0.0, 1.0, stroke.path.looks)
     jumps = np.array(
         law.breaks + tuple(float(np.interp(u, law.at(x).s, x)) for u in stroke.path.breaks)
@@ -282,7 +282,7 @@ def _peaks(
     rate: float,
     directions: tuple[float, ...],
 ) -> tuple[np.ndarray, float]:
-    """Return the normalised times of the highest shares of the limits, and the highest share."""
+    """Return the normalized times of the highest shares of the limits, and the highest share."""
     places, highest = [], 0.0
     for direction in directions:
 

@@ -23,7 +23,7 @@ from tauloop.model import Model
 AT_REST = 1e-9
 #: Distance, relative to the path, below which reversals coincide with each other or with an end.
 SAME_PLACE = 1e-8
-#: Number of points between two neighbours around a smallest speed, so that two reversals there are
+#: Number of points between two neighbors around a smallest speed, so that two reversals there are
 #: found.
 POINTS_NEAR_LEAST = 16
 #: Number of bisections of an interval with a reversal, down to rounding.

@@ -152,8 +152,8 @@ class Stroke(ReprMixin):
         """Return the motion of the entry.
 
         Args:
-            progress: along the path (N,), with derivatives in normalised time.
-            rate: normalised time per second, 1/s.
+            progress: along the path (N,), with derivatives in normalized time.
+            rate: normalized time per second, 1/s.
             time: s (N,).
 
         Returns:

@@ -76,7 +76,7 @@ def simulate_cables(
         lengths: unstretched lengths of telescopic cables with stiffness at the start, by name; or,
             for locked winches, a function of time to all these lengths and their rates (k,), (k,).
             By default the lengths that hold the start pose at rest with the least tensions.
-        wrench: force and moment at the tool centre point in the base frame (6,), or a function of
+        wrench: force and moment at the tool center point in the base frame (6,), or a function of
             time.
         route: method of forward dynamics; projection by default.
         integrator: integration method; Dormand-Prince by default.

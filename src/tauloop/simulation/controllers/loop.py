@@ -1,7 +1,7 @@
 """The sampled control loop of a machine, in machine code.
 
 Forces are constant between samples, and an explicit method with fixed steps integrates the
-platform's coordinates. Quaternions are normalised after each step.
+platform's coordinates. Quaternions are normalized after each step.
 """
 
 from __future__ import annotations

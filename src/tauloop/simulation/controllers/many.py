@@ -62,7 +62,7 @@ class ManyControlledMotions(Result):
         reference: reference positions of the platform (T, n_position).
         position, velocity: motion of the platform (N, T, n_position), (N, T, n).
         force: actuator forces from each sample on (N, T, n_u), N or N m.
-        tool_error: distance of the tool centre point from its reference (N, T), m.
+        tool_error: distance of the tool center point from its reference (N, T), m.
         turn_error: angle between the tool and its reference (N, T), rad.
         reached: number of samples that each start reached (N,).
         is_whole: whether each start reached the end (N,).

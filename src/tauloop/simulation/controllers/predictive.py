@@ -68,7 +68,7 @@ SOLUTION_CHECKS = {
 class PredictiveTracking(Controller):
     """Model predictive control: the optimal forces of the next samples within limits.
 
-    It minimises the sum of w^4 y^2 + (4 z^2 - 2) w^2 y'^2 + y''^2 over the errors y of the next
+    It minimizes the sum of w^4 y^2 + (4 z^2 - 2) w^2 y'^2 + y''^2 over the errors y of the next
     samples. Without limits this is computed torque. Errors are predicted by linear steps with exact
     derivatives of forward dynamics along the reference, including delay and motor speeds.
 
@@ -103,7 +103,7 @@ class PredictiveTracking(Controller):
 class TrackingPrograms:
     """Quadratic programs of K samples over N steps.
 
-    Each minimises x^T H x / 2 + (F e + f)^T x within limits of R x + S e + s. The unknowns x are the
+    Each minimizes x^T H x / 2 + (F e + f)^T x within limits of R x + S e + s. The unknowns x are the
     forces relative to the reference's, (u - mean) divided by their units, step by step.
 
     Attributes:
@@ -199,7 +199,7 @@ class PredictiveRun:
     """
 
     def __init__(self, law: PredictiveTracking, loop: Loop) -> None:
-        """Linearise along the reference, and condense the programs.
+        """Linearize along the reference, and condense the programs.
 
         Raises:
             InputError: motors of unknown largest force, or a horizon that is too long.

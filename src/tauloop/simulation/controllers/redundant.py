@@ -8,7 +8,7 @@ from tauloop.common.errors import Problem
 from tauloop.equations.assembly.assembly import Assembly
 from tauloop.model import Model
 
-#: Smallest noise of an encoder relative to the largest, for exact encoders among quantised ones.
+#: Smallest noise of an encoder relative to the largest, for exact encoders among quantized ones.
 MIN_NOISE_RATIO = 1e-3
 #: Relative motion below which an actuator does not move at a pose.
 STANDSTILL_RATIO = 1e-9
@@ -38,7 +38,7 @@ def lengths(model: Model) -> np.ndarray:
 def spread(model: Model, resolution: np.ndarray) -> np.ndarray:
     """Return the measurement noise of the actuators' encoders (n_u,), with geometric mean 1.
 
-    It is proportional to the encoder steps, m or rad. If no encoder is quantised, all are equal,
+    It is proportional to the encoder steps, m or rad. If no encoder is quantized, all are equal,
     with lengths and angles compared by the machine's size.
     """
     unit = lengths(model)

@@ -24,7 +24,7 @@ from tauloop.compiler import State
 from tauloop.equations.ports import Port, checked
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator, Method
-from tauloop.integrate.sensitivity import labelled, sensitivity_rows
+from tauloop.integrate.sensitivity import labeled, sensitivity_rows
 from tauloop.integrate.tableau import Tableau, known_within
 from tauloop.mechanism.cables import cable_problems
 from tauloop.mechanism.model import omission_diagnostics
@@ -81,7 +81,7 @@ class ControlledMotion(Result):
         velocity: velocities of the platform (N, n).
         force: actuator forces from each sample on (N, n_u), N or N m.
         actuator_error: reference minus actuator positions (N, n_u), m or rad.
-        tool_error: distance of the tool centre point from its reference (N,), m.
+        tool_error: distance of the tool center point from its reference (N,), m.
         turn_error: angle between the tool and its reference (N,), rad.
         end: why the run ended early; empty for a complete run or after a terminal event.
         occurrences: events in order of time.
@@ -190,7 +190,7 @@ def follow(
         sensitivities: parameters by which the run is differentiated: parameters of the simulated
             machine (the controller keeps its model and its measurements), `bandwidth` and `damping`
             of the controller, and the start, such as ``position.platform.x``.
-        wrench: force and moment at the tool centre point in the base frame (6,), unknown to the
+        wrench: force and moment at the tool center point in the base frame (6,), unknown to the
             controller, or a function of time; held from sample to sample.
         payload: mass fixed to the tool as a function of time, also unknown to the controller and
             held from sample to sample.
@@ -498,4 +498,4 @@ def _sensitivities(loop: Loop, time: np.ndarray, trace: Trace) -> xr.Dataset:
     ports = loop.plant.platform.ports
     names, units = loop.plant.output_ports("actuators")
     quantities = ports.position, ports.velocity, Port(name="force", columns=names, units=units)
-    return labelled(time, quantities, trace.by, loop.directions)
+    return labeled(time, quantities, trace.by, loop.directions)

@@ -28,7 +28,7 @@ def directions(loop: Loop, names: Sequence[str]) -> tuple[SensitivityDirection, 
     """Return the directions of derivatives of a loop; parameters among the names must be free.
 
     Raises:
-        InputError: unknown names; a law in Python, quantised encoders or Coulomb friction, which
+        InputError: unknown names; a law in Python, quantized encoders or Coulomb friction, which
             have no derivatives.
     """
     if not names:

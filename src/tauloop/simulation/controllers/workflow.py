@@ -26,7 +26,7 @@ from tauloop.mechanism.description import units
 from tauloop.mechanism.description.units import quantity
 from tauloop.mechanism.suggestions import suggestion, unknown_names
 from tauloop.model import Model
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 from tauloop.motion import StrokeOptions
 from tauloop.motion.planning import planned
 from tauloop.simulation.controllers.laws import (
@@ -228,7 +228,7 @@ def follow_path(
         >>> bool(comparison.runs["computed-torque"].peak_error < 1e-3)
         True
     """
-    model = modelled(machine)
+    model = modeled(machine)
     sampling = Sampling(
         frequency=options.rate,
         delay=options.delay,

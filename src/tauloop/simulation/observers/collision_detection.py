@@ -27,7 +27,7 @@ from tauloop.mechanism.description import units
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 from tauloop.model.tool import Payload
 from tauloop.motion import StrokeOptions
 from tauloop.motion.planning import planned
@@ -231,7 +231,7 @@ def simulate_collision_detection(
         >>> sorted(result.observers)
         ['differences', 'differences, no lag', 'momentum', 'momentum, no lag']
     """
-    model = modelled(machine)
+    model = modeled(machine)
     rng = np.random.default_rng(options.stroke.seed)
     stages = Stages(progress, 1 + options.machines)
     trajectory = planned(model, options.stroke, STROKE_LIMIT_SHARE)

@@ -17,7 +17,7 @@ from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.equations.ports import coordinate_units
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 from tauloop.model.positions.encoder_fit import AGREES, least_squares
 
 
@@ -110,7 +110,7 @@ def fit_encoders(
         >>> tl.simulation.observers.fit_encoders(machine, actuators).redundancy
         0
     """
-    model = modelled(machine)
+    model = modeled(machine)
     leading, known = model.actuators.ports.position.columns, encoder_units(model)
     problems = Problems()
     problems += unknown_names(readings, known, "no actuator or coordinate {!r}", "known are {}")
@@ -179,7 +179,7 @@ def _fitted(
     return EncoderFit(
         diagnostics=(
             diagnostic(
-                "largest standardised residual of an encoder",
+                "largest standardized residual of an encoder",
                 float(np.abs(standardised).max()) if redundancy else None,
                 at_most=AGREES,
                 advice=advice,

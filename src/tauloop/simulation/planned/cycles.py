@@ -21,7 +21,7 @@ from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.description import units
 from tauloop.mechanism.model import Platform, omission_diagnostics
 from tauloop.model import Model
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 from tauloop.model.tool import Payload
 from tauloop.motion.cycles.planning import (
     CycleLeg,
@@ -301,7 +301,7 @@ def plan_cycle(
         ('rated force', 'leg1.motor', 'ok')
     """
     options = options or CycleOptions()
-    model = modelled(machine)
+    model = modeled(machine)
     listed = stations if isinstance(stations, CycleList) else load_cycle(stations, model)
     stages = Stages(progress, sum(station.is_stop for station in listed.stations) + 1)
     limits = options.limits(options.reserve, model.mechanism.platform)

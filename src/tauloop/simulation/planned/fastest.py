@@ -18,7 +18,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.mechanism.description import units
 from tauloop.mechanism.model import Platform, omission_diagnostics
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 from tauloop.motion import StrokeOptions
 from tauloop.motion.fastest.changes import changes_taken, limited_law
 from tauloop.motion.fastest.limits import PathLimits, PathRows
@@ -109,7 +109,7 @@ class TriedMotion:
         payload: mass at the tool, kg, unknown to the controller.
         peak_share: largest share of an actuator's full force.
         saturated: share of forces at the actuators' limits.
-        peak_error: largest distance of the tool centre point from its reference, m.
+        peak_error: largest distance of the tool center point from its reference, m.
         peak_turn: largest angle between the tool and its reference, rad.
         end: why the simulation ended early; empty if it did not.
     """
@@ -231,7 +231,7 @@ def plan_path(
 
     Source: Pham and Pham 2018; see `docs/fastest-motion.md`.
     """
-    model = modelled(machine)
+    model = modeled(machine)
     stages = Stages(progress, 3)
     placed, returns = placed_stroke(model, options.stroke), options.stroke.returns
     best = _planned(placed, options, options.reserve)
@@ -370,7 +370,7 @@ def active_limits(best: FastestLaw) -> tuple[ActiveLimit, ...]:
 
 
 def _joined(intervals: list[ActiveLimit]) -> tuple[ActiveLimit, ...]:
-    """Return neighbours with the same limit as one interval, each up to the next one's start."""
+    """Return neighbors with the same limit as one interval, each up to the next one's start."""
     joined: list[ActiveLimit] = []
     for interval in intervals:
         if joined and joined[-1].limit == interval.limit:

@@ -22,7 +22,7 @@ from tauloop.equations.named_values import (
 from tauloop.mechanism.description import units
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 from tauloop.motion.fastest.limits import PathRows
 from tauloop.motion.fastest.planning import FastestLaw, fastest_law, law_rate
 from tauloop.motion.free.obstacles import BoxObstacle, Obstacle, SphereObstacle, box, sphere
@@ -67,7 +67,7 @@ class TransferOptions(LimitOptions):
         max_duration: largest duration, such as 0.5s; required for wear.
         boxes: box obstacles parallel to the base axes: center and edges in m, x,y,z:dx,dy,dz.
         spheres: spherical obstacles: center and radius in m, x,y,z:r.
-        tool_radius: radius of a sphere at the tool centre point for collision checks, such as 20mm.
+        tool_radius: radius of a sphere at the tool center point for collision checks, such as 20mm.
         rod_radius: radius of the rods for collision checks with obstacles and each other, such as
             6mm; no check by default.
         clearance: smallest distance from obstacles, such as 2mm.
@@ -185,7 +185,7 @@ def plan_transfer(
     """Plan the best motion between two poses, and simulate a sampled controller that follows it.
 
     Path and time are free. The motion is a spline in the platform's coordinates with all limits at
-    its collocation points, optimised by IPOPT with exact derivatives. If limits are exceeded
+    its collocation points, optimized by IPOPT with exact derivatives. If limits are exceeded
     between the points, they are tightened by the excess and the problem is solved again. The motion
     keeps its distance from obstacles, from singularities (a bound of the condition number) and from
     the ranges of the machine file.
@@ -208,7 +208,7 @@ def plan_transfer(
 
     Source: Betts 2010, Practical Methods for Optimal Control; see `docs/transfers.md`.
     """
-    model = modelled(machine)
+    model = modeled(machine)
     stages = Stages(progress, 3)
     start, end = _ends(model, options)
     planner = options.planner(model, options.reserve)

@@ -174,7 +174,7 @@ def check_with_engines(
         mechanism: the machine.
         states: number of random states.
         rng: their source.
-        wrench: (6,) force and moment at the tool centre point in the base frame, N and N m: one
+        wrench: (6,) force and moment at the tool center point in the base frame, N and N m: one
             comparison more.
         condition: states whose linear blocks have a larger condition number are left out: it
             multiplies the rounding of both sides.
@@ -278,7 +278,7 @@ def _subject(model: Model, states: int, rng: np.random.Generator, condition: flo
 def _moved_by_actuators(model: Model, states: RandomStates) -> tuple[RandomStates, np.ndarray]:
     """Return the states with the accelerations of passive freedoms, and the actuator forces (N, n_u).
 
-    All of a state is of one evaluation: near a dead centre of the actuators their positions give
+    All of a state is of one evaluation: near a dead center of the actuators their positions give
     coordinates that differ from the given ones by the condition times rounding, which accelerations
     that go with one set would show as open loops of the other.
     """

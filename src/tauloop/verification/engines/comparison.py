@@ -237,7 +237,7 @@ def acceleration_comparison(
         computed: its accelerations.
         names: names of the given velocities.
         accelerations: (N, n_v).
-        scale: scale of the velocities (n_v,), m or 1, so that metres and radians can be held
+        scale: scale of the velocities (n_v,), m or 1, so that meters and radians can be held
             against each other.
     """
     ours, theirs = _common(names, computed.names)

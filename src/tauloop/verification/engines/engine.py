@@ -134,12 +134,12 @@ class Engine(ReprMixin, ABC):
 
         With P the projector on the null space of K and a = a_0 + P y, a_0 of least length: P M P y
         = P (S u - h - M a_0). So constraints may be redundant and links massless, and nothing is
-        regularised.
+        regularized.
 
         Args:
             motion: its positions and velocities; its accelerations have no effect.
             forces: (N, n_u) in the order of the actuators, N or N m.
-            wrench: w (6,), force and moment at the tool centre point in the base frame, N and N m;
+            wrench: w (6,), force and moment at the tool center point in the base frame, N and N m;
                 None: nothing acts.
 
         Raises:
@@ -234,7 +234,7 @@ class Engine(ReprMixin, ABC):
 
     @final
     def tool_forces(self, states: TreeStates, wrench: Array | None) -> Array:
-        """Return the generalised forces Jᵀ w (N, n_v) of a wrench (6,) at the tool centre point."""
+        """Return the generalized forces Jᵀ w (N, n_v) of a wrench (6,) at the tool center point."""
         if wrench is None:
             return np.zeros_like(states.v)
         moving = self.link_motion(self._engine_q(states.q), self._engine_v(states.q, states.v))

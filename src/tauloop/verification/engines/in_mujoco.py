@@ -1,6 +1,6 @@
 """The machine in MuJoCo: its recursive Newton-Euler and Jacobians, none of its soft constraints.
 
-`mj_inverse` would regularise the multipliers of loops, so MuJoCo holds the tree alone and `mj_rne`,
+`mj_inverse` would regularize the multipliers of loops, so MuJoCo holds the tree alone and `mj_rne`,
 which is what `mj_inverse` computes tree forces by, is called itself.
 """
 
@@ -148,7 +148,7 @@ def _model(mj: Any, tree: RigidTree) -> Any:
         number = model.body(f"link {i}").id
         model.body_mass[number] = 0.0 if link.inertia is None else link.inertia.mass
         model.body_inertia[number] = moments[i]
-    # about the mass centres of subtrees MuJoCo sums all forces: by unit masses they would be far
+    # about the mass centers of subtrees MuJoCo sums all forces: by unit masses they would be far
     # from the machine
     model.body_subtreemass[:] = model.body_mass
     for number in range(model.nbody - 1, 0, -1):

@@ -74,7 +74,7 @@ def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
                 )
     InputError.raise_if_any(problems)
     for joint in joints:
-        _normalise(joint, arrays["q"])
+        _normalize(joint, arrays["q"])
     return NamedMotion(q=arrays["q"], v=arrays["v"], a=arrays["a"])
 
 
@@ -103,7 +103,7 @@ def _in_part(motion: NamedMotion, joint: Joint) -> list[Problem]:
     ]
 
 
-def _normalise(joint: Joint, q: dict[str, Array]) -> None:
+def _normalize(joint: Joint, q: dict[str, Array]) -> None:
     """Divide the quaternion of a joint, if there is one, by its norm.
 
     Raises:

@@ -18,7 +18,7 @@ from tauloop.common.result import Result, provenance
 from tauloop.equations.named_values import QUATERNION_SUFFIXES
 from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry
 from tauloop.model import Model
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 from tauloop.motion.planning import PlannedMotion, StrokeOptions, plan_stroke
 from tauloop.viewer.pages.workflow import write_report
 
@@ -84,7 +84,7 @@ def demo(machine: MachineSource, path: str | Path, *, progress: Progress | None 
         >>> tl.demo(tl.load("four_bar"), "four_bar.html").path.name
         'four_bar.html'
     """
-    model, stages = modelled(machine), Stages(progress, 2)
+    model, stages = modeled(machine), Stages(progress, 2)
     planned = _tour(model)
     stages.done()
     written = write_report(planned, path, progress=stages.part)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import TauloopError
 from tauloop.common.records import dataclass
-from tauloop.display.palette import COLOURS, RESIDUAL, TEXT
+from tauloop.display.palette import COLORS, RESIDUAL, TEXT
 from tauloop.display.sampling import thin
 from tauloop.model import Model
 from tauloop.viewer.playback import Playback
@@ -120,11 +120,11 @@ class Plots:
         series += [
             {
                 "label": name,
-                "stroke": COLOURS[i % len(COLOURS)],
+                "stroke": COLORS[i % len(COLORS)],
                 "width": 1.6,
                 "points": {"show": False},
             }
-            | ({"dash": [5, 3]} if i >= len(COLOURS) else {})
+            | ({"dash": [5, 3]} if i >= len(COLORS) else {})
             for i, name in enumerate(plot.names)
         ]
         series += [

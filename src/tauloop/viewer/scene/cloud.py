@@ -20,7 +20,7 @@ from tauloop.viewer.scene.machine_scene import rgb
 from tauloop.viewer.stage import Stage
 
 #: Properties that color the points.
-COLOURINGS = ("reach", "conditioning", "force")
+COLORINGS = ("reach", "conditioning", "force")
 #: Number of points along the longest axis of a slice, and of a cloud.
 SLICE_POINTS, CLOUD_POINTS = 60, 18
 #: Largest distance of the points from the tool, over the machine's largest dimension; telescopic
@@ -49,14 +49,14 @@ class Cloud:
         places: tool positions (N, 3), m.
         values: values that determine the colors (N,): numbers of reasons, least distance to a
             singularity, or force.
-        colours: colors (N, 3), 0 to 255.
+        colors: colors (N, 3), 0 to 255.
         legend: meaning of the colors, in Markdown.
     """
 
     workspace: Workspace
     places: np.ndarray
     values: np.ndarray
-    colours: np.ndarray
+    colors: np.ndarray
     legend: str
 
 
@@ -76,7 +76,7 @@ def cloud(
     Args:
         model: the machine.
         plane: two platform positions, or three.
-        colouring: one of `COLOURINGS`: "reach" (reason that excludes a pose), "conditioning" (least
+        colouring: one of `COLORINGS`: "reach" (reason that excludes a pose), "conditioning" (least
             distance to a singularity, 0 to 1), or "force" (largest actuator force at rest of usable
             poses; with cables the margin of their tensions).
         q: coordinates (n_q,) that fix the other positions; default: the reference pose.
@@ -85,9 +85,9 @@ def cloud(
         InputError: an unknown property, or positions that are not lengths.
         PoseError: the machine does not close at this pose.
     """
-    if colouring not in COLOURINGS:
+    if colouring not in COLORINGS:
         raise InputError.of(
-            "color", f"unknown: {colouring!r}", f"choose one of {', '.join(COLOURINGS)}"
+            "color", f"unknown: {colouring!r}", f"choose one of {', '.join(COLORINGS)}"
         )
     axes = pose_axes(model)
     held = dict(
@@ -120,14 +120,12 @@ def cloud(
     places = machine_geometry(model, q_known).tool if len(known) else np.zeros((0, 3))
     if colouring == "reach":
         reasons = [entry for entry in REASONS if (reason[known] == entry).any()]
-        colours = np.array([rgb(REASONS[Reason(number)]) for number in reason[known]]).reshape(
-            -1, 3
-        )
+        colors = np.array([rgb(REASONS[Reason(number)]) for number in reason[known]]).reshape(-1, 3)
         legend = "  \n".join(
             f'<span style="color:{REASONS[entry]}">■</span> {entry.text}' for entry in reasons
         )
         return Cloud(
-            workspace=area, places=places, values=reason[known], colours=colours, legend=legend
+            workspace=area, places=places, values=reason[known], colors=colors, legend=legend
         )
     measures = area.figures
     if colouring == "conditioning":
@@ -138,8 +136,8 @@ def cloud(
         values, quantity = _forces(model, q_known, measures["tension"].ravel()[known])
     finite = np.isfinite(values)
     values, places = values[finite], places[finite]
-    colours, legend = _scale(values, quantity)
-    return Cloud(workspace=area, places=places, values=values, colours=colours, legend=legend)
+    colors, legend = _scale(values, quantity)
+    return Cloud(workspace=area, places=places, values=values, colors=colors, legend=legend)
 
 
 def _values(model: Model, axes: PoseAxes, q: np.ndarray) -> np.ndarray:
@@ -189,11 +187,11 @@ def _scale(values: np.ndarray, quantity: str) -> tuple[np.ndarray, str]:
         return np.zeros((0, 3), dtype=int), "No pose is in reach."
     low, high = float(values.min()), float(np.quantile(values, SCALE_QUANTILE))
     shares = np.clip((values - low) / (high - low if high > low else 1.0), 0.0, 1.0)
-    colours = np.round(255 * colormaps["viridis"](shares)[:, :3]).astype(int)
+    colors = np.round(255 * colormaps["viridis"](shares)[:, :3]).astype(int)
     stops = ", ".join(to_hex(colormaps["viridis"](x)) for x in (0.0, 0.5, 1.0))
     bar = f'<span style="display:inline-block;width:6em;height:0.8em;background:linear-gradient(90deg,{stops})"></span>'
     more = " and more" if values.max() > high else ""
-    return colours, f"{low:.3g} {bar} {high:.3g}{more}  \n{quantity}"
+    return colors, f"{low:.3g} {bar} {high:.3g}{more}  \n{quantity}"
 
 
 class CloudPanel:
@@ -214,7 +212,7 @@ class CloudPanel:
             return
         with gui.add_folder("Workspace", expand_by_default=False):
             self.plane = gui.add_dropdown("through the tool", tuple(choices))
-            self.colouring = gui.add_dropdown("colours", COLOURINGS)
+            self.colouring = gui.add_dropdown("colors", COLORINGS)
             self.draw = gui.add_button("map")
             self.clear = gui.add_button("clear", visible=False)
             self._legend = gui.add_markdown("")
@@ -241,7 +239,7 @@ class CloudPanel:
         self._node = viewer.server.scene.add_point_cloud(
             "/workspace",
             points=self.cloud.places,
-            colors=self.cloud.colours.astype(np.uint8),
+            colors=self.cloud.colors.astype(np.uint8),
             point_size=min(steps, default=0.01) * (0.8 if len(plane) == 2 else 0.22),
             point_shape="square" if len(plane) == 2 else "circle",
             point_shading="flat",

@@ -55,7 +55,7 @@ def rod_forces(model: Model, forces: Forces) -> dict[str, np.ndarray]:
     return values
 
 
-def force_colour(share: float) -> str:
+def force_color(share: float) -> str:
     """Return the color of a rod with this share of the largest force, from -1 (tension) to 1."""
     end = np.array(rgb(COMPRESSION_COLOR if share > 0 else TENSION_COLOR))
     zero = np.array(rgb(ZERO_COLOR))
@@ -94,7 +94,7 @@ class ForceLayer:
         if not self.box.value:
             if self._node is not None:
                 self._node.visible = False
-                scene.colour_rods({})
+                scene.color_rods({})
                 scene.name_drives({})
             return
         model = self._viewer.model
@@ -103,7 +103,7 @@ class ForceLayer:
             forces = motion_forces(model, at_rest) if sample is None else self._of_motion(sample)
         except TauloopError as error:
             self._legend.content = f"Not determined: {error.problems[0].what}."
-            scene.colour_rods({})
+            scene.color_rods({})
             return
         row = sample if sample is not None else 0
         rods = {name: float(values[row]) for name, values in rod_forces(model, forces).items()}
@@ -112,7 +112,7 @@ class ForceLayer:
         )
         units = dict(zip(forces.actuator_names, model.output_ports("actuators")[1], strict=True))
         largest = max(map(abs, rods.values()), default=0.0) or 1.0
-        scene.colour_rods({name: force_colour(value / largest) for name, value in rods.items()})
+        scene.color_rods({name: force_color(value / largest) for name, value in rods.items()})
         scene.name_drives(
             {name: f"{name}: {value:.3g} {units[name]}" for name, value in motors.items()}
         )
@@ -126,8 +126,8 @@ class ForceLayer:
             else "at rest"
         )
         legend = "".join(
-            f'<span style="color:{colour}">■</span> {name} up to {value:.3g} N  \n'
-            for colour, name, value in (
+            f'<span style="color:{color}">■</span> {name} up to {value:.3g} N  \n'
+            for color, name, value in (
                 (COMPRESSION_COLOR, "compression", max(rods.values(), default=0.0)),
                 (TENSION_COLOR, "tension", -min(rods.values(), default=0.0)),
             )
@@ -169,14 +169,14 @@ class ForceLayer:
     ) -> None:
         """Draw arrows: of motors along their axes, of rods at the platform, and in joints."""
         size = ARROW_LENGTH * self._viewer.scene.size
-        lines, colours = [], []
+        lines, colors = [], []
         largest_by_unit = _largest(motors, units)
         axes, origins, directions = geometry.shape.drives, *(item[0] for item in geometry.drives)
         for axis, origin, direction in zip(axes, origins, directions, strict=True):
             if not axis.rod:
                 share = motors[axis.name] / (largest_by_unit[units[axis.name]] or 1.0)
                 lines.append([origin, origin + size * share * direction])
-                colours.append(rgb(MOTOR_COLOR))
+                colors.append(rgb(MOTOR_COLOR))
         largest = max(map(abs, rods.values()), default=0.0) or 1.0
         for segment, endpoints in zip(geometry.shape.segments, geometry.segments[0], strict=True):
             if (
@@ -189,28 +189,28 @@ class ForceLayer:
                 direction = (tip - other) / np.linalg.norm(tip - other)
                 force = rods[segment.name]
                 lines.append([tip, tip + size * force / largest * direction])
-                colours.append(rgb(COMPRESSION_COLOR if force > 0 else TENSION_COLOR))
+                colors.append(rgb(COMPRESSION_COLOR if force > 0 else TENSION_COLOR))
         if joints is not None:
             in_joints, row = joints
             vectors = _known_forces(in_joints)[row]
             longest = np.linalg.norm(vectors, axis=1).max(initial=0.0) or 1.0
             for origin, vector in zip(in_joints.position[row], vectors, strict=True):
                 lines.append([origin, origin + size / longest * vector])
-                colours.append(rgb(JOINT_COLOR))
+                colors.append(rgb(JOINT_COLOR))
         points = np.array(lines, dtype=np.float32).reshape(-1, 2, 3)
         if self._node is None:
             radius = SHAFT_RADIUS * self._viewer.scene.size
             self._node = self._viewer.server.scene.add_arrows(
                 "/forces",
                 points,
-                np.array(colours, dtype=np.uint8).reshape(-1, 3),
+                np.array(colors, dtype=np.uint8).reshape(-1, 3),
                 shaft_radius=radius,
                 head_radius=2.4 * radius,
                 head_length=5.0 * radius,
             )
         self._node.points, self._node.colors = (
             points,
-            np.array(colours, dtype=np.uint8).reshape(-1, 3),
+            np.array(colors, dtype=np.uint8).reshape(-1, 3),
         )
         self._node.visible = len(points) > 0
 

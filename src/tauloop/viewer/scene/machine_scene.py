@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from tauloop.display.palette import RESIDUAL
 from tauloop.geometry import frames, machine_solids, parts
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
-from tauloop.mechanism.solids.solid import COLOURS
+from tauloop.mechanism.solids.solid import COLORS
 from tauloop.model import Model
 
 #: Length of the tool's axes, and thickness of its path, over the machine's largest dimension.
@@ -70,16 +70,16 @@ class MachineScene:
             name: self._scene.add_frame(node_path(name, top), show_axes=False) for name, _ in meshes
         }
         self._drawn = {
-            (name, colour): self._scene.add_mesh_simple(
-                f"{node_path(name, top)}/{colour[1:]}",
+            (name, color): self._scene.add_mesh_simple(
+                f"{node_path(name, top)}/{color[1:]}",
                 vertices=mesh.vertices.astype(np.float32),
                 faces=mesh.faces.astype(np.uint32),
-                color=rgb(GHOST_COLOR if ghost else colour),
+                color=rgb(GHOST_COLOR if ghost else color),
                 opacity=GHOST_OPACITY if ghost else None,
                 flat_shading=True,
                 cast_shadow=not ghost,
             )
-            for (name, colour), mesh in meshes.items()
+            for (name, color), mesh in meshes.items()
         }
         cables = {rod.name for rod in self._mechanism.rods if rod.tension is not None}
         reach = {key: float(np.ptp(mesh.vertices[:, 2])) for key, mesh in meshes.items()}
@@ -153,12 +153,12 @@ class MachineScene:
             scalar_first=True
         )
 
-    def draw_path(self, points: np.ndarray, colours: Sequence[str] | None = None) -> None:
+    def draw_path(self, points: np.ndarray, colors: Sequence[str] | None = None) -> None:
         """Draw the tool's path (N, 3), each segment in the color of its first sample (N,)."""
         if len(points) > 1:
             segments = np.stack([points[:-1], points[1:]], axis=1)
             shades = np.array(
-                [rgb(colour) for colour in colours or (RESIDUAL,) * len(points)], dtype=np.uint8
+                [rgb(color) for color in colors or (RESIDUAL,) * len(points)], dtype=np.uint8
             )
             segment_shades = np.repeat(shades[:-1, None], 2, axis=1)
             self._scene.add_line_segments(
@@ -168,12 +168,12 @@ class MachineScene:
                 thickness=PATH_THICKNESS * self.size,
             )
 
-    def colour_rods(self, colours: Mapping[str, str]) -> None:
+    def color_rods(self, colors: Mapping[str, str]) -> None:
         """Color rods by name; the others keep their own color."""
-        for (name, own_colour), node in self._drawn.items():
+        for (name, own_color), node in self._drawn.items():
             rod = name.removesuffix(".lower").removesuffix(".upper")
-            is_colored = rod in colours and own_colour != COLOURS["joint"]
-            node.color = rgb(colours[rod] if is_colored else own_colour)
+            is_colored = rod in colors and own_color != COLORS["joint"]
+            node.color = rgb(colors[rod] if is_colored else own_color)
 
     def name_drives(self, texts: Mapping[str, str]) -> None:
         """Change the labels of actuators by name; the others show their names."""
@@ -215,7 +215,7 @@ def node_path(name: str, top: str = "/machine") -> str:
     return f"{top}/{name.replace('/', '_')}"
 
 
-def rgb(colour: str) -> tuple[int, int, int]:
+def rgb(color: str) -> tuple[int, int, int]:
     """Return a color as three numbers from 0 to 255."""
-    red, green, blue = (round(255 * channel) for channel in to_rgb(colour))
+    red, green, blue = (round(255 * channel) for channel in to_rgb(color))
     return red, green, blue

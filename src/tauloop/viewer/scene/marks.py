@@ -25,15 +25,15 @@ EFFECTS = {
 WITHIN_COLOR, BEYOND_COLOR, SINGULAR_COLOR = RESIDUAL, "#e69f00", "#1f2328"
 
 
-def path_colours(model: Model, q: np.ndarray) -> list[str]:
+def path_colors(model: Model, q: np.ndarray) -> list[str]:
     """Return the colors of the samples (N, n_q) of a motion."""
     beyond = (model.limits.room(q) < 0.0).any(axis=1)
     measured = singularities(model, q)
     near = np.stack([measured.distance(kind) for kind in SINGULARITY_KINDS]).min(
         axis=0
     ) < least_distance(model)
-    colours = np.where(near, SINGULAR_COLOR, np.where(beyond, BEYOND_COLOR, WITHIN_COLOR))
-    return colours.tolist()
+    colors = np.where(near, SINGULAR_COLOR, np.where(beyond, BEYOND_COLOR, WITHIN_COLOR))
+    return colors.tolist()
 
 
 class Marks:

@@ -29,9 +29,9 @@ from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.cache import cache_folder, is_intact, keep, private, scratch
 
 COMPILERS = ("cc", "gcc", "clang")
-#: -O2 with vectorised loops gives the same speed as -O3 here and compiles faster. No fast-math:
+#: -O2 with vectorized loops gives the same speed as -O3 here and compiles faster. No fast-math:
 #: sums and products keep their order. These flags allow loops with sqrt and select to be
-#: vectorised, and a product and a sum to be rounded once instead of twice (7 to 20 % faster, and no
+#: vectorized, and a product and a sum to be rounded once instead of twice (7 to 20 % faster, and no
 #: less accurate).
 FLAGS = (
     *(

@@ -40,7 +40,7 @@ _HELD = _held()
 
 
 def empty(n: int, size: int, dtype: np.dtype | type = float) -> np.ndarray:
-    """Return an uninitialised array (n, size) of floats, in reused memory if possible."""
+    """Return an uninitialized array (n, size) of floats, in reused memory if possible."""
     wanted = 8 * n * size
     if wanted < LEAST or np.dtype(dtype) != np.float64:
         return np.empty((n, size), dtype)

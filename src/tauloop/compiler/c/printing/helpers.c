@@ -137,7 +137,7 @@ static inline double tl_squares(const double *x, int n)
 }
 
 /* piece: tl_turn */
-/* Two neighbouring columns of rows, into lanes. */
+/* Two neighboring columns of rows, into lanes. */
 static inline void tl_turn(const double *restrict rows, int size, double *restrict first, double *restrict second)
 {
 #ifdef TL_SHUFFLE

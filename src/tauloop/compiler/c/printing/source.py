@@ -2,7 +2,7 @@
 
 The source is C99 with math.h only: no heap, no global state, no branches on data (except in nearest
 points), reproducible text. A batch is cut into blocks of lanes. In a block every value is an array
-over lanes, and every stretch of straight-line code is a loop over lanes, which compilers vectorise.
+over lanes, and every stretch of straight-line code is a loop over lanes, which compilers vectorize.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def excitation_plots(excitation: Excitation) -> Iterator[Paragraph | Plot]:
     moving = [i for i, name in enumerate(excitation.channels) if name not in held]
     names = [excitation.channels[i] for i in moving]
     for title, values, rate in (
-        ("Position from the centre", moved.position - excitation.series.center, ""),
+        ("Position from the center", moved.position - excitation.series.center, ""),
         ("Speed", moved.velocity, "/s"),
         ("Acceleration", moved.acceleration, "/s²"),
     ):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tauloop.display.palette import COLOURS, TEXT
+from tauloop.display.palette import COLORS, TEXT
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotSpan, PlotTrace
 from tauloop.display.plots.building import (
     MAX_SCENE_STATES,
@@ -23,7 +23,7 @@ from tauloop.simulation.planned.fastest import FastestMotion
 from tauloop.simulation.planned.transfers import Transfer
 
 #: Colors of motors and of limits; times at which forces are computed.
-PALETTE = (*COLOURS, "#5f8a8b", "#a05070")
+PALETTE = (*COLORS, "#5f8a8b", "#a05070")
 TIMES = 1501
 
 
@@ -79,7 +79,7 @@ def _stroke(planned: PlannedMotion | FastestMotion | Cycle) -> Iterator[Plot]:
 def _speed(
     planned: FastestMotion | Cycle, time: np.ndarray, spans: tuple[PlotSpan, ...] = ()
 ) -> Plot:
-    """Return the speed of the coordinates that move in metres, or else of those that turn."""
+    """Return the speed of the coordinates that move in meters, or else of those that turn."""
     trajectory = planned.trajectory
     velocity = trajectory.at(time).velocity
     units = trajectory.stroke.functions.ports.velocity.units

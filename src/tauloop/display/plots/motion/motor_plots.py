@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tauloop.display.palette import COLOURS
+from tauloop.display.palette import COLORS
 from tauloop.display.pieces import Plot, PlotTrace
 from tauloop.display.plots.building import rounded
 from tauloop.dynamics.motor_loads import RPM_PER_RAD_S, ActuatorLoad
@@ -31,7 +31,7 @@ def _load_plot(load: ActuatorLoad) -> Plot:
         x=rounded(factor * load.speed[::step]),
         y=rounded(load.total_force[::step]),
         name="motion",
-        color=COLOURS[0],
+        color=COLORS[0],
     )
     return Plot(
         title=load.name,
@@ -49,19 +49,19 @@ def _candidate_plot(sizing: MotorSizing, best: MotorCandidate) -> Plot:
     speed, torque = np.abs(best.points[::step].T)
     traces = [
         PlotTrace(
-            x=rounded(RPM_PER_RAD_S * speed), y=rounded(torque), name="motion", color=COLOURS[0]
+            x=rounded(RPM_PER_RAD_S * speed), y=rounded(torque), name="motion", color=COLORS[0]
         ),
         PlotTrace(
             x=rounded(RPM_PER_RAD_S * motor.peak[:, 0]),
             y=rounded(motor.peak[:, 1]),
             name="peak",
-            color=COLOURS[1],
+            color=COLORS[1],
         ),
         PlotTrace(
             x=rounded(RPM_PER_RAD_S * motor.continuous[:, 0]),
             y=rounded(motor.continuous[:, 1]),
             name="continuous",
-            color=COLOURS[2],
+            color=COLORS[2],
         ),
     ]
     return Plot(

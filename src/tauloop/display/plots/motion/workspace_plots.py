@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
-from tauloop.display.palette import COLOURS, MEASURED, PREDICTED, TEXT
+from tauloop.display.palette import COLORS, MEASURED, PREDICTED, TEXT
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotClass, PlotSpan, PlotTrace
 from tauloop.display.plots.building import MAX_SCENE_STATES, by_name, motion, rounded
 from tauloop.display.sampling import in_degrees
@@ -16,7 +16,7 @@ from tauloop.kinematics.workspaces.map import OUTPUT, Reason, Workspace, output_
 from tauloop.mechanism.suggestions import listing
 
 #: One color for each reason; usable poses are colored by their measure instead.
-COLORS = {
+REASON_COLORS = {
     Reason.USABLE: "#2a7f9e",
     Reason.OUT_OF_REACH: "#f1f2f4",
     Reason.JOINT_LIMIT: "#d9dce1",
@@ -136,7 +136,7 @@ def line_plot(workspace: Workspace, measure: str = "parallel") -> Plot:
     chosen = measure_named(workspace, measure)
     if chosen.from_zero:
         title, y_label = "Distance to singularities", "distance [1]"
-        colors = {"serial": PREDICTED, "parallel": MEASURED, "constraint": COLOURS[2]}
+        colors = {"serial": PREDICTED, "parallel": MEASURED, "constraint": COLORS[2]}
         drawn = [
             PlotTrace(
                 name=kind, x=rounded(x), y=rounded(workspace.figures[kind].ravel()), color=color
@@ -187,7 +187,7 @@ def _excluded(workspace: Workspace, x: np.ndarray) -> Iterator[PlotSpan]:
                 name=Reason(reason).text,
                 start=float(start),
                 end=float(end),
-                color=COLORS[Reason(reason)],
+                color=REASON_COLORS[Reason(reason)],
                 opacity=1.0,
             )
 
@@ -286,7 +286,7 @@ def _classes(
     if not present:
         return (), ()
     numbers = {int(reason): k for k, reason in enumerate(present)}
-    classes = tuple(PlotClass(name=item.text, color=COLORS[item]) for item in present)
+    classes = tuple(PlotClass(name=item.text, color=REASON_COLORS[item]) for item in present)
     return classes, tuple(tuple(map(numbers.get, row)) for row in reasons.T.tolist())
 
 
@@ -304,7 +304,7 @@ def _borders(section: Workspace, scales: np.ndarray) -> Iterator[PlotTrace]:
                     segments += [gap, points[k : k + 2]]
     for name, color, segments in (
         ("border", TEXT, other),
-        ("border, singular beyond", COLORS[Reason.SINGULAR], singular),
+        ("border, singular beyond", REASON_COLORS[Reason.SINGULAR], singular),
     ):
         if len(segments) > 1:
             lines = np.concatenate(segments) * scales

@@ -41,7 +41,7 @@ def corrections(calibration: Calibration) -> tuple[list[str], np.ndarray, np.nda
 
 
 def calibration_tables(calibration: Calibration) -> Iterator[Printed]:
-    """Yield summary, parameters with error bars, errors, outliers, advice, and further judgements."""
+    """Yield summary, parameters with error bars, errors, outliers, advice, and further judgments."""
     yield from _summary(calibration)
     yield from _parameters(calibration)
     yield _errors(calibration)
@@ -52,14 +52,14 @@ def calibration_tables(calibration: Calibration) -> Iterator[Printed]:
         factor, unit = SHOWN_UNITS.get(_unit(calibration, outlier.pose), (1.0, ""))
         text = f"outlier: {outlier.label}: {outlier.quantity} off by {factor * outlier.error:.3g} {unit}, "
         yield Paragraph(text=f"{text}{outlier.deviations:.0f} standard deviations", tone="doubtful")
-    yield from _analysed(calibration)
+    yield from _analyzed(calibration)
     yield from (Paragraph(text=str(problem), tone="doubtful") for problem in calibration.findings)
     yield from doubts(calibration)
     yield from _judged(calibration)
 
 
 def _judged(calibration: Calibration) -> Iterator[Printed]:
-    """Yield the further judgements that were requested."""
+    """Yield the further judgments that were requested."""
     units = {unit for series in calibration.problem.series for _, unit in series.instrument.errors}
     common = units.pop() if len(units) == 1 else "SI"
     exchanges, drawn = calibration.exchanges, calibration.bootstrap
@@ -146,7 +146,7 @@ def _errors(calibration: Calibration) -> Table:
     )
 
 
-def _analysed(calibration: Calibration) -> list[Printed]:
+def _analyzed(calibration: Calibration) -> list[Printed]:
     """Return trends and correlations of the residuals, and which of them are not due to chance."""
     analysis = calibration.residual_analysis
     value_heads = (

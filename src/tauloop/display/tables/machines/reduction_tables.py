@@ -9,7 +9,7 @@ from tauloop.display.tables import doubts, table
 from tauloop.kinematics.reduction import Reduction
 from tauloop.model import Model
 
-#: Digits of a displacement in metres: nanometres are rounding.
+#: Digits of a displacement in meters: nanometers are rounding.
 SHIFT_DIGITS = 9
 
 

@@ -20,7 +20,7 @@ from tauloop.simulation.free_motion_comparison import (
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Digits of coordinates behind the point: what is less than picometres is rounding.
+#: Digits of coordinates behind the point: what is less than picometers is rounding.
 DIGITS = 12
 #: Changes of cables that are shown; all of them are in JSON.
 MAX_EVENTS = 20

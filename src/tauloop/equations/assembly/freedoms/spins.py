@@ -28,7 +28,7 @@ from tauloop.mechanism.suggestions import unknown_names
 
 #: A spin displaces other bodies and the ends of rods by less than this share of its rotation.
 STILLNESS_TOLERANCE = 1e-6
-#: Mass centres of spinning bodies are nearer to the axis than this share of the characteristic
+#: Mass centers of spinning bodies are nearer to the axis than this share of the characteristic
 #: length.
 AXIS_OFFSET_TOLERANCE = 1e-3
 #: Moments of inertia across the axis may differ by the first share: CAD rods have clevises and
@@ -185,8 +185,8 @@ class _BodyMotions:
     Attributes:
         names: bodies (k,).
         rotation: their orientations (N, k, 3, 3).
-        center: their mass centres (N, k, 3), base frame.
-        turn, shift: angular velocities of these bodies, and velocities of their mass centres
+        center: their mass centers (N, k, 3), base frame.
+        turn, shift: angular velocities of these bodies, and velocities of their mass centers
             (N, k, 3, p); zero shift for massless bodies.
         ends: velocities of the ends of all rods (N, r, 3, p).
     """
@@ -298,7 +298,7 @@ def _body_motions(assembly: Assembly) -> _BodyMotions:
 
 
 def _about_center(mechanism: Mechanism, name: str) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return mass, mass centre (3,) and moments of inertia (3, 3) about it; zero if massless."""
+    """Return mass, mass center (3,) and moments of inertia (3, 3) about it; zero if massless."""
     inertia = mechanism.body(name).inertia
     if inertia is None:
         return 0.0, np.zeros(3), np.zeros((3, 3))
@@ -312,8 +312,8 @@ class _Group:
 
     Attributes:
         turn: angular velocity (N, 3) per unit of the spin.
-        shift: velocity of the common mass centre (N, 3).
-        inertia: inertia about that centre (N, 3, 3), base frame.
+        shift: velocity of the common mass center (N, 3).
+        inertia: inertia about that center (N, 3, 3), base frame.
     """
 
     turn: np.ndarray
@@ -360,7 +360,7 @@ def _rigid_groups(
 def _asymmetry(group: _Group, unit: np.ndarray) -> float:
     """Return the share of the largest moment of inertia by which a spin moves mass.
 
-    It is infinite if the mass centre moves.
+    It is infinite if the mass center moves.
 
     Args:
         group: bodies that spin together.
@@ -416,7 +416,7 @@ def _with_universal_joints(assembly: Assembly, spins: list[Spin]) -> Mechanism:
 def _axes_across(turn: np.ndarray, neighbor: np.ndarray, *, is_first: bool) -> np.ndarray:
     """Return axes (3, 3) of a universal joint in the base frame at the reference pose.
 
-    The spin's axis is last. The joint cannot lock the spin where the axis on its neighbour is
+    The spin's axis is last. The joint cannot lock the spin where the axis on its neighbor is
     parallel to the spin. Therefore this axis is the perpendicular direction from which the link
     stays farthest away over all states.
 

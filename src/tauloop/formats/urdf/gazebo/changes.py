@@ -11,7 +11,7 @@ from tauloop.formats.urdf.parts import UrdfReader, identifier
 from tauloop.formats.xml.foreign_elements import plugins
 from tauloop.formats.xml.nodes import XmlNode
 
-#: Elements with a force that is not modelled, with their names in messages.
+#: Elements with a force that is not modeled, with their names in messages.
 _FORCE_ELEMENTS = {
     "springStiffness": "the spring of joint",
     "spring_stiffness": "the spring of joint",

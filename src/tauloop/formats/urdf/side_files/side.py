@@ -7,9 +7,9 @@
     gravity: [0, 0, -9.81 m/s^2]                        # in the frame of the root link
     platform:
       body: tool0
-      tool: {at: [0, 0, 0.1 m], turn: [{z: 90 deg}]}    # tool centre point on that body
+      tool: {at: [0, 0, 0.1 m], turn: [{z: 90 deg}]}    # tool center point on that body
       independent: [joint_1, joint_2]                   # default: every joint
-    omitted_forces: [the drag of link rod]              # not modelled: forces are doubtful
+    omitted_forces: [the drag of link rod]              # not modeled: forces are doubtful
     unknown_elements: [<tune> in <link>]                # elements with an unknown effect
     offsets: {joint_2: -90 deg}                         # URDF's = measured coordinate + offset
     joints:

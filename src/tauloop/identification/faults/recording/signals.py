@@ -54,12 +54,12 @@ def clipped(
 
 
 def spikes(log: Log) -> tuple[Problem, ...]:
-    """Return a problem for each position and force with samples far from both their neighbours.
+    """Return a problem for each position and force with samples far from both their neighbors.
 
     Lost bits or messages cause such samples.
 
     Returns:
         One problem for each channel, with the number and times of the samples, and the first of
-        them with its neighbours (see `tauloop.logs.checks.bad_samples`).
+        them with its neighbors (see `tauloop.logs.checks.bad_samples`).
     """
     return tuple(stretch.problem for stretch in bad_samples(log) if stretch.kind == "spikes")

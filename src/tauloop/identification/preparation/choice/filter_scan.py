@@ -59,7 +59,7 @@ class FilterTrial(ReprMixin):
 
     @property
     def validation_error(self) -> float:
-        """Root mean square of the outputs' percentages; the choice minimises it."""
+        """Root mean square of the outputs' percentages; the choice minimizes it."""
         return overall(self.validation_percent)
 
 

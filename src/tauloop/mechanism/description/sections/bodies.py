@@ -95,7 +95,7 @@ def _read_moments(cursor: Cursor | None, values: ValueReader) -> tuple[Expressio
 def _is_possible(inertia: Inertia, cursor: Cursor, values: ValueReader) -> bool:
     """Return whether a body can have this inertia; note what is wrong otherwise.
 
-    Principal moments about the mass centre need a, b >= 0 and c <= a + b.
+    Principal moments about the mass center need a, b >= 0 and c <= a + b.
     """
     principal = principal_moments([values.nominal(p) for p in inertia.parameters])
     if principal is None:
@@ -103,7 +103,7 @@ def _is_possible(inertia: Inertia, cursor: Cursor, values: ValueReader) -> bool:
         return False
     (least, middle, largest), allowance = principal
     moments = (
-        f"the principal moments of inertia about the mass centre are {least:.6g}, {middle:.6g} "
+        f"the principal moments of inertia about the mass center are {least:.6g}, {middle:.6g} "
         f"and {largest:.6g} kg m^2"
     )
     key = "inertia" if cursor.has("inertia") else ""
@@ -137,13 +137,13 @@ def read_slender(cursor: Cursor, values: ValueReader) -> SlenderPart | None:
     center, moment = cursor.get("center"), cursor.get("inertia")
     if center is None:
         cursor.problem(
-            "the mass centre of a slender link is missing",
+            "the mass center of a slender link is missing",
             "add center: its distance along the rod",
             "center",
         )
     elif center.items():
         center.problem(
-            "a slender link has its mass centre on the line of the rod", "write one distance"
+            "a slender link has its mass center on the line of the rod", "write one distance"
         )
         center = None
     if moment is not None and moment.text is None and not moment.has("value"):

@@ -3,7 +3,7 @@
 Nothing of `tauloop.verification.engines.trees.constraints` takes part in the accelerations; it only shows
 afterwards what is left open. Pinocchio closes loops by points that coincide and by welds: a cut
 revolute joint becomes two points on its axis, six rows where five would do, and welds of parallel
-linkages repeat each other, so that the solver's regularisation mu is needed. It leaves no bias: the
+linkages repeat each other, so that the solver's regularization mu is needed. It leaves no bias: the
 proximal iterations take it out again (1e-6 and 1e-12 give the same accelerations).
 """
 
@@ -22,7 +22,7 @@ from tauloop.verification.engines.pinocchio.pinocchio_mimics import mimic_solver
 from tauloop.verification.engines.results import EngineAccelerations, EngineForces, TreeStates
 from tauloop.verification.engines.trees.rigid_tree import GROUND, Anchor, Constraint
 
-#: Regularisation for redundant rows: with none the solver silently gives nonsense. Others need one
+#: Regularization for redundant rows: with none the solver silently gives nonsense. Others need one
 #: iteration more.
 MU = 1e-8
 #: Where the proximal iteration stops, and after how many steps.
@@ -49,7 +49,7 @@ def constrained_dynamics(
         engine: Pinocchio with the machine.
         states: positions and velocities.
         forces: forces of the actuators (N, n_u), N or N m.
-        wrench: (6,) at the tool centre point in the base frame, N and N m.
+        wrench: (6,) at the tool center point in the base frame, N and N m.
 
     Raises:
         EngineError: the loops need more than points and welds, rotors couple joints, the tree has

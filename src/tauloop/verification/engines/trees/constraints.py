@@ -1,7 +1,7 @@
 """Closure of the loops in an engine: residuals, Jacobian and bias of all constraint rows, from the motion of links.
 
 Engines give poses, Jacobians and velocity-product accelerations of links; the rows are worked out
-here from these alone, so that no engine's own constraint solver (and its regularisation) takes
+here from these alone, so that no engine's own constraint solver (and its regularization) takes
 part.
 """
 

@@ -41,7 +41,7 @@ def with_possible_inertias(tree: RigidTree) -> RigidTree:
         if np.diag(filled).min() < 0.0:
             moment = float(np.diag(inertia.about_center).min())
             what = (
-                f"a moment of inertia about its mass centre is {moment:.3g} kg m^2, and the link "
+                f"a moment of inertia about its mass center is {moment:.3g} kg m^2, and the link "
                 "turns so that it acts"
             )
             problems.add(link.name, what, "correct the inertia: no body has a negative moment")

@@ -117,7 +117,7 @@ class RigidTree:
         rods: how the rods hang in the tree.
         constraints: what closes the loops.
         loads: what acts on the coordinates.
-        tool: the tool centre point.
+        tool: the tool center point.
     """
 
     name: str
