@@ -76,6 +76,7 @@ EXPLAINING_PAGES = {
     "identification/identifiability.md": "model base-parameters",
     "identification/excitation.md": "plan excitation",
     "identification/link-parameters.md": "model link-parameters",
+    "identification/recordings.md": "log describe",
     "many-logs.md": "identify",
     "outgrowing-one-core.md": "study run, study show",
     "calibration.md": "calibrate",

@@ -211,6 +211,10 @@ from tauloop.identification.links.link_parameters import (
     LinkOptions as LinkOptions,
     LinkParameters,
 )
+from tauloop.identification.log_description import (
+    LogDescription,
+    LogDescriptionOptions as LogDescriptionOptions,
+)
 from tauloop.identification.machine_result import (
     MachineIdentification,
 )
@@ -629,6 +633,18 @@ def describe(
     table: bool = False,
     blocks: bool = False,
 ) -> Description: ...
+
+def describe_log(
+    machine: MachineSource,
+    logs: str | Path | Sequence[str | Path],
+    options: LogDescriptionOptions | None = None,
+    *,
+    columns: Mapping[str, str] | str = ...,
+    units: Mapping[str, str] | str = ...,
+    time: str = '',
+    sample_rate: float | str | None = None,
+    folder: Path | str | None = None,
+) -> LogDescription: ...
 
 def doctor(
 ) -> Checkup: ...

@@ -190,6 +190,9 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             ),
         )
     ),
+    "log describe five_bar FOLDER/log.csv": lambda folder: tl.describe_log(
+        tl.load("five_bar"), folder / "log.csv"
+    ),
     "log forces five_bar FOLDER/log.csv --cutoff 40 --components fx,fy --bandwidth 60": lambda folder: (
         tl.estimate_external_wrench(
             tl.load("five_bar"),

@@ -96,7 +96,7 @@ MEANINGS = {
     "--reserve": ("Share of the", "float"),
     "--seed": ("Seed of", "int"),
     "--sensitivities": ("Parameters of the", "list"),
-    "--set": ("Change parameters for this run, such as", "NAME=VALUE"),
+    "--set": ("Change parameters", "NAME=VALUE"),
     "--settling": ("Time at rest after the", "TIME"),
     "--singularity": ("Smallest distance to singularities", "float"),
     "--standstill": ("Share of an actuator's largest speed", "float"),

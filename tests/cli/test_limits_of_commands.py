@@ -69,6 +69,7 @@ WITHOUT = {
     "model equations": "holds at all poses",
     "model cost": "counts operations; reports it of the reference pose",
     "convert": "writes what it has read",
+    "log describe": "reads columns and units; positions out of reach are of another unit",
     "log subtract": "knows two logs and no machine",
     "drive step": "knows a drive line and no machine",
     "drive tune": "knows a drive line and no machine",

@@ -34,6 +34,7 @@ NO_STUDY = {
         ("export c", "export controller", "export fmu", "export linuxcnc", "export ros2"),
         "write files of their own",
     ),
+    "log describe": "describes one log",
     "log subtract": "writes a log of two",
     "log track": "follows a log over time, from a saved fit",
     "motors": "takes a table of a motion",

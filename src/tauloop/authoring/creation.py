@@ -53,8 +53,8 @@ class NewMachineOptions(Options):
     """Options of a machine file that is made from another.
 
     Attributes:
-        values: values of named parameters in the new file, such as "arm_length=0.3 m"; numbers
-            without a unit are SI; other parameters keep the values of the source.
+        values: change parameters of the source, such as "arm_length=0.3 m"; numbers without a unit
+            are SI; other parameters keep their values.
         side: side file of a URDF.
         reading: import options of a URDF or MJCF.
 

@@ -346,6 +346,12 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
     "log": CommandGroup(
         "Recorded logs.",
         {
+            "describe": CommandEntry(
+                "log.describe",
+                "describe",
+                "Describe a log of another program: its columns and units.",
+                ("tl.describe_log",),
+            ),
             "forces": CommandEntry(
                 "log.forces",
                 "forces",

@@ -79,6 +79,8 @@ TABLE = FileKind(
     endings=(".csv", ".parquet", ".mcap", ".csv.gz", ".db3", ".rosbag2"),
     problem=_table_problem,
 )
+#: The description of a log, a YAML file.
+LOG_DESCRIPTION = FileKind(content="the description", endings=(".yaml", ".yml"))
 CSV = FileKind(content="a table", endings=(".csv",))
 #: The JSON file of a whole result, for `tauloop report`.
 RESULT = FileKind(content="the whole result, for `tauloop report`", endings=(".json",))

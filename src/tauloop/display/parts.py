@@ -239,6 +239,7 @@ _OWN = (
     _OwnPart("FreeMotionComparison", "motion.simulation_tables", **_SIMULATION),
     _OwnPart("Transfer", "motion.transfer_tables"),
     _OwnPart("Tuning", "drives.tuning_tables"),
+    _OwnPart("LogDescription", "identification.log_description_tables"),
     _OwnPart("TwoRuns", "identification.two_runs_tables"),
     _OwnPart(
         "VerifiedMachine",

@@ -108,6 +108,12 @@ if TYPE_CHECKING:
         BootstrapOptions as BootstrapOptions,
         bootstrap_log as bootstrap_log,
     )
+    from tauloop.identification.log_description import (
+        DescribedColumn as DescribedColumn,
+        LogDescription as LogDescription,
+        LogDescriptionOptions as LogDescriptionOptions,
+        describe_log as describe_log,
+    )
     from tauloop.identification.machine_result import MachineIdentification as MachineIdentification
     from tauloop.identification.options import (
         IdentificationOptions as IdentificationOptions,

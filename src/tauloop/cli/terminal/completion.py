@@ -19,7 +19,7 @@ TAKES_MACHINE = frozenset(
         *("export ros2", "run plant", "control follow", "control collision"),
         *("accuracy backlash", "accuracy ballbar", "model equations", "model reduce"),
         *("model cost", "model base-parameters", "model link-parameters", "log forces"),
-        "log track",
+        *("log describe", "log track"),
     }
 )
 #: Endings of machine files.

@@ -277,7 +277,10 @@ def _wanted(
         own_time = TIME if TIME in table.names else None
     if not wanted:
         what = f"nothing to read: the file has {listing(table.names)}"
-        remedy = "map the columns: LogFile(columns={'position': {'motor': 'its column'}})"
+        remedy = (
+            "describe the file with `tauloop log describe MACHINE FILE`, or map its columns in Python: "
+            "LogFile(columns={'position': {'motor': 'its column'}})"
+        )
         findings.add("columns that are missing", "columns", what, remedy, table.file)
     time = (
         source.time
