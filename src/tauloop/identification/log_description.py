@@ -40,7 +40,7 @@ from tauloop.mechanism.description.units import (
     parse_unit,
 )
 from tauloop.model import Model
-from tauloop.model.model import MachineSource, modelled
+from tauloop.model.model import MachineSource, modeled
 
 #: Words in the names of columns, by quantity.
 QUANTITY_WORDS: Mapping[str, frozenset[str]] = {
@@ -201,7 +201,7 @@ def describe_log(
         [('time', 'time', 's'), ('q1_deg', 'position', 'deg'), ('tau1', 'force', 'N m')]
     """
     options = options or LogDescriptionOptions()
-    model = modelled(machine)
+    model = modeled(machine)
     paths = [Path(logs)] if isinstance(logs, str | Path) else [Path(item) for item in logs]
     if not paths:
         raise InputError.of("logs", "no file was given", "give the file of a log")
