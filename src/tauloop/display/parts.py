@@ -239,8 +239,8 @@ _OWN = (
     _OwnPart("FreeMotionComparison", "motion.simulation_tables", **_SIMULATION),
     _OwnPart("Transfer", "motion.transfer_tables"),
     _OwnPart("Tuning", "drives.tuning_tables"),
-    _OwnPart("LogDescription", "identification.log_description_tables"),
-    _OwnPart("TwoRuns", "identification.two_runs_tables"),
+    _OwnPart("LogDescription", "identification.log_tables:log_description_tables"),
+    _OwnPart("TwoRuns", "identification.log_tables:two_runs_tables"),
     _OwnPart(
         "VerifiedMachine",
         "machines.verification_tables",
