@@ -124,6 +124,13 @@ def test_engines_agree_on_the_massless_body_of_a_tendon(tmp_path: Path) -> None:
             {"ends": TENDON % 'stiffness="3" springlength="0.1 0.4"'},
             "the spring of tendon belt, which is slack",
         ),
+        (
+            {
+                "stand": '<body name="hand" mocap="true" pos="0.3 0 0.4"/>',
+                "ends": '<equality><weld name="grip" body1="hand" body2="lower"/></equality>',
+            },
+            "the pull of grip towards body hand, which is moved from outside (mocap)",
+        ),
         ({"body": 'gravcomp="1"'}, "the compensation of the weight of body lower (gravcomp=1)"),
         ({"option": 'viscosity="0.1"'}, "the drag of a medium (viscosity 0.1)"),
         (

@@ -125,6 +125,13 @@ class ConstraintReader:
                 node, name, f"both ends are on {first!r}", "join two different bodies"
             )
             return None
+        for body in (first, second):
+            if body in self._bodies.prescribed:
+                pull = (
+                    f"the pull of {name} towards body {body}, which is moved from outside (mocap)"
+                )
+                self._reader.omitted.append(pull)
+                return None
         kind = "spherical" if node.tag == "connect" else "fixed"
         if kind == "spherical":
             first_pose, second_pose = (

@@ -73,6 +73,7 @@ class Bodies:
         rests: rest coordinate of the spring of each hinge and slide.
         compensated: compensated share of the weight of each body (gravcomp), where it is not zero.
         commanded: joints at which the actuators supply the compensation (actuatorgravcomp).
+        prescribed: bodies that are moved from outside (mocap).
         last: last body of the file that has mass and moves.
         heaviest: largest mass of a body, kg.
     """
@@ -88,6 +89,7 @@ class Bodies:
     rests: dict[str, float] = field(default_factory=dict)
     compensated: dict[str, float] = field(default_factory=dict)
     commanded: set[str] = field(default_factory=set)
+    prescribed: set[str] = field(default_factory=set)
     last: str = ""
     heaviest: float = 0.0
 
@@ -201,6 +203,9 @@ class TreeReader:
         else:
             inertia = body_inertia(reader, name, node, geoms, self._geoms)
         self._joints(node, name, parent, pose, joints)
+        if reader.word(node, "mocap") == "true":
+            self.bodies.prescribed.add(name)
+            reader.notes.append(f"{name}: moved from outside in MuJoCo (mocap), and at rest here")
         share = reader.value(node, name, "gravcomp")
         if share:
             self.bodies.compensated[name] = share
