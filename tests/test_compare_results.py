@@ -14,7 +14,7 @@ from compare_results import (
     older_words,
 )
 
-from tauloop.cli.command_lines import renewed
+from tauloop.cli.app import renewed
 from tauloop.cli.commands import PAPER, TOP_LEVEL, CommandEntry, CommandGroup
 from tauloop.common.names import deprecated
 

@@ -13,7 +13,7 @@ from commands import function_of, written_by
 from extras import extra
 from kills import COMMANDS
 
-from tauloop.cli.command_lines import command_words
+from tauloop.cli.app import command_words
 from tauloop.cli.commands import COMMANDS as TAULOOP_COMMANDS
 
 #: Kills of each command in `make test` and in `make nightly` (issue 13).

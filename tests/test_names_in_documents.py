@@ -13,8 +13,7 @@ import pytest
 
 import tauloop
 from conftest import ROOT
-from tauloop.cli.app import find_command
-from tauloop.cli.command_lines import command_words
+from tauloop.cli.app import command_words, find_command
 from tauloop.cli.commands import TOP_LEVEL
 from tauloop.common.extensions import GROUPS
 

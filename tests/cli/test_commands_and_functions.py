@@ -16,7 +16,7 @@ from extras import extra
 from kills import prepare
 
 import tauloop as tl
-from tauloop.cli.command_lines import command_words
+from tauloop.cli.app import command_words
 from tauloop.cli.commands import COMMANDS
 from tauloop.cli.terminal import screen
 from tauloop.common.result import plain

@@ -22,8 +22,7 @@ from commands import function_of, written_by
 from typer._completion_shared import get_completion_script
 
 import tauloop as tl
-from tauloop.cli.app import HELP, find_command
-from tauloop.cli.command_lines import renewed
+from tauloop.cli.app import EXAMPLES, HELP, find_command, renewed
 from tauloop.cli.commands import (
     COMMAND_GROUPS,
     COMMANDS,
@@ -35,7 +34,6 @@ from tauloop.cli.commands import (
     CommandEntry,
     CommandGroup,
 )
-from tauloop.cli.examples import EXAMPLES
 from tauloop.cli.terminal.completion import TAKES_MACHINE
 from tauloop.common.names import deprecated
 from tauloop.mechanism import shipped_machines

@@ -15,8 +15,7 @@ from terminals import in_terminal, shown
 from typer.testing import CliRunner
 
 import tauloop as tl
-from tauloop.cli.app import app
-from tauloop.cli.command_lines import command_words
+from tauloop.cli.app import app, command_words
 from tauloop.common.result import plain
 from tauloop.equations.ports import ACTUATORS
 from tauloop.formats.options import ImportOptions

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import run, run_json, text_of
 
-from tauloop.cli.command_lines import command_words
+from tauloop.cli.app import command_words
 
 ARM = """<mujoco model="arm"><compiler angle="radian"/><worldbody>
 <body name="upper"><joint name="shoulder" axis="0 1 0"/>

@@ -18,7 +18,7 @@ from kills import RACKS, prepare
 from reported import REPORTED
 
 import tauloop as tl
-from tauloop.cli.command_lines import command_words
+from tauloop.cli.app import command_words
 from tauloop.cli.commands import COMMANDS
 from tauloop.display import MotionScene, Paragraph, Plot, page_record, read_record
 from tauloop.display.page_records import KEY
