@@ -195,7 +195,7 @@ def test_an_evaluator_states_how_long_its_compiler_may_take(tmp_path, monkeypatc
     """A user sees a warning with its remedy, and gets the results of the interpreter."""
     mark = tmp_path / "children"
     fake = script(tmp_path, f"sleep {FOREVER} &\necho $! >> {mark}\nwait")
-    monkeypatch.setattr("tauloop.compiler.c.calling.choice.find_compiler", lambda: fake)
+    monkeypatch.setattr("tauloop.compiler.c.calling.library.find_compiler", lambda: fake)
     model = tl.Model(
         tl.load("five_bar"), evaluator=Compiled(at_least=0, timeout=1.0, folder=tmp_path / "cache")
     )

@@ -16,7 +16,7 @@ import pytest
 import tauloop as tl
 from tauloop.common.errors import EngineError
 from tauloop.compiler.c import Compiled, Interpreted
-from tauloop.compiler.c.calling import choice
+from tauloop.compiler.c.calling import library
 from tauloop.compiler.c.calling.compiled import compile_function
 from tauloop.compiler.c.calling.compiler import find_compiler
 from tauloop.compiler.c.calling.embedded import (
@@ -166,7 +166,7 @@ def test_unsigned_integers_are_converted_as_by_the_processor(compiler: EmbeddedC
 def test_models_run_without_a_system_compiler(
     compiler: EmbeddedCompiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choice, "find_compiler", lambda: None)
+    monkeypatch.setattr(library, "find_compiler", lambda: None)
     model = tl.Model("five_bar", evaluator=Compiled())
     states = random_states(model, STATES, np.random.default_rng(1))
     motion = (states.position, states.velocity, states.acceleration)

@@ -13,11 +13,11 @@ from tauloop import Model, load
 from tauloop.cli.machine import load_model
 from tauloop.common.errors import InputError
 from tauloop.compiler.c import Compiled, Interpreted
-from tauloop.compiler.c.calling import choice
-from tauloop.compiler.c.calling.choice import WORTH_OPTIMIZING, compiler_for
+from tauloop.compiler.c.calling import library
 from tauloop.compiler.c.calling.compiler import Compiler
 from tauloop.compiler.c.calling.embedded import EmbeddedCompiler, find_embedded_compiler
 from tauloop.compiler.c.calling.evaluator import Evaluator, c_function
+from tauloop.compiler.c.calling.library import WORTH_OPTIMIZING, compiler_for
 from tauloop.compiler.program import Evaluate, Program
 from tauloop.equations.values import BatchFunction
 
@@ -90,10 +90,10 @@ def test_a_compiler_takes_the_place_of_a_missing_one(
     samples: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(choice, "find_compiler", lambda: None)
+        patch.setattr(library, "find_compiler", lambda: None)
         assert isinstance(compiler_for(samples), EmbeddedCompiler)
     with monkeypatch.context() as patch:
-        patch.setattr(choice, "find_embedded_compiler", lambda: None)
+        patch.setattr(library, "find_embedded_compiler", lambda: None)
         assert isinstance(compiler_for(samples), Compiler)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tauloop import Model, load
-from tauloop.compiler.c.calling import choice
+from tauloop.compiler.c.calling import library
 from tauloop.compiler.c.calling.evaluator import Compiled, Interpreted
 from tauloop.kinematics import random_states
 
@@ -16,8 +16,8 @@ from tauloop.kinematics import random_states
 def test_one_notice_for_all_programs_and_the_interpreters_numbers(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(choice, "find_compiler", lambda: None)
-    monkeypatch.setattr(choice, "find_embedded_compiler", lambda: None)
+    monkeypatch.setattr(library, "find_compiler", lambda: None)
+    monkeypatch.setattr(library, "find_embedded_compiler", lambda: None)
     model, plain = (
         Model(load("delta"), evaluator=e) for e in (Compiled(at_least=0), Interpreted())
     )

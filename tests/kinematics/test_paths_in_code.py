@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from tauloop import Model, assembly_modes, load, working_modes
 from tauloop.common.errors import EngineError
-from tauloop.compiler.c.calling import choice
+from tauloop.compiler.c.calling import library
 from tauloop.compiler.c.calling.evaluator import Compiled
 from tauloop.gpu import Cuda, Processor, compile_cuda
 from tauloop.kinematics.homotopy.code import PathFollower, PrintedSystem, paths_text
@@ -147,8 +147,8 @@ def test_modes_are_the_same_with_threads_on_a_device_and_by_the_embedded_compile
 
 
 def test_without_any_compiler_modes_state_the_remedy(monkeypatch):
-    monkeypatch.setattr(choice, "find_compiler", lambda: None)
-    monkeypatch.setattr(choice, "find_embedded_compiler", lambda: None)
+    monkeypatch.setattr(library, "find_compiler", lambda: None)
+    monkeypatch.setattr(library, "find_embedded_compiler", lambda: None)
     with pytest.raises(EngineError, match="C compiler: none was found"):
         assembly_modes(Model(load("five_bar")))
 

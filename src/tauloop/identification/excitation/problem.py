@@ -11,8 +11,8 @@ import numpy as np
 from tauloop.common.errors import IdentificationError, InputError, Problem, Problems
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
-from tauloop.compiler.c.calling.choice import WORTH_OPTIMIZING
 from tauloop.compiler.c.calling.evaluator import Compiled
+from tauloop.compiler.c.calling.library import WORTH_OPTIMIZING
 from tauloop.compiler.state import State
 from tauloop.equations.assembly.freedoms.cut_freedoms import cut_freedoms
 from tauloop.equations.ports import ACTUATORS, Entry

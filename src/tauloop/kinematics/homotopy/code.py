@@ -13,8 +13,8 @@ import casadi as ca
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.compiler.c.calling.choice import WORTH_OPTIMIZING
 from tauloop.compiler.c.calling.evaluator import Evaluator
+from tauloop.compiler.c.calling.library import WORTH_OPTIMIZING
 from tauloop.compiler.c.printing.c_helpers import c_file
 from tauloop.compiler.c.printing.rows import RowKernel, row_kernel_letters, row_kernel_text
 from tauloop.compiler.c.printing.source import number

@@ -20,10 +20,9 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.compiler.c.calling.choice import compiler_for
 from tauloop.compiler.c.calling.compiler import Compiler
 from tauloop.compiler.c.calling.embedded import EmbeddedCompiler
-from tauloop.compiler.c.calling.library import Library
+from tauloop.compiler.c.calling.library import Library, compiler_for
 
 #: Largest number of rows of one point, the capacity of `reach.c`.
 MOST_ROWS = 500

@@ -13,10 +13,9 @@ import numpy as np
 
 from tauloop.common.errors import InputError, PoseError, Problem, Problems
 from tauloop.compiler.c.calling.caller import Call, bound_call, checked_call, counted_call
-from tauloop.compiler.c.calling.choice import compiler_for
 from tauloop.compiler.c.calling.compiler import Compiler
 from tauloop.compiler.c.calling.embedded import EmbeddedCompiler
-from tauloop.compiler.c.calling.library import Library, address
+from tauloop.compiler.c.calling.library import Library, address, compiler_for
 from tauloop.compiler.c.calling.memory import empty
 from tauloop.compiler.c.calling.signature import HEALTH, CPort, CSignature
 from tauloop.compiler.c.calling.threads import LEAST_SHARE, share_out, shares

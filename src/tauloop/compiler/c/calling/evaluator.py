@@ -18,10 +18,10 @@ import numpy as np
 
 from tauloop.common.errors import EngineError
 from tauloop.common.records import dataclass
-from tauloop.compiler.c.calling.choice import WORTH_OPTIMIZING, compiler_for
 from tauloop.compiler.c.calling.compiled import CompiledFunction, Way, compile_function
 from tauloop.compiler.c.calling.compiler import TIMEOUT, Compiler
 from tauloop.compiler.c.calling.embedded import EmbeddedCompiler
+from tauloop.compiler.c.calling.library import WORTH_OPTIMIZING, compiler_for
 from tauloop.compiler.c.calling.signature import CPort
 from tauloop.compiler.c.calling.tracking import Tracker
 from tauloop.compiler.c.printing.precision import Precision
