@@ -21,6 +21,7 @@ from tauloop.common.files import require_writable, unwritable_folder, write_file
 from tauloop.common.progress import Stages
 from tauloop.common.result import Diagnostic, Result, Status, plain
 from tauloop.display.parts import ReportPart, parts_of
+from tauloop.display.pieces import Paragraph, Table
 from tauloop.display.tables import table as table
 
 if TYPE_CHECKING:
@@ -223,7 +224,8 @@ def finish(
         screen = console()
         for part in parts:
             for item in part.tables(shown):
-                screen.print(item, soft_wrap=getattr(item, "tone", "") == "code")
+                is_code = isinstance(item, Paragraph) and item.tone == "code"
+                screen.print(_renderable(item), soft_wrap=is_code)
         for diagnostic in omitted:
             screen.print(f"doubtful: {diagnostic}", style="yellow")
         for path in outputs:
@@ -237,6 +239,14 @@ def finish(
                 reasons += map(str, omitted)
             Screen(stderr=True, soft_wrap=True).print(*reasons, sep="\n")
         raise typer.Exit(FAILED)
+
+
+def _renderable(item: Any) -> Any:
+    """Return what Rich renders for a table or a paragraph; other objects are returned unchanged.
+
+    Rich would request an attribute that no object has, and the answer suggests similar names.
+    """
+    return item.__rich__() if isinstance(item, Paragraph | Table) else item
 
 
 def _json_data(

@@ -2,7 +2,8 @@
 
 A class of options is frozen, and its docstring describes every field below "Attributes:". A field
 that is created with `option` has limits or choices; `require` checks all of them at once. The
-command line uses names, types, defaults, limits and texts of the same class.
+command line uses names, types, defaults, limits and texts of the same class. Data of pandas and
+xarray are taken by their labels (`by_label`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Protocol, Union, get_args, get_origin, get_type_hints
 
 from tauloop.common.errors import InputError, Problem, Problems, TauloopError
-from tauloop.common.labels import by_label
 from tauloop.common.names import deprecated
 from tauloop.common.names.suggestions import suggestion
 from tauloop.common.records import dataclass
@@ -48,6 +48,8 @@ _TYPE_NAMES: dict[Any, str] = {
     tuple: "several in a tuple",
     Callable: "a function",
 }
+#: Types without labels, which need no look at their attributes.
+_PLAIN_TYPES = (list, tuple, str, dict, float, int, type(None))
 _hints: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
 
 
@@ -595,3 +597,35 @@ def described(options: type) -> dict[str, str]:
             for names, text in _ATTRIBUTE_ENTRY.findall(dedent(section)):
                 texts |= dict.fromkeys(names.split(", "), " ".join(text.split()))
     return texts
+
+
+def by_label(value: Any) -> Any:
+    """Return labeled data as a mapping from labels to values, and other objects unchanged.
+
+    Labeled are a `pandas.Series` whose index consists of texts, a `pandas.DataFrame` whose columns
+    are texts, and an `xarray.DataArray` whose last dimension has texts as coordinates. Their order
+    is then of no importance. The libraries are recognized by attributes of their objects, because
+    importing them is slow.
+    """
+    if type(value) in _PLAIN_TYPES:
+        return value
+    if hasattr(value, "iloc"):
+        is_table = hasattr(value, "columns")
+        labels = list(value.columns if is_table else value.index)
+        if not _are_texts(labels):
+            return value
+        columns = value.to_numpy().T
+        return {label: columns[k].tolist() for k, label in enumerate(labels)}
+    if hasattr(value, "coords") and hasattr(value, "dims") and hasattr(value, "values"):
+        dimensions = list(value.dims)
+        if not dimensions or dimensions[-1] not in value.coords:
+            return value
+        labels = value.coords[dimensions[-1]].values.tolist()
+        if _are_texts(labels):
+            return {label: value.values[..., k].tolist() for k, label in enumerate(labels)}
+    return value
+
+
+def _are_texts(labels: list[Any]) -> bool:
+    """Return whether there are labels, and all are texts."""
+    return bool(labels) and all(isinstance(label, str) for label in labels)

@@ -12,8 +12,7 @@ import numpy as np
 from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axis
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
-from tauloop.common.labels import by_label
-from tauloop.common.options import Options, option
+from tauloop.common.options import Options, by_label, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import DEFERRED, dataclass, deferred
@@ -35,9 +34,9 @@ from tauloop.kinematics.singularities import require_regular, singularity_report
 from tauloop.kinematics.straight_path import reached_along_line
 from tauloop.mechanism.cables import called_cables
 from tauloop.mechanism.description import units
-from tauloop.mechanism.model import omission_diagnostics
+from tauloop.mechanism.model import Mechanism, omission_diagnostics
 from tauloop.model import HybridForces, Model, Motion
-from tauloop.model.forces.force_sharing import EQUAL_SHARES, pushed_cables, sharing_of
+from tauloop.model.forces.force_sharing import EQUAL_SHARES, sharing_of
 from tauloop.model.forces.sampled_momenta import MIN_SAMPLES, forces_from_momenta
 from tauloop.model.model import MachineSource, modeled
 from tauloop.model.tool import Payload, read_payload
@@ -254,8 +253,7 @@ class MotionForces(Result):
     @in_json()
     def notes(self) -> list[str]:
         """Notes on rods that are cables and have compressive forces."""
-        names = called_cables(self.model.mechanism)
-        return pushed_cables(names, self.forces) if names else []
+        return _pushed_cables(self.model.mechanism, self.forces)
 
     @property
     def nearest(self) -> str:
@@ -324,6 +322,30 @@ class MotionForces(Result):
                     unit=str(variable.unit),
                 )
         return build_log(self.time, list(signals.values()))
+
+
+def _pushed_cables(mechanism: Mechanism, forces: Forces) -> list[str]:
+    """Return a note on rods that are named cables but are pushed, because they have no bounds.
+
+    Args:
+        mechanism: the machine.
+        forces: forces of its motion.
+    """
+    largest = np.atleast_2d(forces.closure_force).max(axis=0, initial=0.0)
+    rods = [name.partition(":")[0] for name in forces.closure_names]
+    pushed = {rod: value for rod, value in zip(rods, largest, strict=True) if value > 0.0}
+    if not pushed:
+        return []
+    listed = [
+        f"{name} (up to {pushed[name]:.4g} N)"
+        for name in called_cables(mechanism)
+        if name in pushed
+    ]
+    if not listed:
+        return []
+    return [
+        f"called cables, but pushed like struts: {', '.join(listed)}; give them `tension` bounds if they are cables"
+    ]
 
 
 @keywords(DynamicsOptions)

@@ -9,8 +9,7 @@ from typing import TypeGuard
 import numpy as np
 
 from tauloop.common.errors import InputError, Problems
-from tauloop.common.labels import by_label
-from tauloop.common.options import pairs
+from tauloop.common.options import by_label, pairs
 from tauloop.equations.ports import Port, checked
 from tauloop.mechanism.description.units import (
     ANGLE,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.common.errors import AssemblyError, InputError, Problem, Problems
-from tauloop.common.labels import by_label
+from tauloop.common.options import by_label
 from tauloop.common.records import dataclass
 from tauloop.mechanism.suggestions import listing
 

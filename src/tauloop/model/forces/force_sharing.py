@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field
 
 import numpy as np
@@ -11,7 +11,6 @@ from tauloop.common.errors import InputError, Problems
 from tauloop.common.options import pairs_reader
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.compiler import Forces
 from tauloop.compiler.functions.tensions import winches
 from tauloop.equations.named_values import named_values
 from tauloop.equations.ports import Port
@@ -137,25 +136,3 @@ def sharing_of(
     return ForceSharing(
         preload={name: float(value) for name, value in zip(names, wanted, strict=True) if value}
     )
-
-
-def pushed_cables(names: Sequence[str], forces: Forces) -> list[str]:
-    """Return a note on rods that are named cables but are pushed, because they have no bounds.
-
-    Args:
-        names: the rods (see `called_cables`).
-        forces: forces of the motion.
-    """
-    rows = {name.partition(":")[0]: i for i, name in enumerate(forces.closure_names)}
-    named = [name for name in names if name in rows]
-    push = np.atleast_2d(forces.closure_force)[:, [rows[name] for name in named]].max(axis=0)
-    listed = [
-        f"{name} (up to {value:.4g} N)"
-        for name, value in zip(named, push, strict=True)
-        if value > 0.0
-    ]
-    if not listed:
-        return []
-    return [
-        f"called cables, but pushed like struts: {', '.join(listed)}; give them `tension` bounds if they are cables"
-    ]
