@@ -23,6 +23,7 @@ import tauloop
 from tauloop.cli.app import QuickCommand
 from tauloop.cli.commands import COMMANDS
 from tauloop.common.names.lazy import lazy_names
+from tauloop.compiler.c.calling.embedded import find_embedded_compiler
 from tauloop.equations.formulations import NEWTON_EULER
 from tauloop.equations.ports import PLATFORM, Entry
 from tauloop.model import FunctionOptions
@@ -185,6 +186,17 @@ def test_the_list_of_machines_needs_an_index_and_no_library():
 @pytest.mark.parametrize("words", ["check", "show", "dynamics", "fk", "modes", "workspace"])
 def test_a_machine_is_studied_without_what_simulates_draws_or_reads_logs(words):
     assert slow(command(words, "delta")) == {"casadi", "numpy", "yaml"}
+
+
+@pytest.mark.skipif(find_embedded_compiler() is None, reason="needs the embedded compiler")
+def test_a_first_torque_starts_no_program_and_writes_no_message():
+    code = """
+import tauloop
+model = tauloop.Model(tauloop.load("delta"))
+position = model.platform_position(model.assembly.q)
+model.inverse_dynamics(position, [0.0] * 3, [0.0] * 3)
+"""
+    assert not imported(code) & {"logging", "subprocess", "shlex", "difflib"}
 
 
 def test_a_model_needs_no_program_and_nothing_that_runs_one():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import json
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import field, fields, is_dataclass
@@ -222,6 +221,8 @@ def write_json(path: str | Path, data: Mapping[str, Any]) -> Path:
         ValueError: a number is not finite.
     """
     # Imported late, because most results are not written.
+    import json
+
     from tauloop.common.files import write_text
 
     text = json.dumps(plain(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n"

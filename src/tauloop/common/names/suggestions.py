@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 
 #: Longer words are not compared: names are short.
@@ -185,6 +184,8 @@ def suggestion(word: str, known: Iterable[str]) -> str:
         return ""
     names = peer_names(word, known_names)
     if not names:
+        import difflib
+
         candidates = {name.lower(): name for name in known_names}
         near = difflib.get_close_matches(word.lower(), candidates, n=2, cutoff=0.6)
         names = [candidates[name] for name in near]

@@ -13,20 +13,22 @@ import functools
 import hashlib
 import os
 import platform
-import shlex
 import shutil
 import signal
-import subprocess
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tauloop.common.errors import EngineError, InputError
 from tauloop.common.execution.interrupts import deferred
 from tauloop.common.execution.processes import following, lifeline
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.cache import cache_folder, is_intact, keep, private, scratch
+
+if TYPE_CHECKING:
+    import subprocess
 
 COMPILERS = ("cc", "gcc", "clang")
 #: -O2 with vectorized loops gives the same speed as -O3 here and compiles faster. No fast-math:
@@ -153,6 +155,8 @@ def _identity(path: str, changed: int) -> str:
 
 
 def _output(command: list[str]) -> str:
+    import subprocess  # it takes milliseconds, and code in memory needs no program
+
     try:
         return run_program(command, VERSION_TIMEOUT).stdout
     except (OSError, subprocess.TimeoutExpired):
@@ -168,6 +172,8 @@ def run_program(
         OSError: it cannot be started.
         subprocess.TimeoutExpired: it exceeds the timeout, s.
     """
+    import subprocess
+
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -295,6 +301,8 @@ def _run(commands: Sequence[list[str]], timeout: float) -> None:
 
 
 def _started(command: list[str]) -> subprocess.Popen[str]:
+    import subprocess
+
     try:
         if shutil.which(command[0]) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
@@ -316,6 +324,9 @@ def _require_success(
     command: Sequence[str], process: subprocess.Popen[str], timeout: float
 ) -> None:
     """Wait for a compiler and raise if it failed."""
+    import shlex
+    import subprocess
+
     compiler = command[0]
     try:
         _, output = process.communicate(timeout=timeout)

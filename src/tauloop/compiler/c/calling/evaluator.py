@@ -5,7 +5,6 @@ A single sample at nominal parameters from the reference pose is evaluated witho
 
 from __future__ import annotations
 
-import logging
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
@@ -33,7 +32,6 @@ from tauloop.compiler.program import Evaluate, Newton, Program, Step
 from tauloop.compiler.solving.bounded import Bounded
 from tauloop.compiler.state import SolveDiagnostics, solve_diagnostics
 
-_LOGGER = logging.getLogger("tauloop")
 #: Number of operations above which compiling takes more than ten seconds, at about 0.7 ms each.
 LARGEST_PROGRAM = 20_000
 
@@ -206,7 +204,9 @@ class Compiled(Evaluator):
     def _warn(self, text: str) -> None:
         if text not in self._logged:
             self._logged.add(text)
-            _LOGGER.warning("%s", text)
+            import logging  # it takes milliseconds
+
+            logging.getLogger("tauloop").warning("%s", text)
 
     def build(self, function: CFunction, samples: float = math.inf) -> CompiledFunction:
         """Compile a function for runs with a number of samples, unless it is in the cache.
