@@ -192,7 +192,7 @@ def measured_ratios(
             model = Model(frictionless(machine(row.machine)))
             function = model.platform.source_function(row.program, (row.output,))
             kernel = compile_function(function, compiler)
-            inputs = dict(_inputs(model, kernel, row))
+            inputs = dict(inputs_of(model, kernel, row))
             for _ in range(TRIES):
                 ratio = (
                     median_ratio(row, kernel, inputs, reference)
@@ -267,9 +267,10 @@ def row_work(
     return c_loop(getattr(CDLL(str(kernel.library)), kernel.function.name), arrays)
 
 
-def _inputs(
+def inputs_of(
     model: Model, kernel: CompiledFunction, row: GuardedRow
 ) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the inputs of a row's kernel in random states, by name."""
     states = random_states(model, row.samples, np.random.default_rng(0))
     values = {
         "position": states.position,

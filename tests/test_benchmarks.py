@@ -244,6 +244,7 @@ def test_the_table_goes_between_the_marks_of_a_page(
 
 #: Options with which a benchmark takes seconds.
 SHORT = {
+    "bench_batches": ["--machines", "five_bar", "--seconds", "0"],
     "bench_calibration": ["--seconds", "0", "--candidates", "200", "--replicates", "10"],
     "bench_compilers": ["--machines", "five_bar"],
     "bench_control": ["--seconds", "0", "--no-cpp", "--no-mujoco"],

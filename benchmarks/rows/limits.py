@@ -89,8 +89,12 @@ class Core:
 
 
 @functools.cache
-def core() -> Core | None:
-    """Return the measured core; None without a C compiler."""
+def core(further: tuple[str, ...] = ()) -> Core | None:
+    """Return the measured core; None without a C compiler.
+
+    Args:
+        further: flags of the compiler that restrict the width of vectors.
+    """
     compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if compiler is None:
         return None
@@ -99,14 +103,17 @@ def core() -> Core | None:
         source.write_text(SOURCE, encoding="ascii")
         salt = compiler_version(compiler) + processor().name
         try:
-            library = ctypes.CDLL(str(built("probe", [compiler, *FLAGS, "-shared"], source, salt)))
+            library = ctypes.CDLL(
+                str(built("probe", [compiler, *FLAGS, *further, "-shared"], source, salt))
+            )
         except NotBuilt:
             return None
     library.probe.restype = ctypes.c_double
     sink = ctypes.c_uint64(1)
     chain, division, root = (_least(library.probe, what, sink) for what in range(3))
     features = processor().features
-    lanes = next((count for name, count in LANES.items() if name in features), 1)
+    usable = {name for name in features if f"-mno-{name}" not in further}
+    lanes = next((count for name, count in LANES.items() if name in usable), 1)
     return Core(cycle=chain / CYCLES, division=division, root=root, lanes=lanes)
 
 
@@ -115,7 +122,11 @@ def _least(probe: Callable[..., float], what: int, sink: ctypes.c_uint64) -> flo
 
 
 def limits(
-    function: CFunction, iterations: float = 0.0, *, in_lanes: bool
+    function: CFunction,
+    iterations: float = 0.0,
+    *,
+    in_lanes: bool,
+    further: tuple[str, ...] = (),
 ) -> tuple[float | None, float | None]:
     """Return the least time of a sample by its operations, and that of its divisions and roots alone, s.
 
@@ -123,8 +134,9 @@ def limits(
         function: what is computed.
         iterations: of its Newton loops for a sample.
         in_lanes: whether a register is full of samples, or holds one.
+        further: flags of the compiler that restrict the width of vectors.
     """
-    found = core()
+    found = core(further)
     if found is None:
         return None, None
     counted = operations(function)
