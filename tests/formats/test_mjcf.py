@@ -368,7 +368,7 @@ WRONG = {
     "joint equalities": (
         world(
             BODY,
-            behind='<equality><joint joint1="j" polycoef="0 1 1"/><joint joint1="k"/><joint/>'
+            behind='<equality><joint joint1="j" joint2="j" polycoef="0 1 1"/><joint joint1="k"/><joint/>'
             '<tendon tendon1="t"/></equality>',
         ),
         [("joint_1", 5), ("joint_2", 5), ("joint_3", 5), ("tendon_4", 5)],

@@ -222,7 +222,7 @@ def _require_coordinates(mechanism: Mechanism) -> None:
     for motor in mechanism.actuators:
         check(motor.name, "an actuator", (name for name, _ in motor.drives))
     for gear in mechanism.couplings:
-        check(gear.name, "a coupling", (name for name, _ in gear.terms))
+        check(gear.name, "a coupling", gear.coordinates)
     DescriptionError.raise_if_any(problems)
 
 

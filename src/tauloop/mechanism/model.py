@@ -20,6 +20,7 @@ from tauloop.common.extensions import Registry
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.common.shown import ReprMixin
+from tauloop.mechanism.curves import Curve
 from tauloop.mechanism.description.units import ONE, UnitError, parse_unit, read_quantity
 from tauloop.mechanism.expression import (
     ZERO,
@@ -434,20 +435,29 @@ class Actuator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coupling:
-    """A gear or belt between coordinates: sum of ratio_j q_j = offset, without losses or compliance.
+    """A gear, belt or cam between coordinates, without losses or compliance.
+
+    sum of ratio_j q_j = offset + sum of curve_i(q_i).
 
     Attributes:
         name: unique name.
         terms: (coordinate name, ratio) pairs; a coordinate is a scalar joint freedom or a
             telescopic rod.
-        offset: the sum's value, in its unit.
+        offset: the sum's value without curves, in its unit.
         turns: whether the sum is an angle (rad) or a length (m).
+        curves: (coordinate name, curve) pairs; none for a gear.
     """
 
     name: str
     terms: tuple[tuple[str, Expression], ...]
     offset: Expression = ZERO
     turns: bool = True
+    curves: tuple[tuple[str, Curve], ...] = ()
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names of all its coordinates."""
+        return tuple(name for name, _ in (*self.terms, *self.curves))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -543,9 +553,9 @@ class Mechanism(ReprMixin):
     @property
     def combined(self) -> frozenset[str]:
         """Names of the coordinates in couplings, losses and outputs."""
-        terms: tuple[Coupling | CombinedFriction, ...] = (*self.couplings, *self.losses)
-        read = frozenset(name for output in self.outputs for name in output.coordinates)
-        return read | {name for law in terms for name, _ in law.terms}
+        read = {name for output in self.outputs for name in output.coordinates}
+        coupled = {name for coupling in self.couplings for name in coupling.coordinates}
+        return frozenset(read | coupled | {name for loss in self.losses for name, _ in loss.terms})
 
     @property
     def freedoms(self) -> dict[str, Freedom]:

@@ -612,11 +612,16 @@ class Runner:
         topology, moved = self.topology, set(self.ports.q)
         known = moved | {topology.q_of_v[i] for i in self.assembly.frozen}
         index_of = {name: i for i, name in enumerate(topology.coordinate_names)}
-        geared: list[set[int]] = []
+        geared: list[tuple[set[int], set[int]]] = []
         for coupling in self.mechanism.couplings:
-            geared.append({index_of[name] for name, _ in coupling.terms})
+            ratios = {index_of[name] for name, _ in coupling.terms}
+            geared.append((ratios, {index_of[name] for name, _ in coupling.curves}))
         for _ in geared:
-            known |= {i for terms in geared if len(terms - known) == 1 for i in terms}
+            for ratios, curves in geared:
+                unknown = ratios - known
+                # several angles may have one value of a curve
+                if len(unknown) == 1 and curves - unknown <= known:
+                    known |= unknown
         return tuple(
             name
             for i, name in enumerate(topology.coordinate_names)

@@ -18,6 +18,7 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
+from tauloop.equations.curves import curve_derivatives
 from tauloop.equations.newton_euler import combination, transmission
 from tauloop.equations.topology import Topology, topology, with_ends
 from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion, symbolic_motion
@@ -116,7 +117,7 @@ def closure(mechanism: Mechanism, motion: TreeMotion) -> tuple[ClosureRow, ...]:
     """Return all loop equations of a mechanism: of rods, then cut joints, then couplings.
 
     A rod has phi = (d.d - L^2) / (2 L) with d from A to B; a coupling has phi = sum of ratio_j q_j
-    - offset.
+    - offset - sum of curve_i(q_i).
 
     A loop is closed in the frame of its carrier, the outermost body that carries both of its ends.
     So its equations contain only the coordinates of the loop itself.
@@ -159,9 +160,15 @@ def _coupling_row(coupling: Coupling, motion: TreeMotion) -> ClosureRow:
     for iv, ratio in combination(coupling.terms, topology, values):
         q, v, a = motion.length(topology.q_of_v[iv], iv)
         total, rate, acceleration = total + ratio * q, rate + ratio * v, acceleration + ratio * a
+    for name, curve in coupling.curves:
+        iv = topology.velocity_names.index(name)
+        q, v, a = motion.length(topology.q_of_v[iv], iv)
+        value, slope, bend = curve_derivatives(curve, q, values)
+        total, rate = total - value, rate - slope * v
+        acceleration = acceleration - slope * a - bend * v * v
     return ClosureRow(
         element=coupling.name,
-        what="gear",
+        what="cam" if coupling.curves else "gear",
         moving=Moving(total, lambda: rate, lambda: acceleration),
         is_length=not coupling.turns,
     )
@@ -291,7 +298,7 @@ class Loops(ReprMixin):
         acceleration: (q, v) -> bias k with K a = k.
         transmission: matrix A (n_u, n_v) of actuator velocities.
         coupling_ratios, coupling_offsets: coefficients (n, n_v) and right-hand sides (n,) of the
-            couplings: coupling_ratios @ q = coupling_offsets.
+            couplings without curves: coupling_ratios @ q = coupling_offsets.
         length: characteristic length of the machine, m; it makes angles and lengths comparable.
     """
 
@@ -392,11 +399,12 @@ def _coupling_equations(
     mechanism: Mechanism, topology: Topology, values: Values
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return ratios (n, n_v) and sums (n,) of the couplings at the nominal values."""
-    ratios = np.zeros((len(mechanism.couplings), topology.n_v))
-    for row, coupling in zip(ratios, mechanism.couplings, strict=True):
-        for index, ratio in combination(coupling.terms, topology, values):
+    gears = [coupling for coupling in mechanism.couplings if not coupling.curves]
+    ratios = np.zeros((len(gears), topology.n_v))
+    for row, gear in zip(ratios, gears, strict=True):
+        for index, ratio in combination(gear.terms, topology, values):
             row[index] += float(ratio)
-    offsets = [float(values.scalar(coupling.offset)) for coupling in mechanism.couplings]
+    offsets = [float(values.scalar(gear.offset)) for gear in gears]
     return ratios, np.array(offsets, dtype=float)
 
 

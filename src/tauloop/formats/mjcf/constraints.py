@@ -15,7 +15,8 @@ from tauloop.formats.mjcf.tree import Bodies, TreeReader
 from tauloop.formats.urdf.builder import closing_joint
 from tauloop.formats.urdf.parts import identifier
 from tauloop.formats.xml.nodes import XmlNode
-from tauloop.mechanism.expression import ONE, Constant, Expression, add, multiply
+from tauloop.mechanism.curves import Curve, CurvePolynomial
+from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, add, multiply
 from tauloop.mechanism.model import (
     BASE,
     Actuator,
@@ -196,9 +197,10 @@ class ConstraintReader:
         return (first, pose), (second, FramePose())
 
     def _coupling(self, node: XmlNode, name: str) -> Coupling | None:
-        """Return the gear x1 - x1_0 = a0 + a1 (x2 - x2_0) of joints or fixed tendons x.
+        """Return the coupling x1 - x1_0 = a0 + a1 d + ... + a4 d^4, d = x2 - x2_0, of joints or tendons.
 
-        A single joint or tendon is held where it is.
+        A single joint or fixed tendon is held where it is. Powers beyond the first need x2 to be one
+        joint, or a tendon of one joint.
         """
         reader = self._reader
         sides = [
@@ -212,20 +214,17 @@ class ConstraintReader:
         if not all(sides):
             return None
         coefficients = reader.numbers(node, name, "polycoef") or (0.0, 1.0, 0.0, 0.0, 0.0)
-        if any(coefficients[2:]):
-            terms = ", ".join(f"{coefficient:g}" for coefficient in coefficients[2:])
-            what = f"polycoef has terms beyond the linear one ({terms})"
-            reader.problem(
-                node,
-                name,
-                what,
-                "only a fixed ratio between joints can be represented: leave them zero",
-            )
-            return None
         # omitted coefficients keep MuJoCo's default
         slope = coefficients[1] if len(coefficients) > 1 else 1.0
+        is_curve = len(sides) == 2 and any(coefficients[2:])
+        if is_curve and (len(sides[1]) != 1 or sides[1][0][0] in dict(sides[0])):
+            terms = ", ".join(f"{coefficient:g}" for coefficient in coefficients[2:])
+            what = f"polycoef has terms beyond the linear one ({terms}) of a sum of joints"
+            remedy = "name one other joint as the second, or leave these terms zero"
+            reader.problem(node, name, what, remedy)
+            return None
         ratios: dict[str, float] = {}
-        for factor, side in zip((1.0, -slope), sides, strict=False):
+        for factor, side in zip((1.0, 0.0 if is_curve else -slope), sides, strict=False):
             for joint, ratio in side:
                 ratios[joint] = ratios.get(joint, 0.0) + factor * ratio
         turns = self._bodies.kinds[sides[0][0][0]] == "revolute"
@@ -243,7 +242,35 @@ class ConstraintReader:
                 )
                 coupled.append((joint, leaf))
                 offset = add(offset, multiply(leaf, self._bodies.references[joint]))
-        return Coupling(name=name, terms=tuple(coupled), offset=offset, turns=turns)
+        curves: tuple[tuple[str, Curve], ...] = ()
+        if is_curve:
+            powers = (0.0, slope, *coefficients[2:])
+            curves = (self._polynomial(name, sides[1][0], powers, unit),)
+        return Coupling(name=name, terms=tuple(coupled), offset=offset, turns=turns, curves=curves)
+
+    def _polynomial(
+        self, name: str, side: tuple[str, float], coefficients: Sequence[float], unit: str
+    ) -> tuple[str, Curve]:
+        """Return a joint and the polynomial of its displacement from its reference.
+
+        Args:
+            name: name of the coupling.
+            side: the joint, and its coefficient in a tendon.
+            coefficients: of the powers of the tendon's or joint's displacement.
+            unit: unit of the polynomial's value.
+        """
+        joint, ratio = side
+        per = "rad" if self._bodies.kinds[joint] == "revolute" else "m"
+        terms: list[Expression] = []
+        for power, coefficient in enumerate(coefficients):
+            place = f"{name}.curves.{joint}.polynomial[{power}]"
+            divisor = "" if power == 0 else f"/{per}" + (f"^{power}" if power > 1 else "")
+            value = coefficient * ratio**power
+            terms.append(
+                self._leaves.leaf(place, value, unit + divisor, "geometry") if value else ZERO
+            )
+        curve = CurvePolynomial(coefficients=tuple(terms), about=self._bodies.references[joint])
+        return joint, curve
 
     def _side(self, node: XmlNode, name: str, key: str) -> list[tuple[str, float]]:
         """Return joints with coefficients for one side of a coupling; none with a problem."""

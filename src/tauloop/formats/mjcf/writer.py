@@ -23,6 +23,7 @@ from tauloop.common.files import write_text
 from tauloop.common.records import dataclass
 from tauloop.formats.mjcf.settings import CUSTOM_FRICTION_TERMS, CUSTOM_PREFIX
 from tauloop.formats.xml.meshes import MeshCopies, is_binary_stl
+from tauloop.mechanism.curves import CurvePolynomial
 from tauloop.mechanism.description.grammar import OMISSIONS
 from tauloop.mechanism.links.rigid_tree import (
     Closure,
@@ -46,6 +47,8 @@ from tauloop.mechanism.poses import FramePose, placement_pose, rotation_matrix, 
 from tauloop.mechanism.solids.primitives import Primitive
 from tauloop.mechanism.solids.solid import Mesh, Solid, colour, rgba
 
+#: Number of coefficients of a polynomial between joints in MuJoCo.
+MAX_POLYCOEF = 5
 #: Smallest mass (kg) and principal moment of inertia (kg m^2) written for MuJoCo, which requires
 #: more than 1e-14. Relative changes of forces are about 1e-13 (2e-9 with chains of massless
 #: bodies).
@@ -447,6 +450,9 @@ class _MjcfWriter:
             for p in link.chain
             if p.kind != "ball"
         }
+        if coupling.curves:
+            ElementTree.SubElement(equality, "joint", self._curved(coupling, start))
+            return
         # MuJoCo couples the displacements from ref
         left = value(coupling.offset) - sum(ratio * start[name] for name, ratio in ratios)
         attributes, slope, tag = {"name": coupling.name}, 0.0, "joint"
@@ -460,6 +466,36 @@ class _MjcfWriter:
             self._tendon(tendons, {"name": coupling.name}, ratios)
         polynomial = {"polycoef": _numbers([left, slope, 0.0, 0.0, 0.0])}
         ElementTree.SubElement(equality, tag, attributes | polynomial)
+
+    def _curved(self, coupling: Coupling, start: Mapping[str, float]) -> dict[str, str]:
+        """Return the attributes of a coupling with a curve.
+
+        Raises:
+            DescriptionError: it is not a polynomial of one coordinate up to the fourth power.
+        """
+        value = self.mechanism.value
+        (first, ratio), (second, curve) = coupling.terms[0], coupling.curves[0]
+        is_written = (
+            len(coupling.terms) == len(coupling.curves) == 1
+            and isinstance(curve, CurvePolynomial)
+            and len(curve.coefficients) <= MAX_POLYCOEF
+        )
+        if not is_written or not isinstance(curve, CurvePolynomial):
+            raise DescriptionError.of(
+                f"couplings.{coupling.name}",
+                "MJCF has polynomials up to the fourth power of one coordinate, and no tables",
+                "write the machine in another format, or fit a polynomial",
+                file=self.mechanism.file,
+            )
+        powers = np.polynomial.Polynomial([value(c) for c in curve.coefficients])
+        # MuJoCo's polynomial is one of the displacement from ref
+        displaced = np.polynomial.Polynomial([start[second] - value(curve.about), 1.0])
+        shifted = np.asarray(powers(displaced).coef, dtype=float)
+        shifted[0] += value(coupling.offset) - value(ratio) * start[first]
+        numbers = np.zeros(MAX_POLYCOEF)
+        numbers[: len(shifted)] = shifted / value(ratio)
+        names = {"name": coupling.name, "joint1": first, "joint2": second}
+        return names | {"polycoef": _numbers(numbers.tolist())}
 
     def _loss(self, tendons: ElementTree.Element, loss: CombinedFriction) -> None:
         """Write friction of a combination of hinges and slides as that of a tendon."""

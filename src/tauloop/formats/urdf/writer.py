@@ -93,7 +93,7 @@ class _UrdfWriter(SideWriter):
         m = self.mechanism
         self.robot.set("name", identifier(m.name.replace(".", "_")))
         self.elements_of[BASE] = ElementTree.SubElement(self.robot, "link", name=BASE)
-        coupled = {name for coupling in m.couplings for name, _ in coupling.terms}
+        coupled = {name for coupling in m.couplings for name in coupling.coordinates}
         for link in self.tree.links:
             self._link(link, coupled)
         for solid in m.solids:
@@ -270,9 +270,8 @@ class _UrdfWriter(SideWriter):
         value = self.mechanism.value
         elements = {element.get("name"): element for element in self.robot.findall("joint")}
         for coupling in self.mechanism.couplings:
-            if len(coupling.terms) != 2 or any(
-                self.names[name] not in elements for name, _ in coupling.terms
-            ):
+            is_gear = len(coupling.terms) == 2 and not coupling.curves
+            if not is_gear or any(self.names[name] not in elements for name, _ in coupling.terms):
                 self.couplings[self.named(coupling.name)] = self.elements.coupling(coupling)
                 continue
             (first, a), (second, b) = ((name, value(ratio)) for name, ratio in coupling.terms)

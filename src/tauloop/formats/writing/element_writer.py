@@ -8,7 +8,8 @@ from typing import Any
 
 from tauloop.common.records import dataclass
 from tauloop.formats.writing.drive_writer import drive_data
-from tauloop.formats.writing.expression_writer import keys_of
+from tauloop.formats.writing.expression_writer import keys_of, literal
+from tauloop.mechanism.curves import Curve, CurvePolynomial
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.grammar import ACTUATOR, FREEDOM, FRICTION
 from tauloop.mechanism.description.units import Dimension
@@ -67,12 +68,31 @@ class ElementWriter:
         return {name: content for name, content in contents.items() if content}
 
     def coupling(self, coupling: Coupling) -> dict[str, Any]:
-        """Return a gear."""
+        """Return a gear or cam."""
         written: dict[str, Any] = {"of": self._ratios(coupling.terms, coupling.turns)}
         if coupling.offset != ZERO:
             written["offset"] = self.text(
                 coupling.offset, units.ANGLE if coupling.turns else units.LENGTH
             )
+        for name, curve in coupling.curves:
+            curves = written.setdefault("curves", {})
+            curves[self.names.get(name, name)] = self._curve(curve, name, coupling.turns)
+        return written
+
+    def _curve(self, curve: Curve, coordinate: str, turns: bool) -> dict[str, Any]:
+        """Return a curve of a coordinate in a sum that is an angle or a length."""
+        x = units.ANGLE if self.is_angular(coordinate) else units.LENGTH
+        y = units.ANGLE if turns else units.LENGTH
+        if isinstance(curve, CurvePolynomial):
+            texts = [self.text(c, y / x**k) for k, c in enumerate(curve.coefficients)]
+            about = {} if curve.about == ZERO else {"about": self.text(curve.about, x)}
+            return {"polynomial": texts} | about
+        points = [[literal(u, x), literal(v, y)] for u, v in curve.points]
+        written: dict[str, Any] = {"table": points}
+        if curve.periodic:
+            written["periodic"] = "yes"
+        if curve.monotone:
+            written["interpolation"] = "monotone"
         return written
 
     def loss(self, loss: CombinedFriction) -> dict[str, Any]:

@@ -399,13 +399,54 @@ ACTUATOR = Shape(
     ),
 )
 
+#: Largest order of a polynomial, and largest number of points of a table.
+MAX_ORDER, MAX_POINTS = 12, 400
+CURVE = Shape(
+    name="curve",
+    doc="A function of a coordinate: `polynomial` or `table`. A table is interpolated by cubics: `smooth` with two "
+    "continuous derivatives (natural at both ends, where it goes on as a straight line), `monotone` with one, never "
+    "beyond its points.",
+    fields=(
+        field(
+            "polynomial",
+            ListOf(item=value(None, "geometry")),
+            "coefficients of the powers 0, 1, 2, ... of the coordinate",
+        ),
+        field(
+            "about",
+            value(units.POSITIONS, "geometry"),
+            "of a polynomial: coordinate from which powers are counted; zero if absent",
+        ),
+        field(
+            "table",
+            ListOf(item=ListOf(item=value(None), length=2)),
+            "points [coordinate, value], increasing in the coordinate",
+        ),
+        field(
+            "periodic",
+            Choice(options=("yes", "no")),
+            "of a table: yes: it repeats; its last value is the first one. no if absent: then the coordinate has "
+            "limits within the table",
+        ),
+        field(
+            "interpolation",
+            Choice(options=("smooth", "monotone")),
+            "of a table; smooth if absent",
+        ),
+    ),
+)
 COUPLING = Shape(
     name="coupling",
-    doc="A gear or belt without losses: the sum of ratio times coordinate has a fixed value. `{of: {a: 1, b: -2}}` is "
-    "a = 2 b; one coordinate alone is held.",
+    doc="A gear, belt or cam without losses: the sum of ratio times coordinate is the offset, plus curves of other "
+    "coordinates. `{of: {a: 1, b: -2}}` is a = 2 b; one coordinate alone is held.",
     fields=(
         need("of", _terms(_RATIO), "coordinates, each with its ratio"),
         field("offset", value(units.POSITIONS, "geometry"), "the sum; zero if absent"),
+        field(
+            "curves",
+            MapOf(item=CURVE, key="coordinate", is_known=True, may_be_empty=False),
+            "coordinates, each with its curve, which are added to the offset",
+        ),
     ),
 )
 

@@ -28,7 +28,15 @@ from tauloop.mechanism.description.structure import SECTIONS, Names, Scope, docu
 from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.description.yaml_nodes import Node, parse_nodes
 from tauloop.mechanism.expression import steps_from
-from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Actuator, Joint, Mechanism
+from tauloop.mechanism.model import (
+    BASE,
+    PLATFORM_JOINT,
+    Actuator,
+    Freedom,
+    Joint,
+    Mechanism,
+    Rod,
+)
 from tauloop.mechanism.solids.visual import read_visual
 
 
@@ -105,8 +113,9 @@ def _read(root: Cursor, parts: list[Scope], values: ValueReader) -> Mechanism | 
         name: read_loss(name, cursor, values, coordinates, actuators)
         for name, cursor in places["loss"].items()
     }
+    freedoms = _freedoms(joints, rods, coordinates)
     couplings = {
-        name: read_coupling(name, cursor, values, coordinates)
+        name: read_coupling(name, cursor, values, coordinates, freedoms)
         for name, cursor in places["coupling"].items()
     }
     motion = platform_joint(platform_place, values, names) if platform_place is not None else None
@@ -150,6 +159,20 @@ def _read(root: Cursor, parts: list[Scope], values: ValueReader) -> Mechanism | 
         unstated_motors=unstated,
         file=root.collector.file,
     )
+
+
+def _freedoms(
+    joints: Mapping[str, Joint | None], rods: Mapping[str, Rod | None], coordinates: Coordinates
+) -> dict[str, Freedom]:
+    """Return the freedoms of all coordinates whose elements are right, by name."""
+    freedoms = dict.fromkeys(coordinates.names, Freedom())
+    for joint in joints.values():
+        if joint is not None:
+            freedoms |= dict(zip(joint.velocity_names, joint.freedoms, strict=False))
+    for rod in rods.values():
+        if rod is not None and rod.telescope is not None:
+            freedoms[rod.name] = rod.telescope.freedom
+    return freedoms
 
 
 def texts(root: Cursor, key: str) -> tuple[str, ...]:

@@ -273,11 +273,16 @@ def lump_pinned_body(
         )
         require(mechanism, problems)
     joint = joints[0]
-    holding = [coupling for coupling in mechanism.couplings if joint.name in dict(coupling.terms)]
+    holding = [coupling for coupling in mechanism.couplings if joint.name in coupling.coordinates]
     uncoupled = replace(
         mechanism, couplings=tuple(c for c in mechanism.couplings if c not in holding)
     )
-    if joint.kind != "revolute" or len(holding) != 1 or uncoupled.is_loaded(joint):
+    if (
+        joint.kind != "revolute"
+        or len(holding) != 1
+        or holding[0].curves
+        or uncoupled.is_loaded(joint)
+    ):
         what = "is not revolute and held by one coupling alone"
         problems.add(f"joints.{joint.name}", what, "keep the body on it")
     inertia = mechanism.body(body).inertia

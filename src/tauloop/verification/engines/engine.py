@@ -320,7 +320,7 @@ class Engine(ReprMixin, ABC):
         return (
             loops
             if len(self.tree.loads.gears) == 0
-            else joined(loops, gear_rows(self.tree.loads, q))
+            else joined(loops, gear_rows(self.tree.loads, q, v))
         )
 
     def _forces(self, q: Array, v: Array, a: Array) -> Array:

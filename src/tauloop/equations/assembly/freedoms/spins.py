@@ -118,9 +118,9 @@ def _is_locked_by_default(assembly: Assembly, spin: Spin) -> bool:
     is_ball = topology.q_of_v[spin.index] < 0
     lost_names = joint.velocity_names if is_ball else (spin.name,)
     terms = [actuator.drives for actuator in mechanism.actuators]
-    terms += [coupling.terms for coupling in mechanism.couplings]
     terms += [loss.terms for loss in mechanism.losses]
-    read = {name for output in mechanism.outputs for name in output.coordinates}
+    read = {name for coupling in mechanism.couplings for name in coupling.coordinates}
+    read |= {name for output in mechanism.outputs for name in output.coordinates}
     named = read | {
         *mechanism.platform.independent,
         *(name for pairs in terms for name, _ in pairs),

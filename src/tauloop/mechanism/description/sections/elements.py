@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import field
+from types import MappingProxyType
 
 from tauloop.common.records import dataclass
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.cursor import Cursor
 from tauloop.mechanism.description.placements import Placements
+from tauloop.mechanism.description.sections.curves import read_curve
 from tauloop.mechanism.description.sections.joints import (
     note_unknown_freedom,
     read_friction,
@@ -147,16 +149,47 @@ def read_actuator(
 
 
 def read_coupling(
-    name: str, cursor: Cursor, values: ValueReader, coordinates: Coordinates
+    name: str,
+    cursor: Cursor,
+    values: ValueReader,
+    coordinates: Coordinates,
+    freedoms: Mapping[str, Freedom] = MappingProxyType({}),
 ) -> Coupling | None:
-    """Return a gear between coordinates, or None after noting what is wrong."""
+    """Return a gear or cam between coordinates, or None after noting what is wrong.
+
+    Args:
+        name: its name.
+        cursor: its place.
+        values: reader of values.
+        coordinates: all freedoms.
+        freedoms: those with limits by name, to check the ends of tables.
+    """
     terms, turns = read_terms(cursor, _summed(cursor, "of"), values, coordinates, "gear")
     if turns is None:
         return None
     offset = values.expression(cursor.get("offset"), turns)
     if offset is None and cursor.has("offset"):
         return None
-    return Coupling(name=name, terms=terms, offset=ZERO if offset is None else offset, turns=turns)
+    curves = []
+    for word, place in cursor.entries_of("curves"):
+        coordinate = coordinates.find(place, word)
+        if coordinate is None:
+            return None
+        if coordinate in dict(terms):
+            place.problem(f"{word} has a ratio and a curve", "put the ratio into the curve")
+            return None
+        freedom = freedoms.get(coordinate) if freedoms else None
+        curve = read_curve(place, values, coordinates.is_angular(coordinate), turns, freedom)
+        if curve is None:
+            return None
+        curves.append((coordinate, curve))
+    return Coupling(
+        name=name,
+        terms=terms,
+        offset=ZERO if offset is None else offset,
+        turns=turns,
+        curves=tuple(curves),
+    )
 
 
 def _summed(cursor: Cursor, key: str) -> list[tuple[str, Cursor, Cursor | None]]:

@@ -187,6 +187,10 @@ def _require_representable(engine: PinocchioEngine, states: TreeStates) -> None:
         what = "couple coordinates of a machine with loops"
         remedy = "Pinocchio's constraint solver refuses its mimic joints; see forward dynamics by its mass matrix"
         problems.add("couplings", what, remedy)
+    if tree.loads.curves:
+        what = "follow curves of other coordinates"
+        remedy = "Pinocchio's mimic joints are linear; see forward dynamics by its mass matrix"
+        problems.add("couplings", what, remedy)
     if np.any(tree.loads.inertia != np.diag(np.diag(tree.loads.inertia))):
         problems.add("rotors", "couple joints", "Pinocchio has one rotor for each joint")
     if _worst_condition(engine.whole_mass_matrix(states)) > MOST_CONDITION:

@@ -11,6 +11,7 @@ from tauloop.mechanism.expression import Expression
 from tauloop.mechanism.links.rigid_tree import rigid_tree as spanned
 from tauloop.mechanism.model import BASE, JOINT_KINDS, AxisName, Joint, Mechanism
 from tauloop.mechanism.poses import IDENTITY, UNIT_VECTORS, Array, FramePose, placement_pose
+from tauloop.verification.engines.trees.curves import curve_function
 from tauloop.verification.engines.trees.rigid_tree import (
     GROUND,
     Anchor,
@@ -178,5 +179,10 @@ def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
         gears=gears,
         gear_offsets=np.array(
             [mechanism.value(coupling.offset) for coupling in mechanism.couplings]
+        ),
+        curves=tuple(
+            (row, index[name], curve_function(mechanism, curve))
+            for row, coupling in enumerate(mechanism.couplings)
+            for name, curve in coupling.curves
         ),
     )

@@ -80,15 +80,18 @@ def joined(*parts: ConstraintRows) -> ConstraintRows:
     )
 
 
-def gear_rows(loads: Loads, q: Array) -> ConstraintRows:
-    """Return the couplings between coordinates at (N, n_q): linear, so without bias."""
+def gear_rows(loads: Loads, q: Array, v: Array) -> ConstraintRows:
+    """Return the couplings between coordinates at (N, n_q) and (N, n_v)."""
     samples = len(q)
     residual = q[:, list(loads.q_index)] @ loads.gears.T - loads.gear_offsets
-    return ConstraintRows(
-        residual=residual,
-        jacobian=np.broadcast_to(loads.gears, (samples, *loads.gears.shape)),
-        bias=np.zeros_like(residual),
-    )
+    jacobian = np.tile(loads.gears, (samples, 1, 1))
+    bias = np.zeros_like(residual)
+    for row, index, curve in loads.curves:
+        value, slope, bend = curve(q[:, loads.q_index[index]])
+        residual[:, row] -= value
+        jacobian[:, row, index] -= slope
+        bias[:, row] -= bend * v[:, index] ** 2
+    return ConstraintRows(residual=residual, jacobian=jacobian, bias=bias)
 
 
 def _points(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]]) -> ConstraintRows:

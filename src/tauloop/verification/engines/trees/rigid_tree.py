@@ -8,6 +8,8 @@ cuts at the rods' far ends.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tauloop.common.records import dataclass
 from tauloop.mechanism.links.rigid_tree import LinkInertia, RodLinks
 from tauloop.mechanism.model import Joint
@@ -74,6 +76,10 @@ class PlacedJoint:
     child: FramePose
 
 
+#: A curve by arrays: coordinates (N,) -> value, first and second derivative (N,).
+CurveFunction = Callable[[Array], tuple[Array, Array, Array]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Loads:
     """What acts on the coordinates besides the links: rotors, springs and actuators, per velocity.
@@ -87,6 +93,7 @@ class Loads:
         actuators: their names.
         gears: ratios of couplings between coordinates (n_g, n_v).
         gear_offsets: what each sum of ratio times coordinate is (n_g,), rad or m.
+        curves: row of the coupling, index of the velocity, and curve of a cam.
     """
 
     inertia: Array
@@ -97,6 +104,7 @@ class Loads:
     actuators: tuple[str, ...]
     gears: Array
     gear_offsets: Array
+    curves: tuple[tuple[int, int, CurveFunction], ...] = ()
 
     def springs(self, q: Array) -> Array:
         """Return the forces of the springs (N, n_v) that coordinates (N, n_q) must overcome."""

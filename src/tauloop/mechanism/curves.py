@@ -1,0 +1,53 @@
+"""Curves of one coordinate in couplings: polynomials, and tables with cubic interpolation."""
+
+from __future__ import annotations
+
+from tauloop.common.records import dataclass
+from tauloop.mechanism.expression import ZERO, Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePolynomial:
+    """The curve sum of c_k (x - about)^k.
+
+    Attributes:
+        coefficients: c_0, c_1, ..., in SI units.
+        about: value of the coordinate from which powers are counted.
+    """
+
+    coefficients: tuple[Expression, ...]
+    about: Expression = ZERO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveTable:
+    """A curve through points, cubic between them.
+
+    The smooth curve is a cubic spline (two continuous derivatives). It is natural: its second
+    derivative is zero at both ends, where it continues as a straight line; a periodic one has equal
+    derivatives at both ends. The monotone curve (Fritsch and Butland 1984, A method for constructing
+    local monotone piecewise cubic interpolants) never exceeds its points, and has one continuous
+    derivative: accelerations jump at its points.
+
+    Attributes:
+        points: (x, y), increasing in x, SI.
+        periodic: whether the curve repeats after its last point, which has the first one's y.
+        monotone: whether the curve is monotone between points.
+    """
+
+    points: tuple[tuple[float, float], ...]
+    periodic: bool = False
+    monotone: bool = False
+
+    @property
+    def lower(self) -> float:
+        """First x."""
+        return self.points[0][0]
+
+    @property
+    def upper(self) -> float:
+        """Last x."""
+        return self.points[-1][0]
+
+
+Curve = CurvePolynomial | CurveTable

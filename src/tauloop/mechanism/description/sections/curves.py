@@ -1,0 +1,139 @@
+"""Curves of couplings in a machine file."""
+
+from __future__ import annotations
+
+from tauloop.mechanism.curves import Curve, CurvePolynomial, CurveTable
+from tauloop.mechanism.description.cursor import Cursor
+from tauloop.mechanism.description.grammar import MAX_ORDER, MAX_POINTS
+from tauloop.mechanism.description.units import ANGLE, LENGTH, named, shown
+from tauloop.mechanism.description.values import ValueReader
+from tauloop.mechanism.expression import ZERO
+from tauloop.mechanism.model import Freedom
+
+#: A table has at least this number of points; three have a curvature.
+MIN_POINTS = 3
+
+
+def read_curve(
+    cursor: Cursor,
+    values: ValueReader,
+    is_angular: bool,
+    turns: bool,
+    freedom: Freedom | None,
+) -> Curve | None:
+    """Return a curve, or None after noting what is wrong.
+
+    Args:
+        cursor: its place.
+        values: reader of values.
+        is_angular: whether its coordinate is an angle.
+        turns: whether its value is an angle.
+        freedom: the coordinate's limits, which must be within a table; None where they are unknown.
+    """
+    if cursor.has("polynomial") == cursor.has("table"):
+        what = (
+            "both polynomial and table" if cursor.has("table") else "neither polynomial nor table"
+        )
+        cursor.problem(f"the curve has {what}", "give one of them")
+        return None
+    others = ("periodic", "interpolation") if cursor.has("polynomial") else ("about",)
+    for key in others:
+        if cursor.has(key):
+            kind = "polynomial" if cursor.has("polynomial") else "table"
+            cursor.problem(f"a {kind} has no {key}", "remove it", key)
+    if cursor.has("polynomial"):
+        return _polynomial(cursor, values, is_angular, turns)
+    table = _table(cursor, values, is_angular, turns)
+    if table is not None and not table.periodic and freedom is not None:
+        _require_limits(cursor, table, freedom, is_angular)
+    return table
+
+
+def _polynomial(
+    cursor: Cursor, values: ValueReader, is_angular: bool, turns: bool
+) -> CurvePolynomial | None:
+    x, y = ANGLE if is_angular else LENGTH, ANGLE if turns else LENGTH
+    places = cursor.items_of("polynomial")
+    if len(places) > MAX_ORDER + 1:
+        cursor.problem(
+            f"the polynomial has the order {len(places) - 1}, more than {MAX_ORDER}",
+            "use a table",
+            "polynomial",
+        )
+        return None
+    coefficients = []
+    for k, place in enumerate(places):
+        quantity = values.quantity(place)
+        if quantity is None:
+            return None
+        wanted = y / x**k
+        if not (quantity.is_zero or quantity.dimension.matches(wanted)):
+            place.problem(
+                f"the coefficient of the power {k} is {named(quantity.dimension)}, not {named(wanted)}",
+                "correct its unit",
+            )
+            return None
+        coefficients.append(quantity.expression)
+    about = values.expression(cursor.get("about"), is_angular)
+    if about is None and cursor.has("about"):
+        return None
+    return CurvePolynomial(coefficients=tuple(coefficients), about=ZERO if about is None else about)
+
+
+def _table(cursor: Cursor, values: ValueReader, is_angular: bool, turns: bool) -> CurveTable | None:
+    rows = cursor.items_of("table")
+    place = cursor.get("table") or cursor
+    if not MIN_POINTS <= len(rows) <= MAX_POINTS:
+        place.problem(
+            f"the table has {len(rows)} points", f"give {MIN_POINTS} to {MAX_POINTS} of them"
+        )
+        return None
+    points = []
+    for row in rows:
+        numbers = []
+        for item, turning in zip(row.items(), (is_angular, turns), strict=False):
+            quantity = values.quantity(item)
+            wanted = ANGLE if turning else LENGTH
+            if quantity is None:
+                return None
+            if not quantity.fits(wanted):
+                item.problem(
+                    f"this is {named(quantity.dimension)}, not {named(wanted)}", "correct it"
+                )
+                return None
+            numbers.append(values.nominal(quantity.expression))
+        if len(numbers) != 2:
+            return None
+        points.append((numbers[0], numbers[1]))
+    dimension = ANGLE if is_angular else LENGTH
+    for (before, _), (after, _), row in zip(points[:-1], points[1:], rows[1:], strict=True):
+        if after <= before:
+            row.problem(
+                f"{shown(after, dimension)} is not above {shown(before, dimension)}",
+                "order the points by the coordinate, each once",
+            )
+            return None
+    periodic = cursor.word("periodic") == "yes"
+    monotone = cursor.word("interpolation") == "monotone"
+    first, last = points[0][1], points[-1][1]
+    if periodic and first != last:
+        units = ANGLE if turns else LENGTH
+        place.problem(
+            f"a periodic table begins with {shown(first, units)} and ends with {shown(last, units)}",
+            "repeat the first value at the end",
+        )
+        return None
+    return CurveTable(points=tuple(points), periodic=periodic, monotone=monotone)
+
+
+def _require_limits(cursor: Cursor, table: CurveTable, freedom: Freedom, is_angular: bool) -> None:
+    """Note a coordinate that may leave its table."""
+    if table.lower <= freedom.lower and freedom.upper <= table.upper:
+        return
+    dimension = ANGLE if is_angular else LENGTH
+    ends = f"{shown(table.lower, dimension)} to {shown(table.upper, dimension)}"
+    cursor.problem(
+        f"the coordinate can leave the table, {ends}",
+        "give the coordinate limits within the table, or make the table periodic",
+        "table",
+    )

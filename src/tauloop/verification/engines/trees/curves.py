@@ -1,0 +1,49 @@
+"""Curves of couplings by arrays: NumPy's polynomials and SciPy's splines."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.mechanism.curves import Curve, CurvePolynomial
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.poses import Array
+from tauloop.verification.engines.trees.rigid_tree import CurveFunction
+
+
+def curve_function(mechanism: Mechanism, curve: Curve) -> CurveFunction:
+    """Return the function of a curve at nominal parameters."""
+    if isinstance(curve, CurvePolynomial):
+        coefficients = [mechanism.value(c) for c in curve.coefficients]
+        about = mechanism.value(curve.about)
+        powers = np.polynomial.Polynomial(coefficients)
+
+        def polynomial(x: Array) -> tuple[Array, Array, Array]:
+            u = x - about
+            return powers(u), powers.deriv()(u), powers.deriv(2)(u)
+
+        return polynomial
+    from scipy.interpolate import CubicSpline, PchipInterpolator
+
+    x, y = np.array(curve.points).T
+    periods = np.array([-1.0, 0.0, 1.0]) * (x[-1] - x[0]) if curve.periodic else np.zeros(1)
+    nodes = np.unique(
+        np.concatenate([x[:-1] + shift for shift in periods] + [x[-1:] + periods[-1]])
+    )
+    heights = np.concatenate([np.tile(y[:-1], len(periods)), y[-1:]])
+    if curve.monotone:
+        spline = PchipInterpolator(nodes, heights)
+    else:
+        spline = CubicSpline(x, y, bc_type="periodic" if curve.periodic else "natural")
+
+    def table(at: Array) -> tuple[Array, Array, Array]:
+        period = x[-1] - x[0]
+        inside = x[0] + np.mod(at - x[0], period) if curve.periodic else np.clip(at, x[0], x[-1])
+        value, slope, bend = (spline(inside, order) for order in range(3))
+        is_beyond = at != inside if not curve.periodic else np.zeros(at.shape, dtype=bool)
+        return (
+            value + slope * np.where(is_beyond, at - inside, 0.0),
+            slope,
+            np.where(is_beyond, 0.0, bend),
+        )
+
+    return table
