@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         tune_drive_line as tune_drive_line,
     )
     from tauloop.dynamics import (
+        ActuatorMap as ActuatorMap,
         DynamicsOptions as DynamicsOptions,
         MotorSizingOptions as MotorSizingOptions,
         forward_dynamics as forward_dynamics,

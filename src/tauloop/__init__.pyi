@@ -121,6 +121,9 @@ from tauloop.drives.tuning.tune import (
     Tuning,
     TuningOptions as TuningOptions,
 )
+from tauloop.dynamics.actuator_maps.actuator_map import (
+    ActuatorMap as ActuatorMap,
+)
 from tauloop.dynamics.machine_dynamics import (
     DynamicsOptions as DynamicsOptions,
     MotionAccelerations,

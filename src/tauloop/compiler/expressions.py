@@ -26,6 +26,10 @@ from tauloop.equations.ports import EntryPorts
 from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
 from tauloop.equations.values import DynamicParameter, Entries, dynamic_parameters
 
+#: Start values of Newton's method (n_q,) from the given position and the coordinates, by index, that
+#: it determines.
+StartValues = Callable[[ca.SX, Mapping[int, ca.SX]], ca.SX]
+
 
 class Expressions:
     """A program under construction, and the expressions of a machine at its coordinates.
@@ -118,6 +122,7 @@ class MotionState(Expressions):
         formulation: Formulation = NEWTON_EULER,
         free: tuple[str, ...] = (),
         share_expressions: bool = True,
+        start_values: StartValues | None = None,
     ) -> None:
         """Emit the kinematics: positions and, up to `levels` (0 to 2), their derivatives.
 
@@ -129,6 +134,8 @@ class MotionState(Expressions):
             formulation: formulation of the forces.
             free: names of the independent parameters that stay symbols; the others are constants.
             share_expressions: whether common subexpressions are computed once (`ProgramBuilder`).
+            start_values: function that returns start values of Newton's method (n_q,) from the given
+                position and the coordinates that it determines; by default they are an input.
         """
         self.free, nominal_theta = free, assembly.mechanism.parameters.vector(free)
         builder = ProgramBuilder(
@@ -141,13 +148,14 @@ class MotionState(Expressions):
             assembly, builder, formulation, {leaf: theta[i] for i, leaf in enumerate(free)}
         )
         self.ports, self._theta = ports, (theta, nominal_theta)
-        position, start = (
-            builder.input("position", ports.position.size),
-            builder.input("start", self.topology.n_q),
-        )
+        position = builder.input("position", ports.position.size)
         known = ports.coordinates(position)
         for i in self.topology.coordinates_of(assembly.frozen):
             known.setdefault(i, ca.SX(float(assembly.q[i])))
+        if start_values is None:
+            start = builder.input("start", self.topology.n_q)
+        else:
+            start = start_values(position, known)
         self.positions = solve_positions(
             builder,
             *self.parts,

@@ -16,6 +16,12 @@ from typing import TYPE_CHECKING
 from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tauloop.dynamics.actuator_maps.actuator_map import ActuatorMap as ActuatorMap
+    from tauloop.dynamics.actuator_maps.carried_limits import CarriedLimits as CarriedLimits
+    from tauloop.dynamics.actuator_maps.mapped_states import (
+        MappedStates as MappedStates,
+        MapStatus as MapStatus,
+    )
     from tauloop.dynamics.joint_forces import (
         JointForce as JointForce,
         JointForces as JointForces,

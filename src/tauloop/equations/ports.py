@@ -319,6 +319,12 @@ class EntryPorts:
         units = tuple(unit + "^2" for unit in self.velocity.units)
         return Port(name="acceleration", columns=self.velocity.columns, units=units)
 
+    @property
+    def effort(self) -> Port:
+        """Port of forces and torques on the given velocities."""
+        units = tuple("N m" if unit == "rad/s" else "N" for unit in self.velocity.units)
+        return Port(name="effort", columns=self.velocity.columns, units=units)
+
     def leading_acceleration(self, count: int) -> Port:
         """Port of the leading actuators' accelerations, or of the platform's first columns."""
         port = self.acceleration

@@ -342,7 +342,7 @@ class Runner:
         leading = self.ports.leading_acceleration(len(self.assembly.leading))
         start = Port(name="start", columns=names, units=("",) * len(names))
         theta = Port(name="theta", columns=free, units=("",) * len(free))
-        own = {port.name: port for port in (force, leading, start, theta)}
+        own = {port.name: port for port in (force, self.ports.effort, leading, start, theta)}
         return {**self.ports.motion, **own, **LOAD_PORTS, **self.ports.products(force)}
 
     def evaluate(
@@ -436,6 +436,22 @@ class Runner:
             for key, array in results.items():
                 outputs.setdefault(key, np.empty((n, array.shape[1])))[first : first + size] = array
         return outputs, joined(parts)
+
+    def attempt(
+        self, program: Program, inputs: dict[str, np.ndarray], n: int
+    ) -> tuple[dict[str, np.ndarray], SolveDiagnostics]:
+        """Run a program of this branch once; failed samples cost no more than others.
+
+        Diagnostics are those of machine code, if there is any: of all loops together.
+
+        Raises:
+            InputError: numbers are not finite.
+        """
+        self._require_finite(inputs)
+        kernel = self._kernel(program, inputs, n)
+        if kernel is None:
+            return self._run_here(program, inputs, n, n)
+        return run_kernel(kernel, inputs, n)
 
     def compiled(self, program: ProgramSpec, outputs: tuple[str, ...]) -> CompiledFunction:
         """Return machine code of a program with the wanted outputs, for long streams of samples.

@@ -1,0 +1,658 @@
+"""The map between joints and motors of a parallel ankle, knee, wrist or head, on batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property, partial
+from typing import final
+
+import numpy as np
+
+from tauloop.common.errors import InputError, PoseError, Problem, solving
+from tauloop.common.keywords import keywords
+from tauloop.common.shown import ReprMixin
+from tauloop.compiler.catalogue import JACOBIANS
+from tauloop.compiler.expressions import Catalogue, MotionState, ProgramSpec
+from tauloop.compiler.functions.actuator_maps import (
+    actuator_to_joint_program,
+    joint_to_actuator_program,
+    reflected_inertia_program,
+)
+from tauloop.compiler.program import Program
+from tauloop.dynamics.actuator_maps.carried_limits import (
+    CarriedLimits,
+    extreme,
+    grid,
+    largest_alone,
+    largest_together,
+)
+from tauloop.dynamics.actuator_maps.mapped_joints import MappedJoints, mapped_joints
+from tauloop.dynamics.actuator_maps.mapped_states import (
+    MappedStates,
+    MapStatus,
+    deciding_numbers,
+    failures,
+)
+from tauloop.dynamics.actuator_maps.start_values import StartPolynomials, start_polynomials
+from tauloop.equations.assembly.limits import coordinate_limits
+from tauloop.equations.ports import ACTUATORS, Port, checked
+from tauloop.model.model import MachineSource, Model
+from tauloop.model.motion import Motion
+from tauloop.model.runner import Runner
+
+#: Builder of a program from the joints and the determinant of the Jacobian at the reference pose.
+JointProgram = Callable[..., Program]
+#: Range of joints without limits, to each side of the reference pose: rad, or characteristic lengths.
+DEFAULT_RANGE = 0.8
+#: Number of positions of each joint, by number of joints, to which start values are fitted. Further
+#: joints have the last number.
+SAMPLES_PER_JOINT = (101, 25, 11, 7, 5)
+#: Range of joints to which start values are fitted, as a multiple of the range of their limits.
+FITTED_RANGE = 1.1
+#: At the reference pose, a larger condition number of the Jacobian indicates a singular pose.
+WORST_CONDITION = 1e8
+
+
+@final
+class ActuatorMap(ReprMixin):
+    """Position, velocity and effort maps between named joints and the motors that move them.
+
+    Functions have the names of a transmission in ros2_control. They take one sample (n,) or many
+    (N, n) in SI units, and follow the working mode and the assembly mode of the reference pose.
+    Motor positions are those of the machine file: the sum of ratio times coordinate.
+
+    Attributes:
+        model: the machine with these joints and motors alone.
+        joints, actuators: names, in the order of all arrays.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> lever = tl.ActuatorMap(tl.load("four_bar"), joints=["rocker_pin"])
+        >>> lever.actuators
+        ('motor',)
+        >>> motor = lever.joint_to_actuator_position([1.7])
+        >>> lever.actuator_to_joint_position(motor).round(6).tolist()
+        [1.7]
+    """
+
+    @keywords()
+    @solving(PoseError)
+    def __init__(self, machine: MachineSource, joints: Iterable[str] | str = ()) -> None:
+        """Build the map.
+
+        Args:
+            machine: a model, a mechanism, a path, or the name of a shipped machine.
+            joints: names of joint coordinates, in the order of all arrays; by default the
+                independent coordinates of the machine.
+
+        Raises:
+            InputError: the names do not exist or depend on other freedoms, or the number of motors
+                that move them differs.
+            AssemblyError: the machine does not assemble as described.
+            PoseError: the reference pose is singular.
+        """
+        self._mapped: MappedJoints = mapped_joints(machine, joints)
+        self.model: Model = self._mapped.model
+        self.joints: tuple[str, ...] = self._mapped.joints
+        self.actuators: tuple[str, ...] = self.model.actuators.ports.position.columns
+        self._check_reference()
+
+    def _contents(self) -> dict[str, object]:
+        return {
+            "machine": self.model.mechanism.name,
+            "joints": self.joints,
+            "actuators": self.actuators,
+        }
+
+    @cached_property
+    def joint_motion(self) -> Motion:
+        """Functions of the joints' motion, in the order of `joints`."""
+        model = self.model
+        catalogue = Catalogue(model.assembly, self._mapped.ports, model.formulation, model.free)
+        return Motion(Runner(catalogue, model.evaluator, model.limits))
+
+    @property
+    def actuator_motion(self) -> Motion:
+        """Functions of the motors' motion."""
+        return self.model.actuators
+
+    @property
+    def reference(self) -> np.ndarray:
+        """Joint positions (n,) of the reference pose."""
+        return self.joint_motion.ports.at(self.model.assembly.q)
+
+    def _check_reference(self) -> None:
+        """Raise if the reference pose is singular."""
+        condition = float(np.linalg.cond(self._reference_jacobian))
+        if not condition < WORST_CONDITION:
+            what = f"is singular at the reference pose: the Jacobian has a condition of {condition:.3g}"
+            raise PoseError.of(
+                self.model.mechanism.name, what, "choose another reference pose (`Model.at`)"
+            )
+
+    @cached_property
+    def _reference_jacobian(self) -> np.ndarray:
+        """Motor velocities per joint velocity (n, n) at the reference pose."""
+        outputs, _, _ = self.joint_motion.runner.run(
+            JACOBIANS[ACTUATORS],
+            {"position": self.reference, "velocity": np.zeros(len(self.joints))},
+        )
+        return np.asarray(outputs["J"].reshape(len(self.actuators), len(self.joints)))
+
+    @cached_property
+    def joint_range(self) -> np.ndarray:
+        """Lower and upper limits of the joints (n, 2); without any, a range around the reference pose."""
+        topology, loops = self.model.topology, self.model.assembly.loops
+        freedoms = [topology.freedoms[i] for i in self._mapped.velocities]
+        scale = loops.velocity_scale[list(self._mapped.velocities)]
+        lower = np.array([freedom.lower for freedom in freedoms])
+        upper = np.array([freedom.upper for freedom in freedoms])
+        lower = np.where(np.isfinite(lower), lower, self.reference - DEFAULT_RANGE * scale)
+        upper = np.where(np.isfinite(upper), upper, self.reference + DEFAULT_RANGE * scale)
+        return np.stack([lower, upper], axis=1)
+
+    def joint_grid(self, samples: int, widened: float = 1.0) -> np.ndarray:
+        """Return joint positions (N, n) on a grid over the range of the joints.
+
+        Args:
+            samples: number of positions of each joint.
+            widened: width of the grid in units of the range.
+        """
+        middle, half = self.joint_range.mean(axis=1), 0.5 * np.ptp(self.joint_range, axis=1)
+        ends = np.stack([middle - widened * half, middle + widened * half], axis=1)
+        return grid(ends, samples)
+
+    @cached_property
+    def _fitted_states(self) -> tuple[np.ndarray, np.ndarray]:
+        """Joint positions (N, n) and coordinates (N, n_q) on the branch of the reference pose."""
+        count = SAMPLES_PER_JOINT[min(len(self.joints), len(SAMPLES_PER_JOINT)) - 1]
+        joints = self.joint_grid(count, FITTED_RANGE)
+        spec = ProgramSpec(
+            name="mode",
+            meaning="the mode of a position",
+            build=self._of_joints(joint_to_actuator_program),
+            inputs=("position", "velocity", "effort"),
+            outputs=("mode",),
+        )
+        runner = self.joint_motion.runner
+        zeros = np.zeros_like(joints)
+        motion: dict[str, object] = {"position": joints, "velocity": zeros, "effort": zeros}
+        inputs, _, n = runner.inputs(motion, None, None)
+        outputs, health = runner.settled(spec, inputs, n)
+        is_good = health.is_reached & health.is_regular & (outputs["mode"][:, 0] > 0.0)
+        return joints[is_good], outputs["q"][is_good]
+
+    def _of_joints(self, build: JointProgram) -> Callable[[MotionState], Program]:
+        """Return a builder of programs for these joints and the mode of the reference pose."""
+        reference = float(np.linalg.det(self._reference_jacobian))
+        return partial(build, joints=self._mapped.velocities, reference=reference)
+
+    def _start_values(self, motion: Motion) -> StartPolynomials | None:
+        """Return start values of Newton's method for a motion; None if it needs none."""
+        iterated = [
+            name for block in motion.blocks if block.method == "Newton" for name in block.unknowns
+        ]
+        topology = self.model.topology
+        columns = tuple(topology.coordinate_names.index(name) for name in iterated)
+        turning = {i + k for i, _ in topology.quaternions for k in range(4)}
+        columns = tuple(i for i in columns if i not in turning)
+        if not columns:
+            return None
+        joints, q = self._fitted_states
+        position, linear = joints, np.eye(len(self.joints))
+        if motion is self.actuator_motion:
+            position, linear = self._motors_at(q), np.linalg.inv(self._reference_jacobian)
+        return start_polynomials(position, q, columns, linear, self.model.assembly.q)
+
+    def _motors_at(self, q: np.ndarray) -> np.ndarray:
+        """Return motor positions (N, n) at coordinates (N, n_q)."""
+        return self.actuator_motion.ports.at(q)
+
+    @cached_property
+    def to_actuators(self) -> Program:
+        """Program of `joint_to_actuator`."""
+        return self._program(self.joint_motion, "joint_to_actuator", joint_to_actuator_program)
+
+    @cached_property
+    def to_joints(self) -> Program:
+        """Program of `actuator_to_joint`."""
+        return self._program(self.actuator_motion, "actuator_to_joint", actuator_to_joint_program)
+
+    def _program(self, motion: Motion, name: str, build: JointProgram) -> Program:
+        """Return a program of a motion, with fitted start values of Newton's method."""
+        catalogue = motion.runner.catalogue
+        state = MotionState(
+            catalogue.assembly,
+            catalogue.ports,
+            name,
+            levels=1,
+            formulation=catalogue.formulation,
+            free=catalogue.free,
+            start_values=self._start_values(motion),
+        )
+        return self._of_joints(build)(state)
+
+    def _spec(self, motion: Motion) -> ProgramSpec:
+        """Return the program of a motion whose start values are an input."""
+        is_joints = motion is self.joint_motion
+        build = joint_to_actuator_program if is_joints else actuator_to_joint_program
+        side = "actuator" if is_joints else "joint"
+        names = (f"{side}_position", f"{side}_velocity", f"{side}_effort", "jacobian", "mode")
+        return ProgramSpec(
+            name=f"followed_{side}",
+            meaning=f"{side} positions, velocities and efforts",
+            build=self._of_joints(build),
+            inputs=("position", "velocity", "effort"),
+            outputs=names,
+        )
+
+    @cached_property
+    def _followed(self) -> dict[str, ProgramSpec]:
+        """Programs by the side that they give, whose start values are an input."""
+        return {
+            "actuator": self._spec(self.joint_motion),
+            "joint": self._spec(self.actuator_motion),
+        }
+
+    def joint_to_actuator(
+        self, position: object, velocity: object | None = None, effort: object | None = None
+    ) -> MappedStates:
+        """Return the motors' states from the joints' states, with a status for every sample.
+
+        Args:
+            position, velocity, effort: of the joints (N, n) or (n,), SI; zero if left out.
+
+        Raises:
+            InputError: wrong names, shapes or values.
+        """
+        return self._mapped_states("actuator", position, velocity, effort)
+
+    def actuator_to_joint(
+        self, position: object, velocity: object | None = None, effort: object | None = None
+    ) -> MappedStates:
+        """Return the joints' states from the motors' states, with a status for every sample.
+
+        Args:
+            position, velocity, effort: of the motors (N, n) or (n,), SI; zero if left out.
+
+        Raises:
+            InputError: wrong names, shapes or values.
+        """
+        return self._mapped_states("joint", position, velocity, effort)
+
+    def joint_to_actuator_position(self, position: object) -> np.ndarray:
+        """Return motor positions (N, n) at joint positions.
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: a sample has none; `joint_to_actuator` returns a status instead.
+        """
+        return self._required("actuator", position).position
+
+    def joint_to_actuator_velocity(self, position: object, velocity: object) -> np.ndarray:
+        """Return motor velocities (N, n) J q' at joint positions and velocities.
+
+        Raises:
+            InputError, PoseError: as `joint_to_actuator_position`.
+        """
+        return self._required("actuator", position, velocity).velocity
+
+    def joint_to_actuator_effort(self, position: object, effort: object) -> np.ndarray:
+        """Return motor efforts (N, n) J^-T tau at joint positions and efforts.
+
+        Raises:
+            InputError, PoseError: as `joint_to_actuator_position`.
+        """
+        return self._required("actuator", position, effort=effort).effort
+
+    def actuator_to_joint_position(self, position: object) -> np.ndarray:
+        """Return joint positions (N, n) at motor positions.
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: a sample has none; `actuator_to_joint` returns a status instead.
+        """
+        return self._required("joint", position).position
+
+    def actuator_to_joint_velocity(self, position: object, velocity: object) -> np.ndarray:
+        """Return joint velocities (N, n) J^-1 m' at motor positions and velocities.
+
+        Raises:
+            InputError, PoseError: as `actuator_to_joint_position`.
+        """
+        return self._required("joint", position, velocity).velocity
+
+    def actuator_to_joint_effort(self, position: object, effort: object) -> np.ndarray:
+        """Return joint efforts (N, n) J^T u at motor positions and efforts.
+
+        Raises:
+            InputError, PoseError: as `actuator_to_joint_position`.
+        """
+        return self._required("joint", position, effort=effort).effort
+
+    def jacobian(self, position: object) -> np.ndarray:
+        """Return J (N, n, n) at joint positions: motor velocities per joint velocity, by rows.
+
+        Raises:
+            InputError, PoseError: as `joint_to_actuator_position`.
+        """
+        return self._required("actuator", position).jacobian
+
+    def reflected_inertia(self, position: object, *, include_links: bool = False) -> np.ndarray:
+        """Return the inertia (N, n, n) that motors add in joint coordinates, J^T I J.
+
+        A simulator that cannot close loops needs it as armature of the joints.
+
+        Args:
+            position: joint positions (N, n) or (n,).
+            include_links: whether to add the inertia of cranks and rods between motors and joints.
+
+        Raises:
+            InputError, PoseError: as `joint_to_actuator_position`.
+        """
+        n = len(self.joints)
+        outputs, _, single = self.joint_motion.runner.run(
+            self.inertia_spec, {"position": position, "velocity": np.zeros(n)}
+        )
+        inertia = outputs["motor_inertia"]
+        if include_links:
+            inertia = inertia + outputs["link_inertia"]
+        inertia = inertia.reshape(-1, n, n)
+        return np.asarray(inertia[0] if single else inertia)
+
+    def limits_of_joints(self, position: object | None = None) -> CarriedLimits:
+        """Return the limits of the joints that follow from those of the motors, and their own.
+
+        The range of a joint is where all motors and parts between can be within their stops. Speed
+        and effort are those of one joint while the others rest and carry no load.
+
+        Args:
+            position: joint positions (N, n) for speeds and efforts there; by default the smallest
+                ones over the whole range, which every position allows.
+
+        Raises:
+            InputError, PoseError: as `joint_to_actuator_position`.
+        """
+        speed, force = self._motor_limits
+        if position is not None:
+            J = np.reshape(self.jacobian(position), (-1, *2 * (len(self.joints),)))
+            velocity, effort = self._alone(J, speed, force)
+        else:
+            least = extreme(lambda q: self._weakest(q, speed, force), self.joint_range)
+            velocity, effort = np.split(1.0 / np.maximum(least, 0.0), 2)
+        lower, upper = np.split(extreme(self._joint_ends, self.joint_range), 2)
+        return CarriedLimits(
+            names=self.joints, lower=-lower, upper=upper, velocity=velocity, effort=effort
+        )
+
+    def limits_of_actuators(
+        self, *, velocity: object | None = None, effort: object | None = None
+    ) -> CarriedLimits:
+        """Return what motors need so that joints can use their whole range, speed and effort.
+
+        Args:
+            velocity: largest speeds of the joints (n,), all at once; by default those of the machine
+                file.
+            effort: largest efforts of the joints (n,), all at once; by default unlimited, because
+                machine files have none.
+
+        Raises:
+            InputError: wrong shapes or values.
+        """
+        topology = self.model.topology
+        speeds = np.array([topology.freedoms[i].speed for i in self._mapped.velocities])
+        speeds = speeds if velocity is None else self._given_limits("velocity", velocity)
+        efforts = np.full(len(self.joints), np.inf)
+        efforts = efforts if effort is None else self._given_limits("effort", effort)
+        needs = extreme(lambda q: self._needs(q, speeds, efforts), self.joint_range)
+        lower, upper, fastest, largest = np.split(needs, 4)
+        return CarriedLimits(
+            names=self.actuators, lower=-lower, upper=upper, velocity=fastest, effort=largest
+        )
+
+    def _given_limits(self, name: str, values: object) -> np.ndarray:
+        """Return limits (n,) of the joints, which must be positive."""
+        columns, units = self.joints, ("",) * len(self.joints)
+        arrays, _ = checked({name: Port(name=name, columns=columns, units=units)}, {name: values})
+        limits = arrays[name][0]
+        wrong = [
+            Problem(
+                f"{name}.{joint}", f"must be positive, got {value:g}", "give its largest amount"
+            )
+            for joint, value in zip(columns, limits, strict=True)
+            if not value > 0.0
+        ]
+        InputError.raise_if_any(wrong)
+        return limits
+
+    @property
+    def _motor_limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """Largest speeds and efforts (n,) of the motors."""
+        actuators = self.model.mechanism.actuators
+        speed = np.array([actuator.speed for actuator in actuators])
+        return speed, np.array([actuator.force for actuator in actuators])
+
+    def _alone(
+        self, J: np.ndarray, speed: np.ndarray, force: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return largest speeds and efforts (N, n) of single joints for J (N, n, n)."""
+        to_motors = np.linalg.inv(J).swapaxes(-1, -2)
+        return largest_alone(J, speed), largest_alone(to_motors, force)
+
+    def _weakest(
+        self, position: np.ndarray, speed: np.ndarray, force: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return reciprocals of the speeds and efforts (N, 2 n), and whether positions are allowed."""
+        states = self.joint_to_actuator(position)
+        is_allowed = states.sample_status == MapStatus.SUCCESS
+        J = np.where(is_allowed[:, None, None], states.jacobian, np.eye(len(self.joints)))
+        velocity, effort = self._alone(J, speed, force)
+        return 1.0 / np.concatenate([velocity, effort], axis=1), is_allowed
+
+    def _joint_ends(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return negative and positive joint positions (N, 2 n), and whether they are allowed."""
+        status = self.joint_to_actuator(position).sample_status
+        return np.concatenate([-position, position], axis=1), status == MapStatus.SUCCESS
+
+    def _needs(
+        self, position: np.ndarray, speeds: np.ndarray, efforts: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return what motors need (N, 4 n), and whether positions are allowed.
+
+        They are negative and positive positions, speeds and efforts.
+        """
+        states = self.joint_to_actuator(position)
+        is_allowed = states.sample_status == MapStatus.SUCCESS
+        J = np.where(is_allowed[:, None, None], states.jacobian, np.eye(len(self.joints)))
+        fastest = largest_together(J, speeds)
+        largest = largest_together(np.linalg.inv(J).swapaxes(-1, -2), efforts)
+        needs = [-states.position, states.position, fastest, largest]
+        return np.concatenate(needs, axis=1), is_allowed
+
+    def clip_joint_position(self, position: object) -> np.ndarray:
+        """Return the joint positions (N, n) whose motor positions are nearest within the motor limits.
+
+        Motor positions beyond the limits that coordinates of the machine file give them are set to
+        the limit, one by one.
+
+        Raises:
+            InputError, PoseError: as `joint_to_actuator_position` and `actuator_to_joint_position`.
+        """
+        motors = self.joint_to_actuator_position(position)
+        lower, upper = self.actuator_range.T
+        return self.actuator_to_joint_position(np.clip(motors, lower, upper))
+
+    def clip_joint_velocity(self, position: object, velocity: object) -> np.ndarray:
+        """Return the joint velocities (N, n) with motor velocities within the motors' largest speeds.
+
+        Raises:
+            InputError, PoseError: as `joint_to_actuator_position`.
+        """
+        speed, _ = self._motor_limits
+        states = self._required("actuator", position, velocity)
+        clipped = np.clip(states.velocity, -speed, speed)
+        return np.linalg.solve(states.jacobian, clipped[..., None])[..., 0]
+
+    def clip_joint_effort(self, position: object, effort: object) -> np.ndarray:
+        """Return the joint efforts (N, n) with motor efforts within the motors' largest ones.
+
+        Raises:
+            InputError, PoseError: as `joint_to_actuator_position`.
+        """
+        _, force = self._motor_limits
+        states = self._required("actuator", position, effort=effort)
+        clipped = np.clip(states.effort, -force, force)
+        return np.einsum("...ij,...i->...j", states.jacobian, clipped)
+
+    @cached_property
+    def actuator_range(self) -> np.ndarray:
+        """Lower and upper limits of the motors (n, 2) from stops of the coordinates that they drive."""
+        assembly = self.model.assembly
+        lower, upper = coordinate_limits(self.model.topology)
+        driven = list(assembly.driven)
+        places = [self.model.topology.q_of_v[i] for i in driven]
+        A = assembly.loops.transmission[:, driven]
+        ends = [
+            np.where(A > 0.0, first[places], last[places])
+            for first, last in ((lower, upper), (upper, lower))
+        ]
+        with np.errstate(invalid="ignore"):
+            return np.stack([np.where(A == 0.0, 0.0, A * end).sum(axis=1) for end in ends], axis=1)
+
+    @cached_property
+    def inertia_spec(self) -> ProgramSpec:
+        """Program of `reflected_inertia`."""
+        mechanism, named = self.model.mechanism, set(self.joints)
+        motors = {actuator.name for actuator in mechanism.actuators}
+        motors |= set(self.model.topology.velocity_names) - named
+        links = {body.name for body in mechanism.bodies} - self._mapped.carried
+        links |= {rod.name for rod in mechanism.rods}
+        build = partial(reflected_inertia_program, motors=frozenset(motors), links=frozenset(links))
+        return ProgramSpec(
+            name="reflected_inertia",
+            meaning="inertia that motors, and cranks and rods, add in joint coordinates",
+            build=build,
+            inputs=("position", "velocity"),
+            outputs=("motor_inertia", "link_inertia"),
+        )
+
+    def _required(
+        self,
+        side: str,
+        position: object,
+        velocity: object | None = None,
+        effort: object | None = None,
+    ) -> MappedStates:
+        """Return the states of a side.
+
+        Raises:
+            PoseError: samples have none.
+        """
+        states, mode = self._evaluated(side, position, velocity, effort)
+        status = np.atleast_1d(states.sample_status)
+        failed = np.flatnonzero(status >= MapStatus.UNREACHABLE)
+        if len(failed):
+            side_of_input = "joints" if side == "actuator" else "motors"
+            row = np.atleast_2d(np.asarray(self._rows(side, position)))[failed[0]]
+            what, remedy = self._reason(side, row, float(mode[failed[0]]))
+            text = f"sample {failed[0]}: {what}"
+            if len(failed) > 1:
+                text += f" ({len(failed)} of {len(status)} samples fail)"
+            raise PoseError.of(f"position of the {side_of_input}", text, remedy)
+        return states
+
+    def _rows(self, side: str, position: object) -> np.ndarray:
+        """Return given positions (N, n) as an array."""
+        motion = self.joint_motion if side == "actuator" else self.actuator_motion
+        arrays, _ = checked({"position": motion.ports.position}, {"position": position})
+        return arrays["position"]
+
+    def _reason(self, side: str, position: np.ndarray, mode: float) -> tuple[str, str]:
+        """Return why a position (n,) has no state on the other side, and what to do."""
+        motion = self.joint_motion if side == "actuator" else self.actuator_motion
+        try:
+            motion.kinematics(position)
+        except PoseError as error:
+            return error.problems[0].what, error.problems[0].remedy
+        what = f"lies beyond a singular pose: the determinant of the Jacobian is {mode:.3g} of that at "
+        what += "the reference pose"
+        return what, "stay on the side of the reference pose, or choose another one with `Model.at`"
+
+    def _mapped_states(
+        self, side: str, position: object, velocity: object | None, effort: object | None
+    ) -> MappedStates:
+        """Return the states of a side with their statuses."""
+        return self._evaluated(side, position, velocity, effort)[0]
+
+    def _evaluated(
+        self, side: str, position: object, velocity: object | None, effort: object | None
+    ) -> tuple[MappedStates, np.ndarray]:
+        """Return the states of a side, and the share of the reference's determinant (N,)."""
+        motion, names = self.joint_motion, self.actuators
+        program = self.to_actuators
+        if side == "joint":
+            motion, names, program = self.actuator_motion, self.joints, self.to_joints
+        runner = motion.runner
+        zero = np.zeros(len(self.joints))
+        arguments = {
+            "position": position,
+            "velocity": zero if velocity is None else velocity,
+            "effort": zero if effort is None else effort,
+        }
+        inputs, single, n = runner.inputs(arguments, None, None)
+        outputs, health = runner.attempt(program, inputs, n)
+        numbers = deciding_numbers(outputs, health)
+        failed = np.flatnonzero(failures(numbers) != MapStatus.SUCCESS)
+        if len(failed) and runner.iterates:
+            self._follow(side, runner, inputs, failed, outputs, numbers)
+        status = failures(numbers)
+        self._note_limits(status, outputs["q"])
+        is_missing = status >= MapStatus.UNREACHABLE
+        n_joints = len(self.joints)
+        arrays = [outputs[f"{side}_{name}"] for name in ("position", "velocity", "effort")]
+        arrays.append(outputs["jacobian"])
+        if is_missing.any():
+            arrays = [np.where(is_missing[:, None], np.nan, array) for array in arrays]
+        position_, velocity_, effort_, jacobian = arrays
+        states = MappedStates(
+            names=names,
+            position=position_[0] if single else position_,
+            velocity=velocity_[0] if single else velocity_,
+            effort=effort_[0] if single else effort_,
+            jacobian=jacobian.reshape(-1, n_joints, n_joints)[0 if single else slice(None)],
+            sample_status=status[0] if single else status,
+        )
+        return states, numbers["mode"]
+
+    def _follow(
+        self,
+        side: str,
+        runner: Runner,
+        inputs: dict[str, np.ndarray],
+        failed: np.ndarray,
+        outputs: dict[str, np.ndarray],
+        numbers: dict[str, np.ndarray],
+    ) -> None:
+        """Repeat failed samples along lines from the reference pose, and store their results."""
+        again = {name: np.ascontiguousarray(array[failed]) for name, array in inputs.items()}
+        spec = self._followed[side]
+        again["start"], _ = runner.walked(again)
+        results, health = runner.evaluate(spec, again, len(failed))
+        for name, array in results.items():
+            if name in outputs:
+                outputs[name] = np.array(outputs[name])
+                outputs[name][failed] = array
+        for name, array in deciding_numbers(results, health).items():
+            numbers[name] = np.array(numbers[name])
+            numbers[name][failed] = array
+
+    def _note_limits(self, status: np.ndarray, q: np.ndarray) -> None:
+        """Set the status of good samples beyond stops of joints, or of motors and parts between."""
+        limits = self.model.limits
+        if not limits.is_stop.any():
+            return
+        good = np.flatnonzero(status == MapStatus.SUCCESS)
+        beyond = limits.margins(q[good], ("stop",)) < 0.0
+        of_joints = np.array([name in self.joints for name in limits.names])
+        status[good[beyond[:, ~of_joints].any(axis=1)]] = MapStatus.ACTUATOR_LIMITS
+        status[good[beyond[:, of_joints].any(axis=1)]] = MapStatus.JOINT_LIMITS
