@@ -10,7 +10,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
-from tauloop.equations.assembly.locks import DEFAULT_LOCKS, Locks
+from tauloop.equations.assembly.freedoms.locks import DEFAULT_LOCKS, Locks
 from tauloop.equations.ports import (
     PLATFORM,
     EntryPorts,
@@ -23,7 +23,7 @@ from tauloop.equations.ports import (
 from tauloop.equations.topology import Topology
 from tauloop.mechanism.model import BASE, Mechanism
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.model.model import MachineSource, Model, modelled
+from tauloop.model.model import MachineSource, Model, modeled
 
 #: A motor does not move with a freedom if its velocity per unit of that freedom's, both in units of
 #: the machine, is below this share of the largest one.
@@ -79,7 +79,7 @@ def mapped_joints(machine: MachineSource, joints: Iterable[str] | str) -> Mapped
             that of the joints, or motors also move with other freedoms.
         AssemblyError: the machine does not assemble as described.
     """
-    whole = modelled(machine)
+    whole = modeled(machine)
     names = text_names(joints, "joints") or whole.assembly.independent_names
     _require_scalars(whole.topology, names)
     model = whole if set(names) == set(whole.assembly.independent_names) else None
