@@ -87,6 +87,7 @@ EXPLAINING_PAGES = {
     "drives.md": "drive step, accuracy ballbar, accuracy backlash",
     "drive-tuning.md": "drive tune, drive fit",
     "hardware-in-the-loop.md": "run plant",
+    "how-to/rerun-and-foxglove.md": "run stream",
     "generated-code.md": "export c, env cache",
     "generated-controllers.md": "export controller",
     "fmu.md": "export fmu",

@@ -196,7 +196,12 @@ if TYPE_CHECKING:
         VerifyOptions as VerifyOptions,
         verify as verify,
     )
-    from tauloop.viewer import ViewOptions as ViewOptions, view as view
+    from tauloop.viewer import (
+        StreamOptions as StreamOptions,
+        ViewOptions as ViewOptions,
+        run_stream as run_stream,
+        view as view,
+    )
     from tauloop.viewer.pages import (
         ReportOptions as ReportOptions,
         demo as demo,

@@ -406,6 +406,10 @@ from tauloop.viewer.pages.workflow import (
 from tauloop.viewer.playback import (
     Playback,
 )
+from tauloop.viewer.streams.workflow import (
+    StreamOptions as StreamOptions,
+    StreamedMotion,
+)
 from tauloop.viewer.workflow import (
     View,
     ViewOptions as ViewOptions,
@@ -1268,6 +1272,24 @@ def run_plant(
     remote: bool = False,
     cache: Path | None = None,
 ) -> PlantRun: ...
+
+def run_stream(
+    machine: MachineSource,
+    out: str | Path | None = None,
+    options: StreamOptions | None = None,
+    *,
+    motion: Path | Playback | str | None = None,
+    shm: str | None = None,
+    viewer: str = 'rerun',
+    playback_speed: float = 1.0,
+    rate: float | str = 30.0,
+    duration: float | str | None = None,
+    url: str = '',
+    host: str = '127.0.0.1',
+    port: int = 8765,
+    progress: Progress | None = None,
+    announce: Callable[[str], object] | None = None,
+) -> StreamedMotion: ...
 
 def run_study(
     study: Study | str | Path,

@@ -344,6 +344,7 @@ BESIDE = {
     "log track": "test_identification_commands.py",
     "env doctor": "test_cli.py",
     "run plant": "test_simulation_commands.py",
+    "run stream": "test_run_stream.py",
 }
 #: Commands that never work for two seconds themselves; all others show a bar.
 QUICK = {"list", "show", "check", "jacobian", "convert", "drive step", "plan stroke"}

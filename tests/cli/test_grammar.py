@@ -84,6 +84,7 @@ MEANINGS = {
     "--period": ("Period of the motion, such as 10s", "TIME"),
     "--plane": ("Positions of the platform that", "NAMES"),
     "--population": ("Number of members of a generation: at least", "int"),
+    "--port": ("Port; the next free port if it is in use", "int"),
     "--pose": ("Position of the platform, such as", "VALUES"),
     "--preload": ("Tensions of cables (N)", "str"),
     "--quantization": ("Step of the encoders, such as", "QUANTITIES"),

@@ -78,6 +78,7 @@ WITHOUT = {
     "study run": "varies machines; why a sample is refused is kept with it",
     "study show": "computes nothing",
     "env schema": "uses no machine",
+    "run stream": "shows a motion, wherever that went",
     "run plant": "is driven by a controller elsewhere",
 }
 

@@ -121,6 +121,12 @@ RUN = CommandGroup(
             "Run a machine as a plant for a controller in another process.",
             ("tl.run_plant",),
         ),
+        "stream": CommandEntry(
+            "deliver.run_stream",
+            "run_stream",
+            "Stream a machine in motion to Rerun or Foxglove.",
+            ("tl.run_stream",),
+        ),
     },
 )
 

@@ -81,6 +81,8 @@ TABLE = FileKind(
 )
 #: The description of a log, a YAML file.
 LOG_DESCRIPTION = FileKind(content="the description", endings=(".yaml", ".yml"))
+#: A recording of a machine in motion for a viewer.
+RECORDING = FileKind(content="a recording for Rerun or Foxglove", endings=(".rrd", ".mcap"))
 CSV = FileKind(content="a table", endings=(".csv",))
 #: The JSON file of a whole result, for `tauloop report`.
 RESULT = FileKind(content="the whole result, for `tauloop report`", endings=(".json",))

@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING
 from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.hil.client import PlantClient as PlantClient, PlantMeasurement as PlantMeasurement
+    from tauloop.hil.client import (
+        PlantClient as PlantClient,
+        PlantMeasurement as PlantMeasurement,
+        PlantObserver as PlantObserver,
+    )
     from tauloop.hil.options import PlantOptions as PlantOptions
     from tauloop.hil.plant import CompiledPlant as CompiledPlant
     from tauloop.hil.run import PlantRun as PlantRun, run_plant as run_plant

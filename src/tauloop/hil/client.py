@@ -121,18 +121,7 @@ class PlantClient:
             self._first = self._received(0.05)
 
     def _mapped(self, path: Path) -> bool:
-        try:
-            with path.open("r+b") as file:
-                if path.stat().st_size < _MEMORY:
-                    return False
-                memory = mmap.mmap(file.fileno(), _MEMORY)
-        except OSError:
-            return False
-        version, owner = struct.unpack_from("<Qq", memory, 2 * _BOX)
-        if version == MEMORY_VERSION and _is_alive(owner):
-            self._map = memory
-        else:  # left by a plant that has ended, or still being prepared
-            memory.close()
+        self._map = _shared_memory(path, "r+b", mmap.ACCESS_WRITE)
         return self._map is not None
 
     def __enter__(self) -> Self:
@@ -229,6 +218,74 @@ class PlantClient:
             if time.monotonic() >= until:
                 return None
             time.sleep(0)
+
+
+class PlantObserver:
+    """A reader of the measurements of a plant in shared memory, next to its controller.
+
+    It sends nothing, so that it does not disturb the run.
+    """
+
+    def __init__(self, shm: str, *, wait: float = 30.0) -> None:
+        """Open the memory.
+
+        Args:
+            shm: name of the shared memory.
+            wait: longest waiting time for the plant, s.
+
+        Raises:
+            EngineError: there is no plant.
+            InputError: an invalid name.
+        """
+        if not is_memory_name(shm):
+            raise InputError.of("shm", *memory_name_problem(shm))
+        path = Path(f"/dev/shm/{shm}")
+        until = time.monotonic() + wait
+        while (memory := _shared_memory(path, "rb", mmap.ACCESS_READ)) is None:
+            if time.monotonic() > until:
+                remedy = f"start the plant first: tauloop run plant MACHINE --shm {shm}"
+                raise EngineError.of("shm", f"no plant uses the memory {shm}", remedy)
+            time.sleep(0.01)
+        self._map = memory
+        self._owner = int(struct.unpack_from("<q", memory, 2 * _BOX + 8)[0])
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the plant's process exists."""
+        return _is_alive(self._owner)
+
+    def latest(self) -> PlantMeasurement | None:
+        """Return the newest measurement; None before the first one."""
+        while True:
+            count, size = struct.unpack_from("<QQ", self._map, 0)
+            if count == 0:
+                return None
+            if count & 1 or size > MAX_PACKET_DOUBLES:
+                time.sleep(0)
+                continue
+            row = self._map[16 : 16 + 8 * size]
+            if struct.unpack_from("<Q", self._map, 0) == (count,):
+                return _measurement(row)
+
+    def close(self) -> None:
+        """Release the memory."""
+        self._map.close()
+
+
+def _shared_memory(path: Path, mode: str, access: int) -> mmap.mmap | None:
+    """Return the memory of a running plant; None if there is none, or if it is being prepared."""
+    try:
+        with path.open(mode) as file:
+            if path.stat().st_size < _MEMORY:
+                return None
+            memory = mmap.mmap(file.fileno(), _MEMORY, access=access)
+    except OSError:
+        return None
+    version, owner = struct.unpack_from("<Qq", memory, 2 * _BOX)
+    if version == MEMORY_VERSION and _is_alive(owner):
+        return memory
+    memory.close()
+    return None
 
 
 def _measurement(row: bytes) -> PlantMeasurement | None:

@@ -174,14 +174,16 @@ def load_recording(path: str | Path, folder: str | Path | None = None) -> Record
 def read_recorded(path: str | Path) -> xr.Dataset:
     """Return the unprepared log of a table, or of a YAML file that describes a recording.
 
+    Steps of time may differ, as those of a simulation.
+
     Raises:
         LogError: all problems, with lines.
         DescriptionError: the file is not plain YAML.
     """
     if Path(path).suffix.lower() not in (".yaml", ".yml"):
-        return read_log(path)
+        return read_log(path, uneven=True)
     stated = load_recording(path)
-    return read_log(*stated.files, sample_rate=stated.sample_rate)
+    return read_log(*stated.files, sample_rate=stated.sample_rate, uneven=True)
 
 
 def _preparation(place: Cursor | None, content: dict[str, Any] | None) -> Preparation | None:

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from tauloop.viewer.film import save_film as save_film
     from tauloop.viewer.layers import Layers as Layers
     from tauloop.viewer.playback import Playback as Playback, read_playback as read_playback
+    from tauloop.viewer.streams.workflow import (
+        StreamedMotion as StreamedMotion,
+        StreamOptions as StreamOptions,
+        run_stream as run_stream,
+    )
     from tauloop.viewer.viewer import Viewer as Viewer
     from tauloop.viewer.workflow import View as View, ViewOptions as ViewOptions, view as view
 else:

@@ -16,7 +16,7 @@ TAKES_MACHINE = frozenset(
         *("workspace", "dynamics", "motors", "simulate", "identify", "calibrate", "verify"),
         *("plan stroke", "plan path", "plan transfer", "plan cycle", "plan excitation"),
         *("plan poses", "export c", "export controller", "export fmu", "export linuxcnc"),
-        *("export ros2", "run plant", "control follow", "control collision"),
+        *("export ros2", "run plant", "run stream", "control follow", "control collision"),
         *("accuracy backlash", "accuracy ballbar", "model equations", "model reduce"),
         *("model cost", "model base-parameters", "model link-parameters", "log forces"),
         *("log describe", "log track"),

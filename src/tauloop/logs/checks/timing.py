@@ -51,6 +51,7 @@ def check_time(
     *,
     resample: bool = False,
     gaps: FillGaps | None = None,
+    uneven: bool = False,
 ) -> None:
     """Add problems for repeated and decreasing stamps and for gaps.
 
@@ -62,10 +63,13 @@ def check_time(
         resample: whether samples are resampled at even times later, so that stamps may be late,
             uneven and repeated.
         gaps: with `resample`, the largest number of consecutive missing samples to interpolate.
+        uneven: whether steps may differ and be zero, as those of a simulation; only decreasing
+            stamps are problems then.
     """
     steps = np.diff(time)
     period, missing = missing_samples(time, may_be_late=table.may_be_late or resample)
     gap, arrival = missing > (gaps.longest if resample and gaps is not None else 0), table.arrival
+    gap &= not uneven
     is_set = np.zeros_like(gap)
     if arrival is not None and len(arrival) == len(time):
         is_set = gap & (np.diff(arrival) <= GAP_PERIODS * period)
@@ -84,7 +88,7 @@ def check_time(
 
     note(
         "repeated time stamps",
-        (steps == 0.0) & (not resample),
+        (steps == 0.0) & (not (resample or uneven)),
         "the time {after:.10g} s is repeated",
         "remove the repeated sample; if the clock is too coarse, give `sample_rate` instead of the time column, or "
         "take even samples (--resample)",

@@ -85,6 +85,7 @@ def read_log(
     sample_rate: float | None = None,
     gaps: FillGaps | None = None,
     resample: bool = False,
+    uneven: bool = False,
 ) -> xr.Dataset:
     """Return one recording from one or several files, merged row by row.
 
@@ -95,6 +96,7 @@ def read_log(
         gaps: interpolation of missing samples, which are refused by default.
         resample: whether samples are resampled at even times (`resampled`), which accepts uneven,
             late and repeated stamps.
+        uneven: whether steps of time may differ, as those of a simulation with variable steps.
 
     Returns:
         The log: one variable per channel in SI units (see `tauloop.logs.log`).
@@ -102,7 +104,10 @@ def read_log(
     Raises:
         LogError: all problems (see `read_signals`).
     """
-    return read_signals(*files, sample_rate=sample_rate, gaps=gaps, resample=resample).dataset()
+    signals = read_signals(
+        *files, sample_rate=sample_rate, gaps=gaps, resample=resample, uneven=uneven
+    )
+    return signals.dataset()
 
 
 def read_signals(
@@ -110,6 +115,7 @@ def read_signals(
     sample_rate: float | None = None,
     gaps: FillGaps | None = None,
     resample: bool = False,
+    uneven: bool = False,
 ) -> Signals:
     """Return the log of `read_log` as plain arrays, with the numbers of interpolated samples.
 
@@ -120,7 +126,7 @@ def read_signals(
     """
     findings = Findings()
     sources = [file if isinstance(file, LogFile) else LogFile(path=file) for file in files]
-    repairs = _Repairs(gaps=gaps, resample=resample)
+    repairs = _Repairs(gaps=gaps, resample=resample, uneven=uneven)
     results = [_read_part(source, sample_rate, repairs, findings) for source in sources]
     parts = [part for part in results if part is not None]
     if not sources:
@@ -140,10 +146,11 @@ def read_signals(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Repairs:
-    """Repairs while a log is read."""
+    """Repairs while a log is read, and whether steps of time may differ."""
 
     gaps: FillGaps | None
     resample: bool
+    uneven: bool
 
 
 def _read_part(
@@ -180,7 +187,15 @@ def _read_part(
         label = table.names[choice.column]
         if choice.quantity == TIME:
             time, time_column = choice.scale.of(column), label
-            check_time(table, label, time, findings, resample=repairs.resample, gaps=repairs.gaps)
+            check_time(
+                table,
+                label,
+                time,
+                findings,
+                resample=repairs.resample,
+                gaps=repairs.gaps,
+                uneven=repairs.uneven,
+            )
         else:
             signals.append(
                 Channel(

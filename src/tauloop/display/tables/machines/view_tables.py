@@ -23,3 +23,11 @@ def view_tables(view: Any) -> Iterator[Printed]:
     heads = (("x [m]", ".5f"), ("y [m]", ".5f"), ("z [m]", ".5f"))
     yield table(view.model.mechanism.name, "what", *heads, rows=rows)
     yield from doubts(view)
+
+
+def stream_tables(stream: Any) -> Iterator[Printed]:
+    """Yield what was sent to a viewer, and doubts."""
+    yield f"{stream.states} states over {stream.duration:.4g} s, for {stream.viewer}"
+    rows = ((name, unit) for name, unit in stream.quantities.items())
+    yield table("Quantities", "name", "unit", rows=rows)
+    yield from doubts(stream)

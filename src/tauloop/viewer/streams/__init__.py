@@ -1,0 +1,1 @@
+"""A machine in motion as a stream for Rerun and Foxglove."""

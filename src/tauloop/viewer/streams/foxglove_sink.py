@@ -1,0 +1,156 @@
+"""Streams to Foxglove: a file (.mcap), or a server that Foxglove connects to."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from tauloop.common.errors import EngineError, InputError
+from tauloop.viewer.streams.content import (
+    FIXED_FRAME,
+    FrameStates,
+    StreamedMachine,
+    StreamSink,
+)
+
+#: Topics of shapes, frames, quantities (fields by name) and their units.
+SHAPES, FRAMES, QUANTITIES, UNITS = "/machine", "/tf", "/quantities", "/units"
+#: Interval in which a server sends the shapes again, for viewers that connect later, s.
+REPEATED_AFTER = 1.0
+#: Number of ports that are tried, and the last port.
+PORTS_TRIED, LAST_PORT = 20, 65535
+#: Nanoseconds in a second.
+NANOSECONDS = 1_000_000_000
+
+
+def foxglove_module() -> Any:
+    """Return the foxglove package.
+
+    Raises:
+        EngineError: it is not installed.
+    """
+    try:
+        return importlib.import_module("foxglove")
+    except ImportError as error:
+        raise EngineError.of(
+            "foxglove", f"cannot be imported ({error})", "pip install 'tauloop[foxglove]'"
+        ) from error
+
+
+class FoxgloveSink(StreamSink):
+    """Messages of Foxglove: shapes, transforms of frames, and quantities."""
+
+    def __init__(
+        self, name: str, *, path: Path | None = None, host: str = "127.0.0.1", port: int = 8765
+    ) -> None:
+        """Open a file or a server.
+
+        Args:
+            name: name of the server.
+            path: file to write; without it, a server is started.
+            host, port: address of the server; the next free port if it is in use.
+
+        Raises:
+            EngineError: foxglove is not installed.
+            InputError: no port is free.
+        """
+        foxglove = foxglove_module()
+        self._messages = importlib.import_module("foxglove.messages")
+        channels = importlib.import_module("foxglove.channels")
+        self._context = foxglove.Context()
+        self._writer: Any = None
+        self._server: Any = None
+        self.address = ""
+        if path is not None:
+            self._writer = foxglove.open_mcap(path, allow_overwrite=True, context=self._context)
+        else:
+            self._server = _started(foxglove, name, host, port, self._context)
+            self.address = f"ws://{host}:{self._server.port}"
+        self._shapes = channels.SceneUpdateChannel(SHAPES, context=self._context)
+        self._frames = channels.FrameTransformsChannel(FRAMES, context=self._context)
+        self._quantities = foxglove.Channel(QUANTITIES, context=self._context)
+        self._units = foxglove.Channel(UNITS, context=self._context)
+        self._scene: Any = None
+        self._stated: dict[str, str] = {}
+        self._sent = -math.inf
+
+    def describe(self, machine: StreamedMachine, units: Mapping[str, str]) -> None:
+        """Store shapes and units, which are sent with the first state, at its time."""
+        messages = self._messages
+        entities = []
+        for number, shape in enumerate(machine.shapes):
+            triangles = messages.TriangleListPrimitive(
+                points=[messages.Point3(x=x, y=y, z=z) for x, y, z in shape.mesh.vertices.tolist()],
+                indices=[int(corner) for corner in shape.mesh.faces.reshape(-1)],
+                color=messages.Color(r=shape.color[0], g=shape.color[1], b=shape.color[2], a=1.0),
+            )
+            entities.append(
+                messages.SceneEntity(
+                    id=f"{shape.frame} {number}",
+                    frame_id=shape.frame,
+                    frame_locked=True,
+                    triangles=[triangles],
+                    metadata=[messages.KeyValuePair(key="machine", value=machine.name)],
+                )
+            )
+        self._scene = messages.SceneUpdate(entities=entities)
+        self._stated = {name: unit or "1" for name, unit in units.items()}
+
+    def show(
+        self,
+        time: float,
+        frames: Mapping[str, FrameStates],
+        state: int,
+        quantities: Mapping[str, float],
+    ) -> None:
+        """Send one state."""
+        messages = self._messages
+        stamp = round(time * NANOSECONDS)
+        now = monotonic()
+        if self._sent == -math.inf or (self._server and now - self._sent > REPEATED_AFTER):
+            self._sent = now
+            self._shapes.log(self._scene, log_time=stamp)
+            self._units.log(self._stated, log_time=stamp)
+        timestamp = messages.Timestamp(sec=stamp // NANOSECONDS, nsec=stamp % NANOSECONDS)
+        transforms = []
+        for name, states in frames.items():
+            px, py, pz = states.position[state].tolist()
+            w, x, y, z = states.quaternion[state].tolist()
+            transforms.append(
+                messages.FrameTransform(
+                    timestamp=timestamp,
+                    parent_frame_id=FIXED_FRAME,
+                    child_frame_id=name,
+                    translation=messages.Vector3(x=px, y=py, z=pz),
+                    rotation=messages.Quaternion(x=x, y=y, z=z, w=w),
+                )
+            )
+        self._frames.log(messages.FrameTransforms(transforms=transforms), log_time=stamp)
+        if quantities:
+            self._quantities.log(dict(quantities), log_time=stamp)
+
+    def close(self) -> None:
+        """Close the file or the server."""
+        if self._writer is not None:
+            self._writer.close()
+        if self._server is not None:
+            self._server.stop()
+
+
+def _started(foxglove: Any, name: str, host: str, port: int, context: Any) -> Any:
+    """Return a server on a port, or on the next one that is free.
+
+    Raises:
+        InputError: no port is free.
+    """
+    problem = ""
+    for candidate in range(port, min(port + PORTS_TRIED, LAST_PORT + 1)):
+        try:
+            return foxglove.start_server(name=name, host=host, port=candidate, context=context)
+        except (OSError, RuntimeError) as error:
+            problem = str(error)
+    raise InputError.of("port", f"{host}:{port} cannot be used: {problem}", "give another port")

@@ -1,0 +1,315 @@
+"""A machine in motion as a stream: from a log, a simulation or a running plant."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, replace
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.common.datasets import Variable
+from tauloop.common.errors import InputError, PoseError, Problems
+from tauloop.common.keywords import keywords
+from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.common.result import Result, diagnostic, provenance
+from tauloop.geometry.machine_geometry import machine_geometry
+from tauloop.logs.log import TIME
+from tauloop.logs.recording import read_recorded
+from tauloop.mechanism.description import units
+from tauloop.model import Model
+from tauloop.model.model import MachineSource, modeled
+from tauloop.viewer.playback import Playback, read_playback
+from tauloop.viewer.streams.content import StreamedMachine, StreamSink
+
+#: Names of the viewers.
+VIEWERS = ("rerun", "foxglove")
+#: Endings of files by viewer.
+ENDINGS = {".rrd": "rerun", ".mcap": "foxglove"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOptions(Options):
+    """Options of a stream.
+
+    Attributes:
+        motion: motion from a table with time and position.NAME of the platform or the actuators, such
+            as a log or the output of `tauloop simulate --out`; from Python also a `Playback`.
+        shm: name of the shared memory of a running plant, whose measurements are shown.
+        viewer: viewer that receives the stream; a file has the viewer of its ending.
+        playback_speed: speed of the motion in a viewer, relative to real time.
+        rate: samples per second that a viewer receives, such as '30 Hz'.
+        duration: duration of a stream from a plant; by default until the plant ends.
+        url: address of a running viewer of Rerun; default: its own.
+        host: address to listen on; 0.0.0.0 allows other computers.
+        port: port; the next free port if it is in use.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.StreamOptions(viewer="foxglove", playback_speed=0.5).port
+        8765
+    """
+
+    motion: Path | Playback | None = option(None, read=Path, metavar="FILE")
+    shm: str | None = None
+    viewer: str = option("rerun", choices=VIEWERS)
+    playback_speed: float = option(1.0, above=0.0)
+    rate: float = option(30.0, metavar="FREQUENCY", above=0.0, unit=units.FREQUENCY)
+    duration: float | None = option(None, above=0.0, unit=units.TIME)
+    url: str = ""
+    host: str = "127.0.0.1"
+    port: int = option(8765, least=0, most=65535)
+
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Report a motion next to a plant."""
+        if self.motion is not None and self.shm is not None:
+            problems.add("motion", "is given together with a plant", "give either a motion or shm")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamedMotion(Result):
+    """A stream that has ended.
+
+    Attributes:
+        viewer: viewer that received it.
+        states: number of states that were sent.
+        duration: duration of the motion, s.
+        quantities: units of quantities by name.
+        time: times of the states (N,), s.
+    """
+
+    needs_forces = False
+    viewer: str
+    states: int
+    duration: float
+    quantities: Mapping[str, str]
+    time: np.ndarray = field(metadata=OMITTED)
+
+    def variables(self) -> Iterator[Variable]:
+        """Return the times of the states."""
+        yield Variable(name="time", values=self.time, over=("time",), unit="s")
+        yield Variable(name="state", values=np.arange(len(self.time)), over=("time",))
+
+
+@keywords(StreamOptions)
+def run_stream(
+    machine: MachineSource,
+    out: str | Path | None = None,
+    options: StreamOptions | None = None,
+    *,
+    progress: Progress | None = None,
+    announce: Callable[[str], object] | None = None,
+) -> StreamedMotion:
+    """Stream a machine in motion to Rerun or Foxglove, or write a file for one of them.
+
+    The stream has the shapes of bodies and rods, their poses in the fixed frame, and the quantities
+    of the log as plots. A file has all samples; a viewer gets `rate` states per second, at the speed
+    of the motion.
+
+    Args:
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
+        out: file to write: .rrd for Rerun, .mcap for Foxglove; without it, the stream goes to a
+            viewer.
+        options: the motion or plant, and the viewer.
+        progress: called with the completed and the total number of states.
+        announce: called with the address of the server that Foxglove connects to.
+
+    Returns:
+        What was sent. The result is doubtful if states of a plant could not be shown.
+
+    Raises:
+        EngineError: the viewer's package or trimesh is not installed, or there is no plant.
+        InputError: neither a motion nor a plant is given, or the ending of the file is unknown.
+        PoseError: a sample is out of reach.
+        LogError: the file of the motion is damaged.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.run_stream("delta", "delta.mcap")
+        Traceback (most recent call last):
+            ...
+        tauloop.common.errors.InputError: motion: neither a motion nor a plant is given
+            remedy: give motion=FILE, or shm=NAME of a running plant
+    """
+    options = options or StreamOptions()
+    path = None if out is None else Path(out)
+    if path is not None:
+        options = replace(options, viewer=viewer_of(path))
+    if options.motion is None and options.shm is None:
+        what, remedy = (
+            "neither a motion nor a plant is given",
+            "give motion=FILE, or shm=NAME of a running plant",
+        )
+        raise InputError.of("motion", what, remedy)
+    model = modeled(machine)
+    streamed = StreamedMachine(model)
+    if options.shm is not None:
+        sink = _sink(options, streamed, path, announce)
+        return _from_plant(model, streamed, sink, options)
+    playback, quantities, named = _motion(model, options)
+    sink = _sink(options, streamed, path, announce)
+    rows = _rows(playback.time, options, is_file=path is not None)
+    try:
+        sink.describe(streamed, named)
+        _play(streamed, sink, playback, quantities, rows, options, path, progress)
+    finally:
+        sink.close()
+    return _result(options, playback.time[rows], named, 0)
+
+
+def viewer_of(path: Path) -> str:
+    """Return the viewer of a file.
+
+    Raises:
+        InputError: its ending is unknown.
+    """
+    viewer = ENDINGS.get(path.suffix.lower())
+    if viewer is None:
+        what = f"{path.name} does not have the ending of a recording"
+        raise InputError.of("out", what, f"use {' or '.join(ENDINGS)}")
+    return viewer
+
+
+def _sink(
+    options: StreamOptions,
+    machine: StreamedMachine,
+    path: Path | None,
+    announce: Callable[[str], object] | None,
+) -> StreamSink:
+    """Return the sink of the options."""
+    if options.viewer == "rerun":
+        from tauloop.viewer.streams.rerun_sink import RerunSink
+
+        return RerunSink(machine.name, path=path, url=options.url)
+    from tauloop.viewer.streams.foxglove_sink import FoxgloveSink
+
+    sink = FoxgloveSink(machine.name, path=path, host=options.host, port=options.port)
+    if announce is not None and sink.address:
+        announce(sink.address)
+    return sink
+
+
+def _motion(
+    model: Model, options: StreamOptions
+) -> tuple[Playback, dict[str, np.ndarray], dict[str, str]]:
+    """Return a motion, its quantities (N,) by name, and their units."""
+    if isinstance(options.motion, Playback):
+        force = options.motion.force
+        if force is None:
+            return options.motion, {}, {}
+        outputs = zip(*model.output_ports("actuators"), strict=True)
+        named = {f"force.{name}": unit for name, unit in outputs}
+        return options.motion, dict(zip(named, force.T, strict=True)), named
+    if options.motion is None:
+        raise AssertionError("a stream without a plant has a motion")
+    playback = read_playback(model, options.motion)
+    log = read_recorded(options.motion)
+    names = [str(name) for name in log.data_vars if log[name].dims == (TIME,)]
+    quantities = {name: np.asarray(log[name], dtype=float) for name in names}
+    named = {name: str(log[name].attrs.get("units", "")) for name in names}
+    return playback, quantities, {name: "" if unit == "1" else unit for name, unit in named.items()}
+
+
+def _rows(times: np.ndarray, options: StreamOptions, *, is_file: bool) -> np.ndarray:
+    """Return the samples that are sent: all of a file, some per second for a viewer."""
+    if is_file or len(times) < 2:
+        return np.arange(len(times))
+    step = options.playback_speed / options.rate
+    wanted = np.arange(times[0], times[-1] + step / 2, step)
+    return np.unique(np.clip(np.searchsorted(times, wanted), 0, len(times) - 1))
+
+
+def _play(
+    machine: StreamedMachine,
+    sink: StreamSink,
+    playback: Playback,
+    quantities: Mapping[str, np.ndarray],
+    rows: np.ndarray,
+    options: StreamOptions,
+    path: Path | None,
+    progress: Progress | None,
+) -> None:
+    """Send the samples, in the time of the motion if a viewer receives them."""
+    frames = machine.frames(machine_geometry(machine.model, playback.q[rows]))
+    stages = Stages(progress, len(rows))
+    start = time.monotonic()
+    for state, row in stages.over(enumerate(rows)):
+        at = float(playback.time[row])
+        if path is None:
+            time.sleep(max(start + at / options.playback_speed - time.monotonic(), 0.0))
+        values = {
+            name: float(values[row])
+            for name, values in quantities.items()
+            if np.isfinite(values[row])
+        }
+        sink.show(at, frames, state, values)
+
+
+def _from_plant(
+    model: Model, machine: StreamedMachine, sink: StreamSink, options: StreamOptions
+) -> StreamedMotion:
+    """Show the measurements of a running plant until it ends."""
+    names = [actuator.name for actuator in model.mechanism.actuators]
+    port_units = model.actuator_units
+    named = {
+        f"{quantity}.{name}": f"{unit}{suffix}"
+        for quantity, suffix in (("position", ""), ("velocity", "/s"))
+        for name, unit in zip(names, port_units, strict=True)
+    }
+    # A late name, since neither package needs the other.
+    observer = sys.modules["tauloop"].hil.PlantObserver(options.shm or "")
+    times: list[float] = []
+    missed = 0
+    q = model.assembly.q
+    until = None if options.duration is None else time.monotonic() + options.duration
+    try:
+        sink.describe(machine, named)
+        while observer.is_running and (until is None or time.monotonic() < until):
+            measured = observer.latest()
+            if measured is None or (times and measured.time == times[-1]):
+                time.sleep(1.0 / options.rate)
+                continue
+            values = measured.values[: 2 * len(names)]
+            try:
+                q = np.asarray(model.forward_kinematics(values[: len(names)], start=q).q).reshape(
+                    -1
+                )
+            except PoseError:
+                missed += 1
+            else:
+                frames = machine.frames(machine_geometry(model, q[None]))
+                sink.show(measured.time, frames, 0, dict(zip(named, values.tolist(), strict=False)))
+            times.append(measured.time)
+            if measured.is_last:
+                break
+            time.sleep(1.0 / options.rate)
+    finally:
+        observer.close()
+        sink.close()
+    return _result(options, np.array(times), named, missed)
+
+
+def _result(
+    options: StreamOptions, times: np.ndarray, named: Mapping[str, str], missed: int
+) -> StreamedMotion:
+    return StreamedMotion(
+        viewer=options.viewer,
+        states=len(times) - missed,
+        duration=float(times[-1] - times[0]) if len(times) else 0.0,
+        quantities=named,
+        time=times,
+        diagnostics=(
+            diagnostic(
+                "states out of reach",
+                missed,
+                at_most=0.0,
+                advice="the plant is of another machine: give the description that it runs",
+            ),
+        ),
+        provenance=provenance(options={"viewer": options.viewer}, packages=("numpy",)),
+    )
