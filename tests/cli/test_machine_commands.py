@@ -295,7 +295,7 @@ def test_modes_says_how_far_its_search_is_and_where_modes_meet() -> None:
         assert json.loads(shown(terminal))["position"]
     text = text_of("modes", "five_bar", "--actuators", f"motor_1={np.pi!r},motor_2=0", code=None)
     assert "without passing" in text.split("None is reached from")[1]
-    assert "~ singular, or nearly so: modes meet here" in text
+    assert "~ singular or nearly singular: modes meet at this pose" in text
 
 
 ARM = """
@@ -340,7 +340,7 @@ def test_check_prints_what_was_done_on_the_way(tmp_path: Path) -> None:
     )
     (tmp_path / "robot.yaml").write_text(SIDE)
     text = text_of("check", tmp_path / "machine.urdf", "--side", tmp_path / "robot.yaml", "--rods")
-    assert "- link 'the-block' is called 'the_block' here" in text
+    assert "- link 'the-block' is renamed to 'the_block'" in text
     assert "rod is a slender rod; its spin is locked" in text
 
 

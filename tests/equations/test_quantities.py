@@ -294,13 +294,13 @@ def test_what_is_no_length_is_refused_alike_wherever_it_stands(place: str, tmp_p
 @pytest.mark.parametrize(
     ("columns", "units", "example"),
     [
-        (("track1.motor",), ("rad",), "such as track1.motor=10deg"),
-        (("slide", "arm"), ("m", "rad"), "such as slide=10mm"),
-        (("platform.x",), ("m/s",), "such as 'platform.x=0.1 m/s'"),
+        (("track1.motor",), ("rad",), "write track1.motor=10deg, for example"),
+        (("slide", "arm"), ("m", "rad"), "write slide=10mm, for example"),
+        (("platform.x",), ("m/s",), "write 'platform.x=0.1 m/s', for example"),
         (
             ("platform.qw", "platform.qx", "platform.qy", "platform.qz"),
             ("1",) * 4,
-            "such as platform.rx=10deg",
+            "write platform.rx=10deg, for example",
         ),
     ],
 )

@@ -427,7 +427,7 @@ def test_a_link_called_base_is_not_the_immovable_one(tmp_path: Path) -> None:
     ]
     for note in (
         "- the root link 'base_link' is the immovable base",
-        "- link 'base' is called 'base_frame' here",
+        "- link 'base' is renamed to 'base_frame'",
         "- tool0: it has a shape and no <inertial>, and counts as massless",
         "- the platform is sensor, one of the frames on its link: tool0, sensor",
     ):

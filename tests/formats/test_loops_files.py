@@ -578,7 +578,7 @@ def test_a_check_says_what_was_done_on_the_way(tmp_path: Path) -> None:
     checked = check(load(tmp_path / "machine.urdf", tmp_path / "robot.yaml", options=options))
     assert checked.status is Status.OK
     notes = checked.as_dict()["import"]
-    assert "link 'the-block' is called 'the_block' here" in notes
+    assert "link 'the-block' is renamed to 'the_block'" in notes
     assert any(note.startswith("rod is a slender rod; its spin is locked") for note in notes)
     assert not check(load("delta")).as_dict()["import"]
 

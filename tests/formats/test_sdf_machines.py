@@ -294,8 +294,8 @@ def test_densities_masses_and_several_collisions(tmp_path: Path) -> None:
     ("collision", "what"),
     [
         ("", "it has no <collision>"),
-        ("<mesh><uri>a.stl</uri></mesh>", r"collision 'c' \(mesh\) is not computed here"),
-        ("<plane/>", r"collision 'c' \(plane\) is not computed here"),
+        ("<mesh><uri>a.stl</uri></mesh>", r"collision 'c' \(mesh\) is not supported"),
+        ("<plane/>", r"collision 'c' \(plane\) is not supported"),
         ("<sphere><radius>-1</radius></sphere>", "has the sizes"),
         ("<box/>", "has no <size>"),
     ],

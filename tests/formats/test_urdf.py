@@ -300,8 +300,8 @@ def test_what_was_found_on_the_way_is_in_the_description(tmp_path):
     assert notes == [
         "Imported from arm.urdf.",
         "- the root link 'base' is the immovable base; its inertia has no effect",
-        "- joint 'a' is called 'a_joint' here",
-        "- joint 'to-b' is called 'to_b' here",
+        "- joint 'a' is renamed to 'a_joint'",
+        "- joint 'to-b' is renamed to 'to_b'",
         "- a: the mass is zero",
         "- a: the inertia about the mass center is zero",
         "- b: no rigid body has the principal moments of inertia 1, 1, 3 kg m^2",
@@ -445,7 +445,7 @@ spring: {}
         ),
         (14, "actuators.m3.ratio", "write the ratio after each coordinate of drives"),
         (15, "actuators.m4.inertia.bounds", "the lower end 5 kg is not below the upper end 4 kg"),
-        (15, "actuators.m4.inertia.status", "'guessed' is not known here"),
+        (15, "actuators.m4.inertia.status", "'guessed' is not a valid value"),
         (15, "actuators.m4.speed", "unknown name fast"),
         (16, "spring", "unknown key in a side file"),
     ]
@@ -769,4 +769,4 @@ def test_names_keep_their_dots_and_stay_apart(tmp_path):
     assert [item.name for item in machine.joints] == ["leg1.turn", "leg_2.turn_"]
     assert [body.name for body in machine.bodies] == ["a", "a.center"]
     assert len(set(machine.parameters.names)) == len(machine.parameters)
-    assert "joint 'leg-2.turn.' is called 'leg_2.turn_' here" in machine.description
+    assert "joint 'leg-2.turn.' is renamed to 'leg_2.turn_'" in machine.description

@@ -188,7 +188,7 @@ def test_what_a_joint_of_gazebo_holds_and_is_not_known_is_a_problem_of_check(
         ),
         (
             (GAZEBO % "").replace("rocker", "world").replace("coupler", "base_link"),
-            ("C", "it moves 'base_link', the root link, which is the immovable base here"),
+            ("C", "it moves 'base_link', the root link, which is the fixed base in Tauloop"),
         ),
     ],
 )

@@ -88,6 +88,10 @@ def convert(
             next to it.
         options: the format, and how the source is read.
 
+    Returns:
+        The conversion: written files, notes on omissions, and how well forces agree after reading
+        the file back.
+
     Raises:
         DescriptionError: the source is wrong, or the format cannot hold this machine or would not
             be read again.

@@ -341,7 +341,8 @@ def _trends(result: Calibration) -> tuple[Diagnostic, ...]:
             f"{100 * trend.share:.0f} % of its square)",
             trend.p,
             at_least=MIN_TREND_P,
-            advice="the model lacks an effect that depends on this: parameters left out, deflection, backlash or heat",
+            advice="the model lacks an effect that depends on this: estimate more parameters, or check the machine "
+            "for deflection, backlash and heat",
         ),
     )
 

@@ -172,7 +172,7 @@ def pairs(
     for part in listed(texts or ""):
         name, _, value = (piece.strip() for piece in part.partition("="))
         if not name or not (value or bare):
-            problems.add(where, f"{part!r} is not NAME=VALUE", f"such as {example}")
+            problems.add(where, f"{part!r} is not NAME=VALUE", f"write {example}, for example")
         elif name in named:
             problems.add(where, f"{name} is given twice", "give it once")
         else:

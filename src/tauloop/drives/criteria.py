@@ -128,7 +128,7 @@ def weighted(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
     problems = Problems()
     for name, weight in weights.items():
         if name not in NAMES:
-            problems.add(name, "no such criterion", f"one of {', '.join(NAMES)}")
+            problems.add(name, "no such criterion", f"use one of {', '.join(NAMES)}")
         elif not (np.isfinite(weight) and weight > 0):
             problems.add(name, f"the weight {weight} is not positive", "correct it")
     if not weights:

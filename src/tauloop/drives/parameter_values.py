@@ -88,7 +88,9 @@ def ranges_reader(where: str, example: str) -> Callable[[Any], dict[str, str]]:
         ranges = pairs(where, texts, problems, example)
         for name, text in ranges.items():
             if ":" not in text:
-                problems.add(where, f"{name}: {text!r} is not LOW:HIGH", f"such as {example}")
+                problems.add(
+                    where, f"{name}: {text!r} is not LOW:HIGH", f"write {example}, for example"
+                )
         InputError.raise_if_any(problems)
         return ranges
 

@@ -259,6 +259,10 @@ def fit_drive_line(
         options: what is looked for, and how.
         progress: called with what is done and what there is to do.
 
+    Returns:
+        The fit: values of the unknowns before and after, every criterion next to its measured value
+        (`fit`), and the directions that the steps leave open (`findings`).
+
     Raises:
         InputError: parameters that the drive line does not have, ranges that hold nothing, figures
             without a tolerance.

@@ -41,7 +41,9 @@ def full_name(columns: Iterable[str], name: str, where: str) -> str:
     """
     columns = tuple(columns)
     if not isinstance(name, str):
-        raise InputError.of(where, f"has the name {name!r:.80}", f"known: {listing(columns, 20)}")
+        raise InputError.of(
+            where, f"has the name {name!r:.80}", f"use one of {listing(columns, 20)}"
+        )
     places = [c for c in columns if c == name] or [
         c for c in columns if c.rpartition(".")[2] == name
     ]

@@ -82,7 +82,7 @@ def checked(
     problems = Problems()
     for name in arguments:
         if name not in ports:
-            problems.add(name, "no such input", f"inputs are: {', '.join(ports)}")
+            problems.add(name, "no such input", f"use one of {', '.join(ports)}")
     arrays: dict[str, np.ndarray] = {}
     single = True
     for name, port in ports.items():
@@ -212,7 +212,7 @@ def _as_array(port: Port, argument: object, problems: Problems) -> np.ndarray | 
             what = "; ".join(
                 f"{word} columns {', '.join(names)}" for word, names in wrong.items() if names
             )
-            problems.add(port.name, what, f"columns are: {', '.join(port.columns)}")
+            problems.add(port.name, what, f"give the columns {', '.join(port.columns)}")
             return None
     try:
         if isinstance(argument, Mapping):
@@ -227,7 +227,7 @@ def _as_array(port: Port, argument: object, problems: Problems) -> np.ndarray | 
         problems.add(
             port.name,
             f"has shape {array.shape}, needs ({port.size},) or (N, {port.size})",
-            f"the numbers of a sample are: {', '.join(port.columns)}",
+            f"give for each sample: {', '.join(port.columns)}",
         )
         return None
     return array
@@ -587,7 +587,7 @@ def full_coordinates(q: object, topology: Topology, where: str = "q") -> np.ndar
     names = topology.coordinate_names
     if not array.ndim or array.shape[-1] != len(names):
         what = f"has shape {array.shape}, needs ({len(names)},) or (N, {len(names)})"
-        raise InputError.of(where, what, f"the numbers of a sample are: {', '.join(names)}")
+        raise InputError.of(where, what, f"give for each sample: {', '.join(names)}")
     return array
 
 

@@ -94,6 +94,9 @@ def run_plant(
         options: clock, link, and behavior without commands.
         cache: cache of compiled code; the user's cache by default.
 
+    Returns:
+        The run: counts of steps and commands, times, and the forces and measurements (`log`).
+
     Raises:
         InputError: an address that is in use or not of this computer, shared memory of another
             running plant, or a duration whose samples do not fit into memory.

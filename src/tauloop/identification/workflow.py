@@ -136,6 +136,10 @@ def identify(
         options: options of the identification.
         progress: called with the completed and the total number of stages.
 
+    Returns:
+        The identification: base parameters with standard deviations, errors on held-out data,
+        findings about the logs, and the requested further fits.
+
     Raises:
         InputError: options have no meaning for these logs or this machine.
         LogError: a log is damaged or lacks channels.

@@ -125,7 +125,7 @@ class Integrator(ABC):
             InputError: tolerances that no step can satisfy, or steps that are not positive.
         """
         require(self)
-        remedy = f"at least {FINEST:g}: below it there is only rounding; 1e-9 is usual"
+        remedy = f"give at least {FINEST:g}, such as 1e-9; rounding errors are larger below"
         problems = Problems(
             Problem(where=name, what=f"no step can meet {getattr(self, name):g}", remedy=remedy)
             for name in ("rtol", "atol")

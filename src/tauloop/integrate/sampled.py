@@ -113,10 +113,10 @@ class SampledTrace:
         _, pivot, residual = map(float, self.worst)
         return (
             diagnostic(
-                "share of the samples that was run",
+                "fraction of the samples that was run",
                 len(self.states) / whole,
                 at_least=None if self.outcome == StepOutcome.EVENT else 1.0,
-                advice=f"the run ended early: {end}",
+                advice=f"the run ended early ({end}): remove this cause, or shorten the run",
             ),
             diagnostic(
                 "smallest pivot over its typical size",

@@ -67,7 +67,7 @@ def require_known(names: Iterable[str], known: Iterable[str]) -> None:
         InputError: the message lists all of them.
     """
     what, remedy = (
-        "{!r} is not a parameter here, nor a coordinate of the start",
+        "{!r} is neither a parameter of this calculation nor a coordinate of the start",
         "see `tauloop show NAME --table`",
     )
     InputError.raise_if_any(unknown_names(names, known, what, "sensitivities", remedy))

@@ -166,6 +166,9 @@ def check(machine: MachineSource, options: CheckOptions | None = None) -> Inspec
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: what it must have.
 
+    Returns:
+        The inspection: `is_usable`, `problems` with remedies, and the coordinates with limits.
+
     Raises:
         AssemblyError: the loops do not close.
 

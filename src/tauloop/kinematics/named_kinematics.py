@@ -318,7 +318,7 @@ def _poses(
     residual = loops.largest_residual(loops.residuals(q)[0])
     geometry = machine_geometry(model, q)
     outputs = model.outputs(q)
-    advice = "the pose is badly conditioned"
+    advice = "the pose is badly conditioned: choose a pose farther from singularities"
     value = float(residual.max()) if len(residual) else None
     closing = diagnostic(
         "largest loop residual",

@@ -33,9 +33,7 @@ def cable_problems(mechanism: Mechanism) -> list[Problem]:
     names = list(mechanism.cables)
     if not names:
         return []
-    what = (
-        f"is a cable{' (one of several)' if len(names) > 1 else ''}, which would be let push here"
-    )
+    what = f"is a cable{' (one of several)' if len(names) > 1 else ''}, which this calculation would allow to push"
     remedy = "use `simulate_cables` (by command: `tauloop simulate`), or take `tension` away to treat it as a strut"
     return [Problem(where=names[0], what=what, remedy=remedy, file=mechanism.file)]
 

@@ -59,7 +59,7 @@ class Payload(NamedFields, ReprMixin):
         is_negative = smallest < -_MOMENT_TOLERANCE * largest
         if is_negative or largest > (1 + _MOMENT_TOLERANCE) * (smallest + middle):
             what = f"has the principal moments {smallest:.4g}, {middle:.4g}, {largest:.4g} kg m^2"
-            remedy = "none is negative, and none exceeds the sum of the others"
+            remedy = "correct the inertia: no principal moment may be negative or exceed the sum of the others"
             raise InputError.of("payload.inertia", what, remedy)
 
     def _matrix(self) -> np.ndarray:

@@ -142,7 +142,7 @@ class StrokeOptions(Options):
             problems.add(
                 timed[-1],
                 f"given in addition to {' and '.join(timed[:-1])}",
-                "only one of them sets the duration",
+                "give only one of them",
             )
         if self.points is not None and (self.start is not None or self.via or self.end is not None):
             problems.add(
@@ -388,7 +388,9 @@ def _path(
     if (turned and shape != "line") or (shape == "multisine" and "1" in units):
         what = f"{', '.join(names)} hold numbers of a quaternion, which are not free"
         problems.add(
-            "shape", what, f"a {shape} of lengths and angles, or a line, which turns about one axis"
+            "shape",
+            what,
+            f"use a {shape} of lengths and angles, or a line, which turns about one axis",
         )
     InputError.raise_if_any(problems)
     if turned:

@@ -116,8 +116,8 @@ class Baumgarte(Options):
             steps shorter than about 1/alpha.
     """
 
-    alpha: float = option(100.0, least=0.0, below=math.inf, remedy="10 to 1000 1/s are usual")
-    beta: float = option(100.0, least=0.0, below=math.inf, remedy="10 to 1000 1/s are usual")
+    alpha: float = option(100.0, least=0.0, below=math.inf, remedy="give 10 to 1000 1/s")
+    beta: float = option(100.0, least=0.0, below=math.inf, remedy="give 10 to 1000 1/s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -303,7 +303,7 @@ def scalar(data: Any, path: str) -> float:
         except (KeyError, IndexError, TypeError):
             parent = "/".join(path.split("/")[:depth]) or "the result"
             problem = f"there is no {key!r} in {parent}"
-            remedy = f"it contains {_contents(item):.300}"
+            remedy = f"use one of {_contents(item):.300}"
             raise InputError.of(f"keep {path}", problem, remedy) from None
     if item is None:
         return float("nan")

@@ -245,6 +245,9 @@ def load_study(path: str | Path) -> Study:
     Args:
         path: the YAML file; names of machines and logs are relative to its folder.
 
+    Returns:
+        The study, checked and without results.
+
     Raises:
         DescriptionError: all errors, with lines.
 

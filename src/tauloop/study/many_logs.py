@@ -171,6 +171,10 @@ def fold_logs(
         options: options of the identification, and workers.
         progress: called with the number of logs read, and the total number of readings.
 
+    Returns:
+        The identification, the names of the logs, and the reasons of those that were not used
+        (`refused`).
+
     Raises:
         InputError: options that need the samples of all logs at once, or to read those of a
             triangle again; a folder of another study.

@@ -94,6 +94,9 @@ def run_study(
         options: workers, and whether to resume.
         progress: called with the number of computed samples, and of all samples.
 
+    Returns:
+        The results of all samples, with statistics.
+
     Raises:
         DescriptionError: the file has errors.
         InputError: the folder is of another study, or cannot be written.

@@ -44,10 +44,10 @@ def check_loss(loss: Loss) -> None:
         at_zero[:2],
         [0.0, 1.0],
         tolerance=1e-12,
-        remedy="small residuals must count as squares",
+        remedy="make small residuals count as squares",
     )
     if (np.diff(values[0]) < 0).any():
-        problems.add("rho", "decreases somewhere", "a larger residual must not count less")
+        problems.add("rho", "decreases somewhere", "never give a larger residual less cost")
     for order, name in ((0, "rho'"), (1, "rho''")):
         above = loss.rho(z * (1 + DIFFERENCE_STEP))[order]
         below = loss.rho(z * (1 - DIFFERENCE_STEP))[order]

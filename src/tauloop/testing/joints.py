@@ -86,7 +86,7 @@ def _check_placement(problems: Problems, kind: JointKind, axes: str, seeds: int)
         values *= np.where(kind.angular, np.pi, 1.0)
         rotation, _, slopes = (matrix.full() for matrix in placement(values))
         where = f"R({', '.join(f'{value:.3g}' for value in values)}){about}"
-        remedy = "R must be a rotation: R R^T = 1, of determinant 1"
+        remedy = "return a rotation R: R R^T = 1, with determinant 1"
         compare(
             problems,
             where,

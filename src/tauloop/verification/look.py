@@ -101,6 +101,9 @@ def doctor() -> Checkup:
     A machine's inverse dynamics are compiled by each compiler and compared with the interpreter, at
     random states: a compiler that is there may still be broken.
 
+    Returns:
+        The result of every check (`parts`), with remedies.
+
     Examples:
         >>> import tauloop as tl
         >>> [part.name for part in tl.doctor().parts][:2]

@@ -575,7 +575,7 @@ class JointSensor(Instrument):
                 units,
                 "{!r} is not a scalar coordinate or output",
                 f"{self.name}.coordinate",
-                f"scalar coordinates and outputs are {', '.join(units)}",
+                f"use one of the scalar coordinates and outputs {', '.join(units)}",
             )
         )
         unit = units.get(self.coordinate, self.unit)

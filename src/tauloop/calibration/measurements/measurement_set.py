@@ -41,7 +41,9 @@ def joined(sets: Sequence[MeasurementSet]) -> MeasurementSet:
     if len(noises) > 1:
         stated = " and ".join(f"{noise:g}" for noise in noises)
         what = f"measurement sets state different values: {stated} (SI)"
-        raise InputError.of("encoder_noise", what, "the encoders are the same: state one value")
+        raise InputError.of(
+            "encoder_noise", what, "give the same value in all sets, whose encoders are the same"
+        )
     bounds: dict[str, Bounds] = {}
     for item in reversed(sets):
         bounds |= item.bounds

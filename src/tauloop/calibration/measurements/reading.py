@@ -175,7 +175,7 @@ def _series(
     def channel(group: str, name: str, column: str) -> tuple[int, float]:
         """Return the index of a column and the factor to SI."""
         if column not in table.names:
-            remedy = suggestion(column, table.names) or f"the file has {', '.join(table.names)}"
+            remedy = suggestion(column, table.names) or f"use one of {', '.join(table.names)}"
             findings.add("missing", f"{group}.{name}", f"no column {column!r}", remedy, table.file)
             return 0, 1.0
         index = table.names.index(column)
@@ -199,7 +199,9 @@ def _series(
             if name in columns:
                 channels.append(channel(group, name, columns[name]))
             else:
-                findings.add("missing", group, f"no column for {name}", "map it", table.file)
+                findings.add(
+                    "missing", group, f"no column for {name}", f"map {name} to a column", table.file
+                )
     if together:
         channels.append(channel("together", "column", together))
     findings.raise_if_any()

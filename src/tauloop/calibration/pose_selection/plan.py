@@ -243,6 +243,9 @@ def plan_poses(
         options: unknowns, instrument, number of poses and candidates.
         progress: called with the phase, the number of steps done and the number of all steps.
 
+    Returns:
+        The plan: the chosen poses, and the expected standard deviations of the unknowns.
+
     Raises:
         InputError, DescriptionError: wrong names or numbers, or a wrong file of an instrument.
         PoseError: too few poses satisfy the limits.

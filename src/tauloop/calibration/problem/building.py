@@ -204,7 +204,7 @@ def _require_reached(
             f"{where} ({series.instrument.name}), {series.label(int(i))}",
             f"out of reach of the nominal geometry: with encoders at ({readings}) the loop {name!r} stays "
             f"open by {gap}",
-            "check the units, signs and order of the encoder columns (SI here), or leave the pose out",
+            "check the units, signs and order of the encoder columns (SI), or leave the pose out",
         )
     if len(unreached) > MAX_LISTED_POSES:
         unlisted = len(unreached) - MAX_LISTED_POSES

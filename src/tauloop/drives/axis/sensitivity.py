@@ -63,7 +63,7 @@ class SensitiveAxis:
             what = (
                 f"{' and '.join(wrong)} changes the scale of the judged position or the sample time"
             )
-            raise InputError.of("names", what, "differentiate by other parameters")
+            raise InputError.of("names", what, "differentiate with respect to other parameters")
 
     def gradients(
         self,
@@ -184,10 +184,10 @@ def _require(line: DriveLine, names: Sequence[str]) -> None:
     """
     known = line.parameters.names
     problems = Problems(
-        unknown_names(names, known, "no such parameter", remedy=f"known: {', '.join(known)}")
+        unknown_names(names, known, "no such parameter", remedy=f"use one of {', '.join(known)}")
     )
     if not names:
-        problems.add("names", "are none", "name the parameters to differentiate by")
+        problems.add("names", "are empty", "name the parameters of the derivatives")
     for encoder in line.encoders:
         if encoder.resolution is not None:
             remedy = "leave its resolution out, or take differences of simulations instead"

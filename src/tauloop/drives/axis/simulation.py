@@ -327,7 +327,7 @@ class Record(Tabular):
         """
         known = {full.split(" [")[0]: values for full, values in self.signals.items()}
         InputError.raise_if_any(
-            unknown_names([name], known, "no such signal", remedy=f"known: {', '.join(known)}")
+            unknown_names([name], known, "no such signal", remedy=f"use one of {', '.join(known)}")
         )
         return known[name]
 
@@ -371,7 +371,7 @@ def record_axis(
     )
     if len(p) != 1 or samples < 2:
         what = f"{len(p)} parameter sets and {samples} samples"
-        raise InputError.of("record", what, "one set, and at least two samples")
+        raise InputError.of("record", what, "give one parameter set and at least two samples")
     times = np.linspace(0.0, duration, samples)
     report, (y, s, z), happened = axis.run(p, fixed, integrator or LINE_INTEGRATOR, times)
     known = np.isfinite(y).all(axis=1)

@@ -152,6 +152,9 @@ def simulate_drive_line(line: DriveLine, options: DriveOptions | None = None) ->
         line: the drive line (`load_drive`).
         options: the step, its load, other parameters.
 
+    Returns:
+        The step: signals over time, its criteria, and the reason why it ended (`outcome`).
+
     Raises:
         InputError: parameters that the line does not have, or numbers that make no sense.
 

@@ -69,7 +69,9 @@ def with_bristles(
     """
     if not presliding > 0:
         raise InputError.of(
-            "presliding", f"got {presliding:g}", "a positive length or angle, such as 1e-5"
+            "presliding",
+            f"must be positive, got {presliding:g}",
+            "give a positive length or angle, such as 1e-5",
         )
     ratios, stuck = line.ratios(), on_the_load(line)
 

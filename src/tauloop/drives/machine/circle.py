@@ -59,7 +59,11 @@ class Circle(Options):
     def _note_mismatches(self, problems: Problems) -> None:
         """Add problems for coordinates that do not form a plane."""
         if len(set(self.columns)) != 2:
-            problems.add("columns", "are not two positions", "such as platform.x and platform.y")
+            problems.add(
+                "columns",
+                "are not two different positions",
+                "name two, such as platform.x and platform.y",
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

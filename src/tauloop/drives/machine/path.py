@@ -266,7 +266,9 @@ class PathRun:
     ) -> None:
         """Find reference and feed-forward; arguments and errors as of `DrivenMachine.follow`."""
         if not 0 <= settling < np.inf:
-            raise InputError.of("settling", f"{settling:g} s is negative", "such as 0.5 s")
+            raise InputError.of(
+                "settling", f"{settling:g} s is not a duration", "give zero or more, such as 0.5 s"
+            )
         self.machine, self.values = machine, dict(values or {})
         system, model = machine.system, machine.model
         actuators = len(model.mechanism.actuators)
@@ -350,7 +352,10 @@ class PathRun:
                 positive.
         """
         system = self.machine.system
-        remedy = "a leaf parameter that only the drive lines use (`tauloop show NAME --table`)"
+        remedy = (
+            "name an independent parameter that only the drive lines use "
+            "(`tauloop show NAME --table`)"
+        )
         names = system.parameters.names
         InputError.raise_if_any(
             unknown_names(self.values, names, "is none of the drive lines", remedy=remedy)

@@ -109,11 +109,11 @@ class ToolSensitivity:
         """
         actuators, freedoms = len(model.mechanism.actuators), model.platform.ports.velocity.size
         if actuators != freedoms or actuators > MOST_ACTUATORS:
-            what = f"{actuators} actuators for {freedoms} freedoms"
+            what = f"has {actuators} actuators and {freedoms} degrees of freedom"
             raise InputError.of(
                 model.mechanism.name,
                 what,
-                f"as many actuators as freedoms, at most {MOST_ACTUATORS}",
+                f"use a machine with equal numbers of both, at most {MOST_ACTUATORS}",
             )
         self._model = model
         mechanism = model.mechanism

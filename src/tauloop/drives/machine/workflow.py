@@ -94,11 +94,13 @@ class BallbarOptions(Options):
             problems.add(
                 "only",
                 f"{', '.join(map(repr, wrong))} is not a variation",
-                f"one or more of {', '.join(WORDS)}",
+                f"choose one or more of {', '.join(WORDS)}",
             )
         if len(self.plane) != 2:
             problems.add(
-                "plane", f"{', '.join(self.plane)} names {len(self.plane)} positions", "such as x,y"
+                "plane",
+                f"{', '.join(self.plane)} names {len(self.plane)} positions",
+                "name two positions, such as x,y",
             )
 
 
@@ -117,6 +119,9 @@ def ballbar(
         machine: a model, a mechanism, a path, or the name of a shipped machine; it needs drive lines.
         options: the circle, and variations of the drives.
         progress: called with what is done and what there is to do.
+
+    Returns:
+        The test: paths, deviations and the criteria of ISO 230-4 of every variation (`laps`).
 
     Raises:
         InputError: the machine has no drive lines, or they make no sense; unknown names.
@@ -257,7 +262,7 @@ def _prepared(
         return model, options.backlash
     if options.backlash != "lines":
         raise InputError.of(
-            "backlash", f"{options.backlash!r} is unknown", "numbers in m or rad, or 'lines'"
+            "backlash", f"{options.backlash!r} is unknown", "give numbers in m or rad, or 'lines'"
         )
     return model, play_at_the_load(model.mechanism)
 
@@ -277,5 +282,5 @@ def _plane(port: Port, volume: Mapping[str, np.ndarray], options: BacklashOption
         what = (
             f"{', '.join(missing)} has no range" if missing else f"{len(names)} positions are named"
         )
-        raise InputError.of("plane", what, "two of the work volume's; see the range")
+        raise InputError.of("plane", what, "name two positions that have a range (`ranges`)")
     return names

@@ -133,7 +133,9 @@ class TuningOptions(Options):
         problems += unknown_names(self.weights, NAMES, "no criterion {!r}", "weights")
         if self.pareto and len(self.weights) < 2:
             problems.add(
-                "pareto", f"compromises between {len(self.weights)} criteria", "weight two or more"
+                "pareto",
+                f"needs two or more weighted criteria, got {len(self.weights)}",
+                "give weights for two or more",
             )
         if self.exact_gradients and not isinstance(self.search, SQP):
             problems.add(
@@ -241,6 +243,10 @@ def tune_drive_line(
         line: the drive line.
         options: what is tuned, by which cost, and how.
         watcher: receives the number of evaluations and the smallest cost after every batch.
+
+    Returns:
+        The tuning: the best values and their step, the history of the search, and the Pareto front
+        if requested.
 
     Raises:
         InputError: bounds, starts or parameters that make no sense, or no point with a cost; all at
@@ -399,7 +405,7 @@ def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:
             exclude the start.
     """
     known, problems = line.parameters.values, Problems()
-    remedy = f"known: {', '.join(known)}"
+    remedy = f"use one of {', '.join(known)}"
     for where, names in (
         ("bounds", options.bounds),
         ("initial", options.initial),

@@ -96,7 +96,8 @@ def common_rank(sigma: np.ndarray, findings: Problems) -> tuple[int, float]:
             "loops",
             f"the rank of the loop equations is unclear: it is {int(ranks.min())} to {rank} over the states "
             f"tried, with a gap of {gap:.2g} between kept and dropped singular values (needs {RANK_GAP:.0g})",
-            "the reference pose is singular, or joints meant to be parallel or equal are not quite so",
+            "choose a reference pose away from singularities, and make joints that are meant to be "
+            "parallel or equal exactly so",
         )
     return rank, gap
 

@@ -262,7 +262,7 @@ class Limits:
         if not names:
             return ()
         what = f"all values of {', '.join(names)} lie far outside the limits, and inside when read as degrees"
-        return (Problem(where="position", what=what, remedy="angles are in rad"),)
+        return (Problem(where="position", what=what, remedy="give angles in rad"),)
 
     evidence = old_attribute("evidence", "diagnostics")
 
@@ -289,7 +289,7 @@ class Limits:
                     BEYOND_STOPS,
                     len(beyond),
                     at_most=0.0,
-                    advice=f"{text}{more}: the machine cannot go there, unless its file has the limit wrong",
+                    advice=f"{text}{more}: stay within the limits, or correct them in the machine file",
                 )
             )
         names = self.like_degrees(q)

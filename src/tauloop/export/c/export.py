@@ -122,7 +122,7 @@ class ExportOptions(Options):
         for name, spec in specs.items():
             if not problems and not self.wanted(spec):
                 message = f"none of {', '.join(self.outputs)} is an output of {name}"
-                problems.add("outputs", message, f"it has {', '.join(spec.outputs)}")
+                problems.add("outputs", message, f"choose from {', '.join(spec.outputs)}")
 
     def wanted(self, spec: ProgramSpec) -> tuple[str, ...]:
         """Return the exported outputs of a function."""
@@ -191,6 +191,9 @@ def export_c(
             Either all files are written or none. Without a folder the result holds the texts only.
         options: functions and the coordinates of their motion.
         progress: called with the completed and the total number of stages.
+
+    Returns:
+        The export: texts of the files by name, and the written paths.
 
     Raises:
         InputError: the name gives no C identifier, the folder cannot be written, or it holds

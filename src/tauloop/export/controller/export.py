@@ -61,6 +61,9 @@ def export_controller(
         name: first part of all names; default: the machine's name and "controller".
         progress: called with the completed and the total number of stages.
 
+    Returns:
+        The export: texts of the files by name, and the written paths.
+
     Raises:
         InputError: a freedom without an actuator, a force without a limit, a law that does not suit
             the machine, a name that gives no C identifier, or a folder that cannot be written.

@@ -87,6 +87,9 @@ def control_compiled(
         options: as for `follow_path`; controllers by name.
         progress: called with the completed and the total number of stages.
 
+    Returns:
+        The comparison of the controllers, as from `follow_path`.
+
     Raises:
         InputError: a wrong name or number, or a controller that cannot be generated.
         PoseError: the machine cannot run the stroke.

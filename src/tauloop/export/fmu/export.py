@@ -185,6 +185,9 @@ def export_fmu(
         cache: folder of the cache of compiled code; default: the user's cache.
         progress: called with the completed and the total number of stages.
 
+    Returns:
+        The export: contents of the files by name, and the written FMU.
+
     Raises:
         InputError: an unknown parameter, a name that gives no C identifier, or a controller that
             does not suit the machine.

@@ -125,7 +125,7 @@ class ForeignFmu:
             available = ", ".join(platforms) or "no platform"
             message = f"has no library for {fmpy.platform}, only for {available}"
             remedy = (
-                "`python -m fmpy compile` makes one"
+                "compile one with `python -m fmpy compile`"
                 if "c-code" in platforms
                 else "export it for this platform"
             )

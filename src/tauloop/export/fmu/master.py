@@ -219,6 +219,9 @@ def co_simulate(
         coupling: the FMU and its connections.
         progress: called with the completed and the total number of runs.
 
+    Returns:
+        The result of `simulate` or `follow_path`, depending on the options.
+
     Raises:
         EngineError: FMPy is missing, or the FMU fails; with its log.
         InputError: the FMU does not exist, or names, units or options do not fit together.
@@ -446,5 +449,7 @@ def _steps_per_period(period: float, step: float | None) -> int:
     if step is not None and abs(count * step - period) > WHOLE_STEP_TOLERANCE * period:
         message = f"{1e3 * step:g} ms does not divide the sampling period of the requested forces, "
         message += f"{1e3 * period:g} ms"
-        raise InputError.of("coupling_step", message, f"such as {1e3 * period / count:.9g} ms")
+        raise InputError.of(
+            "coupling_step", message, f"give a divisor, such as {1e3 * period / count:.9g} ms"
+        )
     return count

@@ -136,7 +136,7 @@ def machine_layout(model: Model) -> MachineLayout:
         problems.add(
             "platform",
             message,
-            "LinuxCNC drives some of x, y and z, with the whole rotation or none",
+            "use a platform that moves in some of x, y and z, with all rotations or none",
         )
     _note_unfit_actuators(model, problems)
     InputError.raise_if_any(problems)
@@ -250,7 +250,7 @@ def _note_unfit_actuators(model: Model, problems: Problems) -> None:
         problems.add(
             "actuators",
             f"the machine has {count} actuators",
-            f"LinuxCNC has 1 to {MAX_JOINTS} joints",
+            f"use a machine with 1 to {MAX_JOINTS} actuators, as LinuxCNC has no more joints",
         )
     tied = [
         model.topology.velocity_names[i]

@@ -104,6 +104,9 @@ def export_linuxcnc(
         options: name and speeds.
         progress: called with the completed and the total number of stages.
 
+    Returns:
+        The export: texts of the files by name, pins of the module, and the written paths.
+
     Raises:
         InputError: a machine that LinuxCNC cannot drive, a name that gives no C identifier, ranges
             that the machine does not reach, or a folder that cannot be written.

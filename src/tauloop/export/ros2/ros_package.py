@@ -124,6 +124,9 @@ def export_ros2(
         options: names in the package.
         progress: called with the completed and the total number of stages.
 
+    Returns:
+        The package: texts of the files by name, driven joints, and the written paths.
+
     Raises:
         InputError: a name that ROS refuses, a folder that cannot be written, or one that holds
             another package.

@@ -216,7 +216,7 @@ def make_actuators(
             name += "_motor"
         taken.add(name)
         if name != motor.name:
-            notes.append(f"motor {motor.name!r} is called {name!r} here")
+            notes.append(f"motor {motor.name!r} is renamed to {name!r}")
         made.append(_actuator(name, motor, joints, leaves))
     return tuple(made), notes
 

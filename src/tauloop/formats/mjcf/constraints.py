@@ -277,7 +277,7 @@ class ConstraintReader:
         if node.tag == "joint":
             joint = self._scalar(node, name, key)
             return [] if joint is None else [(joint, 1.0)]
-        word, remedy = self._reader.word(node, key), "only fixed tendons can be coupled here"
+        word, remedy = self._reader.word(node, key), "name a fixed tendon"
         return (
             self._reader.look_up(
                 node, name, word, self._tendons, f"there is no fixed tendon {word!r}", remedy
@@ -440,7 +440,7 @@ class ConstraintReader:
         if not has_losses or name not in self._bodies.joint_names.values():
             return name
         self._reader.notes.append(
-            f"the motor {name} is called {name}_motor here: {name} is a joint with losses"
+            f"the motor {name} is renamed to {name}_motor: {name} is a joint with losses"
         )
         return f"{name}_motor"
 

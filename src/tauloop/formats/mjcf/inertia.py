@@ -134,14 +134,14 @@ def _geom(
         mode = "shell" if is_shell else meshes.inertia_mode(node)
         return _mesh(reader, body, node, frame, meshes, given_mass, density, mode)
     if kind not in SIZE_COUNTS:
-        what = f"its mass follows from the volume of a {kind} geom, which is not computed here"
+        what = f"its mass follows from the volume of a {kind} geom, which Tauloop does not compute"
         reader.problem(
             node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body"
         )
         return None
     if "mesh" in node.attributes:
         mesh = reader.word(node, "mesh")
-        what = f"MuJoCo fits this {kind} to mesh {mesh!r}, which is not done here"
+        what = f"MuJoCo fits this {kind} to mesh {mesh!r}; Tauloop does not"
         reader.problem(
             node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body"
         )
@@ -153,7 +153,7 @@ def _geom(
         reader.problem(
             node,
             body,
-            "the inertia of a shell is not computed here",
+            "Tauloop does not compute the inertia of a shell",
             "write <inertial> into the body",
         )
         return None
@@ -187,9 +187,9 @@ def _mesh(
     if corners is not None and mode == "exact" and not is_closed(corners):
         wrong = f"mesh {reader.word(node, 'mesh')!r} is not a closed surface"
     if mode not in _MESH_MODES:
-        wrong = f"inertia={mode!r} of mesh {reader.word(node, 'mesh')!r} is not known here"
+        wrong = f"inertia={mode!r} of mesh {reader.word(node, 'mesh')!r} is not supported"
     if corners is None or wrong:
-        what = f"its inertia follows from a mesh geom, which is not computed here: {wrong}"
+        what = f"its inertia follows from a mesh geom, which Tauloop does not compute: {wrong}"
         reader.problem(
             node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body"
         )

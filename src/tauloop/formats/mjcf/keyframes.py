@@ -36,7 +36,11 @@ def started_at(
     known = {
         key.attributes["name"]: key for key in reversed(_keys(root)) if key.attributes.get("name")
     }
-    remedy = f"there are {', '.join(keyframe_names(root))}" if known else "the file has none"
+    remedy = (
+        f"use one of {', '.join(keyframe_names(root))}"
+        if known
+        else "leave the keyframe out; the file has none"
+    )
     key = reader.look_up(root, "keyframe", name, known, f"there is no keyframe {name!r}", remedy)
     if key is None:
         return tuple(joints)

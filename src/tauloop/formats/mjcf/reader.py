@@ -299,11 +299,8 @@ def _platform(
     ):
         unknown = [name for name in names if name not in every]
         if unknown:
-            what, remedy = (
-                f"there is no coordinate {', '.join(unknown)}",
-                f"there are {', '.join(every)}",
-            )
-            reader.problem(root, where, what, remedy)
+            what = f"there is no coordinate {', '.join(unknown)}"
+            reader.problem(root, where, what, f"use some of {', '.join(every)}")
     body, pose = bodies.last or (bodies.bodies[-1].name if bodies.bodies else ""), FramePose()
     wanted = options.platform_body or " ".join(reader.listed("platform"))
     if wanted in bodies.sites:
@@ -311,7 +308,7 @@ def _platform(
     elif wanted:
         body = bodies.body_names.get(wanted, "")
         if not body or wanted == "world":
-            remedy = f"there are {', '.join([*bodies.body_names, *bodies.sites])}"
+            remedy = f"use one of {', '.join([*bodies.body_names, *bodies.sites])}"
             where = "options.platform_body" if options.platform_body else "custom.platform"
             reader.problem(root, where, f"{wanted!r} is not a body that moves", remedy)
     is_open = bool(couplings) or any(joint.is_cut for joint in joints)

@@ -214,7 +214,7 @@ class MjcfReader(XmlReader):
                 self.problem(
                     last,
                     f"compiler.{key}",
-                    f"{value!r} is not known here",
+                    f"{value!r} is not supported",
                     "see MuJoCo's XML reference",
                 )
         node = replace(last, attributes=settings)

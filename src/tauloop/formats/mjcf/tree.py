@@ -172,7 +172,7 @@ class TreeReader:
         while name in self._taken:
             name = f"{name}_{node.tag}"
         if original and name != original:
-            self._reader.notes.append(f"{node.tag} {original!r} is called {name!r} here")
+            self._reader.notes.append(f"{node.tag} {original!r} is renamed to {name!r}")
         self._taken.add(name)
         known[original or name] = name
         return name
@@ -249,7 +249,7 @@ class TreeReader:
             self.bodies.kinds[name] = kind
             if kind == "free":
                 if parent != BASE or len(joints) > 1:
-                    remedy = "use hinge, slide and ball joints here"
+                    remedy = "use hinge, slide and ball joints in such a body"
                     self._reader.problem(
                         joint,
                         name,

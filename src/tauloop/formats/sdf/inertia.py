@@ -80,7 +80,7 @@ def _part(reader: SdfReader, name: str, node: XmlNode, common: float) -> LinkIne
         shape_name = shape.tag if shape else "no shape"
         problem = (
             "its inertia is automatic, and the inertia of collision "
-            f"{word!r} ({shape_name}) is not computed here"
+            f"{word!r} ({shape_name}) is not supported"
         )
         names = ", ".join(_SOLID_SHAPES)
         remedy = f"use one of {names}, or write mass, pose and inertia into <inertial>"

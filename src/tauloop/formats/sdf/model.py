@@ -328,10 +328,8 @@ class SdfReader(XmlReader):
         ]
         names = [model.attributes.get("name", "?") for model in models]
         if self._wanted:
-            what, remedy = (
-                f"there is no model {self._wanted!r}",
-                f"there are {listing(names) or 'none'}",
-            )
+            what = f"there is no model {self._wanted!r}"
+            remedy = f"use one of {listing(names)}" if names else "give a file with a model"
             if self._wanted not in names:
                 self.problem(
                     root, "options.model_name", what, suggestion(self._wanted, names) or remedy

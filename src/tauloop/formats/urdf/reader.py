@@ -214,7 +214,7 @@ def _weightless(tree: UrdfTree) -> list[str]:
 
 
 def _weights(links: Sequence[str]) -> tuple[str, ...]:
-    """Return the omission of each link that has a weight here and not in the file."""
+    """Return the omission of each link that has a weight in Tauloop and not in the file."""
     return tuple(
         f"the compensation of the weight of link {name}: the file switches its gravity off"
         for name in links
@@ -240,14 +240,14 @@ def _platform(
     unknown = [name for name in options.independent if name not in every]
     if unknown:
         what = f"there is no coordinate {', '.join(unknown)}"
-        problems.add("options.independent", what, f"there are {', '.join(every)}")
+        problems.add("options.independent", what, f"use some of {', '.join(every)}")
     if options.platform_body:
         body = tree.link_name(options.platform_body)
         if body in (link.name for link in tree.links if link.name != tree.root):
             return Platform(body=body, tool=Placement(body=body), independent=independent)
         what = f"there is no moving link {options.platform_body!r}"
         names = ", ".join(link.name for link in tree.links if link.name != tree.root)
-        problems.add("options.platform_body", what, f"there are {names}", file=tree.file)
+        problems.add("options.platform_body", what, f"use one of {names}", file=tree.file)
     if side.tool is not None:
         return Platform(
             body=side.tool.body, tool=side.tool, independent=independent, payload=side.payload

@@ -314,7 +314,7 @@ class _TreeReader(UrdfReader):
             self.problem(node, original, what, "rename one of the two")
             return
         if name != original:
-            self.note("", f"{node.tag} {original!r} is called {name!r} here")
+            self.note("", f"{node.tag} {original!r} is renamed to {name!r}")
         known[name] = node
 
     def _link(self, name: str, node: XmlNode) -> UrdfLink:

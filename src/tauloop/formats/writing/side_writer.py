@@ -223,7 +223,7 @@ class SideWriter:
             if a != b
         ]
         if pairs:
-            self.notes.append(f"renamed, here and in the channels of logs: {', '.join(pairs)}")
+            self.notes.append(f"renamed, also in the channels of logs: {', '.join(pairs)}")
 
     def _platform(self) -> dict[str, Any]:
         platform = self.mechanism.platform

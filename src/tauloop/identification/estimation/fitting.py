@@ -339,7 +339,8 @@ def _diagnostics(
             "largest cosine between the weighted residual and a base column",
             _optimality(equations, forces, estimate.weights),
             at_most=1e-8,
-            advice="the least-squares solution is inexact: the regressor is too ill conditioned",
+            advice="the least-squares solution is inexact because the regressor is too badly conditioned: record a "
+            "motion that excites more",
         ),
         diagnostic(
             f"base parameters with a standard deviation above {100 * UNCERTAIN_SHARE:.0f} %",

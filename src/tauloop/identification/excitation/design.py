@@ -57,6 +57,9 @@ def plan_excitation(
         progress: called with the phase ("random", "optimizing", "polishing"), and the completed and
             total number of steps; from a different thread than the caller's.
 
+    Returns:
+        The excitation: the best series, its condition numbers, and its use of every limit.
+
     Raises:
         InputError, LogError: the task does not match the machine, or a previous data set cannot be
             read.

@@ -359,6 +359,9 @@ def track_parameters(
         options: tracked parameters and their rates of change.
         progress: called with the completed and the total number of steps.
 
+    Returns:
+        Payload and friction over time, with standard deviations.
+
     Raises:
         InputError: the fit belongs to another machine, or the actuators are redundant.
         LogError: the log is damaged or lacks channels.

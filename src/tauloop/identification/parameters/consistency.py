@@ -462,20 +462,22 @@ def _diagnostics(
             "solution of the solver itself (1), or of Newton's method from the prior (0)",
             solution.from_solver,
             at_least=1.0,
-            advice=f"the solver failed ({solution.status}): this is the best feasible solution that was found",
+            advice=f"the solver failed ({solution.status}), and this is the best feasible solution that was found: "
+            "raise the weight of the prior, or correct the prior",
         ),
         diagnostic(
-            "decrease by a further Newton step, as a share of the objective",
+            "relative decrease of the objective by a further Newton step",
             solution.decrement,
             at_most=1e-8,
             advice=f"the solver stopped early ({solution.status}): raise the weight of the prior, "
             "or record more excitation",
         ),
         diagnostic(
-            "least slope at a bound, as a share of the largest",
+            "smallest slope at a bound, relative to the largest",
             solution.multiplier,
             at_least=-1e-6,
-            advice=f"a coefficient is wrongly held at zero; solver status: {solution.status}",
+            advice=f"a coefficient is held at zero although a positive value fits better (solver status: "
+            f"{solution.status}): change the weight of the prior slightly",
         ),
         weight_diagnostic(result.trials, result.weight),
         diagnostic(

@@ -179,6 +179,9 @@ def subtract_actuator_forces(
         options: options of the alignment.
         progress: called with the completed and the total number of steps.
 
+    Returns:
+        The log with the forces of the structure alone, and how well both motions agree.
+
     Raises:
         LogError: no force is in both runs, units differ, or the motions differ.
         InputError: the sampling rates differ, or the runs are too short for the period.

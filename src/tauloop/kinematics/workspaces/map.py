@@ -415,7 +415,7 @@ def _require_size(shape: Sequence[float]) -> None:
     if poses > LARGEST_GRID:
         sizes = " x ".join(f"{size:g}" for size in shape)
         what = f"a grid of {sizes} = {poses:.3g} poses; there is room for {LARGEST_GRID:.3g}"
-        raise InputError.of("resolution", what, "coarser steps, smaller ranges or fewer axes")
+        raise InputError.of("resolution", what, "use coarser steps, smaller ranges or fewer axes")
 
 
 def _cut_off(

@@ -158,7 +158,7 @@ def _check_word(cursor: Cursor, kind: Kind) -> None:
     text = cursor.text or ""
     if isinstance(kind, Choice) and text not in kind.options:
         cursor.problem(
-            f"{text!r} is not known here",
+            f"{text!r} is not a valid value",
             suggestion(text, kind.options) or f"write {describe(kind)}",
         )
     elif isinstance(kind, Text) and kind.is_needed and not text:

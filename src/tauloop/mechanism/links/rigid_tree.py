@@ -360,9 +360,7 @@ class _TreeBuilder:
         if abs(m) <= LEAST_MASS * self._heaviest():
             if h.any():
                 what = f"first moment {np.linalg.norm(h):.3g} kg m with mass {m:.3g} kg has no center of mass"
-                remedy = (
-                    "engines and other formats take masses and mass centers: give this part a mass"
-                )
+                remedy = "give this part a mass; engines and other formats need a mass center"
                 self.problems.add(where, what, remedy, file=self.mechanism.file)
             return (
                 LinkInertia(mass=0.0, center=np.zeros(3), about_center=about)

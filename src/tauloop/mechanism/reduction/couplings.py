@@ -151,7 +151,7 @@ def _require_still(mechanism: Mechanism, body: str, motion: BodyMotions) -> None
         problems.add(
             f"bodies.{body}",
             "turns, or is the base",
-            "only a body that moves without turning has one velocity in all its points",
+            "name a body that translates, so that all its points have one velocity",
         )
     require(mechanism, problems)
 
@@ -222,7 +222,7 @@ def lump_translating_body(
             problems.add(
                 f"joints.{joint.name}",
                 f"its axis is not that of {chosen.name}",
-                "only revolute joints with the same axis become one joint between two links",
+                "name revolute joints with the same axis",
             )
     require(mechanism, problems)
     point = side(chosen, body).position

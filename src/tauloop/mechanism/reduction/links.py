@@ -71,8 +71,8 @@ def group_parallel_links(
         problems.add(
             f"bodies.{removed}",
             f"{len(partners)} of its {len(own)} joints have a parallel one on {kept}",
-            "a redundant parallel link turns as the other one does and hangs on the same bodies, a "
-            "constant vector away from it; nothing acts on its joints",
+            "name a link that moves parallel to the other, joins the same bodies at a constant distance "
+            "vector, and has no forces on its joints",
         )
     require(mechanism, problems)
     mine, theirs = partners[0]
@@ -228,7 +228,7 @@ def merge_rods(mechanism: Mechanism, names: Sequence[str]) -> tuple[Mechanism, S
             Problem(
                 where=f"rods.{rod.name}",
                 what=what,
-                remedy="only equal and parallel rods can be merged",
+                remedy="name rods that are equal and parallel",
             )
             for what, differs in differences
             if differs

@@ -103,7 +103,7 @@ def lump_rods(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, St
             Problem(
                 where=f"rods.{rod.name}",
                 what="has a full inertia",
-                remedy="only slender rods can be lumped",
+                remedy="name slender rods only",
             )
             for rod in rods
             if rod.is_full

@@ -153,7 +153,7 @@ def distribute_rod(
         problems.add(
             f"rods.{name}",
             "is telescopic, a cable or not slender",
-            "only slender rods are distributed",
+            "name a slender rod of constant length",
         )
     if carrier not in motion.rods.get(name, ()):
         problems.add(

@@ -70,7 +70,7 @@ def normals(mechanism: Mechanism) -> dict[str, np.ndarray]:
         Problem(
             where=f"joints.{joint.name}",
             what=f"a {joint.kind} joint turns about more than one direction",
-            remedy="the planar reduction needs joints with parallel axes; hold the rotations of the platform first",
+            remedy="hold the rotations of the platform first, so that all axes are parallel",
         )
         for joint in mechanism.joints
         if joint.kind in ("universal", "spherical", "free")
@@ -105,7 +105,7 @@ def normals(mechanism: Mechanism) -> dict[str, np.ndarray]:
                     f"joints.{joint.name}",
                     f"its axis is {np.degrees(np.arcsin(min(off, 1.0))):.3g} deg off the direction about "
                     f"which {first.name} turns",
-                    "the planar reduction needs joints with parallel axes",
+                    "make all axes parallel, or skip this step",
                 )
     require(mechanism, list({problem.where: problem for problem in problems}.values()))
     return axes

@@ -69,9 +69,7 @@ def hold_platform(
     ]
     for name in rotations:
         if name not in held:
-            problems.add(
-                name, "is a rotation that moves", "only a platform that does not turn can be held"
-            )
+            problems.add(name, "is a rotation that moves", "hold all rotations of the platform")
     for name in mechanism.platform.independent:
         if name in held:
             problems.add(

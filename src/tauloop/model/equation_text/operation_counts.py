@@ -135,6 +135,9 @@ def count_operations(
         options: which motion is given.
         progress: called with what is done and what there is to do.
 
+    Returns:
+        The numbers of operations of every function and formulation (`costs`).
+
     Raises:
         AssemblyError: the machine does not work as described.
 

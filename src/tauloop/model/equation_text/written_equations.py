@@ -133,6 +133,9 @@ def write_equations(
         options: which equations, in which variables.
         progress: called with what is done and what there is to do.
 
+    Returns:
+        The equations: text, LaTeX and Python module.
+
     Raises:
         InputError: names that the machine does not have, or that are taken; cables, whose bounds no
             formula shares.

@@ -70,7 +70,7 @@ class Differentiable:
             Problem(
                 name,
                 f"has shape {shape}, needs (..., {port.size})",
-                f"the numbers are {', '.join(port.columns)}",
+                f"give for each sample: {', '.join(port.columns)}",
             )
             for name, shape, port in zip(self.inputs, shapes, ports, strict=True)
             if shape[-1:] != (port.size,)

@@ -52,7 +52,11 @@ class FourierSeries(ReprMixin):
         if not all(np.isfinite(values).all() for values in (center, mu, nu)):
             problems.add("series", "a coefficient is not finite", "give finite numbers")
         if not 0 < self.period < np.inf:
-            problems.add("period", f"must be positive, got {self.period:g} s", "such as 10 s")
+            problems.add(
+                "period",
+                f"must be positive, got {self.period:g} s",
+                "give a positive time, such as 10 s",
+            )
         InputError.raise_if_any(problems)
         for name, values in (("center", center), ("mu", mu), ("nu", nu)):
             object.__setattr__(self, name, values)

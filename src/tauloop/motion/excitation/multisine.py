@@ -82,7 +82,7 @@ def random_multisine(
             "give zero to keep a channel at rest",
         )
     if terms < 1:
-        problems.add("terms", f"must be at least 1, got {terms}", "such as 5")
+        problems.add("terms", f"must be at least 1, got {terms}", "give a number such as 5")
     if not 0 < lowest < highest < np.inf:
         problems.add(
             "lowest",

@@ -86,8 +86,8 @@ class PathLimits(Options):
         ):
             problems.add(
                 "motor_curve",
-                "is not two pairs of numbers or more",
-                "such as ((0, 1), (20, 1), (40, 0.3))",
+                "does not have two or more pairs of numbers",
+                "give pairs of speed and fraction, such as ((0, 1), (20, 1), (40, 0.3))",
             )
             return
         steps = np.diff(points, axis=0)

@@ -87,7 +87,10 @@ def loose(stroke: Stroke, progress: Progress, rate: float, force: float) -> list
     )
     problems = _terms(stroke, sample, rate, force).problems(np.zeros(1, dtype=int), 1, "motion")
     place = stroke.place(float(progress.s[worst]))
-    remedy = "another path (`tauloop workspace` shows where loads are held), a lighter load, or other bounds"
+    remedy = (
+        "choose another path (`tauloop workspace` shows where loads are held), a lighter load, "
+        "or other bounds"
+    )
     return [
         replace(problem, what=f"however slow, at {place}: {problem.what}", remedy=remedy)
         for problem in problems

@@ -219,6 +219,9 @@ def simulate_collision_detection(
         options: stroke, collision, encoders and model errors.
         progress: called with the work done and the total work.
 
+    Returns:
+        Thresholds, noise and detection delays of every observer (`observers`).
+
     Raises:
         InputError: wrong names or numbers.
         PoseError: the stroke cannot be followed.

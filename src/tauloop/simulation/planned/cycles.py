@@ -288,6 +288,9 @@ def plan_cycle(
         options: limits, time and controller.
         progress: called with the work done and the total work.
 
+    Returns:
+        The cycle: duration, motion with motor forces, and the simulated controller.
+
     Raises:
         DescriptionError, InputError: errors in the list; a duration that is too short.
         PoseError: a path that leaves the workspace or passes through a singularity, or no motion

@@ -215,6 +215,9 @@ def plan_path(
         options: path, limits and controller.
         progress: called with the work done and the total work.
 
+    Returns:
+        The motion: duration, samples with motor forces, and the simulated controller.
+
     Raises:
         InputError: wrong names or numbers; cables, or no limit of the acceleration.
         PoseError: a path that leaves the workspace, passes through a singularity, or on which no

@@ -195,6 +195,9 @@ def plan_transfer(
         options: ends, limits, obstacles and controller.
         progress: called with the work done and the total work.
 
+    Returns:
+        The motion: duration, samples with motor forces, and the simulated controller.
+
     Raises:
         InputError: wrong names or numbers; machines with cables.
         PoseError: ends out of reach or in collision, or no motion within all limits.

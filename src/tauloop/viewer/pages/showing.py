@@ -74,6 +74,9 @@ def demo(machine: MachineSource, path: str | Path, *, progress: Progress | None 
         path: the page (HTML).
         progress: called with the completed and the total number of stages.
 
+    Returns:
+        The path of the page, and the simulated tour.
+
     Raises:
         PoseError: the machine cannot leave its reference pose.
         EngineError: plotly or viser is not installed.

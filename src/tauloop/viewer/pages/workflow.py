@@ -99,6 +99,9 @@ def write_report(
         options: title and film.
         progress: called with the completed and the total number of stages.
 
+    Returns:
+        The path of the page, and the results that it shows.
+
     Raises:
         InputError: a file that is not a result, a damaged file, or no result; all errors at once.
         EngineError: plotly or viser is not installed.

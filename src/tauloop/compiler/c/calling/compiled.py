@@ -481,7 +481,11 @@ def _readable(inputs: Mapping[str, np.ndarray], ports: Sequence[CPort], n: int) 
             if array.shape != (n, port.size):
                 what = f"has shape {array.shape}, needs ({n}, {port.size})"
                 problems.append(
-                    Problem(where=port.name, what=what, remedy="one row of numbers for each sample")
+                    Problem(
+                        where=port.name,
+                        what=what,
+                        remedy="give one row of numbers for each sample",
+                    )
                 )
     InputError.raise_if_any(problems)
     return [np.ascontiguousarray(array[:LANES]) if is_one_row(array) else array for array in arrays]
@@ -492,7 +496,7 @@ def _require_writable(out: Mapping[str, np.ndarray], sizes: Mapping[str, int], n
     problems = Problems()
     for name, array in out.items():
         if name not in sizes:
-            remedy = f"outputs are: {', '.join(sizes)}"
+            remedy = f"use one of {', '.join(sizes)}"
             problems.add(f"out.{name}", "is not an output", remedy)
         elif (
             array.shape != (n, sizes[name])

@@ -255,10 +255,11 @@ def build(
 
 
 def _unwritable(folder: Path, what: str) -> EngineError:
-    remedy = "make room, or make the folder writable for you alone; without it everything runs interpreted, "
-    return EngineError.of(
-        str(folder), f"compiled code {what}", f"{remedy}some tens of times slower"
+    remedy = (
+        "free disk space, or make the folder writable for your user only; without compiled code, "
+        "calculations are interpreted and take some tens of times longer"
     )
+    return EngineError.of(str(folder), f"compiled code {what}", remedy)
 
 
 def _compile(

@@ -17,7 +17,7 @@ MOST_COLUMNS = 7
 #: Marks behind the number of a mode.
 MARKS = {
     "*": "reached from the reference pose without passing a singularity",
-    "~": "singular, or nearly so: modes meet here",
+    "~": "singular or nearly singular: modes meet at this pose",
     "!": "beyond a stop",
 }
 

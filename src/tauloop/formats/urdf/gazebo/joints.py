@@ -89,7 +89,7 @@ def read_gazebo_joints(
         ends = (names[joint.parent], names[joint.child])
         if ends[0] == ends[1]:
             if joint.kind != "fixed":
-                what = f"it moves {ends[0]!r}, the root link, which is the immovable base here"
+                what = f"it moves {ends[0]!r}, the root link, which is the fixed base in Tauloop"
                 reader.problem(node, joint.name, what, "write it as <joint> of the URDF")
             continue
         if any(inner.tag in _GEAR_ELEMENTS for inner in node.walk()):
@@ -133,7 +133,7 @@ def _note_merged(
         if joint.kind == "fixed" and joint.child in ends and any((*joint.xyz, *joint.rpy)):
             what = (
                 f"Gazebo merges its link {joint.child!r} with {joint.parent!r} by default and then "
-                f"counts its pose from the latter; here the pose counts from {joint.child!r}"
+                f"counts its pose from the latter; Tauloop counts the pose from {joint.child!r}"
             )
             reader.note(name, what)
 

@@ -166,7 +166,10 @@ class DriveReader:
                         for word in (n, "turns" if self._turns[n] else "slides")
                     )
                 )
-                remedy = "a rack and pinion or a ball screw makes the second slide; a gear, or nothing, keeps the kind"
+                remedy = (
+                    "use a rack and pinion or a ball screw between a rotation and a slide, "
+                    "and a gear or nothing between two of one kind"
+                )
                 cursor.problem(what, remedy, kind)
         ratio: Expression = ONE
         if kind:

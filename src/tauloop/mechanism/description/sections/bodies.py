@@ -49,7 +49,7 @@ def read_inertia(cursor: Cursor, values: ValueReader) -> Inertia | None:
         cursor.problem("about is given without an inertia", "add inertia, or remove about", "about")
     if center is not None and not center.items():
         if center.text is not None:
-            center.problem("a list of three coordinates is needed here", "write [x, y, z]")
+            center.problem("must be a list of three coordinates", "write [x, y, z]")
         return None
     c = values.vector(center) if center is not None else ZERO_VECTOR
     h = values.vector(first_moment) if first_moment is not None else ZERO_VECTOR

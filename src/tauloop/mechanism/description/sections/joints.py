@@ -181,7 +181,7 @@ def read_reference(
     is_known = True
     for entry in cursor.node.entries:
         if entry.key not in keys and cursor.get(entry.key) is not None:
-            remedy = f"a {kind} joint takes {listing(keys)}" if keys else "remove it"
+            remedy = f"use {listing(keys)}" if keys else "remove it"
             cursor.problem(f"a {kind} joint has no {entry.key}", remedy, entry.key)
             is_known = False
     return _several(cursor, kind, values) if is_known else None

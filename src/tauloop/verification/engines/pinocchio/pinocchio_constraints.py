@@ -181,18 +181,28 @@ def _require_representable(engine: PinocchioEngine, states: TreeStates) -> None:
     for constraint in tree.constraints:
         if not (_is_weld(constraint) or _is_point(constraint) or _axis(constraint) is not None):
             what = f"requires {len(constraint.points)} rows of points and {len(constraint.directions)} of directions"
-            remedy = "Pinocchio closes loops by points that coincide and welds; see forward dynamics by its mass matrix"
+            remedy = (
+                "see forward dynamics by its mass matrix; Pinocchio closes loops by coinciding "
+                "points and welds only"
+            )
             problems.add(constraint.name, what, remedy)
     if len(tree.loads.gears) and tree.constraints:
         what = "couple coordinates of a machine with loops"
-        remedy = "Pinocchio's constraint solver refuses its mimic joints; see forward dynamics by its mass matrix"
+        remedy = (
+            "see forward dynamics by its mass matrix; Pinocchio's constraint solver does not "
+            "support its mimic joints"
+        )
         problems.add("couplings", what, remedy)
     if tree.loads.curves:
         what = "follow curves of other coordinates"
         remedy = "Pinocchio's mimic joints are linear; see forward dynamics by its mass matrix"
         problems.add("couplings", what, remedy)
     if np.any(tree.loads.inertia != np.diag(np.diag(tree.loads.inertia))):
-        problems.add("rotors", "couple joints", "Pinocchio has one rotor for each joint")
+        problems.add(
+            "rotors",
+            "couple joints",
+            "see forward dynamics by its mass matrix; Pinocchio has one rotor for each joint",
+        )
     if _worst_condition(engine.whole_mass_matrix(states)) > MOST_CONDITION:
         what = "has parts without inertia, so that its mass matrix cannot be inverted"
         problems.add(tree.name, what, "give every part a mass")
