@@ -348,7 +348,8 @@ def section(name: str) -> Iterator[str]:
         yield from lines
         yield ""
     for other, options_of in earlier.items():
-        names = spans(list(options_of), list(own_lines(other)), own_lines(other))
+        items = own_lines(other)
+        names = [f"`{items[line].opts[0]}`" for line in items if line in options_of]
         yield f"As in [{other}]({anchor(other)}): {', '.join(names)}.\n"
     further = [
         f"`{item.opts[0]}`"
@@ -361,20 +362,6 @@ def section(name: str) -> Iterator[str]:
         yield f"Also [{', '.join(further)}](../command-line.md#{COMMON}).\n"
     yield f"{references(name)}\n"
 
-
-def spans(lines: list[str], order: list[str], items: dict[str, Any]) -> Iterator[str]:
-    """Return the names of options, ``first to last`` where more than three follow each other."""
-    places = sorted(order.index(line) for line in lines)
-    while places:
-        count = 1
-        while count < len(places) and places[count] == places[0] + count:
-            count += 1
-        run, places = places[:count], places[count:]
-        names = [f"`{items[order[place]].opts[0]}`" for place in run]
-        if count > 3:
-            yield f"{names[0]} to {names[-1]}"
-        else:
-            yield from names
 
 
 def argument_lines(name: str) -> Iterator[str]:

@@ -111,7 +111,7 @@ INVERSE_DYNAMICS = ProgramSpec(
 )
 HYBRID_INVERSE_DYNAMICS = ProgramSpec(
     name="hybrid_inverse_dynamics",
-    meaning="actuator forces, and accelerations of passive freedoms",
+    meaning="actuator forces, and accelerations of passive degrees of freedom",
     build=hybrid_inverse_dynamics_program,
     inputs=("position", "velocity", "actuator_acceleration"),
     outputs=("force", "passive_acceleration"),

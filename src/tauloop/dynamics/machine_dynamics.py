@@ -509,7 +509,7 @@ def _require_momenta(model: Model, *, is_hybrid: bool) -> None:
     if model.assembly.is_redundant:
         reason = "redundant actuators need weights to share forces"
     if is_hybrid:
-        reason = "the motion of passive freedoms follows from accelerations"
+        reason = "the motion of passive degrees of freedom follows from accelerations"
     if reason:
         raise InputError.of("from_momenta", reason, "give accelerations")
 

@@ -184,7 +184,7 @@ class TermOptions(Options):
             as 'tip=0.2 rad/s'.
         presliding: friction of this joint, rod or motor reverses over some length after a reversal:
             NAME, whose length is chosen by validation, or NAME=LENGTH, such as 'elbow=0.01 rad'.
-        gains: forces are known up to a factor for each drive; known parameters set the scale.
+        gains: estimate one gain of the measured force for each drive; known parameters set the scale.
 
     Examples:
         >>> import tauloop as tl
@@ -232,7 +232,7 @@ class IdentificationOptions(Options):
         estimator: least squares (ols), weighted per actuator from the residuals (wls), robust
             against outliers (Huber, irls), for errors of the regressor (tls, see the column error),
             or with instruments of the commanded motion (iv).
-        column_error: error of the regressor's columns for tls, as a share of them.
+        column_error: relative error of the regressor's columns for tls.
         commanded: recording of the commanded positions for iv, with the samples of the log; one for
             each log.
         disconnected: run of the same motion without the structure for the two-run method, one for

@@ -84,13 +84,13 @@ class RestingFreedoms:
         give = f"they stay as at the reference pose; give their positions too (`--actuators '{self.names[0]}=...'`)"
         has_settled = self.next_step <= SETTLED
         resting = diagnostic(
-            "passive freedoms that do not come to rest",
+            "passive degrees of freedom that do not come to rest",
             0.0 if has_settled else float(len(self.names)),
             at_most=0.0,
             advice=f"no equilibrium of {names} was reached: {give}",
         )
         loose = diagnostic(
-            "passive freedoms that nothing holds",
+            "passive degrees of freedom that nothing holds",
             len(self.loose),
             at_most=0.0,
             advice=f"neither springs, gravity nor stops determine {', '.join(self.loose)}: {give}",

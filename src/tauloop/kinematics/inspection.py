@@ -63,7 +63,7 @@ class CheckOptions(Options):
     """What a machine must have to be usable.
 
     Attributes:
-        driven: refuse freedoms that no actuator drives.
+        driven: refuse degrees of freedom that no actuator drives.
 
     Examples:
         >>> import tauloop as tl
@@ -190,8 +190,8 @@ def check(machine: MachineSource, options: CheckOptions | None = None) -> Inspec
         what = "nothing is driven: the machine has no actuator"
         problems.add("actuators", what, motor_remedy(mechanism.file), file=mechanism.file)
     elif driven and free:
-        what = f"nothing drives {len(free)} of the {assembly.mobility} freedoms: {', '.join(map(str, free))}"
-        remedy = f"{motor_remedy(mechanism.file)}; or lock these freedoms"
+        what = f"nothing drives {len(free)} of the {assembly.mobility} degrees of freedom: {', '.join(map(str, free))}"
+        remedy = f"{motor_remedy(mechanism.file)}; or lock these degrees of freedom"
         problems.add("actuators", what, remedy, file=mechanism.file)
     others, guessed = _other_modes(assembly)
     limitations: list[Problem] = []

@@ -61,7 +61,7 @@ class FunctionOptions(Options):
         entry: which motion is given.
         free: independent parameters that stay an input named `theta`; the others are constants.
         formulation: name of one of `equations.formulations.FORMULATIONS`.
-        locks: locked freedoms.
+        locks: locked degrees of freedom.
         side: side file of a URDF.
         imported: options for reading a description of another tool.
         threads: number of threads for a batch; it does not affect the results.

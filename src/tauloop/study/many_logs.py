@@ -65,7 +65,7 @@ class FoldOptions(Options):
         identification: options for every log; those that need samples of all logs at once are
             refused.
         study: workers, and whether to resume.
-        add: file of a triangle whose logs are not read again; the new logs are added to it.
+        add: condensed logs (.npz) of an earlier run, to which the new logs are added.
 
     Examples:
         >>> import tauloop as tl

@@ -14,7 +14,7 @@ def base_parameters(
 ) -> None:
     """Derive base parameters, the combinations of inertial parameters that forces show.
 
-    The results are formulas in the machine's lengths. Exit code 1 when they do not hold at other lengths.
+    The results are formulas in the machine's lengths. Exit code 1 when the formulas fail for other lengths.
     """
     mechanism = load_model(machine, side).mechanism
     with bar("base parameters") as progress:

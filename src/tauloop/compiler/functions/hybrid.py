@@ -90,7 +90,7 @@ def _require_inertia(state: MotionState, M_pp: ca.SX) -> None:
         raise AssemblyError(
             Problem(
                 where=name,
-                what="this passive freedom moves no inertia, so its acceleration is not determined",
+                what="this passive degree of freedom moves no inertia, so its acceleration is not determined",
                 remedy="give the bodies that it moves an inertia, or lock it (`Locks`)",
                 file=state.mechanism.file,
             )

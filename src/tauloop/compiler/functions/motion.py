@@ -192,12 +192,12 @@ def require_actuated(assembly: Assembly) -> None:
         raise AssemblyError.of(
             "actuators",
             (
-                f"no actuator moves {len(assembly.passive)} of the {assembly.mobility} freedoms of the machine, "
+                f"no actuator moves {len(assembly.passive)} of the {assembly.mobility} degrees of freedom of the machine, "
                 f"so their motion cannot be given; passive: {', '.join(assembly.passive_names)}"
             ),
             (
                 "give the actuators' motion to hybrid inverse dynamics (`model.hybrid`, --entry actuators), "
-                "which gives the passive accelerations; or lock the passive freedoms"
+                "which gives the passive accelerations; or lock the passive degrees of freedom"
             ),
             file=mechanism.file,
         )

@@ -273,9 +273,9 @@ class PathRun:
         system, model = machine.system, machine.model
         actuators = len(model.mechanism.actuators)
         if actuators != model.platform.ports.velocity.size:
-            what = f"has {actuators} actuators for {model.platform.ports.velocity.size} freedoms"
+            what = f"has {actuators} actuators for {model.platform.ports.velocity.size} degrees of freedom"
             raise InputError.of(
-                model.mechanism.name, what, "drive lines need as many actuators as freedoms"
+                model.mechanism.name, what, "drive lines need as many actuators as degrees of freedom"
             )
         waits = int(np.ceil(settling / system.period - 1e-9))
         count = waits + int(np.ceil(trajectory.total / system.period - 1e-9)) + 1

@@ -126,7 +126,7 @@ def nearly_repeated(
     least, most, next_one = (f"{relative[0, k]:.2g}" for k in (rank - 1, first, first - 1))
     what = (
         f"loop equations repeat others nearly, but not exactly: {rank - first} (singular values {least} to {most} "
-        f"of the largest, the next is {next_one}); they constrain freedoms that exact numbers would leave; constant: "
+        f"of the largest, the next is {next_one}); they constrain degrees of freedom that exact numbers would leave; constant: "
         f"{', '.join(constant) or 'none'}"
     )
     remedy = (
@@ -418,7 +418,7 @@ def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
     if not loops.topology.n_v:
         raise AssemblyError.of(
             "joints",
-            "nothing can move: no joint and no rod has a freedom",
+            "nothing can move: no joint and no rod has a degree of freedom",
             "give a joint a type other than fixed",
             file=loops.mechanism.file,
         )

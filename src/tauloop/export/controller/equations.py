@@ -155,7 +155,7 @@ class _EquationBuilder:
         problems += passive_problems(model.assembly)
         name, actuators = model.mechanism.name, len(self.actuators)
         if options.controller == "drive" and model.assembly.is_redundant:
-            message = f"has {actuators} actuators for {self.platform.velocity.size} freedoms; "
+            message = f"has {actuators} actuators for {self.platform.velocity.size} degrees of freedom; "
             message += "with the law drive they would work against each other"
             problems.add(name, message, "choose another law, which shares the forces")
         elif options.controller == "drive" and not all(a.drive for a in self.actuators):

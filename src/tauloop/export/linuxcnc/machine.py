@@ -240,7 +240,7 @@ def _note_unfit_actuators(model: Model, problems: Problems) -> None:
     """Report actuators that cannot be joints of LinuxCNC."""
     assembly, count = model.assembly, len(model.mechanism.actuators)
     if assembly.is_redundant:
-        message = f"{count} actuators share {len(assembly.leading)} freedoms"
+        message = f"{count} actuators share {len(assembly.leading)} degrees of freedom"
         problems.add("actuators", message, "export a machine without the redundant actuators")
     if assembly.passive:
         names = ", ".join(assembly.passive_names)

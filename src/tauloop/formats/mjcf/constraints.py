@@ -98,7 +98,7 @@ class ConstraintReader:
                     if coupling is not None:
                         couplings.append(coupling)
                 else:
-                    what = f"<{node.tag}> of <equality> is not read; without it the machine has more freedoms"
+                    what = f"<{node.tag}> of <equality> is not read; without it the machine has more degrees of freedom"
                     self._reader.problem(
                         node, name, what, "remove it, or write it as connect, weld, joint or tendon"
                     )

@@ -250,7 +250,7 @@ _SDF = (
             "a model in it, or of another local file: its links, joints and frames",
         ),
         ("model", "link joint frame pose static", "the machine; a static model is scenery"),
-        ("model", "tauloop:free", "a joint of six freedoms, as Tauloop writes it"),
+        ("model", "tauloop:free", "a joint of six degrees of freedom, as Tauloop writes it"),
         ("model", "drake:ball_constraint", "a ball joint that closes a loop"),
         (
             "model",

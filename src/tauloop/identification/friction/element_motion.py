@@ -191,7 +191,7 @@ def require_elements(model: Model, names: Sequence[str]) -> None:
         IdentificationError: lists all problems.
     """
     known = elements(model)
-    what = "is not a freedom of a joint, telescopic rod or motor with its own coordinate"
+    what = "is not a degree of freedom of a joint, telescopic rod or motor with its own coordinate"
     problems = unknown_names(names, known, what)
     if not names:
         problems.append(

@@ -246,7 +246,7 @@ def tracker_start(
         raise InputError.of(
             "machine",
             "the actuators are redundant: every equation contains the forces of several drives",
-            "track a machine with equal numbers of actuators and freedoms",
+            "track a machine with equal numbers of actuators and degrees of freedom",
         )
     saved = _saved_estimates(fit)
     names = [parameter.name for parameter in model.parameters]
@@ -295,7 +295,7 @@ def tracker_start(
         raise InputError.of(
             "machine",
             "its motion is not determined by the positions of the actuators alone",
-            "track a machine with equal numbers of actuators and freedoms",
+            "track a machine with equal numbers of actuators and degrees of freedom",
         )
     return TrackerStart(
         names=tuple(tracked),

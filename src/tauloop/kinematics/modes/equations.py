@@ -249,7 +249,7 @@ def position_problem(
                 f"{len(unknown)} coordinates are unknown but only {len(equations.names)} equations are "
                 "independent, so the given positions do not determine the pose"
             ),
-            "drive as many coordinates as the machine has freedoms, or lock the passive ones",
+            "drive as many coordinates as the machine has degrees of freedom, or lock the passive ones",
             file=mechanism.file,
         )
     near = assembly.q if start is None else start

@@ -780,7 +780,7 @@ def _require_cables(model: Model, names: tuple[str, ...], limits: WorkspaceLimit
     if names and model.assembly.passive:
         passive = ", ".join(model.assembly.passive_names)
         what = f"nothing moves {passive}, so that cables do not hold poses, and none can be judged by their tensions"
-        problems.add("tension", what, "lock these freedoms, or add winches")
+        problems.add("tension", what, "lock these degrees of freedom, or add winches")
     InputError.raise_if_any(problems)
 
 

@@ -168,7 +168,7 @@ FRICTION = Shape(
 
 SPRING = Shape(
     name="spring",
-    doc="A spring on one freedom: it pulls back with stiffness (q - rest).",
+    doc="A spring on one degree of freedom: it pulls back with stiffness (q - rest).",
     fields=(
         need("stiffness", value(units.STIFFNESSES, "spring"), "force per displacement"),
         need("rest", value(units.POSITIONS, "spring"), "coordinate without force"),
@@ -203,10 +203,10 @@ _FREEDOM_FIELDS = (
     field(
         "inertia",
         value(units.INERTIAS, "drive", "not negative"),
-        "inertia that moves with this freedom alone: a rotor, on the joint's side",
+        "inertia that moves with this degree of freedom alone: a rotor, on the joint's side",
     ),
 )
-FREEDOM = Shape(name="freedom", doc="What acts on one freedom of a joint.", fields=_FREEDOM_FIELDS)
+FREEDOM = Shape(name="freedom", doc="What acts on one degree of freedom of a joint.", fields=_FREEDOM_FIELDS)
 
 CONSTANT_TURN = Shape(
     name="constant turn",
@@ -215,7 +215,7 @@ CONSTANT_TURN = Shape(
 )
 REFERENCE = Shape(
     name="joint reference",
-    doc="Start values of a joint with several freedoms; what is absent is zero. The kind of joint decides which keys: "
+    doc="Start values of a joint with several degrees of freedom; what is absent is zero. The kind of joint decides which keys: "
     "`first`, `second` (universal); `angle`, `slide` (cylindrical); `x`, `y`, `angle`, or `at` and `turn` in the plane "
     "(planar); `x`, `y`, `z`, `angle`, or `at` and `turn` about z (schoenflies); `turn` (spherical); `at` "
     "(translational); `at`, `turn` (free).",
@@ -238,7 +238,7 @@ _AXIS = Either(kinds=(_AXIS_WORDS, ListOf(item=_NUMBER, length=3)))
 JOINT = Shape(
     name="joint",
     doc="A joint between two frames, which coincide at zero coordinates. Limits, speed, friction, spring and inertia "
-    "are given here for a joint with one freedom, and under `freedoms` for one with several.",
+    "are given here for a joint with one degree of freedom, and under `freedoms` for one with several.",
     fields=(
         need("type", Choice(options=JOINT_KINDS), "kind of joint"),
         field(
@@ -262,7 +262,7 @@ JOINT = Shape(
         field(
             "freedoms",
             MapOf(item=FREEDOM, key="freedom", is_known=True),
-            "what acts on each freedom of a joint with several: `first: {friction: ...}`",
+            "what acts on each degree of freedom of a joint with several: `first: {friction: ...}`",
         ),
         field(
             "cut",
@@ -369,7 +369,7 @@ ACTUATOR = Shape(
         field(
             "on",
             Reference(to="coordinate"),
-            "joint with one freedom, `joint.freedom`, or telescopic rod",
+            "joint with one degree of freedom, `joint.freedom`, or telescopic rod",
         ),
         field("ratio", _RATIO, "motor motion per motion of the coordinate; 1 if absent"),
         field(
@@ -485,13 +485,13 @@ PLATFORM = Shape(
         need(
             "independent",
             ListOf(item=Reference(to="coordinate"), may_be_empty=True),
-            "independent coordinates: freedoms of the joint `platform` (x, wy, ...) and complete names of others",
+            "independent coordinates: degrees of freedom of the joint `platform` (x, wy, ...) and complete names of others",
         ),
         field("reference", REFERENCE, "start pose, with `motion` only"),
         field(
             "limits",
             MapOf(item=_LIMITS, key="freedom", is_known=True),
-            "limits by freedom, with `motion` only",
+            "limits by degree of freedom, with `motion` only",
         ),
     ),
 )

@@ -46,8 +46,8 @@ class CountOptions(Options):
     Attributes:
         entry: coordinates in which the motion is given: platform or actuators.
         derivatives: count functions with their Jacobians too.
-        on_platform: count Lagrange's form on the platform too, by differentiating the platform's
-            mass matrix; it takes seconds for six freedoms.
+        on_platform: also count Lagrange's equations in platform coordinates, which differentiate
+            the mass matrix of the platform; it takes seconds for six degrees of freedom.
 
     Examples:
         >>> import tauloop as tl

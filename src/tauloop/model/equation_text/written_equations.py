@@ -57,11 +57,11 @@ class EquationOptions(Options):
 
     Attributes:
         entry: coordinates in which the motion is given: platform or actuators.
-        parts: loop equations, dynamic equations, and both as they are solved, separated by commas.
+        parts: equations to write: loop equations, dynamic equations, or the formulas that solve
+            both, separated by commas.
         keep: independent parameters that stay symbols, separated by commas, or 'all'; the others
-            are
-            numbers.
-        names: other names in the equations, such as 'platform.x=X'.
+            are numbers.
+        names: new names of variables and parameters in the equations, such as 'platform.x=X'.
 
     Examples:
         >>> import tauloop as tl

@@ -56,7 +56,8 @@ class CollisionDetectionOptions(Options):
     Attributes:
         stroke: the stroke; its seed is also the seed of the parameter errors.
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), of the collision.
-        payload: mass at the tool, which is suddenly fixed there, such as 0.5kg; in place of a wrench.
+        payload: mass that is attached to the tool at the time of the collision, such as 0.5kg; in
+            place of a wrench.
         at: time of the collision; the middle of the stroke by default.
         lasting: duration of the collision; to the end of the stroke by default.
         bandwidth: bandwidth of the observers, such as 100 (rad/s) or '20 Hz'; they follow a force
@@ -64,7 +65,7 @@ class CollisionDetectionOptions(Options):
         speeds: speeds from encoder readings: differences, or a tracking loop.
         tracking: bandwidth of the tracking loop.
         controller: law of the controller.
-        stiffness: bandwidth of the controller.
+        stiffness: bandwidth of the controller, which resists the collision.
         rate: samples per second, such as 1kHz.
         quantization: step of the encoders, such as 0.1mrad; 0 for exact measurement.
         mass_error: largest relative error of each mass and inertia of the model.

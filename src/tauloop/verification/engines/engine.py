@@ -362,7 +362,7 @@ class Engine(ReprMixin, ABC):
                 if x > UNDETERMINED
             ]
             what = f"can work against each other without moving {self.tree.name}, so their forces are not unique"
-            remedy = "compare poses away from singularities, or a machine with as many actuators as freedoms"
+            remedy = "compare poses away from singularities, or a machine with as many actuators as degrees of freedom"
             raise EngineError.of(f"actuators {', '.join(names)}", what, remedy)
         x = supply.solve(tau)
         return x[:, :actuators] / size, tau - times(supply.matrix, x)

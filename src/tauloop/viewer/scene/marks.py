@@ -18,7 +18,7 @@ from tauloop.viewer.stage import Stage
 EFFECTS = {
     "serial": "leg side: the platform cannot leave",
     "parallel": "platform side: motors lose hold",
-    "constraint": "loops: a freedom is gained",
+    "constraint": "loops: a degree of freedom is gained",
 }
 #: Colors of a path within limits, beyond limits, and near a singularity; also different in
 #: lightness.

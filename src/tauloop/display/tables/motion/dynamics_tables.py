@@ -121,7 +121,7 @@ def _joint_tables(joints: JointForces) -> Iterator[Printed]:
         yield (
             f"the rigid machine does not determine all components in {len(joints.undetermined)} of "
             f"{len(joints.points)} joints, because redundant constraints carry them (nan): "
-            "joints with more freedom, such as a ball joint in place of a pin, determine them"
+            "joints with more degrees of freedom, such as a ball joint in place of a pin, determine them"
         )
 
 

@@ -295,8 +295,8 @@ def found_actuation(loops: Loops, motions: np.ndarray, notes: Problems) -> Actua
         names = ", ".join(loops.topology.velocity_names[i] for i in chosen.passive)
         notes.add(
             "actuators",
-            f"no actuator moves {mobility - rank} of the {mobility} freedoms of the machine; passive: {names}",
-            "hybrid inverse dynamics gives their accelerations; add motors, or lock the passive freedoms "
+            f"no actuator moves {mobility - rank} of the {mobility} degrees of freedom of the machine; passive: {names}",
+            "hybrid inverse dynamics gives their accelerations; add motors, or lock the passive degrees of freedom "
             "that are not meant to move freely",
             file=loops.mechanism.file,
         )
@@ -304,7 +304,7 @@ def found_actuation(loops: Loops, motions: np.ndarray, notes: Problems) -> Actua
         spare = ", ".join(name for i, name in enumerate(actuators) if i not in chosen.leading)
         notes.add(
             "actuators",
-            f"{len(actuators)} actuators ({', '.join(actuators)}) act on only {rank} freedoms: actuation is "
+            f"{len(actuators)} actuators ({', '.join(actuators)}) act on only {rank} degrees of freedom: actuation is "
             f"redundant; inverse dynamics shares forces by the least norm, and motion is given without {spare}",
             "weigh the actuators (`ForceSharing`) if the least sum of squares is not the share you want",
             file=loops.mechanism.file,

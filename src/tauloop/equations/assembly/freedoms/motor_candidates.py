@@ -61,7 +61,7 @@ def _conditions(rows: np.ndarray, rank: int) -> np.ndarray:
 def unstated_motors(assembly: Assembly) -> Problem:
     """Return the problem that the file does not state the motors; the remedy names candidates."""
     joints, mobility = assembly.mechanism.unstated_motors, assembly.mobility
-    freedoms = "1 freedom" if mobility == 1 else f"{mobility} freedoms"
+    freedoms = "1 degree of freedom" if mobility == 1 else f"{mobility} degrees of freedom"
     what = (
         f"the file does not state which joints have motors: {len(joints)} could ({listing(joints)}), "
         f"and the machine has {freedoms}"
@@ -76,7 +76,7 @@ def unstated_motors(assembly: Assembly) -> Problem:
         ]
         more = f" (and {len(sets) - SHOWN_SETS} more sets)" if len(sets) > SHOWN_SETS else ""
         listed = (", " if has_option else " or ").join(choices[:SHOWN_SETS])
-        remedy = f"name them; these move every freedom: {listed}{more}" + (
+        remedy = f"name them; these move every degree of freedom: {listed}{more}" + (
             "" if has_option else f"; {remedy}"
         )
     return Problem(where="actuators", what=what, remedy=remedy, file=assembly.mechanism.file)

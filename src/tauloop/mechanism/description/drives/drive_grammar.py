@@ -51,7 +51,7 @@ LUGRE = Shape(
 )
 INERTIA = Shape(
     name="drive inertia",
-    doc="A body with one freedom: it turns (inertia) or slides (mass).",
+    doc="A body with one degree of freedom: it turns (inertia) or slides (mass).",
     fields=(
         field(
             "inertia",

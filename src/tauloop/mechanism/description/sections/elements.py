@@ -104,7 +104,7 @@ class Coordinates:
             kind = self._joints[joint]
             suffixes = [f"{word}.{suffix}" for suffix in JOINT_KINDS[kind].velocities]
             cursor.problem(
-                f"{word} is a {kind} joint, which has {'several freedoms' if suffixes else 'no freedom'}",
+                f"{word} is a {kind} joint, which has {'several degrees of freedom' if suffixes else 'no degree of freedom'}",
                 f"name one of {listing(suffixes)}" if suffixes else "name another joint",
             )
         return None
@@ -315,7 +315,7 @@ def _read_independent(cursor: Cursor, coordinates: Coordinates) -> tuple[str, ..
         if motion is None or coordinates.knows(item, word):
             if motion is not None and kind is not None and word in kind.velocities:
                 remedy = f"write {PLATFORM_JOINT}.{word}, or give the joint another name"
-                item.problem(f"{word} is a freedom of the platform and a joint", remedy)
+                item.problem(f"{word} is a degree of freedom of the platform and a joint", remedy)
             name = coordinates.find(item, word, needs_coordinate=False) if word else None
         elif kind is not None and word not in kind.velocities:
             note_unknown_freedom(item, word, motion)

@@ -226,7 +226,7 @@ def _read_freedoms(
     if kind.velocities == ("",):
         if several is not None:
             several.problem(
-                f"a {kind_name} joint has one freedom", "write these keys on the joint itself"
+                f"a {kind_name} joint has one degree of freedom", "write these keys on the joint itself"
             )
         return (read_freedom(cursor, values, kind.angular[0], reference[0] if reference else None),)
     example = f"freedoms: {{{kind.velocities[0]}: ...}}" if kind.velocities else ""
@@ -234,12 +234,12 @@ def _read_freedoms(
         if cursor.has(field.name):
             if example:
                 cursor.problem(
-                    f"a {kind_name} joint has several freedoms",
+                    f"a {kind_name} joint has several degrees of freedom",
                     f"write it under {example}",
                     field.name,
                 )
             else:
-                cursor.problem("a fixed joint has no freedom", "remove the key", field.name)
+                cursor.problem("a fixed joint has no degree of freedom", "remove the key", field.name)
     entries = dict(several.entries()) if several is not None else {}
     for name, place in entries.items():
         if name not in kind.velocities:
@@ -262,9 +262,9 @@ def note_unknown_freedom(cursor: Cursor, name: str, kind: str) -> None:
     """Note that a joint has no freedom of that name."""
     velocities = JOINT_KINDS[kind].velocities
     remedy = suggestion(name, velocities) or (
-        f"its freedoms are {listing(velocities)}" if velocities else "remove it"
+        f"its degrees of freedom are {listing(velocities)}" if velocities else "remove it"
     )
-    cursor.problem(f"a {kind} joint has no freedom {name}", remedy)
+    cursor.problem(f"a {kind} joint has no degree of freedom {name}", remedy)
 
 
 def _is_scalar(kind: JointKind, name: str) -> bool:

@@ -137,7 +137,7 @@ def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
         if freedom.spring is None and freedom.inertia is None:
             continue
         if name not in index or (freedom.spring is not None and name not in scalars):
-            missing(f"freedom {name}", name)
+            missing(f"degree of freedom {name}", name)
             continue
         i = index[name]
         if freedom.inertia is not None:
