@@ -97,6 +97,7 @@ MEANINGS = {
     "--sensitivities": ("Parameters of the", "list"),
     "--set": ("Change parameters", "NAME=VALUE"),
     "--settling": ("Time at rest after the", "TIME"),
+    "--shm": ("Name of shared memory", "str"),
     "--singularity": ("Smallest distance to singularities", "float"),
     "--standstill": ("Share of an actuator's largest speed", "float"),
     "--starts": ("Number of searches", "int"),
