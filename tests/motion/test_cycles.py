@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -251,6 +252,13 @@ def test_a_machine_that_nobody_tuned_carries_past_a_point_and_runs_periodically(
     assert [run.payload for run in result.tried] == [0.2, 0.0]
     for motor in result.motors:
         assert motor.simulated == pytest.approx(motor.rms, rel=0.02)
+    text = result.c_array(4000.0)
+    rows = np.array([row.split(",") for row in re.findall(r"^    \{(.*)\},?$", text, re.M)], float)
+    speed, force = rows[:, 2:4], rows[:, 4:6]
+    for i, motor in enumerate(result.motors):
+        assert motor.peak_force == pytest.approx(np.abs(force[:, i]).max(), rel=2e-3)
+        assert motor.peak_speed == pytest.approx(np.abs(speed[:, i]).max(), rel=2e-3)
+        assert motor.peak_power == pytest.approx(np.abs(force * speed)[:, i].max(), rel=2e-3)
     text = result.c_array(1000.0)
     assert "#define MOTION_SAMPLES 600" in text
     log = result.log(1000.0)

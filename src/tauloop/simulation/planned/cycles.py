@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 CYCLES, RUN_IN = 3, 0.1
 #: Number of times per leg at which shares of limits are computed.
 LIMIT_SAMPLES = 4001
+#: Number of samples of a cycle at which peaks of motors are computed.
+PEAK_SAMPLES = 4001
 #: Largest excess of a limit due to rounding.
 CYCLE_LIMIT_TOLERANCE = 1e-5
 #: Largest jump of acceleration at a seam, relative to the largest acceleration.
@@ -136,11 +138,14 @@ class LegLimits(ReprMixin):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MotorLoad:
-    """The thermal load of a motor in a cycle.
+    """The load of a motor in a cycle.
 
     Attributes:
         actuator: name of the actuator.
         unit: unit of the force, N or N m.
+        peak_force: largest force, N or N m.
+        peak_speed: largest speed, m/s or rad/s.
+        peak_power: largest mechanical power, W.
         rms: root mean square of its force, by inverse dynamics.
         simulated: the same under the simulated controller; None if the simulation ended early.
         rated: continuous force; None if unknown.
@@ -148,6 +153,9 @@ class MotorLoad:
 
     actuator: str
     unit: str
+    peak_force: float
+    peak_speed: float
+    peak_power: float
     rms: float
     simulated: float | None
     rated: float | None
@@ -181,7 +189,7 @@ class Cycle(Result):
         motor: the motor nearest to its rated force; "" if none is known.
         picks: number of stations that add payload, at least one.
         legs: use of the limits of each leg.
-        motors: thermal loads of the motors.
+        motors: loads of the motors: peaks, and the thermal load.
         tried: simulations under the controller, with the payloads of the list and without payload.
         controller: control law, and samples per second.
     """
@@ -325,10 +333,14 @@ def plan_cycle(
     runs = _simulated(planned, trajectory, options)
     legs = tuple(_leg_limits(planned, leg, k) for k, leg in enumerate(planned.legs))
     known = np.isfinite(rated)
+    peaks = _peaks(trajectory, planned.time)
     motors = tuple(
         MotorLoad(
             actuator=name,
             unit=unit[i],
+            peak_force=float(peaks[0][i]),
+            peak_speed=float(peaks[1][i]),
+            peak_power=float(peaks[2][i]),
             rms=float(rms[i]),
             simulated=runs[0].rms[i] if runs[0].rms else None,
             rated=float(rated[i]) if known[i] else None,
@@ -482,6 +494,16 @@ def _periodicity(run: TriedCycle) -> Diagnostic:
         unit="m",
         advice="use a larger bandwidth",
     )
+
+
+def _peaks(trajectory: CycleTrajectory, duration: float) -> tuple[np.ndarray, ...]:
+    """Return the largest force, speed and power (n_u,) of each actuator, at even samples."""
+    time = np.linspace(0.0, duration, PEAK_SAMPLES)
+    model = trajectory.stroke.model
+    force = trajectory.forces(time)
+    speed = np.asarray(trajectory.states(time).v) @ model.assembly.loops.transmission.T
+    sizes = (np.abs(force), np.abs(speed), np.abs(force * speed))
+    return tuple(size.max(axis=0) for size in sizes)
 
 
 def _simulated(

@@ -45,6 +45,25 @@ def cycle_tables(result: Cycle) -> Iterator[Printed]:
         (m.actuator, m.rms, m.simulated, m.rated, m.rated and m.rms / m.rated, m.unit)
         for m in result.motors
     )
+    peaks = (
+        (m.actuator, m.peak_force, m.unit, m.peak_speed, _speed_unit(m.unit), m.peak_power)
+        for m in result.motors
+    )
+    yield table(
+        "Peaks of the motors",
+        "motor",
+        ("force", ".4g"),
+        "",
+        ("speed", ".4g"),
+        "",
+        ("power [W]", ".4g"),
+        rows=peaks,
+    )
     columns = (("RMS", ".4g"), ("simulated", ".4g"), ("rated", ".4g"), ("share", ".1%"), "unit")
     yield table("Root mean squares of forces", "motor", *columns, rows=loads)
     yield trial(result)
+
+
+def _speed_unit(force_unit: str) -> str:
+    """Return the unit of the speed of a motor by that of its force."""
+    return "rad/s" if force_unit == "N m" else "m/s"
