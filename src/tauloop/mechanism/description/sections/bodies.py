@@ -102,6 +102,8 @@ def _is_possible(inertia: Inertia, cursor: Cursor, values: ValueReader) -> bool:
         cursor.problem("the numbers are too large for a body", "check units and exponents")
         return False
     (least, middle, largest), allowance = principal
+    if abs(least) <= allowance:
+        least = 0.0  # a rounding error
     moments = (
         f"the principal moments of inertia about the mass center are {least:.6g}, {middle:.6g} "
         f"and {largest:.6g} kg m^2"
