@@ -532,8 +532,9 @@ def test_wrong_numbers_of_a_universal_joint_are_refused(
 def test_a_universal_joint_that_the_tree_enters_by_its_child_keeps_its_axes(
     tmp_path: Path,
 ) -> None:
-    """Its coordinates are exchanged, and so is what acts on them."""
+    """Its coordinates are exchanged, with a note, and so is what acts on them."""
     machine = read(tmp_path, wrist("universal", parent="hand", child="stand"))
+    assert "its <axis> is u.second here and its <axis2> is u.first" in machine.description
     assert [motor.name for motor in machine.actuators] == ["u.second"]
     (joint,) = (joint for joint in machine.joints if joint.name == "u")
     assert joint.reference == pytest.approx((0.2, 0.0))

@@ -111,6 +111,12 @@ class _Spanning:
                 f"mass and inertia follow from collisions: {', '.join(self.automatic)}"
             )
         for joint in hung:
+            if joint.kind == "universal" and joint.is_reversed:
+                self.notes.append(
+                    f"joint {joint.name}: its child {joint.parent!r} is nearer to the base, so its "
+                    f"<axis> is {joint.name}{joint.coordinate(0)} here and its <axis2> is "
+                    f"{joint.name}{joint.coordinate(1)}"
+                )
             if joint.kind == "universal" and joint.has_rotor:
                 self.omitted.append(f"the rotor of the universal joint {joint.name}")
         return SdfTree(
