@@ -15,6 +15,7 @@ from tauloop.common.errors import EngineError
 from tauloop.compiler.c.calling import library
 from tauloop.compiler.c.calling.evaluator import Compiled
 from tauloop.gpu import Cuda, Processor, compile_cuda
+from tauloop.kinematics.homotopy import code as code_module
 from tauloop.kinematics.homotopy.code import PathFollower, PrintedSystem, paths_text
 from tauloop.kinematics.homotopy.evaluation import ComplexFunction
 from tauloop.kinematics.homotopy.paths import ParameterLine, PathEnding, TrackingOptions
@@ -80,6 +81,24 @@ def test_paths_end_where_those_of_numpy_end(ways, tmp_path):
     good = here.is_regular
     assert np.abs(here.x - there.x)[good].max() < SAME * np.abs(here.x[good]).max()
     assert (there.t[good] == 1.0).all()
+
+
+@needs_compiler
+def test_a_system_is_printed_once(tmp_path, monkeypatch):
+    """par4 spent an eighth of a search on printing its system for each of 150 batches of paths."""
+    printed = []
+
+    def counted(system: PrintedSystem) -> str:
+        printed.append(system)
+        return paths_text(system)
+
+    monkeypatch.setattr(code_module, "paths_text", counted)
+    follow = PathFollower(Compiled(folder=tmp_path))
+    for system in (Conics(3, 0), Conics(3, 2)):
+        x, line = many_lines(system, 3)
+        first, second = (follow(system, x, line) for _ in range(2))
+        assert np.array_equal(first.x, second.x)
+    assert len(printed) == 2
 
 
 @needs_compiler

@@ -221,6 +221,12 @@ def test_no_shipped_machine_depends_on_the_scale(machine: str, scale: Scale) -> 
     require_same(verdicts(machine, UNSCALED), verdicts(machine, scale))
     require_same(motions(machine, UNSCALED), motions(machine, scale))
     require_same(usable_share(machine, UNSCALED), usable_share(machine, scale))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("scale", [MICRO, MILLI, KILO])
+@pytest.mark.parametrize("machine", shipped_machines())
+def test_no_assembly_mode_depends_on_the_scale(machine: str, scale: Scale) -> None:
     require_same(modes(machine, UNSCALED), modes(machine, scale))
 
 

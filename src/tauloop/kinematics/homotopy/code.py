@@ -71,6 +71,8 @@ class PathFollower:
     def __init__(self, evaluator: Evaluator) -> None:
         """Store an evaluator."""
         self._evaluator = evaluator
+        # printing a large system takes as long as following some of its paths
+        self._texts: dict[tuple[ca.Function, int], str] = {}
         self._kernels: dict[str, RowKernel] = {}
 
     def __call__(
@@ -102,7 +104,10 @@ class PathFollower:
         )
 
     def _kernel(self, printed: PrintedSystem, unknowns: int) -> RowKernel:
-        text = paths_text(printed)
+        system = (printed.function, len(printed.terms))
+        if system not in self._texts:
+            self._texts[system] = paths_text(printed)
+        text = self._texts[system]
         if text not in self._kernels:
             is_large = unknowns * printed.function.n_instructions() >= MIN_LARGE_SYSTEM
             work = WORTH_OPTIMIZING if is_large else 1
