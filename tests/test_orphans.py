@@ -19,6 +19,10 @@ pytestmark = pytest.mark.skipif(
     not Path("/proc/self/environ").exists(), reason="needs Linux's list of processes"
 )
 
+#: Processes are at work, and gone after the kill, within this time, s. A worker that loses its parent
+#: while it imports ends when it has imported: half a second of processor time each, but more than
+#: ten seconds on two cores that 33 processes share.
+PATIENCE = 180.0
 #: A compiler that reads a pipe into which nothing is written never ends by itself.
 COMPILES = """
 import sys
@@ -41,12 +45,14 @@ def kill_while(script: str, folder: Path, is_at_work: Callable[[list[str]], bool
     environment = os.environ | {MARK: mark, "XDG_CACHE_HOME": str(folder / "user")}
     with subprocess.Popen([sys.executable, str(program), str(folder)], env=environment) as process:
         try:
-            wait_until(lambda: process.poll() is not None or is_at_work(processes_of(mark)))
+            wait_until(
+                lambda: process.poll() is not None or is_at_work(processes_of(mark)), PATIENCE
+            )
         finally:
             process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL, "it had ended by itself"
     try:
-        wait_until(lambda: not processes_of(mark), 10.0)
+        wait_until(lambda: not processes_of(mark), PATIENCE)
     except AssertionError:
         left = processes_of(mark)
         for place in Path("/proc").glob("[1-9]*"):
