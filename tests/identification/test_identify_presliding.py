@@ -303,17 +303,3 @@ def test_no_joint_of_a_measured_arm_is_worse_held_out(shared):
     assert set(turning["presliding"]["lengths"]) == {"joint_1", "joint_2"}
     assert (ratios[:2] < 0.98).all()
     assert (ratios < 1.01).all()
-
-
-@pytest.mark.parametrize("length", [0.02, 0.05])
-def test_a_searched_length_has_no_bias_where_the_log_begins_within_a_motion(model, moved, length):
-    """A state of zero at the first sample made the second length 11 % too short."""
-    friction = dahl_by_scipy(moved, length)
-    log = log_of(model, moved, LEVEL * friction)
-    data = regression_data(model, log, PREPARATION)
-    motion = element_motion(model, log, PREPARATION)
-    choice = choose_presliding([data], [motion], ["motor_1"])
-    assert choice.lengths["motor_1"] == pytest.approx(length, rel=0.005)
-    assert choice.deviations["motor_1"] < 0.005 * length
-    start = np.interp(TIME[PREPARATION.trim], TIME, friction)
-    assert choice.starts[0]["motor_1"] == pytest.approx(start, abs=0.05)

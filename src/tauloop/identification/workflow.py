@@ -36,7 +36,7 @@ from tauloop.identification.faults.search import (
     search_motion,
 )
 from tauloop.identification.faults.unexcited import unexcited
-from tauloop.identification.friction.choice import CUTOFF_FACTORS, TermsFit, choose_friction
+from tauloop.identification.friction.choice import TermsFit, choose_friction
 from tauloop.identification.friction.element_motion import ElementMotion, element_motion
 from tauloop.identification.friction.presliding import PreslidingChoice
 from tauloop.identification.friction.stated import StatedFriction, presliding_notes, stated_friction
@@ -77,7 +77,7 @@ from tauloop.identification.regression.ties import Ties
 from tauloop.identification.regrouping.formula_values import formula_values
 from tauloop.identification.regrouping.regroup import symbolic_base_parameters
 from tauloop.identification.regrouping.regrouping import AnalyticRegrouping
-from tauloop.logs import Signals, sample_period, samples
+from tauloop.logs import Signals, samples
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource
@@ -312,11 +312,7 @@ def _with_chosen_friction(
             return None
 
     def fit_with(logs: PreparedLogs, terms: TermOptions) -> TermsFit | None:
-        """Return the fit alone, without a search for faults.
-
-        It is judged in the band that all cut-offs pass. Noise of the motion at higher frequencies
-        is in the regressor, and would favor the lowest cut-off.
-        """
+        """Return the fit alone, without a search for faults."""
         with_terms = replace(trial_options, terms=terms)
         try:
             if "" in terms.presliding.values():
@@ -329,9 +325,6 @@ def _with_chosen_friction(
             filtered = [
                 part.low_passed(cutoff) for part, cutoff in zip(training, cutoffs, strict=True)
             ]
-            if band is not None:
-                rate = 1.0 / (sample_period(logs.logs[0].log) * logs.logs[0].factor)
-                held_out = held_out.low_passed(band / rate)
             estimator = chosen_estimator(with_terms, (), data.noise)
             fitted = fit(merge(filtered), held_out, estimator, errors=logs.errors)
         except (IdentificationError, InputError):
@@ -341,7 +334,6 @@ def _with_chosen_friction(
         return TermsFit(error=overall(percent), lengths=lengths)
 
     part = prepared.part(options.share, MAX_FRICTION_SAMPLES)
-    band = min(part.possible_cutoffs({}, CUTOFF_FACTORS), default=None)
     velocities = usable_names(model, part, options)
     choice = choose_friction(
         part,

@@ -48,7 +48,7 @@ class TermsFit:
     """A fit with terms, without a search for faults.
 
     Attributes:
-        error: validation error of the forces, %, in the band that all cut-offs pass, so that
+        error: validation error of the forces without the filter of forces and regressor, %, so that
             cut-offs can be compared.
         lengths: presliding lengths that validation chose, by element.
     """
@@ -288,7 +288,7 @@ def _add_presliding(
     with_laws = {*terms.presliding, *terms.stribeck, *terms.asymmetric}
     added = tuple(name for name in elements if name not in with_laws)
     searched = replace(terms, presliding={**terms.presliding, **dict.fromkeys(added, "")})
-    starts: list[dict[str, Any]] = [{"standstill": Preparation(cutoff=None).standstill}]
+    starts: list[dict[str, Any]] = [{}]
     if prepared.unchosen:
         starts.append(dict(prepared.unchosen))
     fits = [fit_with(prepared.changed(**start), searched) for start in starts]

@@ -28,36 +28,29 @@ FIRST_LENGTH_SHARES = tuple(np.geomspace(1e-4, 0.2, 12).tolist())
 LENGTH_REFINEMENT_FACTORS = ((0.6, 0.77, 1.3, 1.7), (0.87, 1.15), (0.94, 1.06))
 #: Ratio of a length to the next one that was tried.
 LENGTH_RESOLUTION = LENGTH_REFINEMENT_FACTORS[-1][-1]
-#: Two lengths whose ratio is at most this are the same.
-LENGTH_TOLERANCE = 1.01
 #: A length is chosen if it reduces the error of an output over all blocks by this share, and in
 #: every block.
 MIN_PRESLIDING_GAIN = 0.02
-#: Errors below this, % of the largest force, are those of filters on a log without noise.
-NEGLIGIBLE_ERROR = 1e-4
 #: Largest number of sweeps over all elements.
 MAX_LENGTH_SWEEPS = 3
 #: An element below this share of its largest speed is at rest.
 REST = 1e-3
 
 
-def dahl_state(
-    velocity: np.ndarray, period: float, lengths: np.ndarray, start: np.ndarray | None = None
-) -> np.ndarray:
+def dahl_state(velocity: np.ndarray, period: float, lengths: np.ndarray) -> np.ndarray:
     """Return the state z (N, n) of Dahl's model, dz/dx = (1 - z sign(v)) / length, from -1 to 1.
 
     The friction force is F z, which becomes F sign(v) in sliding. The motion between two samples
     is taken as monotonic. Then z changes to s + (z - s) exp(-|dx| / length), with s = sign(dx),
-    which is the exact solution (Dahl 1968, A solid friction model, with the exponent one). The
-    motion before the first sample is unknown; its effect vanishes after a few lengths. All samples
-    are calculated together, in log2(N) passes.
+    which is the exact solution (Dahl 1968, A solid friction model, with the exponent one). z is
+    zero at the first sample: the motion before it is unknown, and its effect vanishes after a few
+    lengths. All samples are calculated together, in log2(N) passes.
 
     Args:
         velocity: (N, n), m/s or rad/s; zero at rest.
         period: sampling period, s.
         lengths: (n,), m or rad, positive: distance after a reversal over which friction reverses
             except for a share of 1 / e.
-        start: (n,) z at the first sample; zero if it is not given.
     """
     travel = np.zeros(velocity.shape)
     travel[1:] = 0.5 * period * (velocity[1:] + velocity[:-1])
@@ -70,23 +63,11 @@ def dahl_state(
         z[reach:] = z[reach:] + decay[reach:] * z[:-reach]
         decay[reach:] = decay[reach:] * decay[:-reach]
         reach *= 2
-    return z if start is None else z + start * decay
-
-
-def fading_start(velocity: np.ndarray, period: float, lengths: np.ndarray) -> np.ndarray:
-    """Return the part (N, n) of `dahl_state` that a start of one contributes."""
-    travel = np.zeros(velocity.shape)
-    travel[1:] = 0.5 * period * np.abs(velocity[1:] + velocity[:-1])
-    return np.asarray(np.exp(-np.cumsum(travel, axis=0) / lengths))
+    return z
 
 
 def presliding_state(
-    velocity: np.ndarray,
-    period: float,
-    lengths: np.ndarray,
-    *,
-    start: np.ndarray | None = None,
-    stays: bool = False,
+    velocity: np.ndarray, period: float, lengths: np.ndarray, *, stays: bool = False
 ) -> np.ndarray:
     """Return the state (N, n) of `dahl_state`, with zeros at rest unless it stays.
 
@@ -94,18 +75,15 @@ def presliding_state(
     determine. Motion is at rest if its speed is below the share `REST` of the largest.
 
     Args:
-        velocity, period, lengths, start: as for `dahl_state`.
+        velocity, period, lengths: as for `dahl_state`.
         stays: whether the state is also used at rest.
     """
-    state = dahl_state(velocity, period, lengths, start)
+    state = dahl_state(velocity, period, lengths)
     return state if stays else state * (np.abs(velocity) > REST * np.abs(velocity).max(axis=0))
 
 
 def presliding_columns(
-    motion: ElementMotion,
-    lengths: Mapping[str, float],
-    staying: Collection[str] = (),
-    starts: Mapping[str, float] | None = None,
+    motion: ElementMotion, lengths: Mapping[str, float], staying: Collection[str] = ()
 ) -> tuple[np.ndarray, tuple[str, ...], tuple[str, ...]]:
     """Return the columns (N, n_out, n) of presliding friction, their names and their units.
 
@@ -115,17 +93,12 @@ def presliding_columns(
         motion: motion of the log of the regression data.
         lengths: presliding lengths, m or rad, by name of the element.
         staying: elements whose friction is also used at rest.
-        starts: states at the first sample, by element; zero if they are not given.
     """
     names = tuple(lengths)
     speed, rows = motion.of(names)
     states = [
         presliding_state(
-            speed[:, [k]],
-            motion.period,
-            np.array([lengths[name]]),
-            start=np.array([(starts or {}).get(name, 0.0)]),
-            stays=name in staying,
+            speed[:, [k]], motion.period, np.array([lengths[name]]), stays=name in staying
         )
         for k, name in enumerate(names)
     ]
@@ -144,12 +117,8 @@ class PreslidingChoice(ReprMixin):
     Attributes:
         lengths: lengths over which friction reverses, m or rad, by element; without elements for
             which no length reduces the error.
-        deviations: standard deviations of the searched lengths, m or rad, by element: a jackknife
-            over the blocks of the logs. They do not contain the errors of the motion, which make
-            lengths below a step of the encoder too long.
         staying: elements of these whose friction is also used at rest; that of the others is zero
             at rest.
-        starts: states at the first sample of each log, by element, from a fit to all blocks.
         without: elements for which no length reduces the error.
         errors: validation errors, % (root mean square over outputs), without any presliding
             friction, and with the chosen lengths.
@@ -157,9 +126,7 @@ class PreslidingChoice(ReprMixin):
     """
 
     lengths: Mapping[str, float]
-    deviations: Mapping[str, float]
     staying: tuple[str, ...]
-    starts: tuple[Mapping[str, float], ...]
     without: tuple[str, ...]
     errors: tuple[float, float]
     stated: tuple[str, ...]
@@ -181,8 +148,7 @@ def choose_presliding(
     falls by `MIN_PRESLIDING_GAIN` over all blocks and in each of them, and if the errors of other
     outputs do not grow too much (`Gain.is_fair`). The longest length is never chosen, because such
     a slow change is not friction after a reversal. Friction is only used at rest if this reduces
-    the error by `MIN_PRESLIDING_GAIN` again. The states at the first samples are estimated after
-    each sweep over the elements; a wrong start makes the lengths of slow motions too short.
+    the error by `MIN_PRESLIDING_GAIN` again.
 
     Args:
         parts: regression data of each log; their held-out parts are not used.
@@ -198,20 +164,16 @@ def choose_presliding(
     fits = BlockFits.of(before, fit(merge(before), None, WeightedLeastSquares()))
     search = _LengthSearch(fits, motions, dict(stated or {}))
     errors_without = search.errors({}, ())
-    search.estimate_starts()
     for name in tuple(search.lengths):
         search.choose_rest(name)
-    for _ in range(MAX_LENGTH_SWEEPS):
+    for _ in range(MAX_LENGTH_SWEEPS if len(names) > 1 else 1):
         changes = [search.choose_length(name) for name in names]
         if not any(changes):
             break
-        search.estimate_starts()
     errors_with = search.errors(search.lengths, search.staying)
     return PreslidingChoice(
         lengths=search.lengths,
-        deviations={name: search.deviations[name] for name in names if name in search.lengths},
         staying=tuple(sorted(search.staying)),
-        starts=tuple(search.starts),
         without=tuple(name for name in names if name not in search.lengths),
         errors=(overall(errors_without), overall(errors_with)),
         stated=tuple(stated or ()),
@@ -229,48 +191,14 @@ class _LengthSearch:
         self._motions = motions
         self._scales = fits.largest
         self.lengths = lengths
-        self.deviations: dict[str, float] = {}
         self.staying: set[str] = set()
-        self.starts: list[dict[str, float]] = [{} for _ in motions]
 
     def errors(self, lengths: Mapping[str, float], staying: Collection[str]) -> np.ndarray:
-        """Return the held-out errors (BLOCKS_PER_LOG, n_kept), % of each output's largest force.
-
-        They contain `NEGLIGIBLE_ERROR`, so that changes of smaller errors do not matter.
-        """
+        """Return the held-out errors (BLOCKS_PER_LOG, n_kept), % of each output's largest force."""
         columns = None
         if lengths:
-            columns = [
-                presliding_columns(motion, lengths, staying, starts)[0]
-                for motion, starts in zip(self._motions, self.starts, strict=True)
-            ]
-        percent = 100.0 * self._fits.errors(columns) / self._scales
-        return np.hypot(percent, NEGLIGIBLE_ERROR)
-
-    def estimate_starts(self) -> None:
-        """Estimate the states at the first samples of all logs, by one fit to all blocks.
-
-        The state is linear in its start, so that its fading is one more column for each log.
-        """
-        names = tuple(self.lengths)
-        if not names:
-            return
-        count = len(names)
-        lengths = np.array(list(self.lengths.values()))
-        columns = []
-        for number, motion in enumerate(self._motions):
-            states = presliding_columns(motion, self.lengths, self.staying)[0]
-            speed, rows = motion.of(names)
-            fading = fading_start(speed, motion.period, lengths)
-            of_log = motion.decimated(rows * fading[:, None, :])
-            fadings = np.zeros((*states.shape[:2], count * len(self._motions)))
-            fadings[:, :, count * number : count * (number + 1)] = of_log
-            columns.append(np.concatenate([states, fadings], axis=2))
-        _, values = self._fits.both(columns)
-        levels, *starts = np.split(values[-count * (1 + len(columns)) :], 1 + len(columns))
-        for known, fitted in zip(self.starts, starts, strict=True):
-            for name, level, start in zip(names, levels.tolist(), fitted.tolist(), strict=True):
-                known[name] = float(np.clip(start / level, -1.0, 1.0)) if level > 0.0 else 0.0
+            columns = [presliding_columns(motion, lengths, staying)[0] for motion in self._motions]
+        return 100.0 * self._fits.errors(columns) / self._scales
 
     def choose_length(self, name: str) -> bool:
         """Choose the length of an element, and return whether it has changed."""
@@ -296,17 +224,11 @@ class _LengthSearch:
             best = best_of([before])
         for factors in LENGTH_REFINEMENT_FACTORS:
             best = best_of([best * factor for factor in factors])
-        between, deviation = _between(tried, best)
-        best = best_of([between])
         is_short = best < FIRST_LENGTH_SHARES[-1] * stroke
         if is_short and _is_better(tried[best], errors_without, every=True):
             self.lengths = others | {name: best}
-            self.deviations[name] = deviation
             self.choose_rest(name)
-        after = self.lengths.get(name)
-        if before is None or after is None:
-            return before != after
-        return max(before, after) > LENGTH_TOLERANCE * min(before, after)
+        return self.lengths.get(name) != before
 
     def choose_rest(self, name: str) -> None:
         """Use the friction of an element at rest if this reduces the error."""
@@ -320,40 +242,6 @@ def _best_length(tried: Mapping[float, np.ndarray], errors_without: np.ndarray) 
     """Return the length with the smallest relative error of any output."""
     reference = pooled(errors_without)
     return min(tried, key=lambda length: float((pooled(tried[length]) / reference).min()))
-
-
-def _between(tried: Mapping[float, np.ndarray], best: float) -> tuple[float, float]:
-    """Return the length with the smallest error between those tried, and its standard deviation.
-
-    The squared error is a parabola over the logarithm of the length, through the best length and
-    its neighbors. The deviation is a jackknife over the blocks.
-    """
-    lengths = sorted(tried)
-    number = lengths.index(best)
-    if not 0 < number < len(lengths) - 1:
-        return best, np.inf
-    near = lengths[number - 1 : number + 2]
-    errors = np.stack([tried[length] for length in near])
-    relative = pooled(tried[best]) / np.maximum(pooled(errors[0]), pooled(errors[2]))
-    output = int(np.argmin(relative))
-    squares = errors[:, :, output] ** 2
-    x = np.log(np.array(near) / best)
-    vertex = _vertex(x, squares.sum(axis=1))
-    if not np.isfinite(vertex):
-        return best, np.inf
-    blocks = squares.shape[1]
-    others = [_vertex(x, np.delete(squares, block, axis=1).sum(axis=1)) for block in range(blocks)]
-    length = best * float(np.exp(np.clip(vertex, x[0], x[2])))
-    if not np.isfinite(others).all():
-        return length, np.inf
-    variance = (blocks - 1) * float(np.var(others))
-    return length, length * float(np.sqrt(variance))
-
-
-def _vertex(x: np.ndarray, y: np.ndarray) -> float:
-    """Return the place of the minimum of the parabola through three points; infinite without."""
-    curvature, slope, _ = np.polyfit(x, y, 2)
-    return float(-0.5 * slope / curvature) if curvature > 0.0 else np.inf
 
 
 def _is_better(errors: np.ndarray, before: np.ndarray, *, every: bool) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from tauloop.common.errors import IdentificationError, Problem
 from tauloop.common.records import dataclass
 from tauloop.identification.friction.columns import columns_along
@@ -80,11 +78,7 @@ class StatedFriction:
         )
         if not choice.lengths:
             return list(parts), choice
-        unknown: tuple[Mapping[str, float], ...] = ({},) * (len(motions) - fitted)
-        columns = (
-            presliding_columns(motion, choice.lengths, choice.staying, starts)
-            for motion, starts in zip(motions, (*choice.starts, *unknown), strict=True)
-        )
+        columns = (presliding_columns(motion, choice.lengths, choice.staying) for motion in motions)
         return [with_columns(part, *new) for part, new in zip(parts, columns, strict=True)], choice
 
 
@@ -130,10 +124,7 @@ def presliding_notes(choice: PreslidingChoice, model: Model) -> tuple[str, ...]:
     notes = []
     for name, length in choice.lengths.items():
         unit = "rad" if turns[name] else "m"
-        size = f"{length:.3g}"
-        if np.isfinite(choice.deviations.get(name, np.inf)):
-            size += f" +- {choice.deviations[name]:.2g}"
-        note = f"friction of {name} reverses over {size} {unit} after a reversal"
+        note = f"friction of {name} reverses over {length:.3g} {unit} after a reversal"
         if name in choice.stated:
             note += ", as given"
         if name in choice.staying:
