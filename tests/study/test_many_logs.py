@@ -220,3 +220,24 @@ def test_options_that_need_all_samples_at_once_are_refused():
     with pytest.raises(InputError) as error:
         tl.fold_logs(loads(MACHINE), [], "nowhere", tl.FoldOptions(identification=how))
     assert {problem.where for problem in error.value.problems} == {"consistent", "estimator"}
+
+
+def test_a_fault_that_only_the_fit_of_a_log_shows_is_reported(logs, tmp_path):
+    """A force that is late by a sample and a half has no fault of its channel."""
+    extra("pyarrow")
+    model = tl.Model(loads(MACHINE))
+    time, *motion = arm_motion(1200, 0.3)
+    forces = model.actuators.inverse_dynamics(*motion).force
+    delay = 1.5 * float(time[1] - time[0])
+    late = np.stack([np.interp(time - delay, time, column) for column in forces.T], axis=1)
+    log = arm_log((time, *motion), late, rng=np.random.default_rng(9))
+    path = write_log(tmp_path / "late.csv", log.dataset())
+    how = tl.IdentificationOptions(preparation=FILTER, errors="logs")
+    folded = tl.fold_logs(
+        loads(MACHINE), [*logs, path], tmp_path / "f", tl.FoldOptions(identification=how)
+    )
+    assert folded.faults == {str(path): 2}
+    assert folded.status.value == "doubtful"
+    single = tl.identify(loads(MACHINE), path, replace(how, errors="autocorrelated"))
+    problem, _ = single.data_findings
+    assert "lags the motion" in problem.what

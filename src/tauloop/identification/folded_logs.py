@@ -113,7 +113,8 @@ def fold_file(
 ) -> FoldedLog:
     """Return the triangle of one log, which is all that an identification needs of it.
 
-    The log is prepared and checked for faults as by `identify` with this log alone.
+    The log is prepared and checked for faults as by `identify` with this log alone: also for those
+    that its own fit shows, such as a late force.
 
     Args:
         machine: its description, or its `identification_model`.
@@ -142,7 +143,7 @@ def fold_file(
         801
     """
     options = options or IdentificationOptions()
-    data, findings, errors = _read(machine, log, options)
+    data, findings, errors = _read(machine, log, options, searches_fit=True)
     correlation = errors.correlation if isinstance(errors, FilteredErrors) else None
     blocks = 0
     if isinstance(errors, ClusteredErrors):
@@ -222,11 +223,17 @@ def read_scores(machine: MachineSource, log: LogSource, options: ScoreOptions) -
 
 
 def _read(
-    machine: MachineSource, log: LogSource, options: IdentificationOptions
+    machine: MachineSource,
+    log: LogSource,
+    options: IdentificationOptions,
+    *,
+    searches_fit: bool = False,
 ) -> tuple[RegressionData, tuple[Problem, ...], ErrorModel]:
     """Return the data of a log, its problems, and the model of its errors."""
     require_foldable(options)
-    data, prepared, findings = log_data(identification_model(machine, options), log, options)
+    data, prepared, findings = log_data(
+        identification_model(machine, options), log, options, searches_fit=searches_fit
+    )
     if prepared.channels.choice is not None:
         what = "has measured velocities, whose use would be chosen for each log separately"
         raise InputError.of(

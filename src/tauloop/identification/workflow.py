@@ -84,7 +84,8 @@ from tauloop.model.model import MachineSource
 
 #: Largest number of samples of the motion that a result stores for display.
 MAX_DISPLAYED_SAMPLES = 4_000
-#: Largest number of samples of each log for the choice of friction laws, from its beginning.
+#: Largest number of samples of each log for the choice of friction laws, and for the fit of a
+#: single log, from its beginning.
 MAX_FRICTION_SAMPLES = 32_000
 #: Number of stages of the fits and of their evaluation (`_fit_and_evaluate`).
 FIT_STAGES = 4
@@ -208,7 +209,12 @@ def identify(
 
 
 def log_data(
-    model: Model, log: LogSource, options: IdentificationOptions, *, may_choose: bool = False
+    model: Model,
+    log: LogSource,
+    options: IdentificationOptions,
+    *,
+    may_choose: bool = False,
+    searches_fit: bool = False,
 ) -> tuple[RegressionData, PreparedLogs, tuple[Problem, ...]]:
     """Return the regression data of one log, its preparation and its problems, as in `identify`.
 
@@ -218,6 +224,8 @@ def log_data(
         options: options of the identification.
         may_choose: whether validation may choose options that are not stated, as in `identify`.
             Logs that must all be treated alike need the same options, so that nothing is chosen.
+        searches_fit: whether the beginning of the log is also fitted by itself, and faults that the
+            fit shows are among the problems. A log that does not determine the parameters has none of these.
 
     Raises:
         InputError, LogError, PoseError, IdentificationError: as for `identify`.
@@ -231,7 +239,36 @@ def log_data(
     data = _identification_data(
         model, prepared, options, ties, friction, log_repairs, Stages(None, 1)
     )
-    return data.parts[0], prepared, (*prepared.bad_samples, *data.faults)
+    problems = data.faults
+    if searches_fit and not problems:
+        beginning = data
+        if len(prepared.logs[0].log.time) > MAX_FRICTION_SAMPLES:
+            prepared_beginning = prepared.part(1.0, MAX_FRICTION_SAMPLES)
+            beginning = _identification_data(
+                model, prepared_beginning, options, ties, friction, log_repairs, Stages(None, 1)
+            )
+        problems = _faults_of_log_fit(model, prepared, beginning, options)
+    return data.parts[0], prepared, (*prepared.bad_samples, *problems)
+
+
+def _faults_of_log_fit(
+    model: Model, prepared: PreparedLogs, data: _IdentificationData, options: IdentificationOptions
+) -> tuple[Problem, ...]:
+    """Return the faults that the fit of a single log shows; none if the log does not support it.
+
+    If errors are clustered by log, those of a single log are autocorrelated.
+    """
+    if prepared.errors == ClusteredErrors(by="log"):
+        prepared = replace(prepared, errors=AutocorrelatedErrors())
+    fitted, held_out = _split(data.parts, options)
+    training = merge(fitted)
+    bending = _bending(model, data, options)
+    try:
+        result = _fit(prepared, data, options, training, held_out, data.instruments, bending)
+    except IdentificationError:
+        return ()
+    faults = _faults_of_fit(model, data, options, result, training)
+    return reported_faults(result, faults.problems)
 
 
 def _ties(model: Model, options: IdentificationOptions) -> Ties | None:
