@@ -206,7 +206,7 @@ def test_the_way_is_found_and_named(model, moved, hysteresis):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"presliding": {"motor_9": ""}, "cutoff": 20.0}, "is not a freedom of a joint"),
+        ({"presliding": {"motor_9": ""}, "cutoff": 20.0}, "is not a degree of freedom of a joint"),
         ({"presliding": {"motor_1": "-1 rad"}, "cutoff": 20.0}, "the length -1 is not positive"),
         ({"presliding": {"motor_1": "3 N"}, "cutoff": 20.0}, "motor_1"),
         (
