@@ -7,7 +7,9 @@ import pkgutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import field, fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,16 @@ from matplotlib import pyplot
 from simulation_machines import simulated
 
 import tauloop as tl
-from tauloop.common.datasets import Tabular, Variable, columns, rows
+from tauloop.common.datasets import (
+    Tabular,
+    Variable,
+    columns,
+    item_rows,
+    rows,
+    tabulated,
+)
+from tauloop.common.plain import json_keys
+from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.display import PARTS
 from tauloop.display.renderers.figure_style import save_figure
@@ -27,7 +38,7 @@ from tauloop.kinematics import random_states
 #: Numbers that two routes compute from the same formulas, in another order.
 ROUNDING = 1e-12
 #: Results that have nothing but their diagnostics to tabulate: texts and checks.
-EVIDENCE_ALONE = {"Checkup", "WrittenEquations"}
+EVIDENCE_ALONE = {"Checkup", "LogDescription", "WrittenEquations"}
 
 
 @pytest.fixture(autouse=True)
@@ -227,7 +238,31 @@ def test_whatever_has_no_quantities_has_its_diagnostics():
     for kind in kinds:
         kinds.extend(kind.__subclasses__())
     ours = {kind for kind in kinds[1:] if kind.__module__.startswith("tauloop.")}
-    assert {kind.__name__ for kind in ours if kind.variables is Result.variables} == EVIDENCE_ALONE
+    without = {kind.__name__ for kind in ours if kind.variables is Result.variables}
+    stated = {
+        kind.__name__ for kind in ours if any("quantities" in f.metadata for f in fields(kind))
+    }
+    assert without - stated == EVIDENCE_ALONE
+    assert stated <= without
+
+
+def test_quantities_follow_from_the_metadata_of_fields():
+    @dataclass(frozen=True, kw_only=True)
+    class Fitted(Result):
+        gaps: tuple[Diagnostic, ...] = field(
+            metadata=item_rows("gap", "value", "upper", unit="unit")
+        )
+        inner: Any = field(metadata=json_keys(size="real") | tabulated("table"))
+
+    gaps = (Diagnostic(name="x", value=1.0, unit="m"), Diagnostic(name="turn", value=2.0))
+    inner = SimpleNamespace(table=Mixed())
+    result = Fitted(diagnostics=(), provenance=provenance(options={}), gaps=gaps, inner=inner)
+    stated = [*result.variables()]
+    assert [variable.name for variable in stated[:3]] == ["gap", "value", "upper"]
+    assert stated[0].values == ["x", "turn"]
+    assert stated[1].values == [1.0, 2.0]
+    assert stated[1].unit == ("m", "")
+    assert [variable.name for variable in stated[3:]] == [v.name for v in Mixed().variables()]
 
 
 # Axes.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
 
-from tauloop.common.datasets import Variable
+from tauloop.common.datasets import tabulated
 from tauloop.common.errors import DescriptionError, InputError, TauloopError
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
@@ -60,13 +59,9 @@ class Conversion(Result):
         written: files and notes.
     """
 
-    mechanism: Mechanism = field(metadata=json_keys(machine="name"))
+    mechanism: Mechanism = field(metadata=json_keys(machine="name") | tabulated("parameters"))
     format: str
     written: Written = field(metadata=json_keys(files="files", notes="notes"))
-
-    def variables(self) -> Iterator[Variable]:
-        """Return the machine's parameters."""
-        return self.mechanism.parameters.variables()
 
 
 @keywords(ConvertOptions)

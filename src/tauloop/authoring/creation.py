@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from tauloop.authoring.templates import TEMPLATES
 from tauloop.authoring.text import NamedValue, named_values, with_values
-from tauloop.common.datasets import Variable
+from tauloop.common.datasets import tabulated
 from tauloop.common.errors import DescriptionError, InputError, PoseError, Problem, TauloopError
 from tauloop.common.files import write_text
 from tauloop.common.keywords import keywords
@@ -94,13 +94,12 @@ class NewMachine(Result):
     source: str
     dimensions: tuple[NamedValue, ...]
     changed: tuple[str, ...]
-    inspection: Inspection = field(metadata=json_keys("check", machine="model.mechanism.name"))
+    inspection: Inspection = field(
+        metadata=json_keys("check", machine="model.mechanism.name")
+        | tabulated("model.mechanism.parameters")
+    )
     cures: tuple[Problem, ...]
     folder: Path = field(metadata=OMITTED)
-
-    def variables(self) -> Iterator[Variable]:
-        """Return the machine's parameters."""
-        return self.inspection.model.mechanism.parameters.variables()
 
     def write(self, path: str | Path) -> tuple[Path, ...]:
         """Write the machine file, and next to it the schema for editors.

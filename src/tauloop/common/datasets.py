@@ -1,13 +1,16 @@
 """Named quantities with units, and their conversion to xarray, pandas and Matplotlib.
 
-A class with numerical results names them once, in `Tabular.variables`. The three libraries are
-imported when they are needed.
+The metadata of a field state its quantities if they are those of an object (`tabulated`) or of
+several items (`item_rows`). A class whose names, units or numbers follow from its machine or are
+computed overrides `Tabular.variables`. The three libraries are imported when they are needed.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
+#: Key of the metadata of a field: the function that yields the quantities of its value.
+_METADATA = "quantities"
 #: Dimensions of quantities over time.
 TIME_DIMENSIONS = ("time",)
 
@@ -107,14 +112,67 @@ def rows(
         yield Variable(name=name, values=values, over=(over,), unit=unit)
 
 
+def tabulated(path: str = "") -> MappingProxyType[str, Any]:
+    """Return metadata of a field whose value, or an object in it, states its quantities itself.
+
+    Args:
+        path: names of attributes from the value to that object, with dots between them.
+    """
+
+    def quantities(value: Any) -> Iterable[Variable]:
+        stated: Iterable[Variable] = (attrgetter(path)(value) if path else value).variables()
+        return stated
+
+    return MappingProxyType({_METADATA: quantities})
+
+
+def item_rows(
+    over: str, *names: str, label: str = "name", unit: str = "", path: str = ""
+) -> MappingProxyType[str, Any]:
+    """Return metadata of a field with several items, which have a row each (see `rows`).
+
+    Args:
+        over: kind of the items, such as ``parameter``.
+        names: names of the quantities, which are attributes of the items.
+        label: attribute with the name of an item.
+        unit: attribute with the unit of the quantities of an item; none for pure numbers.
+        path: names of attributes from the value to the items, with dots between them.
+
+    Examples:
+        >>> from dataclasses import field
+        >>> from tauloop.common.records import dataclass
+        >>> @dataclass(frozen=True, kw_only=True)
+        ... class Masses(Tabular):
+        ...     items: tuple[complex, ...] = field(metadata=item_rows("item", "imag", label="real"))
+        >>> [variable.name for variable in Masses(items=(1 + 2j, 3 + 4j)).variables()]
+        ['item', 'imag']
+    """
+
+    def quantities(value: Any) -> Iterable[Variable]:
+        items = attrgetter(path)(value) if path else value
+        labels = [getattr(item, label) for item in items]
+        values = {name: [getattr(item, name) for item in items] for name in names}
+        if not unit:
+            return rows(over, labels, **values)
+        return rows(over, labels, [getattr(item, unit) for item in items], **values)
+
+    return MappingProxyType({_METADATA: quantities})
+
+
 class Tabular(PlainData, ReprMixin):
     """Base of classes with named quantities: trajectories, and results of every kind."""
 
     __slots__ = ()
 
     def variables(self) -> Iterable[Variable]:
-        """Return the quantities with units and dimensions, those of the default table first."""
-        raise NotImplementedError
+        """Return the quantities with units and dimensions, those of the default table first.
+
+        They follow from the metadata of the fields; classes with other quantities override this.
+        """
+        for item in fields(self):  # type: ignore[arg-type]
+            quantities = item.metadata.get(_METADATA)
+            if quantities is not None:
+                yield from quantities(getattr(self, item.name))
 
     def to_xarray(self) -> xr.Dataset:
         """Return all quantities as labeled arrays.

@@ -65,7 +65,7 @@ def json_keys(
     flat: bool = False,
     summary: Callable[[Any], Any] | None = None,
     **paths: str,
-) -> Mapping[str, Any]:
+) -> MappingProxyType[str, Any]:
     """Return metadata of a field that define the keys of its value, or of its attributes, in JSON.
 
     Args:

@@ -186,8 +186,8 @@ class Result(Tabular):
         return status_of(self.diagnostics)
 
     def variables(self) -> Iterable[Variable]:
-        """Return the diagnostics as a table; classes with other quantities override this."""
-        return rows(
+        """Return the quantities of the fields (see `Tabular`), or else the diagnostics as a table."""
+        return tuple(Tabular.variables(self)) or rows(
             "diagnostic",
             [item.name for item in self.diagnostics],
             [item.unit for item in self.diagnostics],

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import field
 from typing import Any, ClassVar
 
-from tauloop.common.datasets import Tabular, Variable
+from tauloop.common.datasets import Tabular, tabulated
 from tauloop.common.errors import PoseError, TauloopError, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
@@ -60,12 +59,9 @@ class Description(Tabular):
             name="model.mechanism.name",
             description="model.mechanism.description",
         )
+        | tabulated("model.mechanism.parameters")
     )
     options: DescribeOptions = field(metadata=OMITTED)
-
-    def variables(self) -> Iterator[Variable]:
-        """Return the machine's parameters."""
-        return self.model.mechanism.parameters.variables()
 
     @property
     def model(self) -> Model:

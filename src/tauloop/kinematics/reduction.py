@@ -10,7 +10,7 @@ from itertools import permutations
 
 import numpy as np
 
-from tauloop.common.datasets import Variable, rows
+from tauloop.common.datasets import item_rows
 from tauloop.common.errors import InputError, PoseError, Problems, TauloopError, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
@@ -199,20 +199,21 @@ class Reduction(Result):
             states="states",
             actuators="errors",
         )
+        | item_rows(
+            "actuator",
+            "rms",
+            "maximum",
+            "gravity",
+            "inertia",
+            "velocity",
+            label="actuator",
+            path="errors",
+        )
     )
     coordinates: tuple[int, int]
     equations: tuple[int, int] = field(metadata=json_keys("loop_equations"))
     couplings: tuple[int, int]
     newton_euler: tuple[NewtonEulerCount, ...]
-
-    def variables(self) -> Iterator[Variable]:
-        """Return the errors at every actuator, relative to the full machine's largest force."""
-        errors = self.comparison.errors
-        names = ("rms", "maximum", "gravity", "inertia", "velocity")
-        values_by_name = {}
-        for name in names:
-            values_by_name[name] = [getattr(error, name) for error in errors]
-        return rows("actuator", (error.actuator for error in errors), **values_by_name)
 
     @property
     @in_json()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.common.datasets import Variable
+from tauloop.common.datasets import tabulated
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option, pairs_reader
@@ -236,6 +236,7 @@ class PlannedMotion(Result):
             total_s="total",
             condition="stroke.condition",
         )
+        | tabulated()
     )
     law: str
     peak_speed: float
@@ -247,10 +248,6 @@ class PlannedMotion(Result):
     def duration(self) -> float:
         """Duration of the stroke, s; without the return."""
         return self.trajectory.duration
-
-    def variables(self) -> Iterator[Variable]:
-        """Return the variables of the trajectory."""
-        return self.trajectory.variables()
 
     def log(self, frequency: float = 1000.0) -> xr.Dataset:
         """Return a log of positions, velocities and accelerations, for `tauloop dynamics`."""

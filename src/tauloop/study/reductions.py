@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tauloop.common.datasets import Variable, rows
+from tauloop.common.datasets import item_rows
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.common.shown import ReprMixin
@@ -73,24 +74,14 @@ class StudyResult(Result):
     folder: str
     calculation: str
     samples: int
-    scalars: tuple[ScalarSummary, ...]
+    scalars: tuple[ScalarSummary, ...] = field(
+        metadata=item_rows("scalar", "mean", "deviation", "least", "greatest", unit="unit")
+    )
     passed: int | None
     yield_interval: tuple[float, float] | None
     sobol: tuple[SobolIndex, ...]
     problems: Mapping[str, int]
     set_aside: tuple[tuple[int, int], ...]
-
-    def variables(self) -> Iterable[Variable]:
-        """Return the summary values of all scalars."""
-        return rows(
-            "scalar",
-            [item.name for item in self.scalars],
-            [item.unit for item in self.scalars],
-            mean=[item.mean for item in self.scalars],
-            deviation=[item.deviation for item in self.scalars],
-            least=[item.least for item in self.scalars],
-            greatest=[item.greatest for item in self.scalars],
-        )
 
 
 def summarize(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field, fields, replace
 from typing import Any
 
-from tauloop.common.datasets import Variable
+from tauloop.common.datasets import tabulated
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option, pairs_reader
@@ -114,13 +114,9 @@ class DriveStep(Result):
             step="step", duration="duration", parameters="values", motors="motor_setup"
         )
     )
-    record: Record = field(metadata=json_keys(events="occurrences"))
+    record: Record = field(metadata=json_keys(events="occurrences") | tabulated())
     measured: LimitCycle | None = field(default=None, metadata=OMITTED)
     predicted: tuple[LimitCycle, ...] | None = field(default=None, metadata=OMITTED)
-
-    def variables(self) -> Iterator[Variable]:
-        """Return all signals over time, such as `position.cart`."""
-        return self.record.variables()
 
     @property
     def outcome(self) -> Outcome:

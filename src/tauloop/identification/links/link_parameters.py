@@ -9,6 +9,7 @@ physically possible.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from scipy.optimize import least_squares
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri
 
-from tauloop.common.datasets import Variable, rows
+from tauloop.common.datasets import item_rows
 from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option, pairs_reader
@@ -144,24 +145,13 @@ class LinkParameters(Result):
     """
 
     machine: str
-    parameters: tuple[LinkParameter, ...]
+    parameters: tuple[LinkParameter, ...] = field(
+        metadata=item_rows("parameter", "value", "deviation", "lower", "upper", "file", unit="unit")
+    )
     families: tuple[LinkFamily, ...]
     unseen: tuple[str, ...]
     known: Mapping[str, tuple[float, float]]
     covariance: np.ndarray
-
-    def variables(self) -> Iterator[Variable]:
-        """Return the unknown parameters: values with deviations if determined, else intervals."""
-        return rows(
-            "parameter",
-            (parameter.name for parameter in self.parameters),
-            (parameter.unit for parameter in self.parameters),
-            value=[parameter.value for parameter in self.parameters],
-            deviation=[parameter.deviation for parameter in self.parameters],
-            lower=[parameter.lower for parameter in self.parameters],
-            upper=[parameter.upper for parameter in self.parameters],
-            file=[parameter.file for parameter in self.parameters],
-        )
 
     def __getitem__(self, name: str) -> LinkParameter:
         """Return the parameter with a name."""

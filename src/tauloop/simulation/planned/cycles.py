@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tauloop.common.datasets import Variable
+from tauloop.common.datasets import tabulated
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import option
@@ -197,6 +197,7 @@ class Cycle(Result):
     planned: PlannedCycle = field(metadata=json_keys(items_per_cycle="items"))
     trajectory: CycleTrajectory = field(
         metadata=json_keys(machine="stroke.model.mechanism.name", condition="stroke.condition")
+        | tabulated()
     )
     limits: PathLimits = field(metadata=OMITTED)
     time: float
@@ -215,10 +216,6 @@ class Cycle(Result):
     def picks_per_minute(self) -> float:
         """Number of picks per minute."""
         return 60.0 * self.picks / self.time
-
-    def variables(self) -> Iterator[Variable]:
-        """Return the variables of the trajectory."""
-        return self.trajectory.variables()
 
     def log(self, frequency: float = 1000.0) -> xr.Dataset:
         """Return a cycle as a log, with a whole number of samples near the given frequency.

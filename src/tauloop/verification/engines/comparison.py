@@ -77,6 +77,11 @@ class EngineComparison:
     balance: float | None
 
     @property
+    def label(self) -> str:
+        """Return a name of the comparison for tables."""
+        return f"{self.quantity}: {self.engine}, {self.method}"
+
+    @property
     def residual(self) -> float:
         """Return the largest of the engine's own imbalance and residuals, SI."""
         own = (self.balance or 0.0, self.closure, self.closure_rate, self.closure_acceleration)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 
 import numpy as np
 
-from tauloop.common.datasets import Variable, rows
+from tauloop.common.datasets import item_rows
 from tauloop.common.errors import Problems
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
@@ -94,20 +94,13 @@ class VerifiedMachine(Result):
         metadata=json_keys(states="states", condition="max_condition", seed="seed", wrench="wrench")
     )
     different: int | None = field(metadata=json_keys("different_states"))
-    comparisons: tuple[EngineComparison, ...] = field(metadata=json_keys("engines"))
+    comparisons: tuple[EngineComparison, ...] = field(
+        metadata=json_keys("engines")
+        | item_rows("comparison", "largest_difference", "residual", label="label")
+    )
     not_run: tuple[tuple[str, str], ...] = field(metadata=json_keys(summary=_reasons))
     mechanism: Mechanism = field(metadata=OMITTED)
     q: np.ndarray = field(metadata=OMITTED)
-
-    def variables(self) -> Iterator[Variable]:
-        """Return the largest difference of every comparison, and the engine's own residual."""
-        labels = (f"{row.quantity}: {row.engine}, {row.method}" for row in self.comparisons)
-        return rows(
-            "comparison",
-            labels,
-            largest_difference=[row.largest_difference for row in self.comparisons],
-            residual=[row.residual for row in self.comparisons],
-        )
 
     @property
     @in_json()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.common.datasets import Variable
+from tauloop.common.datasets import tabulated
 from tauloop.common.errors import InputError, PoseError, TauloopError
 from tauloop.common.keywords import keywords
 from tauloop.common.plain import json_keys
@@ -44,13 +44,9 @@ class Demo(Result):
     """
 
     machine: str
-    planned: PlannedMotion = field(metadata=json_keys("motion"))
+    planned: PlannedMotion = field(metadata=json_keys("motion") | tabulated())
     path: Path
     size: int
-
-    def variables(self) -> Iterator[Variable]:
-        """Yield the numbers of the tour."""
-        return self.planned.variables()
 
     def next_steps(self, called: str) -> tuple[str, ...]:
         """Return the next steps, one per line; `called` is the name or file of the machine."""
