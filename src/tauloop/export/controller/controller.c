@@ -89,7 +89,8 @@ static int ctl_pose(ctl_memory *c, const double *in, double *work)
         if (c->poses > 1.0) start[i] += c->elapsed * (c->q[i] - c->before[i]);
     }
     if (!ctl_run(system_pose, c, in, start, work)) return 0;
-    for (int i = 0; i < NQ && c->poses > 0.0; ++i) near &= fabs(work[W_Q + i] - start[i]) <= c->p[P_ASTRAY] * c->elapsed;
+    for (int i = 0; i < NQ && c->poses > 0.0; ++i)
+        near &= fabs(work[W_Q + i] - start[i]) <= c->p[P_MAX_POSE_JUMP] * c->elapsed;
     return near;
 }
 

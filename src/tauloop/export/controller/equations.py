@@ -266,7 +266,7 @@ class _EquationBuilder:
             ),
             ("late", "1", options.late, "largest delay of a sample, as a share of the period"),
             (
-                "astray",
+                "max_pose_jump",
                 "m or rad",
                 options.max_pose_jump,
                 "largest distance of a coordinate from its predicted value",
