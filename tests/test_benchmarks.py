@@ -170,7 +170,7 @@ def test_least_times_follow_from_operations(
     assert 1e-10 < measured.cycle < 1e-8
     assert measured.root > 0.0 < measured.division
     monkeypatch.setattr(
-        limits, "core", lambda: limits.Core(cycle=1.0, division=2.0, root=3.0, lanes=4)
+        limits, "core", lambda further: limits.Core(cycle=1.0, division=2.0, root=3.0, lanes=4)
     )
     function = Model(load("delta")).platform.source_function("inverse_dynamics", ("force",))
     counts = operations(function)["once"]
