@@ -37,6 +37,7 @@ from tauloop.mechanism.model import (
     Mechanism,
     Rod,
 )
+from tauloop.mechanism.outputs import Output
 from tauloop.mechanism.solids.visual import read_visual
 
 
@@ -134,8 +135,12 @@ def _read(root: Cursor, parts: list[Scope], values: ValueReader) -> Mechanism | 
         for n, cursor in places["visual"].items()
     }
     tool = platform.tool if platform is not None else None
-    output_reader = OutputReader(values, placements, coordinates, all_joints, rods, actuators, tool)
-    outputs = output_reader.read(places["output"])
+    outputs: dict[str, Output | None] = {}
+    if places["output"]:
+        output_reader = OutputReader(
+            values, placements, coordinates, all_joints, rods, actuators, tool
+        )
+        outputs = output_reader.read(places["output"])
     elements = (bodies, all_joints, rods, couplings, actuators, losses, solids, outputs)
     everything = (gravity, platform, *(element for kind in elements for element in kind.values()))
     if gravity is None or platform is None or None in everything:
