@@ -144,9 +144,8 @@ def test_written_files_have_the_same_cams():
 
 
 def test_all_modes_of_a_cam_are_refused_by_name():
-    with pytest.raises(TauloopError) as caught:
+    with pytest.raises(TauloopError, match=r"couplings\.cam\.curves.*is not a polynomial"):
         tl.inverse_kinematics(model_of(TEXT), {"turn": 0.3}, all_modes=True)
-    assert any(name in str(caught.value) for name in ("cam", "curve"))
 
 
 MJCF = """\

@@ -11,7 +11,7 @@ from itertools import permutations
 import numpy as np
 
 from tauloop.common.datasets import item_rows
-from tauloop.common.errors import InputError, PoseError, Problems, TauloopError, solving
+from tauloop.common.errors import InputError, PoseError, Problem, Problems, TauloopError, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
@@ -266,6 +266,16 @@ def reduce(
         True
     """
     original = mechanism_of(machine)
+    InputError.raise_if_any(
+        Problem(
+            where=f"rods.{rod.name}.drum",
+            what="winds onto a drum, which no step of a reduction keeps",
+            remedy="reduce the machine without its drums",
+            file=original.file,
+        )
+        for rod in original.rods
+        if rod.drum is not None
+    )
     mechanism = replace(original, outputs=()) if original.outputs else original
     options = options or ReductionOptions()
     rng = np.random.default_rng(options.seed)

@@ -356,6 +356,20 @@ class Tension:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Drum:
+    """A drum or sprocket about the z axis of the start of a line, onto which the line winds.
+
+    Attributes:
+        radius: radius to the middle of the line or chain, m.
+        is_clockwise: whether the line runs clockwise about z from its fixed end on the drum to the
+            point where it leaves the drum.
+    """
+
+    radius: Expression
+    is_clockwise: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rod:
     """A two-point link from a point on one body to a point on another.
 
@@ -374,6 +388,9 @@ class Rod:
         first_axis: first axis h of the universal joint at A, in coordinates of the start body. The
             rod frame has z along the rod from A to B and y along h x z.
         tension: bounds of the pull in a cable; None for a rod that pushes as well.
+        drum: drum at A onto which the line winds; its length is then that of the free tangent plus
+            radius times wrap angle (see `tauloop.equations.assembly.drums`). None for a straight
+            rod.
     """
 
     name: str
@@ -386,6 +403,7 @@ class Rod:
     spin: Literal["universal", "none"] = "none"
     first_axis: Vector | None = None
     tension: Tension | None = None
+    drum: Drum | None = None
 
     @property
     def bodies(self) -> tuple[str, str]:

@@ -8,9 +8,8 @@ its rate and acceleration. `Loops` evaluates them on batches, for assembly and i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
-from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -18,40 +17,13 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
+from tauloop.equations.assembly.drums import Moving as Moving, line_length
 from tauloop.equations.curves import curve_derivatives
 from tauloop.equations.newton_euler import combination, transmission
 from tauloop.equations.topology import Topology, topology, with_ends
 from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion, symbolic_motion
 from tauloop.equations.values import BatchFunction, Values, unit_vector
 from tauloop.mechanism.model import BASE, Coupling, Joint, Mechanism, Rod
-
-
-class Moving:
-    """A number or vector with its first and second rate, each computed on first use.
-
-    Attributes:
-        x: its value.
-    """
-
-    def __init__(
-        self, x: ca.SX, rate: Callable[[], ca.SX], acceleration: Callable[[], ca.SX]
-    ) -> None:
-        """Store the value and the functions that compute its rates."""
-        self.x, self._rate, self._acceleration = x, rate, acceleration
-
-    @cached_property
-    def rate(self) -> ca.SX:
-        """First rate."""
-        return self._rate()
-
-    @cached_property
-    def acceleration(self) -> ca.SX:
-        """Second rate."""
-        return self._acceleration()
-
-    def component(self, i: int) -> Moving:
-        """Return one component of a vector."""
-        return Moving(self.x[i], lambda: self.rate[i], lambda: self.acceleration[i])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +88,8 @@ class ClosureRow:
 def closure(mechanism: Mechanism, motion: TreeMotion) -> tuple[ClosureRow, ...]:
     """Return all loop equations of a mechanism: of rods, then cut joints, then couplings.
 
-    A rod has phi = (d.d - L^2) / (2 L) with d from A to B; a coupling has phi = sum of ratio_j q_j
-    - offset - sum of curve_i(q_i).
+    A rod has phi = (d.d - L^2) / (2 L) with d from A to B; a line on a drum has phi = l - L (see
+    `line_length`); a coupling has phi = sum of ratio_j q_j - offset - sum of curve_i(q_i).
 
     A loop is closed in the frame of its carrier, the outermost body that carries both of its ends.
     So its equations contain only the coordinates of the loop itself.
@@ -177,11 +149,22 @@ def _coupling_row(coupling: Coupling, motion: TreeMotion) -> ClosureRow:
 def _rod_row(
     rod: Rod, motion: TreeMotion, lengths: dict[str, tuple[ca.SX, ca.SX, ca.SX]]
 ) -> ClosureRow:
-    d = _between(motion.point(rod.start), motion.point(rod.end))
+    d = between(motion.point(rod.start), motion.point(rod.end))
     if rod.name in lengths:
         L, rate, acceleration = lengths[rod.name]
     else:
         L, rate, acceleration = ca.SX(motion.values.scalar(rod.length)), ca.SX(0), ca.SX(0)  # type: ignore[arg-type]
+    if rod.drum is not None:
+        start = motion.bodies[rod.start.body]
+        frame = _frame(motion.values.rotation(rod.start.turns), start)
+        line = line_length(rod.drum, frame, d, motion.values)
+        return ClosureRow(
+            element=rod.name,
+            what="length",
+            moving=Moving(
+                line.x - L, lambda: line.rate - rate, lambda: line.acceleration - acceleration
+            ),
+        )
     return ClosureRow(
         element=rod.name,
         what="length",
@@ -200,7 +183,8 @@ def _rod_row(
     )
 
 
-def _between(A: PointMotion, B: PointMotion) -> Moving:
+def between(A: PointMotion, B: PointMotion) -> Moving:
+    """Return the vector from a point to another."""
     return Moving(B.p - A.p, lambda: B.v - A.v, lambda: B.a - A.a)
 
 
@@ -260,7 +244,7 @@ def _cut_rows(joint: Joint, motion: TreeMotion) -> Iterator[ClosureRow]:
     A, B = bodies[joint.parent.body], bodies[joint.child.body]
     R_A, p_A = values.placement(joint.parent)
     R_B, p_B = values.placement(joint.child)
-    d, frame, child = _between(A.point(p_A), B.point(p_B)), _frame(R_A, A), _frame(R_B, B)
+    d, frame, child = between(A.point(p_A), B.point(p_B)), _frame(R_A, A), _frame(R_B, B)
     axis = joint.axes[0] if joint.axes else "z"
     letters = {letter: letter for letter in "xyz"} | {
         "a": axis,

@@ -352,6 +352,10 @@ class _YamlWriter:
             written |= {"first_axis": axis, "spin": rod.spin}
         if rod.tension is not None:
             written["tension"] = keys_of(TENSION, rod.tension, False, self._text)
+        if rod.drum is not None:
+            winds = "clockwise" if rod.drum.is_clockwise else "counterclockwise"
+            radius = self._text(rod.drum.radius, units.LENGTH)
+            written["drum"] = {"radius": radius, "winds": winds}
         return written
 
     def _first_axis(self, rod: Rod) -> tuple[Placement, list[str]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from tauloop.common.errors import AssemblyError
+from tauloop.common.errors import AssemblyError, Problem
 from tauloop.common.records import dataclass
 from tauloop.compiler.builder import blocks
 from tauloop.compiler.solving.position import PositionEquations, position_equations
@@ -21,6 +21,7 @@ from tauloop.equations.topology import Topology
 from tauloop.kinematics.homotopy.code import PrintedSystem
 from tauloop.kinematics.homotopy.evaluation import ComplexFunction
 from tauloop.kinematics.modes.gears import NO_GEARS, Gears, split_gears
+from tauloop.mechanism.model import Mechanism
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +216,22 @@ class PositionProblem:
     blocks: tuple[BlockSystem, ...]
 
 
+def _require_polynomials(mechanism: Mechanism) -> None:
+    """Refuse machines with equations that are not polynomials in coordinates, cosines and sines.
+
+    Raises:
+        AssemblyError: the message names cams and lines on drums.
+    """
+    remedy = "follow the machine from its reference pose instead, without all modes"
+    what = "is not a polynomial in coordinates, cosines and sines, so that not all modes are found"
+    drums = [f"rods.{rod.name}.drum" for rod in mechanism.rods if rod.drum is not None]
+    cams = [f"couplings.{c.name}.curves" for c in mechanism.couplings if c.curves]
+    AssemblyError.raise_if_any(
+        Problem(where=where, what=what, remedy=remedy, file=mechanism.file)
+        for where in (*drums, *cams)
+    )
+
+
 def position_problem(
     assembly: Assembly,
     given_q: tuple[int, ...],
@@ -231,11 +248,12 @@ def position_problem(
             it.
 
     Raises:
-        AssemblyError: the given coordinates do not determine the others, or a gear is not a polynomial
-            (`split_gears`).
+        AssemblyError: the given coordinates do not determine the others, or an equation is not a
+            polynomial: that of a cam, of a line on a drum, or of a gear (`split_gears`).
     """
     loops = assembly.loops
     topology, mechanism = loops.topology, loops.mechanism
+    _require_polynomials(mechanism)
     given_q = (*given_q, *topology.coordinates_of(assembly.locked))
     given_v = (*given_v, *assembly.locked)
     unknown = tuple(i for i in range(topology.n_q) if i not in given_q)

@@ -325,6 +325,20 @@ TENSION = Shape(
     ),
 )
 
+DRUM = Shape(
+    name="drum",
+    doc="A drum or sprocket at A, about the z axis of `from`: the length is that of the free tangent plus radius times "
+    "wrap angle, counted from the x axis. The end B must not pass the negative x axis.",
+    fields=(
+        need("radius", value(units.LENGTH, "geometry", "positive"), "radius to the line's middle"),
+        need(
+            "winds",
+            Choice(options=("clockwise", "counterclockwise")),
+            "sense about z in which the line runs on the drum towards the point where it leaves",
+        ),
+    ),
+)
+
 ROD = Shape(
     name="rod",
     doc="A two-point link from A to B: of fixed `length`, or `telescopic`.",
@@ -352,6 +366,7 @@ ROD = Shape(
             "full only, required: whether the universal joint at A forces a spin about the rod's own axis",
         ),
         field("tension", TENSION, "makes the rod a cable"),
+        field("drum", DRUM, "massless only: winds the line onto a drum or sprocket"),
     ),
 )
 

@@ -171,7 +171,12 @@ def rigid_tree(
         ):
             builder.cut(joint, closable)
     for rod in mechanism.rods:
-        builder.hang_rod(rod)
+        if rod.drum is None:
+            builder.hang_rod(rod)
+        else:
+            what = "winds onto a drum, which rigid links and joints cannot represent"
+            remedy = "leave the drum out where its radius is small; machine files hold it"
+            builder.problems.add(f"rods.{rod.name}.drum", what, remedy, file=mechanism.file)
     error.raise_if_any(builder.problems)
     return Tree(
         links=tuple(builder.links),

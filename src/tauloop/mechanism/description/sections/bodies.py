@@ -19,6 +19,7 @@ from tauloop.mechanism.model import (
     MOMENT_ENTRIES,
     ZERO_VECTOR,
     Body,
+    Drum,
     Inertia,
     Placement,
     Rod,
@@ -165,6 +166,7 @@ def read_slender(cursor: Cursor, values: ValueReader) -> SlenderPart | None:
 def read_rod(name: str, cursor: Cursor, values: ValueReader, placements: Placements) -> Rod | None:
     """Return a rod, or None after noting what is wrong."""
     start, end = placements.read(cursor.get("from")), placements.read(cursor.get("to"))
+    drum = _read_drum(cursor, values)
     if start is not None and end is not None and start.body == end.body:
         cursor.problem(f"both ends are on {start.body}", "join two different bodies", "to")
     is_telescopic, model = cursor.has("telescopic"), cursor.word("model")
@@ -197,7 +199,23 @@ def read_rod(name: str, cursor: Cursor, values: ValueReader, placements: Placeme
         spin=spin,
         first_axis=first_axis,
         tension=tension,
+        drum=drum,
     )
+
+
+def _read_drum(cursor: Cursor, values: ValueReader) -> Drum | None:
+    """Return the drum of a line; None without one or after noting what is wrong."""
+    place = cursor.get("drum")
+    if place is None:
+        return None
+    if cursor.word("model") != "massless":
+        cursor.problem(
+            "a line on a drum has no inertia", "write model: massless, or remove drum", "drum"
+        )
+    radius = values.expression(place.get("radius"))
+    if radius is None:
+        return None
+    return Drum(radius=radius, is_clockwise=place.word("winds") == "clockwise")
 
 
 def _read_telescope(cursor: Cursor | None, values: ValueReader) -> Telescope | None:

@@ -1,0 +1,94 @@
+"""Lengths of lines that wind onto drums and sprockets, with exact rates.
+
+With x, y and z the end B of the line in the frame of the drum, whose axis is z, rho^2 = x^2 + y^2,
+the radius r and s = -1 for a clockwise line, else 1:
+
+    length = sqrt(rho^2 - r^2 + z^2) + r (s atan2(y, x) - acos(r / rho))
+
+The root is the free tangent, the rest the arc from the x axis to the point where the line leaves the
+drum. A length counts from the point of the drum on its x axis; behind it (atan2 = 180 deg) the arc
+jumps by one revolution. A displacement z along the axis lengthens the free tangent alone: the line
+leaves the drum in the plane of its frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+
+import casadi as ca
+
+from tauloop.equations.values import Values
+from tauloop.mechanism.model import Drum
+
+
+class Moving:
+    """A number or vector with its first and second rate, each computed on first use.
+
+    Attributes:
+        x: its value.
+    """
+
+    def __init__(
+        self, x: ca.SX, rate: Callable[[], ca.SX], acceleration: Callable[[], ca.SX]
+    ) -> None:
+        """Store the value and the functions that compute its rates."""
+        self.x, self._rate, self._acceleration = x, rate, acceleration
+
+    @cached_property
+    def rate(self) -> ca.SX:
+        """First rate."""
+        return self._rate()
+
+    @cached_property
+    def acceleration(self) -> ca.SX:
+        """Second rate."""
+        return self._acceleration()
+
+    def component(self, i: int) -> Moving:
+        """Return one component of a vector."""
+        return Moving(self.x[i], lambda: self.rate[i], lambda: self.acceleration[i])
+
+
+def line_length(drum: Drum, frame: Mapping[str, Moving], d: Moving, values: Values) -> Moving:
+    """Return the length of a line that winds onto a drum.
+
+    Args:
+        drum: the drum.
+        frame: unit vectors along the axes of its frame, by letter.
+        d: vector from its centre to the end of the line.
+        values: parameters.
+    """
+    position = ca.vertcat(*(ca.dot(frame[axis].x, d.x) for axis in "xyz"))
+    B = ca.SX.sym("B", 3)
+    length = _length(B, values.scalar(drum.radius), -1.0 if drum.is_clockwise else 1.0)
+    slopes = ca.gradient(length, B)
+    bends = ca.jacobian(slopes, B)
+    length, slopes, bends = ca.substitute([length, slopes, bends], [B], [position])
+
+    def speed() -> ca.SX:
+        """Return the velocity of the end in the axes of the frame, seen from the drum."""
+        return ca.vertcat(
+            *(ca.dot(frame[axis].rate, d.x) + ca.dot(frame[axis].x, d.rate) for axis in "xyz")
+        )
+
+    def acceleration() -> ca.SX:
+        relative = ca.vertcat(
+            *(
+                ca.dot(frame[axis].acceleration, d.x)
+                + 2 * ca.dot(frame[axis].rate, d.rate)
+                + ca.dot(frame[axis].x, d.acceleration)
+                for axis in "xyz"
+            )
+        )
+        v = speed()
+        return ca.dot(slopes, relative) + ca.dot(v, bends @ v)
+
+    return Moving(length, lambda: ca.dot(slopes, speed()), acceleration)
+
+
+def _length(B: ca.SX, radius: ca.SX | float, sense: float) -> ca.SX:
+    """Return the length for the end B (3,) in the frame of the drum."""
+    tangent2 = B[0] * B[0] + B[1] * B[1] - radius * radius
+    arc = sense * ca.atan2(B[1], B[0]) - ca.atan2(ca.sqrt(tangent2), radius)
+    return ca.SX(ca.sqrt(tangent2 + B[2] * B[2]) + radius * arc)
