@@ -235,7 +235,7 @@ def _widest_gap(assembly: Assembly, phi: np.ndarray, count: int) -> tuple[str, s
         return "equilibrium", f"{1e3 * abs(residual):.3g} mm of its scaled balance"
     row = rows[index]
     rod = next((rod for rod in loops.mechanism.rods if rod.name == loops.elements[row]), None)
-    if rod is not None and rod.length is not None:  # phi = (d.d - L^2) / 2L
+    if rod is not None and rod.length is not None and rod.drum is None:  # phi = (d.d - L^2) / 2L
         length = loops.mechanism.value(rod.length)
         residual = float(np.sqrt(max(length**2 + 2 * length * residual, 0.0))) - length
     if loops.is_length[row]:

@@ -292,6 +292,8 @@ def _misses(loops: Loops, q: np.ndarray) -> np.ndarray:
     misses = np.abs(phi[0])
     coordinate = dict(zip(loops.topology.coordinate_names, q[0], strict=True))
     for rod in loops.mechanism.rods:
+        if rod.drum is not None:
+            continue
         i = loops.elements.index(rod.name)
         length = coordinate[rod.name] if rod.length is None else loops.mechanism.value(rod.length)
         misses[i] = abs(np.sqrt(max(length**2 + 2 * length * phi[0, i], 0.0)) - length)

@@ -23,7 +23,7 @@ from tauloop.equations.newton_euler import combination, transmission
 from tauloop.equations.topology import Topology, topology, with_ends
 from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion, symbolic_motion
 from tauloop.equations.values import BatchFunction, Values, unit_vector
-from tauloop.mechanism.model import BASE, Coupling, Joint, Mechanism, Rod
+from tauloop.mechanism.model import BASE, Coupling, Drum, Joint, Mechanism, Rod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,9 +155,7 @@ def _rod_row(
     else:
         L, rate, acceleration = ca.SX(motion.values.scalar(rod.length)), ca.SX(0), ca.SX(0)  # type: ignore[arg-type]
     if rod.drum is not None:
-        start = motion.bodies[rod.start.body]
-        frame = _frame(motion.values.rotation(rod.start.turns), start)
-        line = line_length(rod.drum, frame, d, motion.values)
+        line = length_on_drum(rod, rod.drum, motion)
         return ClosureRow(
             element=rod.name,
             what="length",
@@ -181,6 +179,13 @@ def _rod_row(
         scale=L,
         difference=d.x,
     )
+
+
+def length_on_drum(rod: Rod, drum: Drum, motion: TreeMotion) -> Moving:
+    """Return the length of a line that winds onto a drum, from the pose of its ends."""
+    frame = _frame(motion.values.rotation(rod.start.turns), motion.bodies[rod.start.body])
+    d = between(motion.point(rod.start), motion.point(rod.end))
+    return line_length(drum, frame, d, motion.values)
 
 
 def between(A: PointMotion, B: PointMotion) -> Moving:

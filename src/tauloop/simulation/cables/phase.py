@@ -14,7 +14,7 @@ from tauloop.compiler.functions.extended import impact_program, multiplier_progr
 from tauloop.compiler.functions.tensions import multiplier_rows
 from tauloop.compiler.program import Program
 from tauloop.equations.assembly.freedoms.locks import Locks
-from tauloop.equations.assembly.loops import nominal
+from tauloop.equations.assembly.loops import length_on_drum, nominal
 from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.integrate.events import Event
@@ -325,11 +325,16 @@ def _wrench_at(wrench: Wrench, time: float) -> np.ndarray:
 
 
 def _spans(original: Model, model: Model) -> BatchFunction:
-    """Return the function from states of `model` to end distances and rates of all cables."""
+    """Return the function from states of `model` to the taut lengths and rates of all cables."""
     motion = symbolic_motion(model.topology, nominal(model.assembly.mechanism))
     distances, rates = [], []
     for name in original.mechanism.cables:
         rod = original.mechanism.rod(name)
+        if rod.drum is not None:
+            line = length_on_drum(rod, rod.drum, motion)
+            distances.append(line.x)
+            rates.append(line.rate)
+            continue
         A, B = motion.point(rod.start), motion.point(rod.end)
         distances.append(ca.norm_2(B.p - A.p))
         rates.append(ca.dot(B.p - A.p, B.v - A.v) / distances[-1])
