@@ -211,12 +211,26 @@ def agree(model: tl.Model, position: np.ndarray, actuators: np.ndarray) -> None:
 # Values, sources, files
 
 
+@pytest.mark.parametrize(
+    ("template", "joint", "beyond"),
+    [("delta", "leg1.shoulder", "115 deg"), ("five-bar", "shoulder_1", "225 deg")],
+)
+def test_motors_of_new_machines_have_stops(template, joint, beyond):
+    """A pose beyond the range of a motor is reported, not only drawn differently."""
+    model = tl.new_machine("mine", template).inspection.model
+    column = model.limits.names.index(joint)
+    assert model.limits.is_stop[column]
+    q = model.assembly.q.copy()
+    q[model.topology.coordinate_names.index(joint)] = np.radians(float(beyond.split()[0]))
+    assert [item.coordinate for item in model.limits.beyond(q)] == [joint]
+
+
 def test_what_a_stroke_needs_is_named_and_the_stroke_itself_is_left_as_stated():
     result = tl.new_machine(
         "mine", "delta", tl.NewMachineOptions(values={"stroke_width": "600 mm"})
     )
     assert result.status.value == "doubtful"
-    assert [cure.where for cure in result.cures] == ["arm_length", "forearm_length", "depth"]
+    assert [cure.where for cure in result.cures] == ["forearm_length", "arm_length"]
     for text in ("leg1.forearm excludes", "set arm_length to "):
         assert text in result.advice[0]
 

@@ -293,13 +293,10 @@ def _reach(model: Model) -> tuple[float | None, dict[str, int]]:
         grid = workspace_grid(model, axes, refined=False)
         return float((grid.reason == Reason.USABLE).mean()), grid.excluded_by()
     driven = {model.topology.q_of_v[i] for i in assembly.driven}
-    drawn = limits.of(("drawing",))
     ends = [
         (column, low, high)
-        for column, low, high, is_drawn in zip(
-            limits.columns, limits.lower, limits.upper, drawn, strict=False
-        )
-        if column in driven and is_drawn
+        for column, low, high in zip(limits.columns, limits.lower, limits.upper, strict=False)
+        if column in driven and np.isfinite([low, high]).all()
     ]
     if axes or len(ends) != len(driven) or not 0 < len(ends) <= 3:
         return None, {}
