@@ -183,7 +183,7 @@ def test_mistakes_are_reported():
         tl.loads(text)
     wrong = "\n".join(f"{p.where}: {p.what}" for p in caught.value.problems)
     assert "must be positive" in wrong
-    assert "'left' is not known here" in wrong
+    assert "rods.right.drum.winds" in wrong
     slender = ROUTER.replace("model: massless", "model: slender", 1)
     with pytest.raises(DescriptionError, match="a line on a drum has no inertia"):
         tl.loads(slender)
