@@ -363,7 +363,6 @@ def section(name: str) -> Iterator[str]:
     yield f"{references(name)}\n"
 
 
-
 def argument_lines(name: str) -> Iterator[str]:
     """Return a line for each argument of a command other than the machine."""
     for item in command(name).params:

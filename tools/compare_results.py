@@ -78,12 +78,12 @@ ERRORS = frozenset(
 )
 #: Errors and passed diagnostics below this value are rounding.
 ROUNDING = 1e-8
-#: Numbers by name, such as coordinates, may have several units. Those below this share of the
+#: Numbers by name, such as coordinates, may have several units. Those below this fraction of the
 #: largest of them count by this share.
 NAMED_SHARE = 1e-4
 #: Numbers below this value are zero.
 ZERO = 1e-14
-#: Share of a step from the reference pose: of the machine's characteristic length, or radians.
+#: Fraction of a step from the reference pose: of the machine's characteristic length, or radians.
 STEP = 0.02
 
 

@@ -14,7 +14,7 @@ class LeastAbsoluteDeviations(Estimator):
 
     Attributes:
         repetitions: of the weighted least squares.
-        smallest: residuals below this share of an output's typical one count alike.
+        smallest: residuals below this fraction of an output's typical one count alike.
     """
 
     repetitions: int = 30

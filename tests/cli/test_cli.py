@@ -131,7 +131,9 @@ def test_passive_freedoms_and_redundant_actuators_are_named(tmp_path):
     assert len(assembly["notes"]) == 1
     for command in ("check", "show"):
         assert "passive leg3.shoulder" in " ".join(run(command, path).stdout.split())
-    assert "no actuator moves 1 of the 3 freedoms" in problems("dynamics", path)[0]["what"]
+    assert (
+        "no actuator moves 1 of the 3 degrees of freedom" in problems("dynamics", path)[0]["what"]
+    )
     answer = run_json("dynamics", path, "--entry", "actuators", "--acceleration", "one=2")
     assert (answer["passive"], answer["shared"]) == (["leg3.shoulder"], False)
     assert (np.shape(answer["force"]), np.shape(answer["passive_acceleration"])) == ((1, 2), (1, 1))

@@ -409,7 +409,7 @@ def test_what_is_doubtful_has_no_ok_and_is_named_by_a_quiet_command_too(tmp_path
     assert "ok" not in [line.strip() for line in lines]
     quiet = run(*words, "--quiet", code=1)
     assert not quiet.stdout
-    assert quiet.stderr.startswith("reachable share of the work volume: ")
+    assert quiet.stderr.startswith("reachable fraction of the work volume: ")
     text = path.read_text(encoding="utf-8")
     (tmp_path / "idle.yaml").write_text(
         text.split("    actuators:")[0] + "platform:" + text.split("platform:")[1]

@@ -177,7 +177,9 @@ def test_the_spidermills_reduction() -> None:
     assert_cells(table, table.row("parameters"), [float(size) for size in sizes])
     counts = [whole_operations(machine) for machine in (full, reduction.mechanism)]
     assert_cells(table, table.row("operations of inverse dynamics"), counts)
-    (bound,) = numbers(table.row("largest difference of a spindle force, share of the largest")[2])
+    (bound,) = numbers(
+        table.row("largest difference of a spindle force, fraction of the largest")[2]
+    )
     assert max(error.maximum for error in reduction.comparison.errors) < float(bound)
     shift = reduction.comparison.center_shift
     (printed,) = numbers(table.row("shift of the center of mass")[2])

@@ -213,7 +213,7 @@ def test_forces_at_rest_are_mujocos_projected(model: Other) -> None:
 
 def test_a_gripper_whose_motor_leaves_freedoms_names_them_and_the_remedy_works() -> None:
     text = text_of("dynamics", GRIPPER.path, code=2)
-    assert "no actuator moves 2 of the 3 freedoms" in text
+    assert "no actuator moves 2 of the 3 degrees of freedom" in text
     assert "right_fingertip_joint, left_fingertip_joint" in text
     assert "--entry actuators" in text
     assert "Passive accelerations" in text_of("dynamics", GRIPPER.path, "--entry", "actuators")

@@ -128,7 +128,7 @@ def test_what_has_no_momenta_is_refused(options, says):
 def test_passive_freedoms_need_accelerations():
     arm = tl.load("pendulum_arm")
     options = tl.DynamicsOptions(motion=Path("none.csv"), entry=ACTUATORS, from_momenta=True)
-    with pytest.raises(tl.InputError, match="the motion of passive freedoms"):
+    with pytest.raises(tl.InputError, match="the motion of passive degrees of freedom"):
         tl.inverse_dynamics(replace(arm, actuators=arm.actuators[:2]), options)
 
 

@@ -201,7 +201,7 @@ def test_a_freedom_that_no_actuator_moves_is_named():
     assert machine.assembly.findings == ()
     (note,) = machine.assembly.notes
     assert (note.where, machine.assembly.actuator_rank) == ("actuators", 2)
-    assert "no actuator moves 1 of the 3 freedoms" in note.what
+    assert "no actuator moves 1 of the 3 degrees of freedom" in note.what
     assert "leg3.shoulder" in note.what  # while the two driven shoulders rest, the third turns
     assert not re.search(r"leg[12]\.shoulder", note.what)
     for entry in (machine.platform, machine.actuators):  # but no forces bring about whatever motion
@@ -217,7 +217,7 @@ def test_two_actuators_on_one_freedom_through_a_loop():
     text = shipped_text("four_bar", ("  motor: {on", "  second: {on: rocker_pin}\n  motor: {on"))
     assembly = Model(loads(text)).assembly
     (note,) = assembly.notes
-    assert "2 actuators (second, motor) act on only 1 freedoms" in note.what
+    assert "2 actuators (second, motor) act on only 1 degree of freedom" in note.what
     assert note.remedy
     assert assembly.is_redundant
     assert assembly.findings == ()
@@ -234,7 +234,9 @@ def test_two_actuators_on_one_side_of_the_spidermill():
         ),
     )
     notes = Model(loads(text)).assembly.notes
-    assert any("2 actuators (one, two) act on only 1 freedoms" in note.what for note in notes)
+    assert any(
+        "2 actuators (one, two) act on only 1 degree of freedom" in note.what for note in notes
+    )
     (unmoved,) = [note.what for note in notes if "no actuator moves 1 of the 2" in note.what]
     assert "side2" in unmoved
     assert "side1" not in unmoved

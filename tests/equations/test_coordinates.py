@@ -163,8 +163,8 @@ def test_a_schoenflies_platform_is_written_as_it_was_read() -> None:
 @pytest.mark.parametrize(
     ("key", "word"),
     [
-        ("independent: [x, y, z, wz]", "has no freedom wz"),
-        ("independent: [x, y, z, turn4]", "has no freedom turn4"),
+        ("independent: [x, y, z, wz]", "has no degree of freedom wz"),
+        ("independent: [x, y, z, turn4]", "has no degree of freedom turn4"),
         ("reference: {turn: [{x: 1 rad}]}, independent: [x, y, z, angle]", "turns about z only"),
         (
             "reference: {at: [0, 0, 0], z: 1 m}, independent: [x, y, z, angle]",
@@ -182,7 +182,9 @@ def test_a_name_that_is_a_joint_and_a_freedom_of_the_platform_is_refused() -> No
     text = BY_BAR.replace("  fl: {type", "  x: {type").replace(
         "[x, y, z, fl]", "[x, y, z, platform.x]"
     )
-    with pytest.raises(DescriptionError, match="x is a freedom of the platform and a joint"):
+    with pytest.raises(
+        DescriptionError, match="x is a degree of freedom of the platform and a joint"
+    ):
         loads(text)
 
 

@@ -355,6 +355,6 @@ def test_what_fits_no_machine_is_refused() -> None:
         tl.export_controller(tl.load("cable_robot"))
     with pytest.raises(
         InputError,
-        match=r"(?s)4 actuators for 3 freedoms; .* work against each other.*shares the forces",
+        match=r"(?s)4 actuators for 3 degrees of freedom; .* work against each other.*shares the forces",
     ):
         tl.export_controller(model("redundant delta"), tl.ControllerOptions(controller="drive"))

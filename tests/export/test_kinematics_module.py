@@ -232,7 +232,7 @@ def test_hostile_names_reach_no_file_as_they_are():
 @pytest.mark.parametrize(
     ("machine", "says"),
     [
-        ("cable_robot", "8 actuators share 6 freedoms"),
+        ("cable_robot", "8 actuators share 6 degrees of freedom"),
         ("gantry_tau_5dof", "which are not axes X, Y, Z, A, B, C"),
         ("four_bar", "which are not axes X, Y, Z, A, B, C"),
     ],

@@ -77,7 +77,7 @@ def folder(name: str) -> Path:
 
 @functools.cache
 def gepetto(name: str) -> Model:
-    """The machine with all its freedoms: Pinocchio locks no spin."""
+    """The machine with all its degrees of freedom: Pinocchio locks no spin."""
     mechanism = load_urdf(folder(name) / "robot.urdf", folder(name) / "robot.yaml")
     return Model(mechanism, locks=Locks(spins=False))
 

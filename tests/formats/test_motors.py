@@ -216,9 +216,12 @@ def test_motors_of_a_loop_that_nothing_states_are_reported_and_forces_refused(
     (problem,) = inspection.problems
     assert not inspection.is_usable
     assert (
-        "3 could (crank_pin, knee_pin, rocker_pin), and the machine has 1 freedom" in problem.what
+        "3 could (crank_pin, knee_pin, rocker_pin), and the machine has 1 degree of freedom"
+        in problem.what
     )
-    assert problem.remedy.startswith("name them; these move every freedom: `--motors crank_pin`")
+    assert problem.remedy.startswith(
+        "name them; these move every degree of freedom: `--motors crank_pin`"
+    )
     model = tl.Model(mechanism)
     assert model.forward_kinematics(model.actuators.ports.position and [0.1]).q.shape
     calls = [

@@ -361,7 +361,7 @@ def test_freedoms_that_nothing_drives_are_named_with_their_kind_and_refused_on_r
     ] * len(floating)
     code, answer = check(path, driven=True)
     assert code == 1
-    assert "nothing drives 7 of the 8 freedoms" in texts(answer["problems"])
+    assert "nothing drives 7 of the 8 degrees of freedom" in texts(answer["problems"])
     assert "whirl (spin of top)" in texts(answer["problems"])
     locked = Model(loads(RODS), locks=Locks(names=("whirl",)))
     assert len(checked(locked).undriven) == 6

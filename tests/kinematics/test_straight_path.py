@@ -21,7 +21,7 @@ FOLD = Path(__file__).parents[1] / "cases" / "fold.yaml"
 BEYOND, REGULAR = 0.15, (0.5837, 0.6, 0.9, 2.0)
 ROTATION_UNITS = {"position": "rad", "velocity": "rad/s", "acceleration": "rad/s^2"}
 ENTRIES = {"platform": PLATFORM, "actuators": ACTUATORS}
-LINE = "share of the straight line"
+LINE = "fraction of the straight line"
 
 
 @pytest.fixture(scope="module")

@@ -170,18 +170,18 @@ def test_more_motors_than_freedoms_share_their_forces_within_limits() -> None:
 def test_passive_freedoms_are_named() -> None:
     model = five_bar("  motor_2: {on: shoulder_2, inertia: rotor_inertia, force: 8 N m}\n", "")
     with pytest.raises(
-        tl.AssemblyError, match=r"no actuator moves 1 of the 2 freedoms.*passive: elbow_2"
+        tl.AssemblyError, match=r"no actuator moves 1 of the 2 degrees of freedom.*passive: elbow_2"
     ):
         tl.plan_path(model, tl.PathOptions(stroke=tl.StrokeOptions(end={"x": 0.05})))
     with pytest.raises(
-        tl.AssemblyError, match=r"no actuator moves 1 of the 2 freedoms.*passive: elbow_2"
+        tl.AssemblyError, match=r"no actuator moves 1 of the 2 degrees of freedom.*passive: elbow_2"
     ):
         tl.plan_transfer(model, tl.TransferOptions(end={"x": 0.05}))
 
 
 def test_goals_that_a_file_does_not_say_enough_for_are_refused() -> None:
     endless = tl.loads(TABLE.replace("force: 20 N, ", ""))
-    with pytest.raises(tl.InputError, match=r"shares of the largest forces, which motor lack"):
+    with pytest.raises(tl.InputError, match=r"fractions of the largest forces, which motor lack"):
         planned("wear", 0.4, endless, tool_acceleration=10.0)
     with pytest.raises(tl.InputError, match=r"copper: energy without the heat of motors .*: motor"):
         planned("energy", 0.4, tl.loads(TABLE.replace(", copper: 0.3 W/N^2", "")))

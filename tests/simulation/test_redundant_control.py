@@ -265,7 +265,7 @@ def test_forces_beyond_a_limit_are_named() -> None:
     run = follow(trajectory("five_bar", 0.02, 0.05), law("computed-torque"), Sampling())
     assert run.status is tl.common.result.Status.DOUBTFUL
     assert any(
-        "share of saturated forces" in item.name and (item.value or 0) > 0.1
+        "fraction of saturated forces" in item.name and (item.value or 0) > 0.1
         for item in run.diagnostics
     )
 

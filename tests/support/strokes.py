@@ -1,4 +1,4 @@
-"""A stroke over what a machine can reach: each of its freedoms in turn, there, over to the other side, and home."""
+"""A stroke over what a machine can reach: each degree of freedom in turn, there, to the other side, and back."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ def new_machine(
     )
     advice = f"{blame} of the tested poses; {remedy}"
     diagnostics = (
-        diagnostic("reachable share of the work volume", reach, at_least=1.0, advice=advice),
+        diagnostic("reachable fraction of the work volume", reach, at_least=1.0, advice=advice),
         diagnostic(
             "problems of the machine",
             len(inspection.problems),

@@ -184,8 +184,7 @@ def finish(
     """Write a result's files, draw it, print it as JSON or tables; exit with 1 if it is doubtful.
 
     The JSON file of `--out` contains the whole result, with the record for `tauloop report`. A
-    quiet
-    command prints only the reasons for doubt, on standard error.
+    quiet command prints only the reasons for doubt, on standard error.
 
     Args:
         result: result of the command.
@@ -327,9 +326,8 @@ def command(
         also: returns what else is wrong with the command's arguments, to be reported together.
         out_default: what is written without ``--out``, in words.
         files: files that the command writes, by parameter. A `FileKind` is one that ``--out``
-            names;
-            the function need not take `figure` and `json_file`, because `finish` writes them. Any
-            other value checks the parameter's own value.
+            names; the function need not take `figure` and `json_file`, because `finish` writes
+            them. Any other value checks the parameter's own value.
     """
     kinds = {name: kind for name, kind in files.items() if isinstance(kind, FileKind)}
     checks = {name: check for name, check in files.items() if not isinstance(check, FileKind)}
@@ -348,9 +346,8 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     """Turn Tauloop's errors into a message (or JSON for `--json`) and exit code 2.
 
     A parameter annotated with a class of options becomes an option for each of its fields, and
-    errors
-    of a field are reported for that option. Every command has `--json` and `--quiet`, even if it
-    takes neither, and `--out` if it writes files.
+    errors of a field are reported for that option. Every command has `--json` and `--quiet`, even
+    if it takes neither, and `--out` if it writes files.
     """
     # Evaluated here, where the names of the annotations are known.
     signature = inspect.signature(command, eval_str=True)

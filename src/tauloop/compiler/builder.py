@@ -410,8 +410,8 @@ def _matrices(columns: np.ndarray, size: int) -> np.ndarray:
     return columns.reshape(len(columns), size, size).transpose(0, 2, 1)
 
 
-#: A pivot may be chosen for its sparsity if its worst relative size is at least this share of the
-#: best candidate's.
+#: A pivot may be chosen for its sparsity if its worst relative size is at least this fraction of
+#: the best candidate's.
 PREFERENCE = 0.2
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-#: Sums below this share of their terms are zero.
+#: Sums below this fraction of their terms are zero.
 CANCELLED = 1e-11
 #: Ignored trailing bits of a double: 30 of 53 remain, nine digits.
 _LEFT_OUT = 23

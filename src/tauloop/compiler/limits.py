@@ -3,9 +3,9 @@
 #: Position residuals (characteristic lengths or pure numbers) above this indicate that Newton's
 #: method has not converged.
 CONVERGED = 1e-9
-#: Bounds of tensions may be violated by this share of the largest value: rounding is 1e-11.
+#: Bounds of tensions may be violated by this fraction of the largest value: rounding is 1e-11.
 WITHIN = 1e-9
-#: A pivot below this share of its typical size indicates a singular pose.
+#: A pivot below this fraction of its typical size indicates a singular pose.
 SMALLEST_PIVOT = 1e-9
 #: Forces with a larger relative rounding error are doubtful: near a dead center they grow without
 #: bound.

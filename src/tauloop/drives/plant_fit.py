@@ -6,7 +6,7 @@ steps:
     step: 100 mm                                              # of the reference
     set: {kp: 200, ti: 1.5 s}                                 # parameters that differ from the drive line's
     measured: {rise_time: 1.75 s, settling_time: 3.96 s, overshoot: 0.1 mm}
-    tolerances: {overshoot: 0.05 mm}                          # else a share of what is measured
+    tolerances: {overshoot: 0.05 mm}                          # else a fraction of what is measured
   judge: {step: 50 mm, measured: {rise_time: 1.7 s}, held_out: yes}
 """
 
@@ -67,7 +67,9 @@ STEP = Shape(
     fields=(
         need("step", _ANY, "size of the step"),
         need("measured", CRITERIA, "what was measured of it"),
-        field("tolerances", CRITERIA, "of what was measured; the option's share of it if absent"),
+        field(
+            "tolerances", CRITERIA, "of what was measured; the option's fraction of it if absent"
+        ),
         field("set", MapOf(item=_ANY, key="parameter", is_known=True), "parameters in this step"),
         field("held_out", Choice(options=("yes", "no")), "whether it judges the fit only"),
     ),
@@ -88,7 +90,7 @@ def load_steps(path: str | Path, tolerance: float = 0.01) -> tuple[Observation, 
 
     Args:
         path: the YAML file.
-        tolerance: share of what is measured that stands for a tolerance which the file does not
+        tolerance: fraction of what is measured that stands for a tolerance which the file does not
             say.
 
     Raises:
@@ -132,7 +134,8 @@ class DriveLineFitOptions(Options):
         values: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
         motor_setup: use of the motors: as the file states; preloaded: the slave always pulls back; one:
             without the slave.
-        value_tolerance: tolerance of a measured value, as a share of it, for steps without tolerances.
+        value_tolerance: tolerance of a measured value, as a fraction of it, for steps without
+            tolerances.
         generations: number of generations of the global search; with 0 only the local fit, from the
             drive line's own values.
         population: number of members of a generation.

@@ -21,14 +21,14 @@ from tauloop.drives.machine.lines import MOTORS
 from tauloop.drives.tuning.evaluations import box_differences
 from tauloop.integrate.integrators import Integrator
 
-#: A direction along which all rows together change less than this share of their tolerances, over
-#: the whole range of the unknowns, is not determined by them.
+#: A direction along which all rows together change less than this fraction of their tolerances,
+#: over the whole range of the unknowns, is not determined by them.
 DETERMINED = 1.0
 #: A residual is cut off here, in tolerances: a run that failed shall not hide all others.
 WORST = 1e3
 #: Unknowns with a smaller part in a direction are not named.
 NAMED = 0.3
-#: Differences for the local fit and its directions, as a share of the range.
+#: Differences for the local fit and its directions, as a fraction of the range.
 DIFFERENCE = 2e-3
 
 
@@ -103,7 +103,7 @@ class PlantFit(ReprMixin):
         rows: (name, criterion, printed, ours, held out) of every printed figure.
         sensitivities: (n,) singular values of d(residual)/d(share), largest first: how many
             tolerances the rows change over the range along each direction.
-        directions: (n, n) these directions, one a row, in shares of the ranges.
+        directions: (n, n) these directions, one a row, in fractions of the ranges.
         loss: sum(sqrt(1 + r^2) - 1) over the rows that are not held out, r in tolerances.
         evaluations: of the whole search, in plants.
     """
@@ -186,7 +186,9 @@ def slopes(
     known: Mapping[str, float] | None = None,
     made: dict[Axis, SensitiveAxis] | None = None,
 ) -> np.ndarray:
-    """Change (m, n) of all printed figures with the shares of a plant (n,), by forward sensitivities in one batch.
+    """Return the derivatives (m, n) of all printed values with respect to fractions (n,) of ranges.
+
+    They are forward sensitivities, computed in one batch.
 
     An overshoot that is printed, but not there, counts as with `signed` of `predicted`. NaN where
     there is no sensitivity: by a step that is looked for, by what scales the judged position, of
@@ -334,7 +336,7 @@ def search_plant(
         generations, population: effort of the global search; no generations: only the local one,
             from the start.
         polish: most evaluations of the local fit.
-        start: (n,) shares of the ranges that are in the first population.
+        start: (n,) fractions of the ranges that are in the first population.
         spread: standard deviation of the first population about the start; even over the ranges
             without it.
         integrator: of the equations.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Wrench of a unit internal load, over the machine's size, above which a component is undetermined.
 INTERNAL_LOAD_TOLERANCE = 1e-7
-#: Share of the largest wrench below which the platform's own coordinates carry nothing.
+#: Fraction of the largest wrench below which the platform's own coordinates carry nothing.
 CARRIED_BY_OTHERS = 1e-9
 #: Components of a wrench, with their units.
 COMPONENTS = ("force.x", "force.y", "force.z", "moment.x", "moment.y", "moment.z")
@@ -76,7 +76,7 @@ class JointForces(Tabular):
         wrench_in_base: (N, k, 6) the same in the axes of the base.
         position: (N, k, 3) points of action in the base frame, m.
         orientation: (N, k, 3, 3) axes of the joints' frames as columns, in the base frame.
-        imbalance: (N,) share of the generalized forces that no joint carries; rounding only.
+        imbalance: (N,) fraction of the generalized forces that no joint carries; rounding only.
     """
 
     points: tuple[ReactionPoint, ...] = field(

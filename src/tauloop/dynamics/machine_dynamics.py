@@ -46,16 +46,16 @@ if TYPE_CHECKING:
 
     from tauloop.dynamics.joint_forces import JointForce, JointForces
 
-#: Largest accepted error of two-point differences, as a share of the largest force.
+#: Largest accepted error of two-point differences, as a fraction of the largest force.
 MAX_DIFFERENCE_ERROR = 0.01
 #: Names of the diagnostics of forces from momenta.
-ERROR_OF_ALL_ROWS = "error of two-point differences, share of the largest force"
+ERROR_OF_ALL_ROWS = "error of two-point differences, fraction of the largest force"
 ERROR_OF_LAST_ROW = (
-    "error on the last row, whose difference is one-sided, share of the largest force"
+    "error on the last row, whose difference is one-sided, fraction of the largest force"
 )
-#: Smallest divisor of a share of the largest force, N or N m, for motions without force.
+#: Smallest divisor of a fraction of the largest force, N or N m, for motions without force.
 MIN_FORCE = 1e-300
-#: Largest share of the generalized forces that no joint may carry.
+#: Largest fraction of the generalized forces that no joint may carry.
 MAX_IMBALANCE = 1e-6
 
 
@@ -480,11 +480,11 @@ def _joint_forces(model: Model, time: np.ndarray, forces: Forces) -> JointForces
 
 
 def _imbalance(joints: JointForces, options: DynamicsOptions) -> tuple[Diagnostic, ...]:
-    """Return the share of the forces that no joint carries, if forces in joints are requested."""
+    """Return the fraction of the forces that no joint carries, if forces in joints are requested."""
     if not options.joint_forces:
         return ()
     advice = "the pose is nearly singular: keep the motion away from it"
-    name = "share of the forces that no joint carries"
+    name = "fraction of the forces that no joint carries"
     return (diagnostic(name, joints.imbalance.max(), at_most=MAX_IMBALANCE, advice=advice),)
 
 

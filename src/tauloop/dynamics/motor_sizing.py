@@ -35,9 +35,9 @@ from tauloop.mechanism.description import units
 from tauloop.model.model import MachineSource, Model, modeled
 from tauloop.model.tool import Payload, read_payload
 
-#: Largest share of its limits that a motor of the machine file may use.
+#: Largest fraction of its limits that a motor of the machine file may use.
 MAX_USE = 1.0
-#: Largest error of positions that are integrated from velocities, as a share of the path.
+#: Largest error of positions that are integrated from velocities, as a fraction of the path.
 MAX_RATE_ERROR = 0.1
 
 
@@ -51,7 +51,7 @@ class MotorSizingOptions(Options):
         entry: coordinates in which the motion is given: platform or actuators.
         payload: mass at the tool, which is fixed there, such as 0.5kg, or 0.5kg@0,0,20mm with its
             center in the tool's frame. Python accepts a `Payload` too.
-        reserve: share of the limits of every motor and gear that is kept free.
+        reserve: fraction of the limits of every motor and gear that is kept free.
         max_inertia_ratio: largest load inertia over the inertia of rotor and gear.
         duration: duration of one cycle with a pause after the motion, such as 500ms; in the pause the
             motors hold the machine at the end of the motion. By default there is no pause.
@@ -74,7 +74,7 @@ class MotorSizingOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MotorCandidate(ReprMixin):
-    """A motor with a gear at one actuator, and the shares of its limits that the motion uses.
+    """A motor with a gear at one actuator, and the fractions of its limits that the motion uses.
 
     Attributes:
         actuator: name of the actuator.
@@ -105,7 +105,7 @@ class MotorCandidate(ReprMixin):
 
     @property
     def use(self) -> float:
-        """Largest share of a limit that the motion uses."""
+        """Largest fraction of a limit that the motion uses."""
         return max(self.torque, self.heat, self.speed, self.gear_load)
 
     @property
@@ -237,7 +237,7 @@ def ranked(
 
 
 def _worst(group: list[MotorCandidate], names: list[str]) -> MotorCandidate:
-    """Return the largest shares of one motor and gear at several actuators."""
+    """Return the largest fractions of one motor and gear at several actuators."""
     ratios = [candidate.inertia_ratio for candidate in group]
     known = [ratio for ratio in ratios if ratio is not None]
     return MotorCandidate(

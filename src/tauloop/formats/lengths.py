@@ -9,7 +9,8 @@ import numpy as np
 
 from tauloop.formats.xml.nodes import MAX_NUMBER
 
-#: Lengths below this share of the largest one are rounding of an exporter or of a product of poses.
+#: Lengths below this fraction of the largest one are rounding of an exporter or of a product of
+#: poses.
 LENGTH_ROUNDING_SHARE = 1e-12
 
 

@@ -30,9 +30,9 @@ from tauloop.hil.plant import PlantCode
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model.model import MachineSource
 
-#: Largest share of a period for the computation of a step, in 999 of 1000 steps.
+#: Largest fraction of a period for the computation of a step, in 999 of 1000 steps.
 MAX_COMPUTING_SHARE = 0.1
-#: Smallest number of steps from which this share is assessed.
+#: Smallest number of steps from which this fraction is assessed.
 MIN_ASSESSED_STEPS = 1000
 #: Number of copies of the recording in memory: when the plant passes it on, and when it is written.
 COPIES = 2

@@ -105,7 +105,7 @@ class PreparationOptions(Options):
             such as 40Hz. If neither this option nor the recording states it, validation chooses
             cut-off, order, standstill, decimation and laws of friction.
         order: order of the Butterworth low-pass.
-        standstill: share of an actuator's largest speed below which it counts as at rest.
+        standstill: fraction of an actuator's largest speed below which it counts as at rest.
         trim: number of samples cut off at each end.
         decimation: keep every n-th sample after a zero-phase filter.
         scan_cutoffs: cut-offs to try, Hz, such as 20,50,100. The result shows the errors of each,
@@ -244,8 +244,8 @@ class IdentificationOptions(Options):
             errors.
         compare_logs: also fit each of several logs separately; reports the parameters that differ
             by more than their error bars, and error bars that include this error of the model.
-        essential: leave out base parameters one by one until all are known to this share of their
-            size, such as 0.3.
+        essential: leave out base parameters one by one until all are known to this fraction of
+            their size, such as 0.3.
         regroup: also state the base parameters as formulas in link parameters and lengths, as
             `model base-parameters` does.
         consistent: also fit all standard parameters within physical limits, close to those of the
@@ -288,7 +288,7 @@ class IdentificationOptions(Options):
         terms = self.terms
         if self.hold_out == 0.0 and self.validation is None:
             what = "no data are left to evaluate the model, since all of them are fitted"
-            problems.add("hold_out", what, "hold out a share, such as 0.3")
+            problems.add("hold_out", what, "hold out a fraction, such as 0.3")
         if (self.estimator == "iv") != bool(self.commanded):
             what = "instruments need the commanded motion: one is given without the other"
             problems.add(

@@ -70,7 +70,7 @@ class RoutineCall:
             Python function, of all inputs.
         brief: straight-line code and places of its outputs for calls without guards.
         is_judged: whether an unreliable program ends the routine.
-        smallest_pivot: share of its typical size below which a pivot makes a program unreliable.
+        smallest_pivot: fraction of its typical size below which a pivot makes a program unreliable.
         when: place of a number; the call is made if it is not zero. None for every time.
         tangent: preceding call for each direction of derivatives
             (`tauloop.integrate.sensitivity`).

@@ -304,7 +304,7 @@ def reduce(
         newton_euler=tuple(_newton_euler(mechanism, flat, result)),
         diagnostics=(
             diagnostic(
-                "largest error of a force, share of the largest force",
+                "largest error of a force, fraction of the largest force",
                 max((e.maximum for e in comparison.errors), default=None),
                 at_most=limit,
                 advice=advice,

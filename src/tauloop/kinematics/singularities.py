@@ -38,8 +38,8 @@ SINGULARITY_CHUNK = 8192
 SINGULARITY_KINDS = ("serial", "parallel", "constraint")
 #: Default of the distance from singularities.
 USUAL = 0.05
-#: Share of the reference pose's distance that is kept where that distance is smaller, and the distance
-#: for a singular reference pose.
+#: Fraction of the reference pose's distance that is kept where that distance is smaller, and the
+#: distance for a singular reference pose.
 SHARE, NONE = 0.5, 1e-6
 _DETERMINANTS = ("serial_determinant", "parallel_determinant")
 

@@ -14,9 +14,9 @@ from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.equations.assembly.reference_pose import displacement
 from tauloop.model.motion import Motion
 
-#: Share of the line in the first step, and smallest step.
+#: Fraction of the line in the first step, and smallest step.
 FIRST_STEP, MIN_STEP = 1 / 8, 1 / 8192
-#: A step is smooth if its two halves differ by less than this share of it, or by less than
+#: A step is smooth if its two halves differ by less than this fraction of it, or by less than
 #: `ABSOLUTE_SMOOTHNESS`, rad or characteristic lengths.
 RELATIVE_SMOOTHNESS, ABSOLUTE_SMOOTHNESS = 0.3, 1e-7
 #: Largest difference of a coordinate between equal poses, rad or characteristic lengths.
@@ -26,7 +26,7 @@ SAME_POSE = 1e-5
 def reached_along_line(
     motion: Motion, position: np.ndarray, q: np.ndarray
 ) -> tuple[np.ndarray, tuple[Diagnostic, ...]]:
-    """Return the pose reached along a straight line, and the share of the line that leads to it.
+    """Return the pose reached along a straight line, and the fraction of the line that leads to it.
 
     The branch of closed forms determines their mode, so no line is followed for them.
 
@@ -48,7 +48,7 @@ def reached_along_line(
     last = zip(port.columns, motion.ports.at(walked), port.units, strict=True)
     place = ", ".join(f"{name} = {value:.4g} {unit}" for name, value, unit in last)
     diagnostics = diagnostic(
-        "share of the straight line from the reference pose along which the loops stay closed",
+        "fraction of the straight line from the reference pose along which the loops stay closed",
         share,
         at_least=1.0,
         advice=f"the loops open after {place}, so the machine cannot move along this line to the "
@@ -74,7 +74,7 @@ class _Line:
         self._is_angle = np.array(runner.topology.angular, dtype=bool) & scalar
 
     def pose(self, share: float, near: np.ndarray) -> np.ndarray | None:
-        """Return the pose (n_q,) at a share of the line from a nearby one.
+        """Return the pose (n_q,) at a fraction of the line from a nearby one.
 
         None where the loops do not close.
         """
@@ -96,7 +96,7 @@ class _Line:
 
 
 def _walk(line: _Line, start: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the last pose that is reached smoothly along a line, and its share of the line."""
+    """Return the last pose that is reached smoothly along a line, and its fraction of the line."""
     q, share, step = start, 0.0, FIRST_STEP
     while share < 1.0:
         step = min(step, 1.0 - share)

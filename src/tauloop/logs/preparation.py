@@ -26,8 +26,8 @@ from tauloop.mechanism.suggestions import unknown_names
 if TYPE_CHECKING:
     import xarray as xr
 
-#: A channel whose largest change between samples is below this share of its largest position is at
-#: rest.
+#: A channel whose largest change between samples is below this fraction of its largest position is
+#: at rest.
 _RESTING_CHANGE = 1e-13
 #: Position, velocity and acceleration (N,).
 Motion: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -47,11 +47,11 @@ class Preparation(Options):
             as their noise allows.
         order: order of the Butterworth filter; it runs forwards and backwards, so the attenuation
             is that of twice the order and at the cutoff -6 dB.
-        standstill: share of a channel's largest speed below which it counts as standing still, with
-            velocity exactly zero. Rounding and the filter's tails leave velocities of 1e-12 rad/s
-            there, whose sign is meaningless but would enter Coulomb friction in full (on a measured
-            arm it changed two joints' errors from 4.1 to 4.7 and from 5.9 to 7.6 % of the largest
-            torque, depending on the implementation of the same filter).
+        standstill: fraction of a channel's largest speed below which it counts as standing still,
+            with velocity exactly zero. Rounding and the filter's tails leave velocities of 1e-12
+            rad/s there, whose sign is meaningless but would enter Coulomb friction in full (on a
+            measured arm it changed two joints' errors from 4.1 to 4.7 and from 5.9 to 7.6 % of the
+            largest torque, depending on the implementation of the same filter).
         trim: number of samples removed at each end, where the filter lacks neighbors.
         decimation: decimation factor of regressor and forces after the regressor is computed
             (`decimate`).
@@ -178,7 +178,7 @@ def with_cutoffs(log: Log, preparation: Preparation) -> Preparation:
 def common_cutoff(log: Log, preparation: Preparation) -> float | None:
     """Return the lowest cut-off of all channels, which forces and regressor pass.
 
-    It is a share of the sampling rate.
+    It is a fraction of the sampling rate.
 
     The filter of the positions thus affects regressor and forces alike. None if there is no
     cut-off.
@@ -194,7 +194,7 @@ def with_motions(log: Signals, motion: Callable[[Channel], Motion], standstill: 
     Args:
         log: as measured.
         motion: function that computes them (N,) for a position channel.
-        standstill: speeds below this share of a channel's largest speed become zero.
+        standstill: speeds below this fraction of a channel's largest speed become zero.
 
     Raises:
         LogError: no positions in the log.

@@ -32,18 +32,18 @@ MIN_PIECE_SAMPLES, PIECE_COUPLING = 16_384, 1e-10
 INSPECTED_SAMPLES = 65_536
 #: Smallest number of samples of a spectrum.
 MIN_SPECTRUM_SAMPLES = 64
-#: Negligible noise as a share of a derivative's power, by order: the sign of a velocity switches
+#: Negligible noise as a fraction of a derivative's power, by order: the sign of a velocity switches
 #: dry friction, so slow reversals need a better velocity than acceleration.
 NOISE_SHARES = {1: 1e-9, 2: 1e-6}
-#: Cut-offs that are tried, as shares of the sampling rate, in steps of a factor of 1.19.
+#: Cut-offs that are tried, as fractions of the sampling rate, in steps of a factor of 1.19.
 TRIED_CUTOFFS = HIGHEST_CUTOFF * 2.0 ** (-0.25 * np.arange(41)[::-1])
 #: Number of logarithmically spaced frequency bands; a band contains motion if its power is this
 #: many times that of the noise.
 FREQUENCY_BANDS, ABOVE_NOISE = 80, 3.0
-#: A position that changes by no more than this share of its largest value is at rest.
+#: A position that changes by no more than this fraction of its largest value is at rest.
 RESTING_CHANGE = 1e-12
-#: Share of the power within a signal's own frequencies, and the multiple of their top that is the
-#: cut-off for differentiation.
+#: Fraction of the power within a signal's own frequencies, and the multiple of their top that is
+#: the cut-off for differentiation.
 BAND_POWER, BAND_CUTOFF_FACTOR = 0.999, 2.0
 #: Largest loss of acceleration amplitude by the low-pass at the top of a motion.
 MAX_AMPLITUDE_LOSS = 0.01
@@ -141,7 +141,7 @@ def allowed_cutoff(x: np.ndarray, *, rate: float, order: int, derivative: int = 
     """Return the cut-off, Hz, at which a position may be differentiated.
 
     The noise counts as white with the level of the upper half of the spectrum. A cut-off lets a
-    share of the noise pass and removes a share of the motion from the derivative's power. The
+    fraction of the noise pass and removes a fraction of the motion from the derivative's power. The
     result is the highest cut-off whose noise is below `NOISE_SHARES`, or below the smallest sum of
     both shares if that sum is always larger.
 
@@ -191,7 +191,7 @@ def top_frequency(x: np.ndarray, *, rate: float) -> float:
 
 
 def amplitude_loss(frequency: float, *, rate: float, cutoff: float, order: int) -> float:
-    """Return the share of acceleration that the low-pass removes at a frequency, Hz."""
+    """Return the fraction of acceleration that the low-pass removes at a frequency, Hz."""
     ratio = np.tan(np.pi * frequency / rate) / np.tan(np.pi * wider(cutoff, rate) / rate)
     return float(1.0 - 1.0 / (1.0 + ratio ** (2 * order)))
 
@@ -213,7 +213,7 @@ def in_band(
 
 
 def _spectrum(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return frequencies, as shares of the sampling rate, and powers of a record minus its line.
+    """Return frequencies, as fractions of the sampling rate, and powers of a record minus its line.
 
     It is tapered, so that its ends do not look like high-frequency motion.
     """

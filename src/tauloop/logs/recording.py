@@ -98,7 +98,9 @@ PREPARATION = Shape(
         field("velocities", _TEXTS, "the same of single channels"),
         field("order", _COUNT, "order of the filter"),
         field(
-            "standstill", Value(linear=ONE), "share of the largest speed that counts as standstill"
+            "standstill",
+            Value(linear=ONE),
+            "fraction of the largest speed that counts as standstill",
         ),
         field("trim", _COUNT, "samples cut off at each end"),
         field("decimation", _COUNT, "factor of decimation"),

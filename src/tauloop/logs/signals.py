@@ -22,7 +22,7 @@ _HALF_LENGTH = 10
 _OUTPUTS_AT_ONCE = 512
 _OUTPUTS_PER_PRODUCT = 16
 LEAST_FOR_DIFFERENCES = 3
-#: Largest chosen cut-off as a share of the sampling rate; above it nothing is filtered.
+#: Largest chosen cut-off as a fraction of the sampling rate; above it nothing is filtered.
 HIGHEST_CUTOFF = 0.45
 
 
@@ -168,7 +168,7 @@ def decimate(x: np.ndarray, factor: int, cutoff: float | None = None) -> np.ndar
         x: (N, ...) samples; any number of columns, such as a stacked regressor (N, outputs,
             parameters).
         factor: 1 keeps every sample.
-        cutoff: cut-off of `low_pass`, as a share of the rate of x.
+        cutoff: cut-off of `low_pass`, as a fraction of the rate of x.
 
     Returns:
         (ceil(N / factor), ...); sample k belongs to the time of sample k * factor.
@@ -188,8 +188,8 @@ def low_pass(x: np.ndarray, cutoff: float) -> np.ndarray:
 
     Args:
         x: (N, ...) samples; zeros beyond the ends.
-        cutoff: -6 dB frequency as a share of the sampling rate; from `HIGHEST_CUTOFF` on nothing is
-            filtered.
+        cutoff: -6 dB frequency as a fraction of the sampling rate; from `HIGHEST_CUTOFF` on nothing
+            is filtered.
     """
     if cutoff >= HIGHEST_CUTOFF:
         return x

@@ -32,8 +32,8 @@ UNIT_FACTORS = {
 }
 #: Relative tolerance of a scale that counts as a unit's factor.
 UNIT_FACTOR_TOLERANCE = 0.02
-#: Smallest delay or lead of a velocity in s, and the share of the difference's power that a shift
-#: must explain.
+#: Smallest delay or lead of a velocity in s, and the fraction of the difference's power that a
+#: shift must explain.
 MIN_DELAY, MIN_SHIFT_SHARE = 2e-3, 0.5
 #: Number of steps to determine a delay.
 DELAY_STEPS = 3
@@ -230,7 +230,7 @@ def _delay(position: np.ndarray, velocity: np.ndarray, period: float) -> float:
 
 
 def _delay_left(position: np.ndarray, velocity: np.ndarray, period: float) -> tuple[float, float]:
-    """Return the delay d of p = c (V + d v) and the share of the difference that it explains.
+    """Return the delay d of p = c (V + d v) and the fraction of the difference that it explains.
 
     V is the integral of the velocity v.
     """

@@ -194,9 +194,9 @@ class DualDrive:
 
     Attributes:
         master, slave: the motors.
-        torque_share: the slave's share of the output while both drive.
+        torque_share: the slave's fraction of the output while both drive.
         preload: torque with which the slave pulls back.
-        feed_forward_share: share of the preload that the master is given at once.
+        feed_forward_share: fraction of the preload that the master is given at once.
         switch_min: relative error e_min below which the slave only pulls back.
         switch_max: relative error e_max above which it only drives. Both are None where it pulls
             back all the time.

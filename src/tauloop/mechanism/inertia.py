@@ -15,8 +15,8 @@ from tauloop.mechanism.model import Inertia, Vector
 
 Array = NDArray[np.float64]
 
-#: Principal moments may violate positivity and the triangle inequality by this share of the trace.
-#: Flat bodies and thin bars satisfy them with equality, and rounding must not refuse them.
+#: Principal moments may violate positivity and the triangle inequality by this fraction of the
+#: trace. Flat bodies and thin bars satisfy them with equality, and rounding must not refuse them.
 DEGENERACY_TOLERANCE = 1e-9
 #: Largest moment of inertia that is accepted, kg m^2; far larger numbers overflow.
 _MAX_MOMENT = 1e30

@@ -49,7 +49,8 @@ if TYPE_CHECKING:  # drive lines have the same parameters as machines
 
 #: Positions of the six moments of an `Inertia` in the matrix, in their order.
 MOMENT_ENTRIES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
-#: Lengths below this share of the largest one are rounding errors and do not affect a machine's size.
+#: Lengths below this fraction of the largest one are rounding errors and do not affect a machine's
+#: size.
 _ZERO_LENGTH = 1e-9
 
 #: Name of the immovable body to which a machine is bolted.
@@ -344,8 +345,8 @@ class Tension:
         stiffness: in a simulation the cable pulls with max(0, stiffness x + damping x'), x its
             stretch; None for a cable that does not stretch.
         damping: N s/m; None for none.
-        restitution: share of its speed with which a cable that does not stretch rebounds when it is
-            tautened (0 to 1); None where this is not known.
+        restitution: fraction of its speed with which a cable that does not stretch rebounds when it
+            is tautened (0 to 1); None where this is not known.
     """
 
     least: float

@@ -255,8 +255,7 @@ class Motion:
             position, velocity, acceleration: the given motion (N, n) or (n,), SI; default at rest.
             start: start values for Newton blocks.
             wrenches: forces and moments (6,) that may act at the tool, base frame, N and N m; the
-                result
-                is the smallest margin, which also holds for all wrenches between them.
+                result is the smallest margin, which also holds for all wrenches between them.
 
         Raises:
             InputError: wrong names, shapes or values; or the machine has no cables.

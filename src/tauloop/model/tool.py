@@ -22,7 +22,7 @@ from tauloop.mechanism.poses import homogeneous
 
 #: Names of the inertial parameters of a payload about the tool center point, in the tool's frame.
 _PARAMETER_NAMES = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
-#: Principal moments may violate the conditions of a rigid body by this share, a rounding error.
+#: Principal moments may violate the conditions of a rigid body by this fraction, a rounding error.
 _MOMENT_TOLERANCE = 1e-12
 _FINITE = {"above": -np.inf, "below": np.inf, "remedy": "give finite numbers, SI"}
 

@@ -108,8 +108,8 @@ class Trapezoidal(Options, Law):
     """Constant acceleration, constant speed, constant deceleration.
 
     Attributes:
-        ramp: share of the time for each of the two ramps, above 0 and at most 1/2 (then it is the
-            parabolic law).
+        ramp: fraction of the time for each of the two ramps, above 0 and at most 1/2 (then it is
+            the parabolic law).
     """
 
     ramp: float = option(1.0 / 3.0, above=0.0, most=0.5)

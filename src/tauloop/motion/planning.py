@@ -94,7 +94,7 @@ class StrokeOptions(Options):
         duration: duration of the stroke, such as 0.3 or 300ms.
         max_velocity: largest velocity of the path, m/s (for actuators: of any actuator).
         max_acceleration: largest acceleration of the path, m/s^2 (for actuators: of any actuator).
-        share: used share of the machine's force and speed limits, without a duration or limits;
+        share: used fraction of the machine's force and speed limits, without a duration or limits;
             default: 1, and 0.8 under a controller.
         returns: return to the start on the same path.
 
@@ -198,7 +198,7 @@ class StrokeOptions(Options):
             problems.add("end", "no end of the path is given", "give an end, points or a turn")
 
     def timing(self, share: float) -> Timing:
-        """Rule that sets the duration; by default a share of the machine's limits."""
+        """Rule that sets the duration; by default a fraction of the machine's limits."""
         if self.duration is not None:
             return Seconds(self.duration)
         if self.max_velocity is not None:
@@ -223,8 +223,8 @@ class PlannedMotion(Result):
         peak_speed, peak_acceleration: of the tool (of actuators: of any one), m/s and m/s^2 or
             rad/s and rad/s^2.
         forces: largest force of each actuator.
-        tightest_limit: name and share of the limit that comes nearest; None where the machine has
-            none.
+        tightest_limit: name and fraction of the limit that comes nearest; None where the machine
+            has none.
     """
 
     trajectory: Trajectory = field(
@@ -307,7 +307,7 @@ def planned(model: Model, options: StrokeOptions, share: float = 1.0) -> Traject
     Args:
         model: the machine.
         options: path, law and duration.
-        share: share of the machine's limits where nothing sets the duration.
+        share: fraction of the machine's limits where nothing sets the duration.
 
     Raises:
         InputError, PoseError: as of `plan_stroke`.

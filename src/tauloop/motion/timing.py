@@ -67,8 +67,8 @@ class MachineLimits(Timing):
     """The shortest time that the machine's force and speed limits allow.
 
     Attributes:
-        force: share of the force limits that may be used.
-        speed: share of the speed limits that may be used.
+        force: fraction of the force limits that may be used.
+        speed: fraction of the speed limits that may be used.
     """
 
     force: float = 1.0

@@ -19,7 +19,7 @@ from tauloop.motion.sampled import SampledMotion
 from tauloop.motion.strokes.stroke import Stroke
 from tauloop.motion.timing import Timing
 
-#: Share of a sample beyond a whole number of samples that counts as rounding.
+#: Fraction of a sample beyond a whole number of samples that counts as rounding.
 SAMPLE_TOLERANCE = 1e-9
 #: Number of times at which a trajectory is tabulated and drawn.
 TABLE_SAMPLES = 501

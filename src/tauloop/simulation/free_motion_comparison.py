@@ -21,7 +21,7 @@ from tauloop.simulation.free_motion import DriveSpring, free_motion_setup
 from tauloop.simulation.routes import ROUTES
 from tauloop.simulation.simulation import Simulation, Simulator
 
-#: Largest energy error of a route without drift, as a share of the largest kinetic energy.
+#: Largest energy error of a route without drift, as a fraction of the largest kinetic energy.
 ENERGY_TOLERANCE = 1e-8
 #: Largest loop residual of a route without drift, m.
 COMPARISON_LOOP_TOLERANCE = 1e-10
@@ -65,7 +65,7 @@ class FreeMotionComparison(Result):
     @property
     @in_json()
     def energy_limit(self) -> float:
-        """Largest error of the energy, as a share of the largest kinetic energy."""
+        """Largest error of the energy, as a fraction of the largest kinetic energy."""
         return ENERGY_TOLERANCE
 
     @property

@@ -257,7 +257,7 @@ def _diagnostics(
 ) -> tuple[Diagnostic, ...]:
     return (
         diagnostic(
-            "share of the motions that reached the end",
+            "fraction of the motions that reached the end",
             np.mean([ending is Ending.SUCCESS for ending in endings]),
             at_least=1.0,
             advice="see `endings` and `reached`; simulate one start with `Simulator.run` for details",

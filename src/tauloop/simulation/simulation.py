@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 #: Largest loop residual of a reliable simulation, in characteristic lengths: 10 nm on a machine of
 #: 0.2 m.
 SIMULATED_LOOP_TOLERANCE = 5e-8
-#: Largest energy error of a reliable simulation, as a share of the largest kinetic energy.
+#: Largest energy error of a reliable simulation, as a fraction of the largest kinetic energy.
 ENERGY_TOLERANCE = 1e-6
 #: Largest difference between a start and the closed forms' solution, in characteristic lengths or
 #: rad; beyond it the start is on another branch.
@@ -575,7 +575,7 @@ def _diagnostics(result: Simulation) -> tuple[Diagnostic, ...]:
     reached = 1.0 if result.ending is Ending.EVENT else float(result.time[-1] / result.duration)
     return (
         diagnostic(
-            "share of the duration reached",
+            "fraction of the duration reached",
             reached,
             at_least=1.0 if result.ending is not Ending.EVENT else None,
             advice=result.ending.value,

@@ -26,7 +26,7 @@ class SobolIndex:
 
     Attributes:
         scalar, name: names of the scalar and of the input.
-        first: share of the variance caused by this input alone.
+        first: fraction of the variance caused by this input alone.
         total: share including interactions with other inputs.
         first_interval, total_interval: half widths of the 95 % confidence intervals.
     """

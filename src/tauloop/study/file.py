@@ -560,5 +560,5 @@ def _share(place: Cursor) -> float:
     except ValueError:
         share = math.nan
     if not 0.0 <= share <= 1.0:
-        place.problem("is not a share of the samples", "write a number from 0 to 1")
+        place.problem("is not a fraction of the samples", "write a number from 0 to 1")
     return share

@@ -34,7 +34,7 @@ class ScalarSummary(ReprMixin):
         count: number of samples.
         mean, deviation: mean and standard deviation.
         least, greatest: smallest and largest value.
-        quantiles: quantiles by share of samples below.
+        quantiles: quantiles by fraction of samples below.
         least_at, greatest_at: numbers of the samples with these values.
         least_inputs, greatest_inputs: inputs of these samples.
     """
@@ -64,7 +64,7 @@ class StudyResult(Result):
         samples: number of computed samples.
         scalars: summaries of all scalars.
         passed: number of samples within all limits; None without limits.
-        yield_interval: 95 % interval of the share of passing samples (Wilson).
+        yield_interval: 95 % interval of the fraction of passing samples (Wilson).
         sobol: Sobol indices, if the design is for them.
         problems: number of samples by problem.
         set_aside: ranges of samples, first and last, whose workers died.

@@ -17,7 +17,7 @@ from tauloop.testing.machines import planar_loop, serial_chain, six_legs
 
 #: Relative difference of forces before and after a file, whose numbers may be rounded.
 FILE_TOLERANCE = 1e-8
-#: Remaining shares of truncated files.
+#: Remaining fractions of truncated files.
 TRUNCATED_SHARES = (0.0, 0.3, 0.7)
 
 

@@ -96,7 +96,7 @@ def check_controller(
         controller: the controller, as passed to `follow`.
         mechanism: a machine whose first three platform coordinates are translations.
         reach: length of the stroke along each of these, m.
-        share: allowed tool error, as a share of this length.
+        share: allowed tool error, as a fraction of this length.
 
     Raises:
         ConformanceError: the run fails, or the tool error is too large.

@@ -64,8 +64,7 @@ class Guard:
         """Return why a request is refused, as a sentence; None if it is accepted.
 
         A page of another site whose name has this computer's address (DNS rebinding) has that name
-        in
-        `Host`; any other page of the browser has its own name in `Origin`.
+        in `Host`; any other page of the browser has its own name in `Origin`.
 
         Args:
             path: path of the request, with its query.

@@ -57,8 +57,7 @@ class ViewOptions(Options):
         simulation: motion to play, from the output of `tauloop simulate --out` or `control --out`.
         measured: show a log of the same format as the motion, transparent, next to the motion.
         compare: compare with this machine (shipped or a file), such as the calibrated one; it is
-            shown
-            transparent at the same actuator positions.
+            shown transparent at the same actuator positions.
         forces: show forces: arrows at motors and platform, rods colored by tension and compression.
         workspace: show a slice or cloud of the workspace over two or three platform positions, such
             as 'x,z'.

@@ -21,7 +21,7 @@ from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution
 from tauloop.common.result import Diagnostic, diagnostic
 
-#: An encoder error is not observable if the unknowns leave less than this share of it in the
+#: An encoder error is not observable if the unknowns leave less than this fraction of it in the
 #: residuals.
 MIN_VISIBLE_SHARE = 1e-6
 

@@ -29,17 +29,17 @@ from tauloop.calibration.problem.problem import CalibrationProblem, Linearized
 from tauloop.common.records import dataclass
 from tauloop.equations.values import BatchFunction
 
-#: A motion is in the null space if the null space contains at least this share of its square.
+#: A motion is in the null space if the null space contains at least this fraction of its square.
 MIN_EXPLAINED_SHARE = 0.999
 #: Maximum number of poses of a series at which motions are evaluated.
 MAX_SAMPLED_POSES = 40
-#: Motions below this share of the largest are zero: derivatives are exact to about 1e-10.
+#: Motions below this fraction of the largest are zero: derivatives are exact to about 1e-10.
 MOTION_TOLERANCE = 1e-7
 #: Motions of the target point or axis below this length, mm, are zero.
 AXIS_TOLERANCE_MM = 1e-3
-#: A direction is new if at least this share of it is orthogonal to the directions found before.
+#: A direction is new if at least this fraction of it is orthogonal to the directions found before.
 MIN_NEW_SHARE = 1e-3
-#: Each row is weighted less than the one before it by this share, so that rounding errors do not
+#: Each row is weighted less than the one before it by this fraction, so that rounding errors do not
 #: decide between equal rows.
 ROW_PREFERENCE = 1e-6
 BASE_SHIFT = "translation of the base frame along"
@@ -52,8 +52,8 @@ class Gauge:
 
     Attributes:
         name: the corresponding motion in words; empty for an unknown motion.
-        explained: share of the square of the named motion that the freedom contains. Without a
-            name, share of the freedom's motion that all known motions explain together. None if
+        explained: fraction of the square of the named motion that the freedom contains. Without a
+            name, fraction of the freedom's motion that all known motions explain together. None if
             nothing moves.
         direction: coefficients (k,) in the basis of the null space.
     """
@@ -344,7 +344,7 @@ def _nearest(fields: np.ndarray, motion: _Motion) -> tuple[np.ndarray, float, np
     This is the least-squares solution of |fields c - motion - along t| over c and t.
 
     Returns:
-        Coefficients c (k,), the share of the motion that they explain (not counting what `along`
+        Coefficients c (k,), the fraction of the motion that they explain (not counting what `along`
         alone explains), and coefficients t.
     """
     k = fields.shape[1]

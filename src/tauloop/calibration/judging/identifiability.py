@@ -23,11 +23,11 @@ from tauloop.common.errors import PoseError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 
-#: Terms of a direction below this share of its largest term are not listed.
+#: Terms of a direction below this fraction of its largest term are not listed.
 MIN_LISTED_SHARE = 0.02
 #: Maximum number of poses listed in an error.
 MAX_LISTED_POSES = 5
-#: An unknown whose column is below this share of the largest column has no effect.
+#: An unknown whose column is below this fraction of the largest column has no effect.
 NO_EFFECT_TOLERANCE = 1e-10
 #: Beginning of the reason for leaving out an unknown that is part of a gauge freedom.
 INDISTINGUISHABLE = "cannot be distinguished from others"
@@ -45,9 +45,9 @@ class Direction:
         deviation: standard deviation along it, in tolerances; None if the data do not depend on it.
         name: motion that a gauge freedom corresponds to, such as "translation of the base frame
             along x"; empty for an unknown motion (`tauloop.calibration.judging.gauges`).
-        explained: share of that motion which the freedom contains, 1 for all of it. Without a name,
-            share of the freedom's motion that known motions explain. None if nothing moves or the
-            direction is not a gauge freedom.
+        explained: fraction of that motion which the freedom contains, 1 for all of it. Without a
+            name, fraction of the freedom's motion that known motions explain. None if nothing moves
+            or the direction is not a gauge freedom.
     """
 
     terms: tuple[tuple[str, float], ...]

@@ -20,7 +20,7 @@ import numpy as np
 from tauloop.common.errors import IdentificationError, InputError
 from tauloop.common.records import dataclass
 
-#: Singular values below this share of the largest are zero: no pose determines their directions.
+#: Singular values below this fraction of the largest are zero: no pose determines their directions.
 #: For 51 parameters of a six-link machine the smallest nonzero value is 4e-11 to 2e-10, and zeros
 #: are below 1e-15 (18 sessions).
 NULL_TOLERANCE = 1e-12
@@ -53,7 +53,7 @@ def observability(jacobians: np.ndarray, *, null: float = NULL_TOLERANCE) -> Obs
     Args:
         jacobians: Jacobians (N, r, n) of the whitened residuals of every pose in the parameters in
             tolerances.
-        null: share of the largest singular value below which a direction is silent.
+        null: fraction of the largest singular value below which a direction is silent.
 
     Raises:
         InputError: an array of another shape, or numbers that are not finite.

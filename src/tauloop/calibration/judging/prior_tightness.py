@@ -34,7 +34,7 @@ GRID_POINTS = 25
 CHI_SQUARED_95 = 3.84
 #: The 99.9 % quantile, beyond which the stated width is doubtful.
 CHI_SQUARED_999 = 10.83
-#: Singular values below this share of the largest are zero.
+#: Singular values below this fraction of the largest are zero.
 PRIOR_RANK_TOLERANCE = 1e-12
 
 

@@ -3,7 +3,7 @@
 White noise has no trends and no correlation. Effects that the model lacks (deflection, heat, a
 swapped sign) appear as a trend with position or time; standard deviations are then too small.
 
-- Trend with a coordinate u: share of the sum of squares that a + b P1(u) + c P2(u) explains
+- Trend with a coordinate u: fraction of the sum of squares that a + b P1(u) + c P2(u) explains
   (Legendre polynomials), with the F test of b = c = 0.
 - Correlation of neighbors in the order of measurement, r1 = sum(e_i e_(i+1)) / sum(e_i^2), and
   Ljung and Box's Q of the first lags, which is chi-squared distributed (Ljung and Box 1978).
@@ -33,8 +33,8 @@ MIN_RESIDUALS = 12
 MAX_LAGS = 8
 #: Maximum number of residuals for which Shapiro and Wilk's p value is accurate (SciPy).
 MAX_SHAPIRO_SAMPLES = 5000
-#: Trends are not sought with a coordinate whose range is below this share of the largest range of
-#: its group.
+#: Trends are not sought with a coordinate whose range is below this fraction of the largest range
+#: of its group.
 MIN_RELATIVE_RANGE = 1e-3
 #: Residuals with a smaller 1 - leverage than this do not contain information about noise.
 MIN_FREE_SHARE = 1e-3
@@ -46,7 +46,7 @@ class Trend:
 
     Attributes:
         against: a coordinate of the target, an actuator, or ``order`` of measurement.
-        share: share of the sum of squares about the mean that the trend explains.
+        share: fraction of the sum of squares about the mean that the trend explains.
         slope, curvature: coefficients of P1 and P2 over the range of the coordinate, SI unit of the
             quantity.
         p: probability of such a share without a trend.

@@ -11,13 +11,13 @@ from tauloop.common.records import dataclass
 
 #: Probability that correct measurements have any residual reported as an outlier.
 OUTLIER_FALSE_ALARM = 0.01
-#: Outliers are removed one after the other, up to this share of the poses.
+#: Outliers are removed one after the other, up to this fraction of the poses.
 MAX_OUTLIER_SHARE = 0.1
 #: Probability with which an interval covers the true value.
 CONFIDENCE = 0.95
 #: Probability that noise as stated has a variance factor below, or above, the accepted range.
 VARIANCE_FALSE_ALARM = 1e-3
-#: Eigenvalues of the scaled information below this share of the largest are rounding errors. The
+#: Eigenvalues of the scaled information below this fraction of the largest are rounding errors. The
 #: information squares the Jacobian, whose entries have errors of up to 1e-8 from Newton's method.
 INFORMATION_TOLERANCE = 1e-14
 #: An unknown takes part in a unit direction if its share is above this.

@@ -21,7 +21,7 @@ from tauloop.common.shown import ReprMixin
 
 #: A function that is called after each fit with the number done and the number of all fits.
 Progress = Callable[[int, int], None]
-#: A bootstrap fit ends when its step is below this share of a standard deviation.
+#: A bootstrap fit ends when its step is below this fraction of a standard deviation.
 BOOTSTRAP_STEP_TOLERANCE = 1e-2
 #: Maximum number of Gauss-Newton steps of a bootstrap fit.
 MAX_BOOTSTRAP_STEPS = 4
@@ -201,7 +201,7 @@ class PairedDifference:
         leave_one_out_error: its standard error over poses.
         folds: mean difference over the draws.
         folds_spread: standard deviation over the draws (same poses: not an error of the mean).
-        folds_won: share of draws in which the second predicts better.
+        folds_won: fraction of draws in which the second predicts better.
     """
 
     first: str

@@ -31,9 +31,9 @@ from tauloop.model import Model
 MAX_TRIES = 30
 #: Minimum number of poses drawn at once.
 MIN_BATCH = 16
-#: Default distance between the center lines of rods, as a share of their mean length.
+#: Default distance between the center lines of rods, as a fraction of their mean length.
 CLEARANCE_SHARE = 0.02
-#: Step of the search for the range of a platform position without limits, as a share of the
+#: Step of the search for the range of a platform position without limits, as a fraction of the
 #: characteristic length.
 RANGE_STEP = 0.01
 
@@ -48,7 +48,7 @@ class PoseLimits(Options):
         singularity: smallest distance to singularities (0 to 1, dimensionless); by default 0.05, or
             half of that of the reference pose if this is less.
         clearance: smallest distance between center lines of rods, such as 20mm; 0 for none; by
-            default a share of the rods' length.
+            default a fraction of the rods' length.
         max_rotation: largest rotation of the platform about each axis from its reference, rad.
         joint_ranges: whether poses must be within the ranges of joints and rods in the machine file.
     """

@@ -94,7 +94,7 @@ class PosePlanOptions(Options):
         curve: also evaluate other numbers of poses, to find how many are enough.
         counts: numbers of poses of that curve; by default multiples of the count.
         goal: the number of poses is enough if the expected error at all candidates is below this
-            share of the noise.
+            fraction of the noise.
         seed: seed of the candidates and of the random sets for comparison.
 
     Examples:

@@ -39,10 +39,10 @@ from tauloop.common.records import dataclass
 
 #: The search ends after a round that improves the criterion by less than this share.
 MIN_IMPROVEMENT = 1e-4
-#: While the first poses are chosen, this share of the candidates' mean information makes the
+#: While the first poses are chosen, this fraction of the candidates' mean information makes the
 #: information regular.
 RIDGE = 1e-6
-#: Directions with singular values below this share of the largest are left out unless a prior
+#: Directions with singular values below this fraction of the largest are left out unless a prior
 #: determines them. Eigenvalues of the information are squares of singular values.
 OBSERVABLE_TOLERANCE = 1e-6
 #: Number of the lowest eigenvectors of M in which E-optimality first compares candidates.
@@ -249,7 +249,7 @@ def _initial_set(
 ) -> list[int]:
     """Return an initial set: each pose is the best addition to the poses before it.
 
-    A small share of the information of all candidates makes the information regular.
+    A small fraction of the information of all candidates makes the information regular.
     """
     all_rows = W.reshape(-1, W.shape[2])
     M = P + all_rows.T @ all_rows * (RIDGE / len(W))

@@ -32,7 +32,7 @@ WAYPOINTS = 12
 #: the next waypoint follows.
 NEWTON_STEPS_AT_WAYPOINT = 4
 WAYPOINT_STEP_TOLERANCE = 1e-3
-#: Singular values below this share of the largest are zero: no hard equation determines these
+#: Singular values below this fraction of the largest are zero: no hard equation determines these
 #: directions.
 UNKNOWN_RANK_TOLERANCE = 1e-8
 #: Poses listed in one error.

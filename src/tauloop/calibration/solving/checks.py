@@ -19,13 +19,13 @@ from tauloop.calibration.solving.row_order import MIN_FIT_RATIO, MIN_RELATIVE_ER
 from tauloop.common.errors import Problem, Problems
 from tauloop.equations.assembly.limits import limits_of
 
-#: Points are on a line, or in a plane, if their spread across is below this share of that along.
+#: Points are on a line, or in a plane, if their spread across is below this fraction of that along.
 MAX_FLATNESS = 1e-2
 #: The error of a gross pose is more than this many times the median error.
 GROSS_ERROR_RATIO = 20.0
 #: Maximum number of poses listed one by one.
 MAX_LISTED_POSES = 5
-#: A joint may exceed its stops by this share of its range, because calibration also finds zero
+#: A joint may exceed its stops by this fraction of its range, because calibration also finds zero
 #: points.
 STOP_TOLERANCE = 0.05
 #: Distances beyond this many times the usual one may be in another unit.

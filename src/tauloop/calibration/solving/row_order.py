@@ -17,7 +17,7 @@ from tauloop.common.errors import Problem
 
 #: Another explanation of the readings is reported if it fits this many times better,
 MIN_FIT_RATIO = 5.0
-#: and if the error of the readings as they are exceeds this share of the spread of the poses.
+#: and if the error of the readings as they are exceeds this fraction of the spread of the poses.
 MIN_RELATIVE_ERROR = 0.02
 #: Rows by which readings may be late or early.
 SHIFTS = (1, -1, 2, -2, 3, -3)
@@ -29,9 +29,9 @@ MIN_ROWS = 6
 MAX_ROWS = 2000
 #: Quantiles of distances that identify a point.
 QUANTILES = np.linspace(0.0, 1.0, 33)
-#: A reading matches a pose within this share of the distance between neighboring poses.
+#: A reading matches a pose within this fraction of the distance between neighboring poses.
 MATCH_TOLERANCE = 0.2
-#: Minimum share of the rows that must match different poses.
+#: Minimum fraction of the rows that must match different poses.
 MIN_MATCHED_SHARE = 0.9
 #: Maximum number of searches for the nearest poses after the initial order.
 MAX_SEARCHES = 5

@@ -12,7 +12,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 
 SQUARES = Squares()
-#: The search ends when the sum of squares changes by less than this share,
+#: The search ends when the sum of squares changes by less than this fraction,
 COST_TOLERANCE = 1e-10
 #: or the corrections change by less than this share.
 CORRECTION_TOLERANCE = 1e-9

@@ -19,8 +19,7 @@ def ballbar(
     """Simulate a circle of a machine with drive lines, and compare variants of its drives.
 
     The variants are two motors, one motor, no play, and rigid drives. Radial deviations refer to
-    the
-    circle of best fit (ISO 230-4). Exit code 1 when a run ends early or is doubtful.
+    the circle of best fit (ISO 230-4). Exit code 1 when a run ends early or is doubtful.
     """
     model = load_model(machine, side)
     with bar("runs") as progress:

@@ -40,8 +40,8 @@ def modes(
 
     With --pose or --working it lists all working modes: every posture of the legs at a pose. A mode
     beyond a stop is reported; --within-limits leaves these modes out, and refuses a position
-    without
-    any other mode. Exit code 1 when the diagnostics leave doubt whether the list is complete.
+    without any other mode. Exit code 1 when the diagnostics leave doubt whether the list is
+    complete.
     """
     if actuators is not None and (working or pose is not None):
         raise tl.InputError.of("actuators", "given with a pose of the platform", "give one of them")

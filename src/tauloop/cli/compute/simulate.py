@@ -67,8 +67,7 @@ def simulate(
 
     Cables pull and can become slack; without --force their winches are locked at the start. With
     --fmu, a third-party FMU is an actuator or a drive. Exit code 1 when the end is not reached;
-    when
-    energy, loops or the round trip exceed their limits; or when the motion goes beyond a stop
+    when energy, loops or the round trip exceed their limits; or when the motion goes beyond a stop
     (stops
     exert no force: add an event at them).
     """

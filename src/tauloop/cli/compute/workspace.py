@@ -44,8 +44,7 @@ def workspace(
 
     The map covers a section or a volume of poses at rest. Orientations are angles rx, ry, rz: a
     rotation from the reference pose about that vector in the base frame. Exit code 1 when no pose
-    of
-    the grid can be used.
+    of the grid can be used.
     """
     model = load_model(machine, side, within_limits=within_limits, threads=threads)
     with bar("poses") as progress:

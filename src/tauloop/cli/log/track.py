@@ -48,8 +48,7 @@ def track(
     """Track payload and friction along a log by a recursive fit, starting from a saved fit.
 
     Samples pass causal filters, as in a controller. Exit code 1 when the saved fit does not suit
-    the
-    log.
+    the log.
     """
     model = load_model(machine, side)
     with bar("samples") as progress:

@@ -19,10 +19,9 @@ def verify(
     """Compare dynamics and Jacobians with Pinocchio and MuJoCo at random consistent states.
 
     The engines give tree forces, mass matrices and Jacobians, from which the loops are solved
-    without
-    regularization. Pinocchio's own constraint solver (with couplings: its mimic joints) is one more
-    row. Exit code 1 when a row disagrees by more than 1e-9 of a state's largest value (1e-8 with
-    accelerations); quantities without a comparison are listed and do not count.
+    without regularization. Pinocchio's own constraint solver (with couplings: its mimic joints) is
+    one more row. Exit code 1 when a row disagrees by more than 1e-9 of a state's largest value
+    (1e-8 with accelerations); quantities without a comparison are listed and do not count.
     """
     model = load_model(machine, side, within_limits=within_limits)
     with bar("engines") as progress:

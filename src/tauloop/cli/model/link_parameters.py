@@ -29,8 +29,7 @@ def link_parameters(
     """Determine link parameters from base parameters and known values, and bound the rest.
 
     Parameters that forces show only in combinations are families, with intervals over all
-    physically
-    possible links. Exit code 1 when no links can have the estimated and known values.
+    physically possible links. Exit code 1 when no links can have the estimated and known values.
     """
     mechanism = load_machine(machine, side)
     with bar("intervals") as progress:

@@ -38,10 +38,8 @@ def excitation(
     """Optimize an excitation: finite Fourier series under limits, from several starts.
 
     Ranges, speeds and forces of the machine file hold for all joints and rods, driven or not.
-    Ctrl-C
-    ends the search and keeps the best motion so far. Exit code 1 when no start ends at an optimum,
-    or
-    a check fails.
+    Ctrl-C ends the search and keeps the best motion so far. Exit code 1 when no start ends at an
+    optimum, or a check fails.
     """
     mechanism = load_model(machine, side, within_limits=within_limits).mechanism
     with bars() as report:

@@ -25,8 +25,7 @@ def stroke(
 
     The table is input of `tauloop dynamics --motion`. A path that leaves the workspace or passes
     through a singularity is refused with its location. `tauloop plan transfer` optimizes the path
-    too
-    (--optimize time, energy or wear), and `tauloop plan path` keeps more limits along a path.
+    too (--optimize time, energy or wear), and `tauloop plan path` keeps more limits along a path.
     """
     result = tl.plan_stroke(load_model(machine, side, within_limits=within_limits), options)
     finish(result, log_file(out, lambda: result.log(frequency("--rate", rate))))

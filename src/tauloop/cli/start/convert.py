@@ -29,12 +29,9 @@ def convert(
     """Write a machine as a machine file (YAML), for MuJoCo (MJCF), for Gazebo (SDF), or as URDF.
 
     A machine file reads back to an equal machine, with all its parameters. The other formats
-    contain
-    numbers only, and their rods are bodies. A side file has what a URDF or SDF cannot represent,
-    and
-    losses are listed. The written file is read again and compared at random states; exit code 1
-    when
-    forces or tool poses differ.
+    contain numbers only, and their rods are bodies. A side file has what a URDF or SDF cannot
+    represent, and losses are listed. The written file is read again and compared at random states;
+    exit code 1 when forces or tool poses differ.
     """
     conversion = tl.convert(load_machine(machine, side), target, options)
     finish(conversion, written=conversion.written.files)

@@ -33,7 +33,7 @@ from tauloop.compiler.fingerprints import CANCELLED, fingerprint
 
 #: Maximum number of rounds that join equivalent vertices.
 ROUNDS = 6
-#: Values that differ by more than this share are different, even if nine digits agree.
+#: Values that differ by more than this fraction are different, even if nine digits agree.
 AGREEING = 1e-12
 
 

@@ -76,8 +76,7 @@ class _Equations:
         mixing: matrix (n, k); None for the unit matrix.
         is_symmetric: whether A is symmetric positive.
         is_local: whether the inverse of A, which serves several levels, joins the graph, so that
-            its
-            successors may be eliminated before its predecessors.
+            its successors may be eliminated before its predecessors.
     """
 
     terms: ca.SX

@@ -27,7 +27,7 @@ from tauloop.equations.energy import kinetic_energy, potential_energy
 from tauloop.equations.formulations import NEWTON_EULER, Formulation
 from tauloop.equations.tree import Configuration
 
-#: A mass matrix has no inverse if its smallest eigenvalue is below this share of its largest,
+#: A mass matrix has no inverse if its smallest eigenvalue is below this fraction of its largest,
 #: unit-free.
 NO_MASS = 1e-12
 

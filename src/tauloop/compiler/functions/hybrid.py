@@ -20,7 +20,7 @@ from tauloop.compiler.functions.motion import shared_forces
 from tauloop.compiler.program import Program
 from tauloop.equations.values import quantile
 
-#: Passive freedoms have no inertia at a state if it is below this share of that elsewhere, unit-
+#: Passive freedoms have no inertia at a state if it is below this fraction of that elsewhere, unit-
 #: free.
 NO_INERTIA = 1e-13
 

@@ -192,8 +192,9 @@ def require_actuated(assembly: Assembly) -> None:
         raise AssemblyError.of(
             "actuators",
             (
-                f"no actuator moves {len(assembly.passive)} of the {assembly.mobility} degrees of freedom of the machine, "
-                f"so their motion cannot be given; passive: {', '.join(assembly.passive_names)}"
+                f"no actuator moves {len(assembly.passive)} of the {assembly.mobility} degrees of "
+                "freedom of the machine, so their motion cannot be given; passive: "
+                f"{', '.join(assembly.passive_names)}"
             ),
             (
                 "give the actuators' motion to hybrid inverse dynamics (`model.hybrid`, --entry actuators), "

@@ -129,8 +129,8 @@ def multiplier_rows(assembly: Assembly, names: Sequence[str]) -> list[int]:
         Problem(
             where=name,
             what="is a cable, but other rods and joints hold what it holds: its tension is not determined",
-            remedy="take away what holds the same degree of freedom, or give the cable a winch (`telescopic` with an actuator); "
-            "in a simulation, a stiffness",
+            remedy="remove what holds the same degree of freedom, or give the cable a winch "
+            "(`telescopic` with an actuator); in a simulation, a stiffness",
             file=assembly.mechanism.file,
         )
         for name in names

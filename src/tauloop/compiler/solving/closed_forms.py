@@ -272,7 +272,7 @@ def _rounding(A: ca.SX) -> ca.SX | None:
     )
 
 
-#: Second derivatives of two spheres are equal if they differ by less than this share of the
+#: Second derivatives of two spheres are equal if they differ by less than this fraction of the
 #: largest.
 SPHERE_TOLERANCE = 1e-14
 
@@ -338,8 +338,8 @@ def sphere_slope(psi: ca.SX, x: ca.SX, last: int) -> ca.SX:
     return ca.SX(slopes[0, :] @ w)
 
 
-#: A slope below this share of its usual size is zero: the pose is a dead center, where both roots
-#: are equal.
+#: A slope below this fraction of its usual size is zero: the pose is a dead center, where both
+#: roots are equal.
 DEAD = 1e-7
 
 

@@ -41,8 +41,8 @@ from tauloop.mechanism.model import Mechanism
 #: A redundant equation is open beyond this residual at the reference pose (characteristic lengths,
 #: rad); files with six digits cause a tenth of it.
 OPEN = 1e-5
-#: Singular values below the first share of the largest, and entries below the second, do not change
-#: the start of an iteration.
+#: Singular values below the first fraction of the largest, and entries below the second, do not
+#: change the start of an iteration.
 SLACK, NEGLIGIBLE = 1e-3, 1e-6
 
 

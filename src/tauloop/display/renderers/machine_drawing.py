@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Names of the views by their axes to the right and upwards.
 VIEWS = {(0, 2): "front", (1, 2): "side", (0, 1): "top"}
-#: Length of a drawn actuator axis and of the tool's axes, as a share of the largest dimension.
+#: Length of a drawn actuator axis and of the tool's axes, as a fraction of the largest dimension.
 AXIS_SHARE, TOOL_SHARE = 0.16, 0.07
 #: View in space: elevation and azimuth, deg, and zoom.
 ELEVATION, AZIMUTH, ZOOM = 18.0, -58.0, 0.95

@@ -396,7 +396,7 @@ def _name_rows(axes: Any, plot: Plot) -> None:
                 axes.invert_yaxis()
 
 
-#: Smallest distance of a contour's label from the edges, as a share of a map's width and height.
+#: Smallest distance of a contour's label from the edges, as a fraction of a map's width and height.
 LABEL_MARGIN = 0.08
 
 

@@ -32,11 +32,12 @@ from tauloop.mechanism.expression import Leaf, Parameter, ParameterTable
 #: the integrand has kinks, so its error falls with their square.
 COARSE, FINE = 96, 4096
 #: Deflection beyond contact that is searched, in halves of the gap; frequency, from rad/s to a
-#: share of the fastest mode's; points of each.
+#: fraction of the fastest mode's; points of each.
 BEYOND, SLOWEST, FASTEST, GRID = (1e-3, 1e2), 0.05, 1.0, (64, 192)
 #: Change of amplitude by which a cycle's stability is decided.
 NUDGE = 1e-3
-#: Share of the record's end in which a cycle is measured, and the number of periods it needs there.
+#: Fraction of the record's end in which a cycle is measured, and the number of periods it needs
+#: there.
 END, PERIODS = 0.5, 3
 _STIFFNESS, _DAMPING = "equivalent_stiffness", "equivalent_damping"
 

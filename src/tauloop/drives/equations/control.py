@@ -107,8 +107,8 @@ def control_law(
     """Return the torques asked of the motors (Gantry-Tau paper, Figure 7, for two of them).
 
     With u the output of the loops, v the switching variable, P the preload, s the torque share, f
-    the share of the preload fed forward and r the direction of the step: the slave gets (1 + v) s u
-    + v P r, the master u - (1 + v) s u - v f P r.
+    the fraction of the preload fed forward and r the direction of the step: the slave gets (1 + v)
+    s u + v P r, the master u - (1 + v) s u - v f P r.
 
     Args:
         control: the law.

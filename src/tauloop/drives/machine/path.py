@@ -51,7 +51,7 @@ from tauloop.motion import Trajectory
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Energy may be missed by this share of what was turned over: the integrator's tolerance, many
+#: Energy may be missed by this fraction of what was turned over: the integrator's tolerance, many
 #: thousand steps on.
 ENERGY_KEPT = 1e-5
 #: Bandwidth of actuators without a drive line, rad/s.
@@ -275,7 +275,9 @@ class PathRun:
         if actuators != model.platform.ports.velocity.size:
             what = f"has {actuators} actuators for {model.platform.ports.velocity.size} degrees of freedom"
             raise InputError.of(
-                model.mechanism.name, what, "drive lines need as many actuators as degrees of freedom"
+                model.mechanism.name,
+                what,
+                "drive lines need as many actuators as degrees of freedom",
             )
         waits = int(np.ceil(settling / system.period - 1e-9))
         count = waits + int(np.ceil(trajectory.total / system.period - 1e-9)) + 1

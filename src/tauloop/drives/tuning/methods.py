@@ -56,7 +56,7 @@ class PatternSearch(SearchMethod):
     time.)
 
     Attributes:
-        step: first step, as a share of the range of each parameter.
+        step: first step, as a fraction of the range of each parameter.
         tolerance: last step, likewise.
     """
 
@@ -102,7 +102,7 @@ class SQP(SearchMethod):
     Attributes:
         gradient: of the cost, where the model gives one (`tauloop.drives.axis.sensitivity`);
             differences without it.
-        difference: half the step of the differences, as a share of the range; wide enough to see
+        difference: half the step of the differences, as a fraction of the range; wide enough to see
             through the noise of a simulation.
         tolerance: change of the cost at which it stops.
         iterations: most iterations.
@@ -146,7 +146,7 @@ class NelderMead(SearchMethod):
     whether it had ended too soon.
 
     Attributes:
-        simplex: edge of the first simplex, as a share of the range.
+        simplex: edge of the first simplex, as a fraction of the range.
         tolerance: size of the simplex at which it stops, likewise.
         restarts: how many times it is restarted at most; it ends earlier when a new simplex gains
             nothing.

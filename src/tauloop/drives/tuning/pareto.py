@@ -102,7 +102,7 @@ class Robustness(ReprMixin):
         return np.asarray(np.mean(~np.isfinite(self.costs), axis=1))
 
     def quantiles(self, shares: tuple[float, ...] = (0.05, 0.5, 0.95)) -> np.ndarray:
-        """Return the costs (designs, len(shares)) below which these shares of the plants stay.
+        """Return the costs (designs, len(shares)) below which these fractions of the plants stay.
 
         A failure counts as infinite.
         """

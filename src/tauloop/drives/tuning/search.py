@@ -16,9 +16,9 @@ from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.drives.tuning.evaluations import BatchCost, BudgetSpentError, Evaluations, Watcher
 from tauloop.drives.tuning.methods import PatternSearch, SearchMethod
 
-#: Neighbors that test a best point lie this far along each axis, as a share of the range.
+#: Neighbors that test a best point lie this far along each axis, as a fraction of the range.
 NEIGHBOR = 0.01
-#: If a neighbor is better by less than this share of the cost's span, the point still counts as
+#: If a neighbor is better by less than this fraction of the cost's span, the point still counts as
 #: optimal.
 NEIGHBOR_GAIN = 0.01
 #: Most evaluations, unless more are allowed.
@@ -145,7 +145,7 @@ def minimise(
         except KeyboardInterrupt:
             ending, interrupted = "interrupted", True
     failed = diagnostic(
-        "share of evaluations without a cost",
+        "fraction of evaluations without a cost",
         np.mean(~np.isfinite(costs)),
         at_most=0.5,
         advice="narrow the bounds: most of the box has no cost",

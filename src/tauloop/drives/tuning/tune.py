@@ -59,7 +59,7 @@ METHODS: Mapping[str, SearchMethod] = {
     "simplex": NelderMead(),
     "genetic": Genetic(),
 }
-#: A tuned parameter this near a bound, as a share of its range, is said to be on it.
+#: A tuned parameter this near a bound, as a fraction of its range, is said to be on it.
 ON_BOUND = 1e-3
 
 

@@ -55,7 +55,7 @@ from tauloop.mechanism.model import Mechanism
 #: Smallest ratio of the last kept to the first dropped singular value for which a rank decision is
 #: clear.
 RANK_GAP = 1e3
-#: Singular values below this share of the largest, with such a gap above them, come from rounded
+#: Singular values below this fraction of the largest, with such a gap above them, come from rounded
 #: numbers in the file.
 ROUNDED_EQUATIONS = 1e-4
 
@@ -126,8 +126,8 @@ def nearly_repeated(
     least, most, next_one = (f"{relative[0, k]:.2g}" for k in (rank - 1, first, first - 1))
     what = (
         f"loop equations repeat others nearly, but not exactly: {rank - first} (singular values {least} to {most} "
-        f"of the largest, the next is {next_one}); they constrain degrees of freedom that exact numbers would leave; constant: "
-        f"{', '.join(constant) or 'none'}"
+        f"of the largest, the next is {next_one}); they constrain degrees of freedom that exact numbers would leave; "
+        f"constant: {', '.join(constant) or 'none'}"
     )
     remedy = (
         "rounded numbers of a file do this, such as quaternions with six digits: write axes that are meant to be "

@@ -29,8 +29,8 @@ CLOSED = 1e-10
 ROUNDED_NUMBERS = 1e-5
 #: Iterations that close loops stop at this residual, characteristic lengths (or pure number).
 RESIDUAL_ROUNDING = 1e-14
-#: Loops closed to this residual stop when a step leaves more than the second value's share of it:
-#: the rounding errors of long chains of links exceed `RESIDUAL_ROUNDING`.
+#: Loops closed to this residual stop when a step leaves more than the second value's fraction of
+#: it: the rounding errors of long chains of links exceed `RESIDUAL_ROUNDING`.
 CHAIN_ROUNDING, STAGNATION_RATIO = 1e-12, 0.5
 #: Singular values of the unit-free Jacobian below this fraction of the largest do not steer the
 #: projection.
@@ -148,7 +148,7 @@ def _full_step(
 ) -> np.ndarray:
     """Return the unit-free Gauss-Newton step (N, n_v) along some singular vectors.
 
-    These are the vectors whose singular values lie between two shares of the largest.
+    These are the vectors whose singular values lie between two fractions of the largest.
     """
     U, s, Vt = np.linalg.svd(loops.scaled(K), full_matrices=False)
     kept = (s >= least * s[:, :1]) & (s < most * s[:, :1])

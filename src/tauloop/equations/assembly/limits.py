@@ -25,7 +25,7 @@ from tauloop.mechanism.model import LIMIT_KINDS, Freedom, LimitKind, Mechanism
 #: A coordinate is beyond a stop from this excess on (rad or characteristic lengths); less is a
 #: rounding error of a coordinate at the stop.
 STOP_TOLERANCE = 1e-9
-#: Share of a range that searches for poses keep free at each end.
+#: Fraction of a range that searches for poses keep free at each end.
 LIMIT_MARGIN = 0.02
 #: Names of the diagnostics.
 BEYOND_STOPS, LIKE_DEGREES = "coordinates beyond a stop", "angles that look like degrees"

@@ -14,9 +14,9 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 
-#: Violations up to this share of the largest side are rounding errors: 5e-9 N of 500 N.
+#: Violations up to this fraction of the largest side are rounding errors: 5e-9 N of 500 N.
 VIOLATION_TOLERANCE = 1e-11
-#: A condition depends on the active ones if they leave less than this share of the longest row.
+#: A condition depends on the active ones if they leave less than this fraction of the longest row.
 DEPENDENCE_TOLERANCE = 1e-11
 #: Maximum number of changes; each adds or drops a condition, and a handful is usual.
 MAX_CHANGES = 200

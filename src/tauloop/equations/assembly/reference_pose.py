@@ -40,8 +40,8 @@ from tauloop.equations.assembly.loops import Loops, aligned
 from tauloop.equations.topology import integrate
 from tauloop.mechanism.model import LIMIT_KINDS
 
-#: A pose is singular if a kept singular value is below this share of the largest there, but not at
-#: other poses. A map has lost a direction if its smallest stretch is below this share of its
+#: A pose is singular if a kept singular value is below this fraction of the largest there, but not
+#: at other poses. A map has lost a direction if its smallest stretch is below this fraction of its
 #: largest over all states. Loops closed to 1e-10 locate a dead center to the square root of that,
 #: 1e-5; nearer poses may lie beyond it.
 NEARLY_SINGULAR = 1e-4

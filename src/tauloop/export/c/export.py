@@ -85,13 +85,11 @@ class ExportOptions(Options):
         seed: seed of the random states in the test program, and of those at which single precision
             is compared.
         precision: double or single; single exports floats only, for a microcontroller, without
-            batch
-            kernels.
+            batch kernels.
         target: processor whose code size and stack are reported; generic is measured on this
             computer's processor.
         library: write a CMake package that Arduino and PlatformIO accept as a library, with a
-            header
-            for C++.
+            header for C++.
 
     Examples:
         >>> import tauloop as tl

@@ -61,7 +61,7 @@ def _short(value: float) -> str:
     return repr(value).replace("e+", "e").replace("e-0", "e-")
 
 
-_BOUNDED = " *   [2] likewise above {} where tensions miss their bounds: by this share of the largest figure"
+_BOUNDED = " *   [2] likewise above {} where tensions miss their bounds: by this fraction of the largest figure"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

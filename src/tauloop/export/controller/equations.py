@@ -63,8 +63,7 @@ class ControllerEquations:
         defaults: values of the parameters, concatenated.
         work: layout of the work array.
         routines: routines by name: `pose` from encoders, `wanted` motion of the reference, `ramp`
-            of
-            the stop, `law`, and `asked`, the reference's actuator positions and speeds.
+            of the stop, `law`, and `asked`, the reference's actuator positions and speeds.
         needs_model: whether the law has model forces, which it needs without a measurement too.
         ratios: motion that position and speed loops measure, divided by that of their actuators
             (2, n_u).
@@ -155,7 +154,9 @@ class _EquationBuilder:
         problems += passive_problems(model.assembly)
         name, actuators = model.mechanism.name, len(self.actuators)
         if options.controller == "drive" and model.assembly.is_redundant:
-            message = f"has {actuators} actuators for {self.platform.velocity.size} degrees of freedom; "
+            message = (
+                f"has {actuators} actuators for {self.platform.velocity.size} degrees of freedom; "
+            )
             message += "with the law drive they would work against each other"
             problems.add(name, message, "choose another law, which shares the forces")
         elif options.controller == "drive" and not all(a.drive for a in self.actuators):
@@ -264,7 +265,7 @@ class _EquationBuilder:
                 options.stuck_motion,
                 "distance that it should have moved by then",
             ),
-            ("late", "1", options.late, "largest delay of a sample, as a share of the period"),
+            ("late", "1", options.late, "largest delay of a sample, as a fraction of the period"),
             (
                 "max_pose_jump",
                 "m or rad",

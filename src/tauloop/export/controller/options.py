@@ -43,12 +43,11 @@ class ControllerOptions(Options):
         stuck: number of samples after which an encoder that does not change is stale, if it should
             move.
         stuck_motion: distance that a stale encoder should have moved by then, m or rad.
-        late: largest delay of a sample, as a share of the period.
+        late: largest delay of a sample, as a fraction of the period.
         max_pose_jump: largest distance of a coordinate from its value predicted by the last samples, m or
             rad; beyond it, the pose is lost.
         settling: time at rest after the stop, before the forces are zero and the brake is
-            requested,
-            s.
+            requested, s.
 
     Examples:
         >>> import tauloop as tl

@@ -25,8 +25,7 @@ class FmuCoupling(Options):
             is a program and runs with your rights.
         connect: connect a target with a source, with a factor if their units differ, such as
             'speed=200 rad/m*leg1.motor.velocity' or 'leg1.motor.force=200 rad/m*torque'; equal
-            names
-            are connected by themselves.
+            names are connected by themselves.
         fmu_start: set parameters of the FMU and inputs without a source, such as 'R=0.5', in the
             FMU's units or with a unit.
         coupling_step: time between exchanges of machine and FMU, such as 0.1ms; default: 1 ms, or

@@ -66,8 +66,7 @@ class FmuOptions(Options):
             forward), controller (the code of `export controller`).
         fmi_version: version of the FMI standard.
         free_parameters: parameters that importers may change, in addition to those of drive lines, separated
-            by
-            commas.
+            by commas.
         name: name of file and model; default: the machine's name and the kind.
         tolerance: relative tolerance of an integration step in co-simulation; importers may request
             another.

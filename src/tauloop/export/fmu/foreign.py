@@ -36,8 +36,7 @@ class ForeignVariable:
         name, reference, causality: as in modelDescription.xml.
         kind: type such as "Float64", with the shape of an array.
         dimension: dimension of its unit; None without a unit, or with one that no machine has (A,
-            K,
-            mol, cd).
+            K, mol, cd).
         factor, offset: SI value = factor value + offset.
         unit: declared unit; "" without one.
     """
@@ -84,8 +83,7 @@ class ForeignFmu:
         Raises:
             EngineError: FMPy is not installed.
             InputError: the file is not an FMU of version 2 or 3 for co-simulation on this platform,
-                or
-                it is too large to unpack; all errors at once.
+                or it is too large to unpack; all errors at once.
         """
         if find_spec("fmpy") is None:
             raise EngineError.of(

@@ -109,8 +109,7 @@ class MachineLayout(ReprMixin):
         axes: axes in the order of the letters.
         tool: position of the tool, mm, from the platform's origin in the platform's frame (in the
             base frame without an angular axis); empty for a platform that rotates without an
-            angular
-            axis, whose origin must be the tool.
+            angular axis, whose origin must be the tool.
     """
 
     turns: int

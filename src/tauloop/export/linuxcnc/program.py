@@ -14,9 +14,9 @@ from tauloop.model.model import Model
 
 #: Half the travel of an axis without a range in the machine file: mm, and deg for angular axes.
 DEFAULT_LINEAR_TRAVEL, DEFAULT_ROTATION = 20.0, 5.0
-#: Shares of the ranges that are tried, the largest first.
+#: Fractions of the ranges that are tried, the largest first.
 RANGE_SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
-#: Checked points of each line and arc, and share of a range by which a limit may be exceeded.
+#: Checked points of each line and arc, and fraction of a range by which a limit may be exceeded.
 CHECKED_POINTS, LIMIT_MARGIN = 12, 1e-9
 
 
@@ -36,7 +36,7 @@ class Move:
 def reachable_moves(
     model: Model, layout: MachineLayout
 ) -> tuple[tuple[float, ...], tuple[Move, ...]]:
-    """Return start and moves of a program over the largest reachable share of the axes' ranges.
+    """Return start and moves of a program over the largest reachable fraction of the axes' ranges.
 
     Raises:
         InputError: not even a tenth of the ranges is within the limits of all joints.

@@ -92,10 +92,9 @@ def export_linuxcnc(
 
     The geometry is on HAL pins. The module computes in mm and degrees. Its inverse kinematics goes
     from the tool's x, y, z, a, b, c with the rotation Rz(c) Ry(b) Rx(a) to the joints, on the
-    branch
-    of the reference pose. Its forward kinematics starts from the last pose. Both return -1 out of
-    reach, at a singularity, and for an input that is not a number. The same machine gives the same
-    texts.
+    branch of the reference pose. Its forward kinematics starts from the last pose. Both return -1
+    out of reach, at a singularity, and for an input that is not a number. The same machine gives
+    the same texts.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.

@@ -43,11 +43,9 @@ def export_encoder_fit(
     """Export the fit of encoder readings as C, in the form of `export_c`.
 
     q, reading_residual, standardized, move = encoder_fit(reading, start): coordinates that close
-    the
-    loops and agree best with all readings, like `fit_encoders`, in three Gauss-Newton steps from
-    the
-    state that the actuators' encoders give. `start` is q of the last sample. `move` is the largest
-    component of the last step; it is rounding if the readings agree within their noise.
+    the loops and agree best with all readings, like `fit_encoders`, in three Gauss-Newton steps
+    from the state that the actuators' encoders give. `start` is q of the last sample. `move` is the
+    largest component of the last step; it is rounding if the readings agree within their noise.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.

@@ -14,7 +14,7 @@ from tauloop.mechanism.links.graph import far_side, side
 from tauloop.mechanism.model import Joint, Placement
 from tauloop.mechanism.poses import placement_pose
 
-#: Lengths are equal within this share of the rod's length: exporters print some ten digits.
+#: Lengths are equal within this fraction of the rod's length: exporters print some ten digits.
 POINT_TOLERANCE = 1e-7
 #: Directions are parallel or at right angles within this, rad.
 DIRECTION_TOLERANCE = 1e-7

@@ -18,9 +18,9 @@ from tauloop.mechanism.expression import add, multiply
 from tauloop.mechanism.links.rigid_tree import LinkInertia
 from tauloop.mechanism.model import Inertia, Mechanism, SlenderPart, Vector
 
-#: Moments of inertia are equal, and products vanish, within this share of the largest moment.
+#: Moments of inertia are equal, and products vanish, within this fraction of the largest moment.
 _MOMENT_TOLERANCE = 1e-6
-#: An axial inertia below this share of the transverse one counts as zero: writers put a smallest
+#: An axial inertia below this fraction of the transverse one counts as zero: writers put a smallest
 #: value where a zero is refused.
 _NEGLIGIBLE_AXIAL_SHARE = 1e-8
 

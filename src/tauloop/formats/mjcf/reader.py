@@ -215,7 +215,7 @@ def _unstated(reader: MjcfReader, root: XmlNode, joints: Sequence[Joint]) -> tup
 def _weight_share(
     reader: MjcfReader, bodies: Bodies, leaves: Leaves, actuators: Sequence[Actuator]
 ) -> float:
-    """Return the share of gravity that remains after equal compensation of all bodies, else 1.
+    """Return the fraction of gravity that remains after equal compensation of all bodies, else 1.
 
     The weights of some bodies, or of all by different shares, are not gravity of the machine; they
     are left out. Actuators that supply the compensation carry the weight, so that gravity remains.

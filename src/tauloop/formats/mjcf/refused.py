@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from tauloop.formats.mjcf.settings import MUJOCO_BOUND, MjcfReader
 from tauloop.formats.xml.nodes import XmlNode
 
-#: Share of the heaviest mass, and of its moment at the machine's largest length, that a bound may
-#: add to zeros.
+#: Fraction of the heaviest mass, and of its moment at the machine's largest length, that a bound
+#: may add to zeros.
 _BOUND_SHARE = 1e-4
 #: Forces that an option can switch off.
 _FORCE_FLAGS = ("constraint", "equality", "frictionloss", "spring", "damper")

@@ -71,7 +71,8 @@ class Bodies:
         sites: body and pose on it of each site.
         names: names of bodies and joints here, by their names in the file.
         rests: rest coordinate of the spring of each hinge and slide.
-        compensated: compensated share of the weight of each body (gravcomp), where it is not zero.
+        compensated: compensated fraction of the weight of each body (gravcomp), where it is not
+            zero.
         commanded: joints at which the actuators supply the compensation (actuatorgravcomp).
         prescribed: bodies that are moved from outside (mocap).
         last: last body of the file that has mass and moves.

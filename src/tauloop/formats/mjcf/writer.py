@@ -55,7 +55,7 @@ MAX_POLYCOEF = 5
 MUJOCO_MINIMUM = 1e-13
 #: Rounding of principal moments, relative to the largest, that must not bring the smallest to zero.
 _MOMENT_ROUNDING = 1e-15
-#: Share of the largest moment by which rounding changes recombined principal moments.
+#: Fraction of the largest moment by which rounding changes recombined principal moments.
 _MOMENT_CHANGE_TOLERANCE = 1e-13
 #: Distance along a hinge's axis of the two points that hold it, relative to the machine's
 #: characteristic length.

@@ -56,7 +56,7 @@ _RIGHT_ANGLE_COSINE = 1e-9
 #: A limit of this size or larger counts as unlimited.
 _UNLIMITED = 1e15
 _NO_POSE = (0.0,) * 6
-#: Smallest distance of a joint's frames that is reported, as a share of the largest length.
+#: Smallest distance of a joint's frames that is reported, as a fraction of the largest length.
 _FRAME_DISTANCE_SHARE = 1e-6
 
 

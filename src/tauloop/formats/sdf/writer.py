@@ -42,7 +42,7 @@ from tauloop.mechanism.solids.solid import Solid, colour, rgba
 
 _SDF_CLOSURE_KINDS = ("spherical", "revolute", "prismatic", "universal", "fixed")
 _SDF_TYPES = {"hinge": "revolute", "slide": "prismatic", "ball": "ball", "spherical": "ball"}
-#: Mass (kg) and moment (kg m^2) written for a massless link; smallest moment as a share of the
+#: Mass (kg) and moment (kg m^2) written for a massless link; smallest moment as a fraction of the
 #: body's largest one.
 LIGHT_LINK_MASS, LIGHT_LINK_MOMENT, MIN_MOMENT_SHARE = 1e-9, 1e-12, 1e-9
 #: Largest gap of a loop that counts as closed, characteristic lengths or rad.

@@ -40,8 +40,8 @@ from tauloop.mechanism.model import (
 
 #: Gravity in the tools that a description is for, m/s^2, if neither it nor a side file states one.
 CONVENTIONAL_GRAVITY = (0.0, 0.0, -9.81)
-#: A body lighter than this share of the heaviest represents a frame: exporters write 1e-9 kg where
-#: a link must not be massless.
+#: A body lighter than this fraction of the heaviest represents a frame: exporters write 1e-9 kg
+#: where a link must not be massless.
 FRAME_MASS_SHARE = 1e-6
 
 

@@ -14,14 +14,15 @@ from tauloop.identification.regression.data import RegressionData
 BLOCKS_PER_LOG = 6
 #: Only this number of samples at the start of a log is used.
 MAX_SAMPLES_PER_LOG = 12_000
-#: The error of other outputs may grow by this share while one output improves, ...
+#: The error of other outputs may grow by this fraction while one output improves, ...
 LOSS_TOLERANCE = 0.01
-#: ... or by this share of the improvement.
+#: ... or by this fraction of the improvement.
 LOSS_PER_GAIN = 0.15
-#: Directions of unit-norm columns with a smaller singular value, as a share of the largest, count
-#: as zero. It applies to products of columns, hence it is the square of the share for columns.
+#: Directions of unit-norm columns with a smaller singular value, as a fraction of the largest,
+#: count as zero. It applies to products of columns, hence it is the square of the share for
+#: columns.
 GRAM_RANK_TOLERANCE = 1e-12
-#: A column is not identifiable if less than this share of its squared norm is independent of the
+#: A column is not identifiable if less than this fraction of its squared norm is independent of the
 #: other columns.
 MIN_REMAINDER = 1e-6
 

@@ -46,13 +46,13 @@ class TotalLeastSquares(Estimator):
     from the same filtered position; compare the result with `InstrumentalVariables`.
 
     Attributes:
-        column_error: error of each column as a share of its root mean square, such as 0.01.
+        column_error: error of each column as a fraction of its root mean square, such as 0.01.
     """
 
     column_error: float = option(
         above=0.0,
         below=1.0,
-        remedy="give it as a share of the column, above 0 and below 1, such as 0.01",
+        remedy="give it as a fraction of the column, above 0 and below 1, such as 0.01",
     )
 
     def estimate_from(self, regression: BaseRegression) -> Estimate:
@@ -126,8 +126,8 @@ class InstrumentalVariables(Estimator):
         instruments_of: regressor (N, n_out, n_p) of the noise-free motion, at the samples and with
             the decimation of the data; or a `Simulation`, which computes it from parameters.
         reweightings: number of times that the weights of the outputs are updated.
-        tolerance: the simulation is repeated until no parameter changes by more than this share of
-            its standard deviation.
+        tolerance: the simulation is repeated until no parameter changes by more than this fraction
+            of its standard deviation.
         repetitions: maximum number of simulations.
     """
 

@@ -21,7 +21,8 @@ from tauloop.common.shown import ReprMixin
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations
 
-#: Noise is at least this share of the RMS force, so that the weights of noise-free data are finite.
+#: Noise is at least this fraction of the RMS force, so that the weights of noise-free data are
+#: finite.
 ROUNDING_SHARE = 1e-12
 
 

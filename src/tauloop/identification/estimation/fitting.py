@@ -36,23 +36,23 @@ from tauloop.identification.regression.data import RegressionData
 #: The largest force must be between this value and its inverse, N or N m, because forces are
 #: squared.
 MIN_FORCE = 1e-100
-#: At most this share of the held-out samples may be exact copies of training samples. A larger
+#: At most this fraction of the held-out samples may be exact copies of training samples. A larger
 #: share means that both contain the same record.
 LARGEST_COPIED_SHARE = 0.05
-#: A column is constant if its values differ by less than this share of the largest.
+#: A column is constant if its values differ by less than this fraction of the largest.
 CONSTANT_COLUMN_TOLERANCE = 1e-10
-#: Base parameters with a larger standard deviation, as a share of the value, count as uncertain.
+#: Base parameters with a larger standard deviation, as a fraction of the value, count as uncertain.
 UNCERTAIN_SHARE = 0.3
-#: A residual below this share of the largest force counts as exact, because rates at the end of a
-#: log are not known better.
+#: A residual below this fraction of the largest force counts as exact, because rates at the end of
+#: a log are not known better.
 EXACT_SHARE = 1e-7
 #: Names of the diagnostics that tables of the result repeat.
 WHITENESS_DIAGNOSTIC = "Ljung-Box probability of white residuals, least of all outputs"
 CORRELATION_DIAGNOSTIC = (
     "ratio of standard deviations for correlated residuals to those reported (median)"
 )
-#: If the residual exceeds this share of the force in every output, the force does not depend on the
-#: motion.
+#: If the residual exceeds this fraction of the force in every output, the force does not depend on
+#: the motion.
 MAX_UNEXPLAINED_SHARE = 0.9
 
 

@@ -24,7 +24,7 @@ from tauloop.mechanism.suggestions import listing
 
 #: A parameter differs between logs if the probability of its scatter by chance is below this, ...
 MAX_CHANCE = 1e-5
-#: ... and if the logs differ by more than this share of the value. Standard deviations from long
+#: ... and if the logs differ by more than this fraction of the value. Standard deviations from long
 #: logs are small, and no model is exact.
 MIN_RELATIVE_DIFFERENCE = 0.02
 #: Number of parameters that a message names, those with the largest difference first.

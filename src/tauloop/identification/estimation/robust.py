@@ -40,7 +40,7 @@ class IterativelyReweightedLeastSquares(Estimator):
 
     Attributes:
         threshold: in standard deviations; 1.345 loses 5 % of efficiency for normal errors.
-        tolerance: the iteration ends when the predicted forces change by less than this share of
+        tolerance: the iteration ends when the predicted forces change by less than this fraction of
             their noise.
         repetitions: maximum number of iterations.
     """

@@ -52,7 +52,7 @@ MIN_COUNTED_RATIO, MIN_COMMON_RATIO = 1.5, 1.0
 REACH_PER_LOBE = 4
 #: Number of parameters whose values a finding contains.
 MAX_NAMED_PARAMETERS = 3
-#: A column is not identifiable if less than this share of it is independent of the regressor.
+#: A column is not identifiable if less than this fraction of it is independent of the regressor.
 MIN_REMAINDER = 1e-3
 
 

@@ -11,7 +11,7 @@ from scipy.special import logsumexp, softmax
 
 from tauloop.common.records import dataclass
 
-#: Eigenvalues of the normal matrix are at least this share of the largest; smaller ones are
+#: Eigenvalues of the normal matrix are at least this fraction of the largest; smaller ones are
 #: rounding errors.
 MIN_EIGENVALUE_SHARE = 1e-15
 

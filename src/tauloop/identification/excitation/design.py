@@ -29,7 +29,7 @@ from tauloop.model import Model
 from tauloop.model.model import MachineSource
 from tauloop.motion.sampled import SampledMotion
 
-#: Limits may be exceeded by this share, due to rounding.
+#: Limits may be exceeded by this fraction, due to rounding.
 LIMIT_ROUNDING = 1e-9
 
 
@@ -182,7 +182,7 @@ def _diagnostics(
     """Yield diagnostics of the limits, of the condition and of the search."""
     criterion, conditions, random = result.options.criterion, result.conditions, result.random
     yield diagnostic(
-        "largest share of a limit, on the finer grid",
+        "largest fraction of a limit, on the finer grid",
         evaluation.largest_share,
         at_most=1.0 + LIMIT_ROUNDING,
         advice="the motion violates a limit between samples: reduce its limits",
@@ -191,7 +191,7 @@ def _diagnostics(
         peaks = np.abs(evaluation.channels[1:]).max(axis=(1, 2))
         start = np.abs(evaluation.channels[1:, 0]).max(axis=1)
         yield diagnostic(
-            "speed or acceleration at the start, share of the largest",
+            "speed or acceleration at the start, fraction of the largest",
             (start / np.maximum(peaks, np.finfo(float).tiny)).max(),
             at_most=LIMIT_ROUNDING,
             advice="the motion does not start at rest: raise the number of harmonics, or repeat "

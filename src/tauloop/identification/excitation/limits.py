@@ -79,7 +79,7 @@ class ExcitationLimits(Options):
             with a unit).
         max_acceleration: largest acceleration of a channel: a quantity for all, or 'name=0.1,...'
             (m/s^2, rad/s^2, or with a unit).
-        force_share: share of the machine's force limits and largest tensions that may be used.
+        force_share: fraction of the machine's force limits and largest tensions that may be used.
         singularity: smallest distance to singularities of both types (0 to 1, without unit; see
             `kinematics.singularities`). The default is 0.05, or half the distance of the reference
             pose if that is smaller.
@@ -261,7 +261,7 @@ def quantities(
 def use(bounded: tuple[Bound, ...], values: np.ndarray) -> np.ndarray:
     """Return the shares (..., n) of the limits that values (..., n) use, at most 1 within limits.
 
-    The share of a distance is limit over value.
+    The fraction of a distance is limit over value.
     """
     shares = []
     for bound, value in zip(bounded, np.moveaxis(values, -1, 0), strict=True):

@@ -148,8 +148,8 @@ class Judgement:
         regressor: (N n_out, n_unknowns) weighted rows of all unknowns.
         values: (N, n_bounds) bounded quantities.
         channels: (3, N, n) positions, velocities and accelerations of the channels.
-        shares: (3 n + n_bounds,) used shares of all limits: stroke, speed and acceleration of the
-            channels, then bounds.
+        shares: (3 n + n_bounds,) used fractions of all limits: stroke, speed and acceleration of
+            the channels, then bounds.
     """
 
     regressor: np.ndarray
@@ -159,7 +159,7 @@ class Judgement:
 
     @property
     def largest_share(self) -> float:
-        """Largest used share of a limit."""
+        """Largest used fraction of a limit."""
         return float(self.shares.max(initial=0.0))
 
 

@@ -31,7 +31,7 @@ MAX_REDUCTIONS = 40
 #: Number of random series that are evaluated on the fine grid: of the best in SI units, and of the
 #: best with unit-norm columns.
 FINE_RANDOM_SERIES = 5
-#: Share of the time that the evaluation of interim results may take.
+#: Fraction of the time that the evaluation of interim results may take.
 MAX_TIME_SHARE = 0.1
 
 

@@ -12,10 +12,10 @@ from tauloop.identification.excitation.problem import ExcitationProblem
 from tauloop.motion.excitation.fourier import fourier_basis
 from tauloop.motion.sampled import SampledMotion
 
-#: Sizes of a random series that are tried, as a share of the largest size within its channels'
+#: Sizes of a random series that are tried, as a fraction of the largest size within its channels'
 #: limits. The first that meets all other limits is used.
 SERIES_SIZES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1, 0.02)
-#: Largest random shift of a center, as a share of the reach.
+#: Largest random shift of a center, as a fraction of the reach.
 MAX_CENTER_SHIFT = 0.5
 #: Series are first screened at samples with this stride, because most violate a limit there.
 SCREENING_STRIDE = 8

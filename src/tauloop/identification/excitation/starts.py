@@ -166,7 +166,7 @@ def _solve_in_parallel(
 
 
 def _run_worker(work: Work, stop: Any, answers: Any) -> None:
-    """Run a share of the starts in a worker process."""
+    """Run a fraction of the starts in a worker process."""
     process_begins()
     problem = ExcitationProblem(work.mechanism, work.task, work.before)
     solve = _solver(problem, work)

@@ -19,7 +19,7 @@ MIN_SIGN_MISFIT_FALL = 2.0
 MIN_NEGATIVE_DEVIATIONS = 10.0
 #: A force is unexplained if its residual is larger than this, % of the force.
 MIN_UNEXPLAINED_PERCENT = 90.0
-#: Forces below this share of the largest force of the same unit are not checked.
+#: Forces below this fraction of the largest force of the same unit are not checked.
 MIN_CHECKED_SHARE = 0.05
 #: Outputs are comparable if their largest forces differ by less than this factor.
 MAX_SIZE_RATIO = 3.0
@@ -185,7 +185,7 @@ def with_signs(triangles: np.ndarray, signs: np.ndarray) -> np.ndarray:
 
 
 def _misfit(triangles: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> float:
-    """Return the root mean square over outputs of the residual's share of the force."""
+    """Return the root mean square over outputs of the residual's fraction of the force."""
     columns = triangles.shape[-1]
     rows = (weights[:, None, None] * with_signs(triangles, signs)).reshape(-1, columns)
     triangle = np.asarray(np.linalg.qr(rows, mode="r"))

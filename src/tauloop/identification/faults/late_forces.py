@@ -29,11 +29,11 @@ from tauloop.model import Model
 
 #: Largest number of samples of a log that are used, from its beginning.
 MAX_LATE_SAMPLES = 20_000
-#: Share of the samples that is fitted; the rest is held out.
+#: Fraction of the samples that is fitted; the rest is held out.
 FITTED_SHARE = 0.7
 #: Number of blocks of the held-out part, which give the noise of a difference of errors.
 EVALUATION_BLOCKS = 15
-#: A cause must reduce the error (RMS) of the held-out part by this share, ...
+#: A cause must reduce the error (RMS) of the held-out part by this fraction, ...
 MIN_HELD_OUT_REDUCTION = 0.05
 #: ... its squared error by this number of standard deviations, ...
 MIN_GAIN_DEVIATIONS = 2.5
@@ -42,8 +42,8 @@ MIN_BETTER_BLOCKS = 11
 #: Two causes are distinguished if their squared errors differ by this number of standard
 #: deviations.
 MIN_DISTINCT_DEVIATIONS = 2.0
-#: Late forces are searched if the residual follows a derivative of the force with this share of its
-#: power, ...
+#: Late forces are searched if the residual follows a derivative of the force with this fraction of
+#: its power, ...
 MIN_DERIVATIVE_SHARE = 0.02
 #: ... or if its autocorrelation exceeds this value ...
 MIN_AUTOCORRELATION = 0.3
@@ -57,7 +57,7 @@ FIRST_DELAYS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 16.0, 23.0, 32.0, 
 DELAY_HALVINGS = 6
 #: A hold is tried if the delay is at least this number of samples.
 MIN_HOLD_DELAY = 0.3
-#: Shortest and longest holds, as shares of the hold with this mean delay, ...
+#: Shortest and longest holds, as fractions of the hold with this mean delay, ...
 MIN_HOLD_SHARE, MAX_HOLD_SHARE = 0.7, 1.35
 #: ... extended by this number of samples.
 HOLD_MARGIN = 1
@@ -68,16 +68,16 @@ FIRST_HOLD_PHASES = 6
 MAX_TRIAL_PRODUCTS = 3e6
 #: ... with at least this number of samples.
 MIN_SEARCH_SAMPLES = 2500
-#: Presliding lengths that are tried first, as shares of a stroke, ...
+#: Presliding lengths that are tried first, as fractions of a stroke, ...
 FIRST_PRESLIDING_SHARES = tuple(np.geomspace(1e-4, 0.4, 13).tolist())
 #: ... and in two further rounds, as multiples of the best.
 PRESLIDING_REFINEMENT_FACTORS = ((0.6, 0.77, 1.3, 1.7), (0.87, 1.15))
-#: Shortest presliding length, as a share of the drive's travel between two samples (RMS).
+#: Shortest presliding length, as a fraction of the drive's travel between two samples (RMS).
 MIN_PRESLIDING_TRAVEL_SHARE = 0.1
 #: Number of frequencies of a compliant transmission that are tried between twice that of the motion
 #: ...
 FIRST_FREQUENCIES = 14
-#: ... and this share of the sampling rate.
+#: ... and this fraction of the sampling rate.
 MAX_FREQUENCY_SHARE = 0.3
 #: Frequencies near the best one are tried if it reduces the squared error by this share.
 MIN_FREQUENCY_REDUCTION = 0.03
@@ -85,17 +85,17 @@ MIN_FREQUENCY_REDUCTION = 0.03
 FREQUENCY_REFINEMENT_FACTORS = ((0.85, 0.92, 1.08, 1.16), (0.96, 1.04), (0.98, 1.02))
 #: Damping ratios of a compliant transmission.
 DAMPING_RATIOS = (0.03, 0.1, 0.4)
-#: Delays below this share of the sampling period are ignored, because friction at samples next to
-#: reversals causes them.
+#: Delays below this fraction of the sampling period are ignored, because friction at samples next
+#: to reversals causes them.
 NEGLIGIBLE_DELAY_SHARE = 0.05
-#: Errors below this share of the force are rounding errors.
+#: Errors below this fraction of the force are rounding errors.
 ERROR_ROUNDING = 1e-6
 #: A cause must explain an error of this multiple of the error that the preparation leaves.
 MIN_PREPARATION_ERRORS = 6.0
 #: Kind of Coulomb friction that reverses before its motion, which no real machine has.
 EARLY_FRICTION = "early friction"
-#: Directions of unit-norm columns with a squared singular value below this share of the largest are
-#: ignored.
+#: Directions of unit-norm columns with a squared singular value below this fraction of the largest
+#: are ignored.
 DELAY_RANK_TOLERANCE = 1e-12
 
 #: A function that returns columns at samples.

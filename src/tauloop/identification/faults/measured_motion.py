@@ -19,12 +19,12 @@ from tauloop.model import Model
 
 #: The slow motion of a log is low-passed at this multiple of the motion's highest frequency ...
 SLOW_CUTOFF_FACTOR = 8.0
-#: ... below which the velocities have this share of their power.
+#: ... below which the velocities have this fraction of their power.
 MOTION_POWER_SHARE = 0.98
 #: Time after which the end of a log no longer affects the low-pass, as a multiple of the inverse of
 #: its angular cut-off frequency.
 SETTLING_TIME = 10.0
-#: Cut-off of forces that are decimated, as a share of the new sampling rate.
+#: Cut-off of forces that are decimated, as a fraction of the new sampling rate.
 DECIMATED_PASSBAND = 0.4
 
 

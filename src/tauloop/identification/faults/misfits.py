@@ -30,7 +30,7 @@ MIN_EQUATIONS_PER_PARAMETER = 3
 #: Shifts of positions that are tried first, in steps. The minimum between them is that of a
 #: parabola.
 SHIFT_STEPS = (1, 2, 4, 8, 16)
-#: Presliding lengths that are tried first, as shares of a channel's stroke.
+#: Presliding lengths that are tried first, as fractions of a channel's stroke.
 PRESLIDING_LENGTH_SHARES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
 #: Presliding lengths that are tried next, as multiples of the best of these.
 PRESLIDING_REFINEMENT_FACTORS = (0.62, 0.74, 0.86, 1.16, 1.34, 1.6)

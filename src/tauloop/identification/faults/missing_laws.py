@@ -22,7 +22,7 @@ from tauloop.identification.regression.columns import asymmetric_friction, strib
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.streaming import merge
 
-#: A law is missing if it reduces the error of an output on held-out blocks by this share, ...
+#: A law is missing if it reduces the error of an output on held-out blocks by this fraction, ...
 MIN_ERROR_GAIN = 0.03
 #: ... in this number of blocks, ...
 MIN_BETTER_BLOCKS = 5
@@ -30,15 +30,15 @@ MIN_BETTER_BLOCKS = 5
 MIN_SHIFT_DEVIATIONS = 3.0
 #: ... or reduces the error by this share.
 MIN_LARGE_ERROR_GAIN = 0.2
-#: Residuals below this share of the output's force are rounding errors.
+#: Residuals below this fraction of the output's force are rounding errors.
 RESIDUAL_ROUNDING = 1e-6
-#: Stribeck velocities that are tried, as shares of an element's largest speed.
+#: Stribeck velocities that are tried, as fractions of an element's largest speed.
 STRIBECK_VELOCITY_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35)
-#: Presliding lengths that are tried, as shares of an element's stroke.
+#: Presliding lengths that are tried, as fractions of an element's stroke.
 TRIED_PRESLIDING_SHARES = (3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1)
 #: Number of harmonics of half the stroke that represent a force that depends on the position.
 POSITION_HARMONICS = 6
-#: Columns that explain a smaller share of an output's residual power on the whole log are not
+#: Columns that explain a smaller fraction of an output's residual power on the whole log are not
 #: tried further.
 MIN_EXPLAINED_SHARE = 0.03
 #: Largest number of kinds of laws that are tried for an element.
@@ -198,7 +198,7 @@ def missing_laws(
 def _improvement(
     law: _Law, before: _FitResult, after: _FitResult, fits: BlockFits, result: Identification
 ) -> tuple[float, Problem] | None:
-    """Return the remaining share of the error with a law, and the problem, if the law is missing.
+    """Return the fraction of the error that remains with a law, and the problem if it is missing.
 
     Args:
         law: the law.

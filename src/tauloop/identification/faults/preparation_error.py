@@ -29,7 +29,8 @@ from tauloop.model import Model
 
 #: A fault must explain forces of this multiple of the error that the preparation leaves.
 MIN_PREPARATION_ERRORS = 3.0
-#: Directions of unit-norm columns with a smaller share of the largest singular value are ignored.
+#: Directions of unit-norm columns with a smaller fraction of the largest singular value are
+#: ignored.
 REFIT_RANK_TOLERANCE = 1e-8
 
 

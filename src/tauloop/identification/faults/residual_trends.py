@@ -25,35 +25,36 @@ BLOCKS = 12
 MIN_EQUAL_SIGNS = 11
 #: A trend has at least this number of standard deviations, ...
 MIN_DEVIATIONS = 6.0
-#: ... explains this share of the residual's power, ...
+#: ... explains this fraction of the residual's power, ...
 MIN_EXPLAINED = 0.3
-#: ... and has this share of the force's standard deviation. A measured arm with large model errors
-#: reaches 10 standard deviations and 9 %.
+#: ... and has this fraction of the force's standard deviation. A measured arm with large model
+#: errors reaches 10 standard deviations and 9 %.
 MIN_TREND_SIZE = 0.005
 #: Drifts are only detected for repeating motions, whose force crosses its mean this number of
 #: times, ...
 MIN_CROSSINGS = 16
-#: ... by this share of its standard deviation, ...
+#: ... by this fraction of its standard deviation, ...
 MIN_CROSSING_SIZE = 0.5
 #: ... and whose rate of force differs by less than this factor between the slowest and the fastest
 #: block.
 MAX_RATE_RATIO = 3.0
-#: A delay must explain this share of the residual's power. On a measured arm with large model
+#: A delay must explain this fraction of the residual's power. On a measured arm with large model
 #: errors, 35 % of the residual of one joint resemble a delay.
 MIN_DELAY_EXPLAINED = 0.4
-#: Stribeck velocity of the friction that must not be mistaken for a delay, as a share of the
+#: Stribeck velocity of the friction that must not be mistaken for a delay, as a fraction of the
 #: largest speed.
 STRIBECK_VELOCITY_SHARE = 0.05
 #: Largest number of samples that are used, spread evenly over the log.
 MAX_TREND_SAMPLES = 6000
-#: Time constant of the heat, as a share of the log's duration.
+#: Time constant of the heat, as a fraction of the log's duration.
 THERMAL_TIME_SHARE = 1.0 / 3.0
 #: The filter of the accelerations causes an apparent compliance. A compliance is only reported if
 #: it is this number of times larger.
 MIN_COMPLIANCE_RATIO = 3.0
-#: Directions of the columns with a smaller share of the largest singular value are ignored.
+#: Directions of the columns with a smaller fraction of the largest singular value are ignored.
 TREND_RANK_TOLERANCE = 1e-8
-#: A column is indistinguishable from the regressor if the projection leaves a smaller share of it.
+#: A column is indistinguishable from the regressor if the projection leaves a smaller fraction of
+#: it.
 MIN_REMAINING_SHARE = 1e-3
 
 
@@ -72,7 +73,7 @@ class ResidualTrend:
             s/s: by how much later per second the forces are. For compliance, the inverse square,
             s^2, of the angular frequency at which the load would oscillate with the motor held.
         deviations: value divided by its standard deviation.
-        explained: explained share of the residual's power.
+        explained: explained fraction of the residual's power.
         force: RMS force that it explains, SI.
     """
 

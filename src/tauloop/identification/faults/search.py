@@ -69,7 +69,7 @@ FRICTION_COEFFICIENTS = ("viscous", "coulomb")
 #: A friction coefficient next to a presliding column is negative beyond this number of standard
 #: deviations.
 MIN_NEGATIVE_DEVIATIONS = 4.0
-#: Delays of all forces are the same if they differ by at most this share of their mean.
+#: Delays of all forces are the same if they differ by at most this fraction of their mean.
 MAX_DELAY_SPREAD = 0.2
 #: Explanations of `late_forces` that are friction.
 FRICTION_KINDS = ("presliding", EARLY_FRICTION)
@@ -77,7 +77,7 @@ FRICTION_KINDS = ("presliding", EARLY_FRICTION)
 LATE_TRENDS = ("delay", "compliance")
 #: Laws of friction that options can add to the fit; the remedies of their problems state how.
 FITTED_LAWS = ("stribeck", "asymmetric", PRESLIDING)
-#: Filters with a cut-off above this share of the decimated rate do not affect decimated samples.
+#: Filters with a cut-off above this fraction of the decimated rate do not affect decimated samples.
 MAX_EFFECTIVE_CUTOFF = 0.45
 
 
@@ -95,8 +95,8 @@ class SearchMotion:
         beginning: motion and forces of the first samples, at the log's sampling rate.
         preparation: preparation of the log.
         prepared_again: the first samples after a second preparation; None for averaged periods.
-        common_cutoff: cut-off of the filter of forces and regressor, as a share of the rate of the
-            regression data; None for no filter.
+        common_cutoff: cut-off of the filter of forces and regressor, as a fraction of the rate of
+            the regression data; None for no filter.
     """
 
     name: str

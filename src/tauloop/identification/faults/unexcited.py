@@ -14,12 +14,12 @@ from tauloop.model import Model
 
 #: Number of random states that represent all motions of the machine.
 RANDOM_STATES = 200
-#: A direction is unexcited if its singular value is below this share of the largest one, for
+#: A direction is unexcited if its singular value is below this fraction of the largest one, for
 #: columns of unit norm.
 MIN_EXCITED_SHARE = 1e-8
 #: Largest number of parameters that are reported for each direction, ...
 MAX_REPORTED_PARAMETERS = 3
-#: ... and their smallest share of the largest component.
+#: ... and their smallest fraction of the largest component.
 MIN_REPORTED_SHARE = 0.3
 
 

@@ -2,8 +2,8 @@
 
 Each cause adds a column to the regression: the derivative of the predicted forces with respect to
 the zero, the ratio, or the factor of one force. A cause is reported if the coefficient of its
-column is significant, and if the column explains a large share of the residual above the noise of
-the forces. With a model that lacks much, nothing is therefore reported. The size of the cause is
+column is significant, and if the column explains a large fraction of the residual above the noise
+of the forces. With a model that lacks much, nothing is therefore reported. The size of the cause is
 refined by Gauss-Newton steps. Other causes that explain nearly as much are reported with it,
 because the forces do not distinguish them.
 """
@@ -30,27 +30,27 @@ MIN_COMPARED_SAMPLES = 120
 DEVIATION_BLOCKS = 12
 #: A size is significant beyond this number of standard deviations, ...
 MIN_DEVIATIONS = 6.0
-#: ... if its column explains this share of the residual's power, ...
+#: ... if its column explains this fraction of the residual's power, ...
 MIN_EXPLAINED = 0.015
-#: ... and this share of the power above the noise.
+#: ... and this fraction of the power above the noise.
 MIN_EXPLAINED_EXCESS = 0.4
-#: Smallest sizes that are reported: a zero as a share of the channel's range, and a relative change
-#: of a ratio or of a force.
+#: Smallest sizes that are reported: a zero as a fraction of the channel's range, and a relative
+#: change of a ratio or of a force.
 MIN_SIZE = {"zero": 0.02, "ratio": 0.03, "gear": 0.03, "force": 0.08}
 #: Forces do not determine a zero or a factor with a larger standard deviation than this share.
 MAX_DEVIATION_SHARE = {"zero": 0.03, "force": 0.1}
-#: Causes that explain more than this share of the residual that the best cause explains are not
+#: Causes that explain more than this fraction of the residual that the best cause explains are not
 #: distinguished from it.
 MIN_EQUIVALENT_SHARE = 0.8
-#: Step of difference quotients, as a share of the range or of one.
+#: Step of difference quotients, as a fraction of the range or of one.
 DIFFERENCE_STEP = 1e-4
 #: Number of Gauss-Newton steps.
 GAUSS_NEWTON_STEPS = 4
 #: Largest value of 1 - 1 / g, where g is the factor by which a position is too large.
 MAX_RATIO_SIZE = 0.95
-#: Directions of unit-norm columns below this share of the largest singular value are ignored.
+#: Directions of unit-norm columns below this fraction of the largest singular value are ignored.
 OFFSET_RANK_TOLERANCE = 1e-8
-#: Smallest share of a column that must remain after the regressor is projected out. The limit is
+#: Smallest fraction of a column that must remain after the regressor is projected out. The limit is
 #: larger for zeros, whose columns contain noise of the accelerations that the regressor lacks.
 MIN_REMAINING_SHARE = {"zero": 0.02, "ratio": 5e-3, "gear": 5e-3, "force": 5e-3}
 #: Standard deviation of the difference of white noise from a cubic through four neighbors, in
@@ -71,7 +71,7 @@ class WrongScale:
         size: offset of positions, m or rad, or the factor by which a position or a force is too
             large.
         deviation: standard deviation of the size.
-        explained: explained share of the residual's power.
+        explained: explained fraction of the residual's power.
         unit: unit of a zero.
     """
 
@@ -230,7 +230,7 @@ class _SizeEstimate:
         size: the coefficient.
         deviation: its standard deviation; infinite if the column cannot be distinguished from the
             regressor.
-        explained: explained share of the residual's power.
+        explained: explained fraction of the residual's power.
     """
 
     size: float

@@ -45,8 +45,8 @@ class ElementMotion(ReprMixin):
             the outputs are these forces.
         period: sampling period, s.
         factor: factor of the decimation.
-        cutoff: cut-off of the filter of forces and regressor, as a share of the sampling rate; None
-            for no filter.
+        cutoff: cut-off of the filter of forces and regressor, as a fraction of the sampling rate;
+            None for no filter.
         present: (N, n_out) whether a row is valid; None if all are.
     """
 

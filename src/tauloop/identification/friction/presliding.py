@@ -22,18 +22,18 @@ from tauloop.identification.regression.streaming import merge, split_each
 
 #: Last component of the name of a presliding column.
 PRESLIDING = "presliding"
-#: Lengths that are tried first, as shares of an element's stroke.
+#: Lengths that are tried first, as fractions of an element's stroke.
 FIRST_LENGTH_SHARES = tuple(np.geomspace(1e-4, 0.2, 12).tolist())
 #: Lengths of three further rounds, as multiples of the best length so far.
 LENGTH_REFINEMENT_FACTORS = ((0.6, 0.77, 1.3, 1.7), (0.87, 1.15), (0.94, 1.06))
 #: Ratio of a length to the next one that was tried.
 LENGTH_RESOLUTION = LENGTH_REFINEMENT_FACTORS[-1][-1]
-#: A length is chosen if it reduces the error of an output over all blocks by this share, and in
+#: A length is chosen if it reduces the error of an output over all blocks by this fraction, and in
 #: every block.
 MIN_PRESLIDING_GAIN = 0.02
 #: Largest number of sweeps over all elements.
 MAX_LENGTH_SWEEPS = 3
-#: An element below this share of its largest speed is at rest.
+#: An element below this fraction of its largest speed is at rest.
 REST = 1e-3
 
 
@@ -50,7 +50,7 @@ def dahl_state(velocity: np.ndarray, period: float, lengths: np.ndarray) -> np.n
         velocity: (N, n), m/s or rad/s; zero at rest.
         period: sampling period, s.
         lengths: (n,), m or rad, positive: distance after a reversal over which friction reverses
-            except for a share of 1 / e.
+            except for a fraction of 1 / e.
     """
     travel = np.zeros(velocity.shape)
     travel[1:] = 0.5 * period * (velocity[1:] + velocity[:-1])
@@ -155,7 +155,7 @@ def choose_presliding(
         motions: motions of the same logs, with the same preparation.
         names: elements whose length is searched.
         stated: lengths of other elements, m or rad.
-        share: share of each log before its held-out part.
+        share: fraction of each log before its held-out part.
 
     Raises:
         IdentificationError: the data cannot support the identification.

@@ -69,7 +69,7 @@ class StatedFriction:
             parts, motions: regression data and motions of the fitted logs, followed by those of the
                 validation log if there is one.
             fitted: number of fitted logs; only they are used for the choice of lengths.
-            share: share of each log before its held-out part.
+            share: fraction of each log before its held-out part.
         """
         if not self.has_presliding:
             return list(parts), None

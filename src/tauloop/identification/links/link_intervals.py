@@ -27,7 +27,7 @@ from tauloop.identification.parameters.lmi import convex_solver, solved
 MAX_FRANK_WOLFE_STEPS = 20
 #: The search ends when the value decreases by less than this share.
 FRANK_WOLFE_TOLERANCE = 1e-9
-#: A row is exact if its standard deviation is below this share of its size.
+#: A row is exact if its standard deviation is below this fraction of its size.
 EXACT_ROW_TOLERANCE = 1e-12
 
 

@@ -35,22 +35,22 @@ from tauloop.identification.machine_result import MachineIdentification
 from tauloop.identification.parameters.base_estimates import BaseEstimates
 from tauloop.model.model import MachineSource
 
-#: Directions of the scaled equations with a singular value below this share of the largest change
-#: no row.
+#: Directions of the scaled equations with a singular value below this fraction of the largest
+#: change no row.
 NULL_DIRECTION_TOLERANCE = 1e-8
-#: A parameter is determined if these directions change it by less than this share of its size.
+#: A parameter is determined if these directions change it by less than this fraction of its size.
 DETERMINED_TOLERANCE = 1e-6
-#: Smallest standard deviation as a share of a row, so that weights of exact values are finite.
+#: Smallest standard deviation as a fraction of a row, so that weights of exact values are finite.
 MIN_RELATIVE_DEVIATION = 1e-9
 #: Number of other members of a family at which the equations are evaluated, ...
 OTHER_MEMBERS = 2
-#: ... and the standard deviation of their distance, as a share of the parameters' sizes.
+#: ... and the standard deviation of their distance, as a fraction of the parameters' sizes.
 MEMBER_DISTANCE = 0.2
 #: Preference by unit (otherwise 1) for parameters that a user is asked to state. Masses and centers
 #: are easier to measure than inertias.
 PREFERENCES = {"kg": 4.0, "m": 2.0}
-#: The end of an interval below this share of a parameter's size is zero within the accuracy of the
-#: solver.
+#: The end of an interval below this fraction of a parameter's size is zero within the accuracy of
+#: the solver.
 ZERO_TOLERANCE = 1e-7
 #: Largest accepted distance of estimates from physically possible links, in standard deviations of
 #: all rows together.

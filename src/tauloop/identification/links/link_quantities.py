@@ -18,14 +18,14 @@ from tauloop.identification.links.link_equations import LinkEquations
 from tauloop.identification.parameters.cones import Cone, cones
 from tauloop.mechanism.description.units import parse_unit
 
-#: Two functions are the same if their values agree to this share of their size over all draws.
+#: Two functions are the same if their values agree to this fraction of their size over all draws.
 LINEARITY_TOLERANCE = 1e-9
-#: Directions of the draws with a singular value below this share of the largest are zero.
+#: Directions of the draws with a singular value below this fraction of the largest are zero.
 COORDINATE_TOLERANCE = 1e-9
-#: Range of the draws as a share of the machine file's values. Draws of values that are zero are
+#: Range of the draws as a fraction of the machine file's values. Draws of values that are zero are
 #: centered at zero.
 DRAW_RANGE = (0.5, 1.5)
-#: A pseudo-inertia is not physical if its smallest eigenvalue is below this share of its trace.
+#: A pseudo-inertia is not physical if its smallest eigenvalue is below this fraction of its trace.
 MIN_EIGENVALUE_SHARE = -1e-9
 #: Moment of inertia about an axis and the first moments across it, by the suffixes of a body's ten
 #: parameters.

@@ -24,7 +24,7 @@ SECONDS_PER_HOUR = 3600.0
 MIN_BLOCK_DURATION = 0.2
 #: Shortest duration of a block in time constants of the observer.
 MIN_BLOCK_TIME_CONSTANTS = 5.0
-#: Share of the blocks in the tail.
+#: Fraction of the blocks in the tail.
 TAIL_SHARE = 0.05
 #: Smallest number of blocks in the tail.
 MIN_TAIL_BLOCKS = 10
@@ -33,7 +33,7 @@ MIN_TAIL_BLOCKS = 10
 GUMBEL_QUANTILES = (0.5, 0.75)
 #: Probability that a contact is found in a log without contact.
 FALSE_CONTACT_PROBABILITY = 0.05
-#: Every threshold is at least this share of the largest, so that rounding errors raise no alarm.
+#: Every threshold is at least this fraction of the largest, so that rounding errors raise no alarm.
 MIN_THRESHOLD_SHARE = 1e-3
 #: Confidence of the interval of the alarm rate.
 INTERVAL_CONFIDENCE = 0.95

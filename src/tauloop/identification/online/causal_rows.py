@@ -25,7 +25,7 @@ from tauloop.model import Model
 MOTION_LAGS = 3
 #: Number of lags that regressor and forces pass.
 ROW_LAGS = 2
-#: A motor's row is used if the motor moved in more than this share of the row filter's memory.
+#: A motor's row is used if the motor moved in more than this fraction of the row filter's memory.
 MIN_MOVING_SHARE = 0.95
 
 

@@ -58,8 +58,8 @@ if TYPE_CHECKING:
 
 #: Components of a wrench, in the order of the rows of a tool's Jacobian.
 COMPONENTS, COMPONENT_UNITS = TOOL_PORT.columns, TOOL_PORT.units
-#: A component is distinguished from the others if its independent direction is at least this share
-#: of the largest direction.
+#: A component is distinguished from the others if its independent direction is at least this
+#: fraction of the largest direction.
 MIN_DIRECTION_SHARE = 1e-3
 #: Ratio of the default cut-off of positions and forces to the observer's bandwidth.
 CUTOFF_RATIO = 5.0
@@ -70,9 +70,9 @@ MIN_TRIM = 5
 PAUSE_TIME_CONSTANTS = 3.0
 #: Number of blocks without contact that a threshold needs.
 MIN_FREE_BLOCKS = 20
-#: Largest share of a log in contact, if intervals without contact are found from the log.
+#: Largest fraction of a log in contact, if intervals without contact are found from the log.
 MAX_CONTACT_SHARE = 0.25
-#: Largest share of the actuators' forces without contact that a model may leave unexplained.
+#: Largest fraction of the actuators' forces without contact that a model may leave unexplained.
 MAX_UNEXPLAINED_SHARE = 0.3
 #: The rate of the threshold is rejected if the false alarms of a contact-free log have a smaller
 #: probability.
@@ -611,7 +611,7 @@ def _block_diagnostics(
     )
     if is_searched:
         yield diagnostic(
-            "share of the log that is classified as contact",
+            "fraction of the log that is classified as contact",
             1.0 - is_free.mean(),
             at_most=MAX_CONTACT_SHARE,
             advice="intervals without contact cannot be found from this log: give them (free)",
@@ -619,7 +619,7 @@ def _block_diagnostics(
 
 
 def _unexplained_diagnostic(model: Model, estimate: _Estimate, is_quiet: np.ndarray) -> Diagnostic:
-    """Return the share of the forces without contact that the model does not explain.
+    """Return the fraction of the forces without contact that the model does not explain.
 
     It is the larger of the shares of forces and moments.
     """
@@ -631,7 +631,7 @@ def _unexplained_diagnostic(model: Model, estimate: _Estimate, is_quiet: np.ndar
             unexplained = float(np.linalg.norm(estimate.force[is_quiet][:, columns_of_unit]))
             shares.append(unexplained / needed)
     return diagnostic(
-        "share of the forces without contact that the model does not explain",
+        "fraction of the forces without contact that the model does not explain",
         max(shares, default=None),
         at_most=MAX_UNEXPLAINED_SHARE,
         advice="identify masses and friction of this machine first, and check signs and units of the forces",

@@ -70,13 +70,13 @@ class TrackOptions(Options):
     Attributes:
         max_payload: largest mass at the tool, such as '2 kg'; 0 tracks no payload.
         payload_time: time in which the payload can change by this mass.
-        friction_change: largest change of a friction parameter, as a share of its value; 0 for constant
-            friction.
+        friction_change: largest change of a friction parameter, as a fraction of its value; 0 for
+            constant friction.
         friction_time: time in which friction can change by this share.
         bandwidth: bandwidth of the filters of positions and forces, such as 100 (rad/s) or '20 Hz'.
         smoothing: bandwidth of the filters of the regression rows.
         interval: time between two updates.
-        standstill: share of an actuator's largest speed in the log below which it is at rest.
+        standstill: fraction of an actuator's largest speed in the log below which it is at rest.
         noise: standard deviation of the residual of each motor's force, by name; by default that of
             the saved fit.
         fill_gaps: largest number of missing samples in a row that are interpolated; they are

@@ -23,9 +23,9 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.suggestions import unknown_names
 
-#: Directions that are known exactly get this share of the largest variance.
+#: Directions that are known exactly get this fraction of the largest variance.
 EXACT_VARIANCE_SHARE = 1e-10
-#: Negative variances up to this share of the largest are accepted as errors of an estimated
+#: Negative variances up to this fraction of the largest are accepted as errors of an estimated
 #: covariance. The estimated covariance for correlated errors need not be positive definite.
 MAX_NEGATIVE_SHARE = 1e-2
 

@@ -21,7 +21,8 @@ from tauloop.equations.values import BODY_SUFFIXES, SLENDER_SUFFIXES, DynamicPar
 #: Roles of parameters outside bodies and rods that cannot be negative. Offsets and preloads can
 #: have either sign.
 NONNEGATIVE_ROLES = ("inertia", "viscous", "coulomb", "stribeck", "stiffness")
-#: A pseudo-inertia whose least central second moment is below this share of its trace is singular.
+#: A pseudo-inertia whose least central second moment is below this fraction of its trace is
+#: singular.
 SINGULARITY_TOLERANCE = 1e-6
 
 
@@ -126,9 +127,9 @@ class Regularisation:
     CAD models can contain points, lines and empty links, which have no volume or no mass.
 
     Attributes:
-        mass_share: a body without mass gets this share of the median mass of the others.
-        radius_share: every central radius of gyration is at least this share of the median of the
-            other bodies.
+        mass_share: a body without mass gets this fraction of the median mass of the others.
+        radius_share: every central radius of gyration is at least this fraction of the median of
+            the other bodies.
     """
 
     mass_share: float = option(0.01, above=0.0, most=1.0)

@@ -41,13 +41,14 @@ from tauloop.identification.regression.data import RegressionData, split
 
 #: First entry of the JSON file. The number increases when the meaning of an entry changes.
 CONSISTENT_FORMAT = "tauloop-consistent-identification/1"
-#: An unknown is determined by the prior alone if the data can determine less than this share of it.
+#: An unknown is determined by the prior alone if the data can determine less than this fraction of
+#: it.
 MIN_DATA_SHARE = 0.01
 #: Largest accepted ratio of the held-out error to that of the unconstrained parameters.
 MAX_ERROR_RATIO = 1.05
 
 
-#: Unknowns without prior have no effect if their column is below this share of the largest.
+#: Unknowns without prior have no effect if their column is below this fraction of the largest.
 NO_EFFECT_TOLERANCE = 1e-10
 
 
@@ -96,7 +97,7 @@ class ConsistentIdentification(Result):
         regressor_parameters, units, outputs: names and units of the regressor's columns, names of
             its rows.
         unknowns, values: names and values of the unknowns; without ties these are the columns.
-        data_share: (n,) share of each unknown that the data determine at the chosen weight.
+        data_share: (n,) fraction of each unknown that the data determine at the chosen weight.
         reachable_share: (n,) the same as the weight goes to zero, the largest share that these data
             can determine.
         prior_alone: unknowns of which the data can determine less than 1 %, so that the prior alone
@@ -434,13 +435,13 @@ def _diagnostics(
     prior_mass = sum(cone.mass(prior) for cone in inertial)
     return (
         diagnostic(
-            "least eigenvalue of a pseudo-inertia, as a share of the prior's",
+            "least eigenvalue of a pseudo-inertia, as a fraction of the prior's",
             min(sizes[0] for sizes in relative),
             at_least=0.0,
             advice="a body is not physically possible: raise the weight of the prior",
         ),
         diagnostic(
-            "largest eigenvalue of a pseudo-inertia, as a share of the prior's",
+            "largest eigenvalue of a pseudo-inertia, as a fraction of the prior's",
             max(sizes[-1] for sizes in relative),
             at_most=100.0,
             advice="a body is far from the prior: raise the weight of the prior, or correct the prior",

@@ -76,7 +76,7 @@ def essential_parameters(
     *,
     largest_deviation: float = 0.3,
 ) -> EssentialParameters:
-    """Eliminate the least determined base parameter until all are known to a share of their size.
+    """Eliminate the least determined base parameters until all others are known well enough.
 
     This is the stepwise reduction of Khalil and Dombre 2002, Modeling, Identification and Control
     of Robots, section 12.5. After every step the remaining parameters are estimated again, with the

@@ -26,8 +26,8 @@ from tauloop.mechanism.suggestions import unknown_names
 
 #: Prefix of the names of a payload's parameters.
 PAYLOAD = "payload"
-#: Known parameters determine the scale of the forces if more than this share of their forces cannot
-#: be reproduced by unknown parameters.
+#: Known parameters determine the scale of the forces if more than this fraction of their forces
+#: cannot be reproduced by unknown parameters.
 MIN_INDEPENDENT_SHARE = 1e-6
 
 
@@ -149,7 +149,8 @@ def drive_gains(data: RegressionData, estimator: Estimator | None = None) -> Dri
     With forces f of unknown scale, diag(f) g = Y p + Y p_known. The gains g are additional
     unknowns, and the forces of the known parameters are the right-hand side (Gautier and Briot
     2014, Global identification of joint drive gains and dynamic parameters of robots). Force noise
-    is noise in the regressor here, and makes the gains too small by its share of the forces' power.
+    is noise in the regressor here, and makes the gains too small by its fraction of the forces'
+    power.
 
     Args:
         data: samples with known parameters, such as from `known_parameters`.

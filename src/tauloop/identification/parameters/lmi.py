@@ -15,13 +15,13 @@ from tauloop.common.errors import IdentificationError, Problem
 from tauloop.common.records import dataclass
 from tauloop.identification.parameters.cones import Cone, divergence
 
-#: A coefficient is at its bound if it is at most this far above zero, as a share of its scale.
+#: A coefficient is at its bound if it is at most this far above zero, as a fraction of its scale.
 LMI_BOUND_TOLERANCE = 1e-6
-#: Distance of coefficients from zero, as a share of their scale, where Newton's method starts from
-#: the prior.
+#: Distance of coefficients from zero, as a fraction of their scale, where Newton's method starts
+#: from the prior.
 START_MARGIN = 1e-2
 #: The data do not determine directions of unit-norm columns with a smaller singular value, as a
-#: share of the largest.
+#: fraction of the largest.
 DATA_RANK_TOLERANCE = 1e-8
 #: Maximum number of Newton steps after the solver, which stops at 1e-8 of the objective and
 #: sometimes earlier.
@@ -128,14 +128,14 @@ class ConicSolution:
         status: status that the solver returned.
         from_solver: whether it is the solver's solution. Otherwise the solver failed, and this is
             the best feasible solution that Newton's method found from the prior.
-        decrement: decrease of the objective by a further Newton step, as a share of the objective;
-            zero at the minimum. It is computed without the solver.
+        decrement: decrease of the objective by a further Newton step, as a fraction of the
+            objective; zero at the minimum. It is computed without the solver.
         at_bound: elements whose coefficient is zero because it would be negative otherwise.
         multiplier: smallest slope of the objective into the feasible side of those bounds, as a
-            share of the largest slope of all unknowns at zero; not negative at the minimum.
-        data_share: (n,) share of each unknown that the data determine, where the prior determines
-            the rest. It is the reduction of the prior's variance by the data, 1 - [(H_data +
-            H_prior)^-1]_jj / [H_prior^-1]_jj; 1 without prior.
+            fraction of the largest slope of all unknowns at zero; not negative at the minimum.
+        data_share: (n,) fraction of each unknown that the data determine, where the prior
+            determines the rest. It is the reduction of the prior's variance by the data, 1 -
+            [(H_data + H_prior)^-1]_jj / [H_prior^-1]_jj; 1 without prior.
         reachable_share: (n,) the same as the weight of the prior goes to zero, the largest share
             that these data can determine.
     """

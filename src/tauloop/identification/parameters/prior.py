@@ -24,19 +24,19 @@ MIN_FACTOR = 3.0
 AGREEMENT_POWER = 1.0 / 3.0
 #: A factor is shared if at least this number of ratios agree with it, ...
 MIN_SHARED = 3
-#: ... and at least this share of all ratios.
+#: ... and at least this fraction of all ratios.
 MIN_SHARED_SHARE = 0.6
 #: An estimate is near the file's value within this factor.
 NEAR_FILE_FACTOR = 1.3
 #: A parameter is compared if its relative standard deviation is below this, ...
 MAX_RELATIVE_DEVIATION = 0.3
-#: ... and if its value in the file is at least this share of the sum of its terms' sizes. Otherwise
-#: it is a small difference of large terms.
+#: ... and if its value in the file is at least this fraction of the sum of its terms' sizes.
+#: Otherwise it is a small difference of large terms.
 MIN_SUM_SHARE = 0.3
 #: A negative value of a positive quantity is impossible if it exceeds this number of standard
 #: deviations, ...
 MIN_SIGNIFICANCE = 5.0
-#: ... and this share of the value in the file.
+#: ... and this fraction of the value in the file.
 MIN_NEGATIVE_SHARE = 0.1
 #: A mass is impossible if it exceeds this number of times all masses of the file together.
 MAX_MASS_RATIO = 10.0

@@ -12,7 +12,7 @@ from tauloop.common.result import Diagnostic, diagnostic
 #: Number of decades beyond the given weights that are tried if the best weight is at an end.
 EXTRA_DECADES = 3
 #: Validation errors are equal if they differ from the error at the lower end of the weights by less
-#: than this share, ...
+#: than this fraction, ...
 LOWER_END_TOLERANCE = 1e-3
 #: ... or from the error at the upper end by less than this share. The tolerance is larger there,
 #: because errors decrease slowly towards the upper end where the prior is right.

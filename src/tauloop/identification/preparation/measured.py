@@ -20,7 +20,7 @@ from tauloop.logs import Signals, load_recording, samples
 from tauloop.logs.log import as_signals
 from tauloop.model import Model
 
-#: Largest RMS difference of commanded from measured positions of the same motion, as a share of
+#: Largest RMS difference of commanded from measured positions of the same motion, as a fraction of
 #: their standard deviation.
 MAX_COMMAND_DIFFERENCE = 0.5
 
@@ -138,8 +138,8 @@ def commanded_regressor(
 def _require_same_motion(log: MeasuredLog, commanded: MeasuredLog, model: Model) -> None:
     """Refuse commanded positions that do not belong to the measured motion, sample by sample.
 
-    Positions belong to another motion if they differ from the measured ones by a large share of the
-    standard deviation (`MAX_COMMAND_DIFFERENCE`).
+    Positions belong to another motion if they differ from the measured ones by a large fraction of
+    the standard deviation (`MAX_COMMAND_DIFFERENCE`).
     """
     names = model.actuators.ports.position.columns
     measured = samples(log.log, "position", names)

@@ -17,13 +17,13 @@ from tauloop.logs.log import TIME, Channel, Log, as_signals, units_of
 from tauloop.logs.preparation import Motion, with_motions
 from tauloop.model import Model
 
-#: A speed below this share of its channel's largest counts as zero, as in `Preparation`.
+#: A speed below this fraction of its channel's largest counts as zero, as in `Preparation`.
 STANDSTILL = 1e-6
-#: Largest difference (RMS) of positions that repeat from their mean over all periods, as a share of
-#: the largest stroke.
+#: Largest difference (RMS) of positions that repeat from their mean over all periods, as a fraction
+#: of the largest stroke.
 MAX_PERIOD_DIFFERENCE = 0.1
-#: Power of a velocity above the highest frequency is reported if it exceeds this share of the whole
-#: power ...
+#: Power of a velocity above the highest frequency is reported if it exceeds this fraction of the
+#: whole power ...
 MIN_REPORTED_POWER = 1e-3
 #: ... and this number of standard deviations of the noise.
 MIN_REPORTED_DEVIATIONS = 6.0
@@ -104,7 +104,7 @@ def cut_off(average: PeriodAverage, highest: float) -> tuple[Problem, ...]:
     """Return a problem for each position whose motion is partly above the highest frequency.
 
     Such a position has more power above the highest frequency than its noise has. The power is that
-    of the velocity, minus the mean power of white noise, as a share of the whole power.
+    of the velocity, minus the mean power of white noise, as a fraction of the whole power.
     """
     signals = as_signals(average.log)
     rate = 1.0 / sample_period(signals)

@@ -88,7 +88,7 @@ class PreparedLogs:
         """Return the beginnings of the fitted logs.
 
         Args:
-            share: share of each log before its held-out part.
+            share: fraction of each log before its held-out part.
             longest: largest number of samples of a log.
         """
         logs = []
@@ -313,7 +313,7 @@ def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Diagnostic]:
         (name, top), loss = max(losses.items(), key=lambda item: item[1])
         place = "" if count == 1 else f"{log.name}: "
         yield diagnostic(
-            f"{place}share of the acceleration that the low-pass removes at the highest frequency "
+            f"{place}fraction of the acceleration that the low-pass removes at the highest frequency "
             f"of the motion ({name}, {top:.3g} Hz)",
             loss,
             at_most=MAX_AMPLITUDE_LOSS,

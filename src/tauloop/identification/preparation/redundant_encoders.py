@@ -2,8 +2,8 @@
 
 The leading actuators' positions are replaced by those of the pose that fits all encoders by least
 squares. A constant error e_i of an encoder leaves residuals R_i e_i at every sample (R as in
-`tauloop.model.positions.encoder_fit`). Least squares over all samples estimate e_i and the share of the
-misfit that it explains. A wrong zero is detected even with a single redundant encoder.
+`tauloop.model.positions.encoder_fit`). Least squares over all samples estimate e_i and the fraction
+of the misfit that it explains. A wrong zero is detected even with a single redundant encoder.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tauloop.logs.matching import channel_problems
 from tauloop.model import Model
 from tauloop.model.positions.encoder_fit import all_positions, encoder_deviations, least_squares
 
-#: Largest misfit, as a share of the machine's characteristic length or in rad. Forces are in error
-#: by about the same share.
+#: Largest misfit, as a fraction of the machine's characteristic length or in rad. Forces are in
+#: error by about the same share.
 MAX_MISFIT = 1e-3
 #: Number of samples that are fitted at once.
 BATCH_SAMPLES = 20_000
@@ -127,7 +127,7 @@ def _fit_positions(
         for channel in log.channels
     )
     misfit = diagnostic(
-        "largest misfit of redundant encoders, rad or share of the machine's characteristic length",
+        "largest misfit of redundant encoders, rad or fraction of the machine's characteristic length",
         share.max(),
         at_most=MAX_MISFIT,
         advice=f"an error of {error[worst]:.3g} {unit} of the encoder of {names[worst]} explains "

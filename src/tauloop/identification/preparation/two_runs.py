@@ -50,12 +50,12 @@ PERIOD_TOLERANCE = 1e-6
 DELAY_STEPS = 5
 #: Samples by which a record may be read beyond its ends, which allows for rounding of the delay.
 EDGE_TOLERANCE = 1e-6
-#: Runs whose positions differ by more than this share of the stroke (RMS) are refused.
+#: Runs whose positions differ by more than this fraction of the stroke (RMS) are refused.
 MAX_MOTION_DIFFERENCE = 0.05
-#: A larger share of the stroke (RMS) makes the result doubtful, because the difference of the
+#: A larger fraction of the stroke (RMS) makes the result doubtful, because the difference of the
 #: motions may affect the difference of the forces.
 DOUBTFUL_MOTION_DIFFERENCE = 0.005
-#: Smallest share of the connected run that the disconnected run must cover after alignment.
+#: Smallest fraction of the connected run that the disconnected run must cover after alignment.
 MIN_COVERED_SHARE = 0.5
 
 
@@ -491,7 +491,7 @@ def _complete_channels(log: xr.Dataset) -> set[str]:
 
 
 def _require_same_motion(names: tuple[str, ...], shares: np.ndarray, delay: float) -> None:
-    """Refuse runs whose positions differ by too large a share of the stroke."""
+    """Refuse runs whose positions differ by too large a fraction of the stroke."""
     LogError.raise_if_any(
         Problem(
             f"position.{name}",

@@ -29,14 +29,14 @@ class RankOptions:
         tolerance: a column is independent if its remainder is larger than this.
         least_gap: smallest ratio of the last accepted to the first rejected remainder. With a
             smaller ratio the rank depends on the tolerance, and `base_parameters` raises an error.
-        preference: among the columns whose remainder is at least this share of the largest, the
+        preference: among the columns whose remainder is at least this fraction of the largest, the
             first in the given order is chosen. 1 is ordinary column pivoting; small values keep the
             given order.
         largest_share: a column that depends on a chosen column with a larger coefficient replaces
             it, so that the given order does not impair the conditioning.
-        no_effect: a column has no effect if its norm (SI, not scaled) is at most this share of the
-            largest norm.
-        smallest_share: a term of a regrouping is named if it is at least this share of its own
+        no_effect: a column has no effect if its norm (SI, not scaled) is at most this fraction of
+            the largest norm.
+        smallest_share: a term of a regrouping is named if it is at least this fraction of its own
             column.
     """
 

@@ -229,8 +229,8 @@ class RegressionData(ReprMixin):
         """Return the data with the same low-pass filter applied to regressor and forces.
 
         Args:
-            cutoff: as a share of the rate of the data (see `tauloop.logs.signals.low_pass`); None
-                for no filter.
+            cutoff: as a fraction of the rate of the data (see `tauloop.logs.signals.low_pass`);
+                None for no filter.
         """
         if cutoff is None or cutoff >= HIGHEST_CUTOFF:
             return self

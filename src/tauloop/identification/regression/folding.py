@@ -112,8 +112,8 @@ def fold_log(
 
     Args:
         data: samples of the log, with all measured outputs in all samples.
-        share: share of the samples, at the start of the log, that are fitted; the others are held
-            out. With 1, all are fitted.
+        share: fraction of the samples, at the start of the log, that are fitted; the others are
+            held out. With 1, all are fitted.
         correlation: (L,) correlation of the errors, 1 first, such as from `decimation_correlation`;
             white errors when not given.
         blocks: number of blocks of the fitted samples whose triangles are kept for

@@ -8,8 +8,8 @@ from tauloop.common.records import dataclass
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.regrouping.regrouping import AnalyticRegrouping
 
-#: A formula is not determined if the identified base parameters do not reproduce it to this share
-#: of its coefficients.
+#: A formula is not determined if the identified base parameters do not reproduce it to this
+#: fraction of its coefficients.
 FORMULA_TOLERANCE = 1e-6
 
 

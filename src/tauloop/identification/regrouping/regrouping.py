@@ -29,13 +29,13 @@ from tauloop.mechanism.suggestions import listing
 
 #: Stacked regressor (m, n) of the parameters at lengths by name, SI.
 Regressor = Callable[[Mapping[str, float]], np.ndarray]
-#: Range of random lengths as a share of their nominal values. It is wide enough to distinguish
+#: Range of random lengths as a fraction of their nominal values. It is wide enough to distinguish
 #: monomials.
 GEOMETRY_RANGE = (0.9, 1.1)
 #: To find the lengths in a coefficient, each length is changed by this share. The length is not in
 #: the coefficient ...
 LENGTH_STEP = 0.05
-#: ... if the coefficient changes by less than this share of its size.
+#: ... if the coefficient changes by less than this fraction of its size.
 MIN_RELATIVE_CHANGE = 1e-8
 #: Largest denominator of a factor that is a simple fraction, ...
 MAX_DENOMINATOR = 12
@@ -49,7 +49,7 @@ ZERO_TOLERANCE = 1e-9
 EXTRA_GEOMETRIES = 2
 #: Number of geometries that check the formulas.
 CHECK_GEOMETRIES = 3
-#: The formulas must reproduce the regressor's columns to this share of their norm.
+#: The formulas must reproduce the regressor's columns to this fraction of their norm.
 FORMULA_TOLERANCE = 1e-8
 
 

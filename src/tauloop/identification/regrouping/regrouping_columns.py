@@ -23,7 +23,7 @@ from tauloop.model import Model
 RANDOM_STATES = 30
 #: Seed of the states, so that the same lengths give the same columns.
 STATE_SEED = 0
-#: A standard parameter has no effect if its column is below this share of the largest.
+#: A standard parameter has no effect if its column is below this fraction of the largest.
 NO_EFFECT_TOLERANCE = 1e-10
 #: Relative accuracy to which standard parameters must be linear in the products.
 LINEARITY_TOLERANCE = 1e-9
@@ -281,7 +281,7 @@ class SetColumns(ReprMixin):
         return E
 
     def misfit(self, lengths: Mapping[str, float]) -> float:
-        """Return the share of the products' columns that the set cannot reproduce.
+        """Return the fraction of the products' columns that the set cannot reproduce.
 
         It is zero if the forces depend on the combinations only.
         """

@@ -40,9 +40,9 @@ REPEAT_TOLERANCE = 1e-5
 #: four, so this number fails to connect two solutions once in 10 000. The random start points, which
 #: end at either one, miss it far less often.
 MAX_LOOPS_PER_ROUND = 32
-#: Share of the distance to another random system at which traces are evaluated, and the relative bend
-#: that a sum of solutions tracked to 1e-10 does not exceed. With one of 40 solutions missing, the bend
-#: was at least 3e-4.
+#: Fraction of the distance to another random system at which traces are evaluated, and the relative
+#: bend that a sum of solutions tracked to 1e-10 does not exceed. With one of 40 solutions missing,
+#: the bend was at least 3e-4.
 TRACE_STEP_SHARE, STRAIGHT = 0.5, 1e-7
 #: Number of lines that are tried, where a line loses a path, before more loops; loops follow many more
 #: paths.

@@ -28,14 +28,14 @@ from tauloop.kinematics.homotopy.paths import (
 CARE, RETRIES = 0.1, 2
 #: Newton steps that refine a regular solution to rounding.
 POLISHING = 6
-#: A polished solution is real when no imaginary part exceeds this share of its size: rounding over
-#: its conditioning.
+#: A polished solution is real when no imaginary part exceeds this fraction of its size: rounding
+#: over its conditioning.
 REAL = 1e-7
 #: Distance, relative to its size, at which a path towards a double solution stops: the square root of
 #: the accepted distance of a step from the end, with a margin.
 MERGE_TOLERANCE = 1e-3
-#: Steps by which a multiple solution is approached, each halving the distance; and the share of the
-#: largest singular value below which directions of the Jacobian are ignored there.
+#: Steps by which a multiple solution is approached, each halving the distance; and the fraction of
+#: the largest singular value below which directions of the Jacobian are ignored there.
 STEP_HALVINGS, PSEUDO = 40, 1e-9
 #: Residual of dimensionless equations that counts as rounding, the square of the distance of a double
 #: solution.

@@ -297,8 +297,8 @@ def _rows(assembly: Assembly, moving: list[int]) -> tuple[int, ...]:
     return tuple(sorted(independent_rows(scaled[best][None], rank)))
 
 
-#: Singular values of the unit-free loop Jacobian below this share of the largest count as zero: far
-#: above rounding (1e-13) and far below those of a state that is not singular (1e-3).
+#: Singular values of the unit-free loop Jacobian below this fraction of the largest count as zero:
+#: far above rounding (1e-13) and far below those of a state that is not singular (1e-3).
 ROW_RANK = 1e-8
 
 

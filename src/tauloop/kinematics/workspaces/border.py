@@ -51,7 +51,8 @@ class Border:
     def size(self) -> float:
         """Length, area or volume inside, in the product of the axes' units.
 
-        A simplex with one corner inside counts by the product of the shares of its edges that are
+        A simplex with one corner inside counts by the product of the fractions of its edges that
+        are
         inside: the border is flat there, and the error falls with the square of the step.
         """
         if not self.axes:

@@ -46,7 +46,7 @@ MAP_CHUNK = 8192
 #: Poses along the longest axis of a grid whose resolution is not given, and the step to which its
 #: length is measured: rad, or of the power of ten above the characteristic length.
 FINENESS, ROUGH = 120, 1e-3
-#: Distance of a logarithm from a whole number, and share of a step, that count as rounding.
+#: Distance of a logarithm from a whole number, and fraction of a step, that count as rounding.
 GRID_TOLERANCE = 1e-9
 #: Largest number of poses of a grid.
 LARGEST_GRID = 10_000_000
@@ -393,7 +393,7 @@ def workspace_grid(
                 unit="m",
             ),
             diagnostic(
-                "usable share of the grid",
+                "usable fraction of the grid",
                 share,
                 at_least=1e-12,
                 advice="no pose of the grid can be used: look at the reasons",
@@ -873,7 +873,7 @@ def _reach(model: Model, poses: _Poses, name: str) -> tuple[float, float]:
     column = columns.index(name)
     largest = 4.0 * model.assembly.loops.length if units[column] == "m" else np.pi
     offsets = np.linspace(-largest, largest, 801)
-    # rounding does not affect a dead center at a round share of the length
+    # rounding does not affect a dead center at a round fraction of the length
     offsets[1:-1] *= 1.0 - GRID_TOLERANCE
     values = np.tile(reference, (len(offsets), 1))
     values[:, column] += offsets

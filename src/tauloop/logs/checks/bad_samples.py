@@ -26,19 +26,20 @@ from tauloop.logs.log import Channel, Log, Signals, as_signals, by_channel
 #: A spike is off a cubic through its neighbors by this many times the deviation of nine tenths of
 #: the samples, and off both neighbors by half of that.
 SPIKE_FACTOR, SPIKE_QUANTILE = 6.0, 0.9
-#: Force spikes are at least this share of the range (without its outermost hundredths); encoder
+#: Force spikes are at least this fraction of the range (without its outermost hundredths); encoder
 #: steps up to this number are not spikes.
 MIN_SPIKE_SHARE, MAX_ENCODER_STEPS = 0.02, 3.0
-#: Spikes of up to this many samples; those of more than one leave and return by this share of the
-#: range of forces, or by this many times the step that all but a hundredth of the positions make.
+#: Spikes of up to this many samples; those of more than one leave and return by this fraction of
+#: the range of forces, or by this many times the step that all but a hundredth of the positions
+#: make.
 MAX_SPIKE_SAMPLES, WIDE_SPIKE_SHARE, WIDE_SPIKE_STEPS = 3, 0.5, 5.0
 #: A channel is frozen for this number of equal samples, if that is also this many times the usual
 #: number, ...
 MIN_FROZEN_SAMPLES, UNUSUAL_RUN_FACTOR = 20, 5
-#: ... and if a force changes elsewhere in equally many samples by this share of its range and this
-#: number of its steps, ...
+#: ... and if a force changes elsewhere in equally many samples by this fraction of its range and
+#: this number of its steps, ...
 MIN_CHANGE_SHARE, MIN_CHANGE_STEPS = 0.01, 5.0
-#: Stretches count in which the motor moves for more than this share of the time.
+#: Stretches count in which the motor moves for more than this fraction of the time.
 MIN_MOVING_SHARE = 0.5
 #: ... or a position stops or starts with this many times the second difference of all but a
 #: hundredth of the samples.

@@ -10,7 +10,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.logs.checks.findings import Findings
 
-#: Tolerance of whole periods between the stamps around a gap, as a share of a period.
+#: Tolerance of whole periods between the stamps around a gap, as a fraction of a period.
 WHOLE_PERIOD_TOLERANCE = 0.3
 
 

@@ -12,7 +12,7 @@ from tauloop.common.records import dataclass
 from tauloop.logs.log import Log, Signals, as_signals, by_channel, units
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: A position beyond a table's end by this share of its range counts as at the end: files are
+#: A position beyond a table's end by this fraction of its range counts as at the end: files are
 #: rounded.
 TABLE_END_TOLERANCE = 1e-9
 

@@ -16,19 +16,19 @@ MIN_PLATEAU_SAMPLES = 5
 #: Samples at the limit per sample at the next value: with coarse steps, the crest of a sine stays
 #: at its largest step some 2.4 times as long as at the next.
 STEPPED_FORCE_FACTOR = 5
-#: Noise hides a limit: values this close to the largest, as a share of the whole range, count as
+#: Noise hides a limit: values this close to the largest, as a fraction of the whole range, count as
 #: equal, ...
 NOISE_WIDTHS = (1e-3, 3e-3, 1e-2)
-#: ... unless all channels are slower than this share of their largest speed, since forces rest
+#: ... unless all channels are slower than this fraction of their largest speed, since forces rest
 #: then.
 RESTING_SPEED_SHARE = 0.02
-#: Distance from the drive's limit, as a share of it, that counts as at the limit.
+#: Distance from the drive's limit, as a fraction of it, that counts as at the limit.
 LIMIT_TOLERANCE = 0.01
 #: Quantity of channels that mark unusable force samples by numbers other than zero.
 LEFT_OUT = "left_out"
 #: Source of the marks of samples at a limit.
 SATURATED = "saturated"
-#: A force with more than this share of samples at a limit cannot be estimated from the rest.
+#: A force with more than this fraction of samples at a limit cannot be estimated from the rest.
 MAX_LIMITED_SHARE = 0.5
 
 

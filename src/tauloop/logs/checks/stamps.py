@@ -11,9 +11,9 @@ from tauloop.logs.checks.timing import missing_samples
 from tauloop.logs.log import Log, as_signals, by_channel
 from tauloop.logs.signals import butterworth
 
-#: Stamps with a smaller RMS deviation from the even grid, as a share of the period, are even.
+#: Stamps with a smaller RMS deviation from the even grid, as a fraction of the period, are even.
 EVEN_STAMP_SHARE = 0.01
-#: Positions are compared above this share of the sampling rate; the motion is below it.
+#: Positions are compared above this fraction of the sampling rate; the motion is below it.
 MOTION_BAND_SHARE = 0.1
 #: Number of blocks for the standard deviation of the share.
 DEVIATION_BLOCKS = 20

@@ -206,7 +206,9 @@ _FREEDOM_FIELDS = (
         "inertia that moves with this degree of freedom alone: a rotor, on the joint's side",
     ),
 )
-FREEDOM = Shape(name="freedom", doc="What acts on one degree of freedom of a joint.", fields=_FREEDOM_FIELDS)
+FREEDOM = Shape(
+    name="freedom", doc="What acts on one degree of freedom of a joint.", fields=_FREEDOM_FIELDS
+)
 
 CONSTANT_TURN = Shape(
     name="constant turn",
@@ -215,7 +217,7 @@ CONSTANT_TURN = Shape(
 )
 REFERENCE = Shape(
     name="joint reference",
-    doc="Start values of a joint with several degrees of freedom; what is absent is zero. The kind of joint decides which keys: "
+    doc="Start values of a joint with several degrees of freedom; absent keys are zero. Keys by kind of joint: "
     "`first`, `second` (universal); `angle`, `slide` (cylindrical); `x`, `y`, `angle`, or `at` and `turn` in the plane "
     "(planar); `x`, `y`, `z`, `angle`, or `at` and `turn` about z (schoenflies); `turn` (spherical); `at` "
     "(translational); `at`, `turn` (free).",
@@ -320,7 +322,7 @@ TENSION = Shape(
         field(
             "restitution",
             value(units.ONE, "", "not negative"),
-            "0 to 1, without stiffness only: share of its speed with which a slack cable rebounds when it is tautened",
+            "0 to 1, without stiffness only: fraction of its speed with which a slack cable rebounds when taut",
         ),
     ),
 )
@@ -500,7 +502,7 @@ PLATFORM = Shape(
         need(
             "independent",
             ListOf(item=Reference(to="coordinate"), may_be_empty=True),
-            "independent coordinates: degrees of freedom of the joint `platform` (x, wy, ...) and complete names of others",
+            "independent coordinates: degrees of freedom of joint `platform` (x, wy, ...), and full names of others",
         ),
         field("reference", REFERENCE, "start pose, with `motion` only"),
         field(

@@ -9,8 +9,8 @@ import numpy as np
 
 from tauloop.mechanism.model import JOINT_KINDS, Joint, Mechanism
 
-#: Bodies lighter than this share of the heaviest one are treated as massless: exporters write such
-#: masses for the links between the three joints that represent a ball joint.
+#: Bodies lighter than this fraction of the heaviest one are treated as massless: exporters write
+#: such masses for the links between the three joints that represent a ball joint.
 NEGLIGIBLE_MASS = 1e-6
 
 

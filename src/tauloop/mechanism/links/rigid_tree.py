@@ -42,8 +42,8 @@ VECTORS: dict[str, Array] = {letter: np.array(vector) for letter, vector in UNIT
 _CLEAR = 0.5
 #: Asymmetry about the rod's axis, relative to its inertia, that is attributed to rounding.
 _ASYMMETRY_TOLERANCE = 1e-12
-#: A part lighter than this share of the machine's heaviest mass has no mass center, and must have no
-#: first moment.
+#: A part lighter than this fraction of the machine's heaviest mass has no mass center, and must
+#: have no first moment.
 LEAST_MASS = 1e-12
 
 

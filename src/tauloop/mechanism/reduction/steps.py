@@ -12,7 +12,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.model import BASE, Joint, Mechanism
 
-#: Share of a body-fixed vector off the steady directions below which it counts as steady.
+#: Fraction of a body-fixed vector off the steady directions below which it counts as steady.
 STEADY = 1e-9
 
 

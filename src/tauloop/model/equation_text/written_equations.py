@@ -46,7 +46,7 @@ EVERYTHING = "all"
 #: Results of the solved equations.
 YIELDED = ("q", "force", "closure_force")
 #: A loop equation counts as zero at every position if it is at this many positions anywhere off the
-#: loops, to this share of the machine's characteristic length.
+#: loops, to this fraction of the machine's characteristic length.
 IDENTITY, IDENTITY_STATES = 1e-10, 8
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 

@@ -25,18 +25,18 @@ from tauloop.equations.values import BatchFunction
 
 #: A single wrench of zeros.
 NO_WRENCH = ((0.0,) * WRENCH,)
-#: Weight of the change of forces in each iteration for the missing wrench, as a share of the
+#: Weight of the change of forces in each iteration for the missing wrench, as a fraction of the
 #: largest singular value of the map from forces to wrenches. Each iteration reduces the error to the
 #: square of this weight.
 PROXIMAL_WEIGHT = 1e-3
 #: Maximum number of these iterations.
 MAX_ITERATIONS = 100
-#: The iterations end when forces change by less than this share of the largest force.
+#: The iterations end when forces change by less than this fraction of the largest force.
 FORCE_CHANGE_TOLERANCE = 1e-12
-#: Components of missing forces below this share of the largest one are not listed.
+#: Components of missing forces below this fraction of the largest one are not listed.
 MIN_LISTED_SHARE = 1e-6
-#: The distance of tensions from their bounds is reduced by this share of the largest bound, so that
-#: rounding errors do not make the conditions infeasible.
+#: The distance of tensions from their bounds is reduced by this fraction of the largest bound, so
+#: that rounding errors do not make the conditions infeasible.
 CENTERING_TOLERANCE = 1e-9
 
 
@@ -82,7 +82,7 @@ class TensionTerms:
         return replace(self, t=self.t - np.einsum("nwv,nvm,w->nm", tool, self.G, wrench))
 
     def shared(self, share: float) -> TensionTerms:
-        """Return the terms with a share of the maximum tensions and of the winches' forces."""
+        """Return the terms with a fraction of the maximum tensions and of the winches' forces."""
         limited = tuple(replace(winch, tension=share * winch.tension) for winch in self.limited)
         return replace(self, greatest=share * self.greatest, limited=limited)
 

@@ -33,20 +33,22 @@ from tauloop.mechanism.description.units import parse_unit, quantity
 if TYPE_CHECKING:
     from tauloop.model.motion import Motion
 
-#: Default standard deviation of an encoder: rad, or a share of the machine's characteristic length.
+#: Default standard deviation of an encoder: rad, or a fraction of the machine's characteristic
+#: length.
 USUAL_DEVIATION = 1e-5
 #: Largest standardized residual of a reading that agrees with the others.
 AGREES = 4.0
 #: Maximum number of Gauss-Newton steps, and length of the last one, characteristic lengths or rad.
 STEPS, STILL = 8, 1e-12
-#: Nothing is known of an encoder's error if the others detect less than this share of it.
+#: Nothing is known of an encoder's error if the others detect less than this fraction of it.
 WATCHED = 1e-6
-#: Readings whose standardized residuals exceed this share of the largest cannot be distinguished.
+#: Readings whose standardized residuals exceed this fraction of the largest cannot be
+#: distinguished.
 NOT_TOLD_APART = 0.99
 #: Number of steps of the straight line in readings along which poses are followed.
 WAYPOINTS = 12
-#: Readings determine the leading actuators if all singular values of their map exceed this share of
-#: the largest.
+#: Readings determine the leading actuators if all singular values of their map exceed this fraction
+#: of the largest.
 DETERMINED = 1e-8
 
 

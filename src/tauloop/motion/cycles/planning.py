@@ -37,7 +37,7 @@ MAX_DURATION_ROUNDS, DURATION_TOLERANCE = 30, 1e-7
 #: Smallest number of intervals of the law without bounds of changes, which determines the distribution
 #: of a leg's points.
 MIN_INTERVALS = 400
-#: Number of times at which shares of limits are first evaluated.
+#: Number of times at which fractions of limits are first evaluated.
 LIMIT_POINTS = 513
 
 

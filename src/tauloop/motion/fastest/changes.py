@@ -31,8 +31,8 @@ from tauloop.motion.laws import POLYNOMIAL_4567, Law
 PATH_POINTS, MAX_STEPS, TOLERANCE = 400, 500, 1e-7
 #: Ratio of the first law's duration to that of the fastest law with a reversal.
 START_SLOWDOWN = 1.6
-#: Shares of the fastest law's time, of the path, and of changes of the forces, in the spread of the
-#: points.
+#: Fractions of the fastest law's time, of the path, and of changes of the forces, in the spread of
+#: the points.
 PATH_SHARE, CHANGE_SHARE = 0.5, 0.5
 #: Largest number of programs; limits of each are reduced by the previous one's excess between points.
 MAX_PROGRAMS = 4
@@ -167,7 +167,7 @@ def slowed(rows: PathRows, law: Law, rate: float, unit: float) -> float:
 
 
 class _Program:
-    """The nonlinear program on a grid; shares of the changes per interval are its parameter."""
+    """The nonlinear program on a grid; fractions of the changes per interval are its parameter."""
 
     def __init__(self, rows: PathRows, unit: float, grid: np.ndarray) -> None:
         n, d, is_held = len(grid) - 1, np.diff(grid), rows.limits.ends == "held"

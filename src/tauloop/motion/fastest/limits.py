@@ -27,7 +27,7 @@ from tauloop.motion.strokes.stroke import Stroke
 DIRECTIONS = 65
 #: Step of the path's parameter for the difference that gives the curvature at the tool.
 CURVATURE_STEP = 1e-5
-#: Share of a limit below which a viscous part counts as zero.
+#: Fraction of a limit below which a viscous part counts as zero.
 VISCOUS_TOLERANCE = 1e-11
 #: Remedy for machines with cables.
 OTHER_LAW = "plan each path with another law, which keeps cables within bounds: `tauloop plan stroke --law 3-4-5`"
@@ -38,13 +38,13 @@ class PathLimits(Options):
     """Limits of a motion along a path, in addition to those of the machine file.
 
     Attributes:
-        force: share of the largest forces that may be used.
-        speed: share of the largest speeds.
+        force: fraction of the largest forces that may be used.
+        speed: fraction of the largest speeds.
         payload: the heaviest that the tool carries; the motion keeps all limits with it and
             without.
-        motor_curve: pairs of a motor's speed (rad/s, m/s) and the share of its largest force that
-            is left there, straight between them and bent one way, such as ((0, 1), (20, 1), (40,
-            0.3)).
+        motor_curve: pairs of a motor's speed (rad/s, m/s) and the fraction of its largest force
+            that is left there, straight between them and bent one way, such as ((0, 1), (20, 1),
+            (40, 0.3)).
         tension: largest pull in a rod, N.
         compression: largest push in a rod, N.
         tool_acceleration: largest acceleration of the tool center point, m/s^2.
@@ -420,11 +420,11 @@ class PathRows:
                     yield i, name + (side if i >= n else ""), sign, float(size)
 
     def shares(self, progress: Progress, rate: float) -> tuple[np.ndarray, tuple[str, ...]]:
-        """Return the shares of all limits (N, k) of a motion at a rate (1/s), and their names.
+        """Return the fractions of all limits (N, k) of a motion at a rate (1/s), and their names.
 
         They follow from inverse dynamics.
 
-        Shares of one sign, so that they are quadratic in the rate: what acts the other way is
+        Fractions of one sign, so that they are quadratic in the rate: what acts the other way is
         negative.
         """
         names: list[str] = []

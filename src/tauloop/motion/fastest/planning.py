@@ -32,7 +32,7 @@ POINTS_PER_INTERVAL = 10
 BETWEEN_ENDS, END_INTERVALS = 100, 5
 #: Number of halvings of an interval next to rest or a reversal where friction falls with speed.
 END_HALVINGS = 8
-#: Shares of an interval after rest or a reversal at which friction that falls with speed is
+#: Fractions of an interval after rest or a reversal at which friction that falls with speed is
 #: checked.
 HALVES = 0.5 ** np.arange(1, 41)
 #: Largest number of sweeps, and excess at which they end.
@@ -40,14 +40,14 @@ MAX_SWEEPS, SWEEP_TOLERANCE = 24, 1e-9
 #: Intervals whose limits are exceeded by more between their ends get one acceleration for both, in
 #: the first sweeps.
 ROUGH_TOLERANCE, ROUGH_SWEEPS = 1e-3, 4
-#: So do those in which more than this is exceeded, and no less than this share of it in the sweep
-#: before.
+#: So do those in which more than this is exceeded, and no less than this fraction of it in the
+#: sweep before.
 STALL_TOLERANCE, STALL_SHARE = 1e-6, 0.5
 #: By how much more is taken off in each sweep where these have one acceleration and are no nearer
 #: to their limits.
 CORRECTION_FACTOR = 2.0
 #: Most sweeps before limits are taken off where rows depend on the squared speeds of the sweep
-#: before; and the change of these, as a share of the largest, at which they have settled.
+#: before; and the change of these, as a fraction of the largest, at which they have settled.
 MAX_SETTLING_SWEEPS, SETTLING_TOLERANCE = 12, 1e-4
 #: Weights of time, parameter and change of the forces in the distribution of the grid.
 TIME_SHARE, PATH_SHARE, CHANGE_SHARE = 1.0, 0.3, 0.5
@@ -219,7 +219,7 @@ def _closer(grid: np.ndarray, reversals: np.ndarray) -> np.ndarray:
 
 
 def _looks(grid: np.ndarray, stroke: Stroke) -> list[np.ndarray]:
-    """Return the shares of each interval at which limits are checked.
+    """Return the fractions of each interval at which limits are checked.
 
     They are close together next to rest and reversals.
     """
@@ -325,7 +325,7 @@ def law_rate(rows: PathRows, law: Law, near: float) -> float:
 
 
 def highest_share(rows: PathRows, law: Law, rate: float) -> float:
-    """Return the highest share of any limit for a law at a rate (1/s), also between samples."""
+    """Return the highest fraction of any limit for a law at a rate (1/s), also between samples."""
     return float(peaks(rows, law, rate, _times(rows, law))[1][0])
 
 
@@ -351,13 +351,13 @@ def turns(rows: PathRows, law: Law) -> np.ndarray:
 
 
 def peaks(rows: PathRows, law: Law, rate: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the normalized times and heights of the highest shares of limits at a rate (1/s)."""
+    """Return the normalized times and heights of the highest fractions of limits at a rate (1/s)."""
 
     def share(x: np.ndarray) -> np.ndarray:
         return np.asarray(rows.shares(law.at(x), rate)[0].max(axis=1))
 
     values = share(x)
-    # most shares of a fastest law are one: there are too many peaks to refine
+    # most fractions of a fastest law are one: there are too many peaks to refine
     tops = vertices(x, values)
     if len(tops):
         x, places = np.unique(np.concatenate([x, tops]), return_index=True)

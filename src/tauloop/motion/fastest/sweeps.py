@@ -27,7 +27,8 @@ from tauloop.compiler.c.calling.library import Library, compiler_for
 #: Largest number of rows of one point, the capacity of `reach.c`.
 MOST_ROWS = 500
 
-#: Share of the squared speeds at the ends of an interval below which speeds inside count as a dip.
+#: Fraction of the squared speeds at the ends of an interval below which speeds inside count as a
+#: dip.
 DIP = 0.5
 
 

@@ -53,7 +53,7 @@ def require_goal(model: Model, optimise: str, copper: float) -> None:
     if optimise == "wear":
         endless = [a.name for a in mechanism.actuators if not np.isfinite(a.force)]
         if endless:
-            what = f"wear counts shares of the largest forces, which {', '.join(endless)} lack"
+            what = f"wear counts fractions of the largest forces, which {', '.join(endless)} lack"
             raise InputError.of("optimize", what, "give 'force' to the actuators")
         if len(set(units)) > 1:
             raise InputError.of(

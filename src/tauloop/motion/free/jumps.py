@@ -1,8 +1,8 @@
 """Smooth substitute of Coulomb friction in the program of a free motion.
 
 Coulomb friction jumps where a joint reverses, which no optimizer can follow. sign(v) is replaced by
-v / sqrt(v^2 + w^2), where w is a small share of the speed at the program's start. The machine's exact
-expressions decide whether a motion keeps its limits.
+v / sqrt(v^2 + w^2), where w is a small fraction of the speed at the program's start. The machine's
+exact expressions decide whether a motion keeps its limits.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from tauloop.motion.strokes.stroke import Stroke, stroke
 INTERVALS = 24
 #: Default limit of the condition bound, as a multiple of that at the worse end.
 CONDITION_FACTOR = 3.0
-#: Sideways distances of starts, as shares of the straight line, and powers of their shape.
+#: Sideways distances of starts, as fractions of the straight line, and powers of their shape.
 SIDE_SHARES, SHAPE_POWERS = np.linspace(0.05, 1.0, 20), (2, 8)
 #: Number of points at which starts are checked.
 START_POINTS = 65

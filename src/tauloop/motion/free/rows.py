@@ -49,7 +49,7 @@ from tauloop.motion.free.obstacles import Obstacle
 #: Number of projections that locate the point of a rod nearest to an obstacle, and number of its points
 #: that are checked afterwards.
 PROJECTIONS, ROD_POINTS = 4, 129
-#: Share of a rod's squared length that keeps the distance of two rods smooth where they cross or
+#: Fraction of a rod's squared length that keeps the distance of two rods smooth where they cross or
 #: are parallel.
 SQUARED_LENGTH_SHARE = 1e-12
 #: Unit of distances in the rows, m.
@@ -129,7 +129,7 @@ class PointRows:
         lower, upper: their bounds (k,).
         names: names of the rows.
         distances: names of those that are distances.
-        forces: forces of motors without payload (n_u,) as shares of their sizes.
+        forces: forces of motors without payload (n_u,) as fractions of their sizes.
         power: heat of motors and friction, W.
         wear: motors' travel at full force a second, without edges, rad/s or m/s; and as it is.
         measure: the bound of the condition number, as a logarithm.

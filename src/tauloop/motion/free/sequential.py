@@ -2,8 +2,8 @@
 
     least  g'd + d'Hd / 2   with   lower <= r + J d <= upper
 
-H is the exact Hessian of the Lagrangian, with eigenvalues of at least a share of the largest. Full
-steps are taken; if they do not converge within a few, the caller must use another method.
+H is the exact Hessian of the Lagrangian, with eigenvalues of at least a fraction of the largest.
+Full steps are taken; if they do not converge within a few, the caller must use another method.
 
 Source: Nocedal and Wright 2006, Numerical Optimization, algorithm 18.1; Arnstrom, Bemporad, Axehill
 2022, A dual active-set solver for embedded quadratic programming using recursive LDL' updates
@@ -106,7 +106,7 @@ class Sequential:
 def _convex(upper: np.ndarray) -> np.ndarray:
     """Return a symmetric matrix from its upper triangle, with eigenvalues bounded from below.
 
-    The bound is a share of the largest eigenvalue.
+    The bound is a fraction of the largest eigenvalue.
     """
     values, vectors = np.linalg.eigh(upper, UPLO="U")
     return np.asarray(

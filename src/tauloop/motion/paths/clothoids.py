@@ -167,7 +167,7 @@ _gauss = functools.cache(np.polynomial.legendre.leggauss)
 
 @dataclass(frozen=True, slots=True)
 class Chain(Path):
-    """Pieces in sequence; each takes a share of the parameter in proportion to its length.
+    """Pieces in sequence; each takes a fraction of the parameter in proportion to its length.
 
     Attributes:
         pieces: paths by arc length (`Line`, `Clothoid`), each starting where the one before it

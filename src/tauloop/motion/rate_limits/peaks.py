@@ -12,7 +12,8 @@ BRACKET_POINTS = 9
 #: Rounds: a bracket shrinks by 4 each time, to 1e-6 of its width, which leaves 1e-12 of a
 #: parabola's height.
 BRACKET_ROUNDS = 10
-#: Share of the largest value below which peaks are not refined, and largest number of refined peaks.
+#: Fraction of the largest value below which peaks are not refined, and largest number of refined
+#: peaks.
 PEAK_THRESHOLD = 0.9
 MAX_PEAKS = 12
 #: Number of digits, relative to the highest, to which heights are compared: mirrored motions have equal

@@ -35,7 +35,7 @@ class MotionLimits:
         size: the limits (n,).
         cables: rods whose tensions also have bounds; the forces of their winches belong to these
             bounds and are not listed above.
-        force: share of their greatest tensions and winches' forces that may be used.
+        force: fraction of their greatest tensions and winches' forces that may be used.
     """
 
     names: tuple[str, ...]
@@ -46,7 +46,7 @@ class MotionLimits:
     force: float
 
     def demand(self, stroke: Stroke, progress: Progress, rate: float) -> np.ndarray:
-        """Return the signed shares of the limits (M, n) of a stroke at a rate (1/s).
+        """Return the signed fractions of the limits (M, n) of a stroke at a rate (1/s).
 
         A negative rate runs it backwards.
         """
@@ -134,8 +134,8 @@ def fastest_rate(
     Args:
         stroke: the path in the machine.
         law: the motion law.
-        force: share of the force limits, and of greatest tensions, that may be used.
-        speed: share of the speed limits that may be used.
+        force: fraction of the force limits, and of greatest tensions, that may be used.
+        speed: fraction of the speed limits that may be used.
         returns: whether the stroke is run back too (friction then has the other sign).
 
     Raises:
@@ -255,7 +255,7 @@ def sample_times(stroke: Stroke, law: Law) -> np.ndarray:
 
 
 def _shares(limits: MotionLimits, stroke: Stroke, progress: Progress, rate: float) -> Quadratics:
-    """Return the shares of the limits (M, n) as quadratics in the rate, from three rates.
+    """Return the fractions of the limits (M, n) as quadratics in the rate, from three rates.
 
     Forces are quadratic and speeds linear; the sign of Coulomb friction does not change, for no
     rate is zero.
@@ -282,7 +282,7 @@ def _peaks(
     rate: float,
     directions: tuple[float, ...],
 ) -> tuple[np.ndarray, float]:
-    """Return the normalized times of the highest shares of the limits, and the highest share."""
+    """Return the normalized times of the highest fractions of the limits, and the highest share."""
     places, highest = [], 0.0
     for direction in directions:
 

@@ -21,7 +21,7 @@ from tauloop.motion.laws import Progress
 from tauloop.motion.rate_limits.scaling import Quadratics
 from tauloop.motion.strokes.stroke import Stroke
 
-#: Share of the narrowest bounds that is left for rounding.
+#: Fraction of the narrowest bounds that is left for rounding.
 SLACK = 1e-9
 
 
@@ -30,7 +30,7 @@ class Margins:
     """Tensions along a stroke.
 
     Attributes:
-        share: share of what the bounds allow (M,): one where they are just kept, zero in the
+        share: fraction of what the bounds allow (M,): one where they are just kept, zero in the
             middle of the narrowest.
         cable: numbers of the cables that bound it (M,); -1 where nothing does.
         weights: weights of the conditions that do (M, n).
@@ -48,7 +48,7 @@ def margins(stroke: Stroke, progress: Progress, rate: float, force: float) -> Ma
         stroke: the path in the machine.
         progress: the places.
         rate: 1/s.
-        force: share of greatest tensions and of winches' forces that may be used.
+        force: fraction of greatest tensions and of winches' forces that may be used.
 
     Raises:
         PoseError: a singular pose.

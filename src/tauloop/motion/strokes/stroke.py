@@ -32,7 +32,7 @@ from tauloop.motion.strokes.rates import entry_rates
 SINGULAR_CONDITION = 1e6
 #: Smallest number of points at which directions of elements with dry friction are evaluated.
 MIN_SIDE_POINTS = 1025
-#: Share of the largest position along the path below which others count as zero.
+#: Fraction of the largest position along the path below which others count as zero.
 ZERO_POSITION = 1e-12
 
 
@@ -251,7 +251,7 @@ class Stroke(ReprMixin):
         return functions.inverse_dynamics(*motion, start=start, theta=dry, payload=payload)
 
     def place(self, u: float) -> str:
-        """Return a description of a parameter: share of the path, and moved positions."""
+        """Return a description of a parameter: fraction of the path, and moved positions."""
         port = self.functions.ports.position
         units = dict(zip(port.columns, port.units, strict=True))
         values, way = (

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Smallest kinetic energy of a moving machine, relative to its largest tension times its length.
 REST_ENERGY_RATIO = 1e-9
-#: Share of the duration that counts as zero.
+#: Fraction of the duration that counts as zero.
 TIME_TOLERANCE = 1e-12
 
 
@@ -174,7 +174,7 @@ def diagnostics(
     greatest = max(float(peak) / bounds[name].greatest for name, peak in peaks.items())
     return (
         diagnostic(
-            "share of the duration reached",
+            "fraction of the duration reached",
             reached / simulation.duration,
             at_least=None if is_ended else 1.0 - TIME_TOLERANCE,
             advice=simulation.ending.value

@@ -294,7 +294,7 @@ def _one_by_one(
 def _diagnostics(result: ManyControlledMotions) -> tuple[Diagnostic, ...]:
     return (
         diagnostic(
-            "share of the starts that reached the end",
+            "fraction of the starts that reached the end",
             np.mean(result.is_whole),
             at_least=1.0,
             advice="see `is_whole` and `reached`; run one start with `follow` for details",

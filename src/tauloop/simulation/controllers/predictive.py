@@ -44,11 +44,11 @@ IDLE_FORCE_WEIGHT = 0.03
 PREDICTED_LIMIT_TOLERANCE = 1e-9
 NO_LIMITS = np.zeros(0)
 #: Diagnostics of samples by the solution of their program.
-UNLIMITED = "share of samples whose best forces keep all limits"
-LIMITED = "share of samples with limits active"
-RELAXED_PROGRAMS = "share of samples without limits of speeds and changes"
-UNSOLVED_PROGRAMS = "share of samples whose program was not solved"
-#: Largest passing share of each diagnostic, and advice.
+UNLIMITED = "fraction of samples whose best forces keep all limits"
+LIMITED = "fraction of samples with limits active"
+RELAXED_PROGRAMS = "fraction of samples without limits of speeds and changes"
+UNSOLVED_PROGRAMS = "fraction of samples whose program was not solved"
+#: Largest passing fraction of each diagnostic, and advice.
 SOLUTION_CHECKS = {
     UNLIMITED: (None, ""),
     LIMITED: (None, ""),
@@ -76,7 +76,7 @@ class PredictiveTracking(Controller):
         damping: damping ratio z, at least the square root of 1/2 (a sum of squares cannot have a
             minimum with more overshoot).
         horizon: number of samples to look ahead.
-        motor_curve: share of the largest force available at a speed (rad/s, m/s): ((0, 1),
+        motor_curve: fraction of the largest force available at a speed (rad/s, m/s): ((0, 1),
             (20, 1), (40, 0.3)).
         reversal: time of a full reversal of their force, s; zero for none.
 
@@ -311,7 +311,7 @@ class PredictiveRun:
         return R, -size - offset, size - offset
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Return the shares of samples by the solution of their program."""
+        """Return the fractions of samples by the solution of their program."""
         count = max(self.outcomes.total(), 1)
         return tuple(
             diagnostic(name, self.outcomes[name] / count, at_most=upper, advice=advice)

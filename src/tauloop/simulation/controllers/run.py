@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 #: Integration steps between two samples of the controller.
 SUBSTEPS = 4
 #: Name of the diagnostic of forces at their limits.
-SATURATED = "share of saturated forces"
+SATURATED = "fraction of saturated forces"
 
 
 class LoopRunner(Protocol):

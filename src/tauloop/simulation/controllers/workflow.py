@@ -51,7 +51,7 @@ METHODS: dict[str, Tableau | Integrator] = {
     "adaptive": DormandPrince(),
     "implicit": Radau(),
 }
-#: Share of the machine's limits used by a stroke without given duration; the controller needs
+#: Fraction of the machine's limits used by a stroke without given duration; the controller needs
 #: the rest.
 STROKE_LIMIT_SHARE = 0.8
 #: Diagnostic of a co-simulation with an FMU: effect of doubling the coupling step.

@@ -405,7 +405,7 @@ class _CollisionSimulation:
         return CollisionDetection(
             diagnostics=(
                 diagnostic(
-                    "share of the collisions that the momentum observer detects",
+                    "fraction of the collisions that the momentum observer detects",
                     best.detected,
                     at_least=1.0,
                     advice=advice,
@@ -450,7 +450,7 @@ def _thresholds(largest: np.ndarray, chance: float) -> np.ndarray:
 
     A Gumbel distribution is fitted to the largest residuals (d, n) of all machines. The probability
     is divided among the degrees of freedom. Very small thresholds, as normal to a symmetry plane,
-    are raised to a small share of the largest, because rounding is not an alarm.
+    are raised to a small fraction of the largest, because rounding is not an alarm.
     """
     n = largest.shape[1]
     tails = [

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 #: Number of simulated cycles, and time of the run-in before them, s.
 CYCLES, RUN_IN = 3, 0.1
-#: Number of times per leg at which shares of limits are computed.
+#: Number of times per leg at which fractions of limits are computed.
 LIMIT_SAMPLES = 4001
 #: Number of samples of a cycle at which peaks of motors are computed.
 PEAK_SAMPLES = 4001
@@ -123,7 +123,7 @@ class LegLimits(ReprMixin):
         duration: duration, s.
         least: shortest duration within the limits, s.
         payload: mass at the tool, kg.
-        shares: largest share of each limit, by its name.
+        shares: largest fraction of each limit, by its name.
         active: active limits over the time of the cycle.
     """
 
@@ -427,7 +427,7 @@ def _diagnostics(
     """Yield the diagnostics of limits, seams and meetings, computed from the trajectory."""
     share = max(max(leg.shares.values()) for leg in legs)
     yield diagnostic(
-        "largest share of a limit",
+        "largest fraction of a limit",
         share,
         at_most=1.0 + CYCLE_LIMIT_TOLERANCE,
         advice="use more intervals",

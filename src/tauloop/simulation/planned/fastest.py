@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 #: Number of times at which the active limit is determined.
 LIMIT_SAMPLES = 2001
-#: Share of a limit from which on it is active.
+#: Fraction of a limit from which on it is active.
 ACTIVE_SHARE = 0.995
 #: The same for changes of forces and of the tool's acceleration.
 ACTIVE_CHANGE_SHARE = ACTIVE_SHARE - 0.02
@@ -107,7 +107,7 @@ class TriedMotion:
 
     Attributes:
         payload: mass at the tool, kg, unknown to the controller.
-        peak_share: largest share of an actuator's full force.
+        peak_share: largest fraction of an actuator's full force.
         saturated: share of forces at the actuators' limits.
         peak_error: largest distance of the tool center point from its reference, m.
         peak_turn: largest angle between the tool and its reference, rad.
@@ -153,7 +153,7 @@ class FastestMotion(Result):
     controller: tuple[str, float] = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """Yield the variables of the trajectory, and the largest share of any limit."""
+        """Yield the variables of the trajectory, and the largest fraction of any limit."""
         tables = list(self.trajectory.variables())
         yield from tables
         time = np.asarray(tables[0].array())
@@ -166,7 +166,7 @@ class FastestMotion(Result):
     @property
     @in_json()
     def gains(self) -> dict[str, float]:
-        """Reduction of the duration compared with other laws, as a share of theirs."""
+        """Reduction of the duration compared with other laws, as a fraction of theirs."""
         return {name: 1.0 - self.duration / other for name, other in self.laws.items()}
 
     def log(self, frequency: float = 1000.0) -> xr.Dataset:
@@ -289,15 +289,15 @@ def _planned(placed: Stroke, options: PathOptions, reserve: float) -> FastestLaw
 
 
 def shares_diagnostics(best: FastestLaw) -> Iterator[Diagnostic]:
-    """Yield the largest shares of limits, on a grid ten times finer than that of the law."""
+    """Yield the largest fractions of limits, on a grid ten times finer than that of the law."""
     x = np.linspace(0.0, 1.0, 10 * INTERVALS + 1)
     rows, rate = best.rows, 1.0 / best.duration
     advice = "use more intervals"
     share = float(rows.shares(best.law.at(x), rate)[0].max())
-    yield diagnostic("largest share of a limit", share, at_most=1.0 + 1e-6, advice=advice)
+    yield diagnostic("largest fraction of a limit", share, at_most=1.0 + 1e-6, advice=advice)
     if rows.limits.bounds_changes:
         change = float(changes_taken(rows, best.law, rate, best.unit)[0].max())
-        yield diagnostic("largest share of a change", change, at_most=1.0 + 1e-6, advice=advice)
+        yield diagnostic("largest fraction of a change", change, at_most=1.0 + 1e-6, advice=advice)
 
 
 def simulated_diagnostics(runs: tuple[TriedMotion, ...]) -> Iterator[Diagnostic]:

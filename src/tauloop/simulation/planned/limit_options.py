@@ -17,7 +17,7 @@ from tauloop.simulation.controllers.library import CONTROLLERS
 
 
 def motor_curve(text: str) -> tuple[tuple[float, float], ...]:
-    """Return pairs of motor speed and share of the largest force, such as 0:1,3000rpm:0.3.
+    """Return pairs of motor speed and fraction of the largest force, such as 0:1,3000rpm:0.3.
 
     Raises:
         InputError: not a list of SPEED:SHARE, or a speed in a unit of another dimension.
@@ -37,11 +37,11 @@ class LimitOptions(Options):
     """Limits of a planned motion, and its simulated controller.
 
     Attributes:
-        reserve: share of the largest forces that is reserved for the controller.
+        reserve: fraction of the largest forces that is reserved for the controller.
         payload: mass at the tool, which is carried at most, such as 0.5kg, or 0.5kg@0,0,20mm with
             its center in the tool's frame; by default the rated payload of the machine file. The
             motion satisfies all limits with it and without it. Python accepts a `Payload` too.
-        motor_curve: share of the largest force that motors have at a speed, such as
+        motor_curve: fraction of the largest force that motors have at a speed, such as
             0:1,20:1,40:0.3 (rad/s, m/s) or 0:1,3000rpm:0.3, linear between the points and concave.
         tension: largest tension of a rod, such as 200N.
         compression: largest compression of a rod, such as 200N.

@@ -52,7 +52,7 @@ FACTORS = (0.5, 1.5)
 #: Largest condition number of a state that is compared, unless another is wanted.
 CONDITION = 1e3
 
-#: Share of the largest inertia (kg m^2) that the lightest freedom counts with when accelerations
+#: Fraction of the largest inertia (kg m^2) that the lightest freedom counts with when accelerations
 #: are compared.
 LIGHTEST = 1e-6
 

@@ -29,7 +29,7 @@ ENGINES: Mapping[str, Callable[[Mechanism], Engine]] = {
     "MuJoCo": mujoco_engine,
 }
 
-#: Least scale of a sample's forces, as a share of the largest force of all samples: where all
+#: Least scale of a sample's forces, as a fraction of the largest force of all samples: where all
 #: forces of a sample pass through zero a relative difference would be meaningless.
 LEAST_SCALE = 1e-3
 
@@ -59,7 +59,7 @@ class EngineComparison:
         compared: how many numbers of each sample were compared.
         closure: largest loop residual of the engine, m or rad.
         closure_rate, closure_acceleration: of the first and second derivatives of the residuals.
-        balance: largest share of the forces that no actuator or constraint of the engine can
+        balance: largest fraction of the forces that no actuator or constraint of the engine can
             supply; None where no forces are worked out.
     """
 

@@ -7,7 +7,7 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.mechanism.poses import Array
 
-#: Singular values below this share of the largest count as zero: far above rounding, far below
+#: Singular values below this fraction of the largest count as zero: far above rounding, far below
 #: machines in use.
 LEAST_SQUARES_RANK_TOLERANCE = 1e-9
 

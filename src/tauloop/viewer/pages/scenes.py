@@ -10,7 +10,8 @@ from tauloop.formats import loads
 from tauloop.model import Model
 from tauloop.viewer.film import film_page, still
 
-#: Script that reports the finished share of the film, from viser's slider, to the page around it.
+#: Script that reports the finished fraction of the film, from viser's slider, to the page around
+#: it.
 REPORT_SCRIPT = """<script>
 (() => {
   let last = -1;

@@ -22,13 +22,13 @@ from tauloop.model.model import MachineSource, modeled
 from tauloop.motion.planning import PlannedMotion, StrokeOptions, plan_stroke
 from tauloop.viewer.pages.workflow import write_report
 
-#: Tried sizes of the tour, as shares of the distance from the reference pose to the limits.
+#: Tried sizes of the tour, as fractions of the distance from the reference pose to the limits.
 TOUR_SHARES = (0.7, 0.4, 0.2, 0.1)
 #: Time of the tour of a machine without limits of force or speed in its file, s.
 DEFAULT_TOUR_TIME = 6.0
 #: Distance that a coordinate without limits moves, rad and m.
 DEFAULT_DISTANCES = {"rad": 0.3, "m": 0.05}
-#: Corners of the tour, as shares of the distance along up to three coordinates.
+#: Corners of the tour, as fractions of the distance along up to three coordinates.
 CORNERS = np.array([[1, 0, 1], [0, 1, 0], [-1, 0, -1], [0, -1, 0]], dtype=float)
 
 

@@ -16,9 +16,9 @@ from tauloop.viewer.stage import Stage
 
 #: Length of the gizmo's arrows over the machine's largest dimension.
 ARROW_SIZE = 0.2
-#: Step of finite differences: share of the characteristic length (m), deg, pure numbers.
+#: Step of finite differences: fraction of the characteristic length (m), deg, pure numbers.
 DIFFERENCE_STEPS = {"m": 1e-4, "deg": 1e-2, "1": 1e-4}
-#: Singular values below this share of the largest count as zero.
+#: Singular values below this fraction of the largest count as zero.
 TOOL_RANK_TOLERANCE = 1e-4
 #: Gauss-Newton steps of one drag, halvings of one step, and the least relative decrease of the
 #: distance to the target in a step.
@@ -44,8 +44,8 @@ class Puller:
 
     It minimizes |p - p*|^2 + L^2 |log(R* R^T)|^2 over the machine's handles by Gauss-Newton steps
     from the current pose. Each step follows the closed loops, and is halved where they do not
-    close.
-    L is the characteristic length, or zero for a machine whose tool does not rotate independently.
+    close. L is the characteristic length, or zero for a machine whose tool does not rotate
+    independently.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ MAX_TRAVEL, MAX_ANGLE, MAX_NUMBER = 4.0, 180.0, 1.0
 RANGE_SAMPLES = 81
 #: Halvings of the interval between the last value in reach and the next one.
 RANGE_HALVINGS = 8
-#: Margin around the range, as a share of it.
+#: Margin around the range, as a fraction of it.
 RANGE_MARGIN = 0.05
 #: Ranges end at multiples of these values, which are short numbers.
 RANGE_STEPS = {"m": 1e-3, "deg": 0.1, "1": 1e-2}

@@ -56,7 +56,7 @@ def rod_forces(model: Model, forces: Forces) -> dict[str, np.ndarray]:
 
 
 def force_color(share: float) -> str:
-    """Return the color of a rod with this share of the largest force, from -1 (tension) to 1."""
+    """Return the color of a rod with this fraction of the largest force, from -1 (tension) to 1."""
     end = np.array(rgb(COMPRESSION_COLOR if share > 0 else TENSION_COLOR))
     zero = np.array(rgb(ZERO_COLOR))
     shade = zero + min(abs(share), 1.0) ** 0.7 * (end - zero)

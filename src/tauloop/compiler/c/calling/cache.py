@@ -29,8 +29,8 @@ from tauloop.common.shown import ReprMixin
 #: Maximum size of all files, bytes; beyond it, the files not used for the longest time are removed.
 #: A library has some hundred thousand bytes.
 LARGEST_CACHE = 500_000_000
-#: Share of this size that remains after a removal, so that the next library does not cause another
-#: one.
+#: Fraction of this size that remains after a removal, so that the next library does not cause
+#: another one.
 SHARE_AFTER_CLEANUP = 0.8
 CHECKSUM = ".sha256"
 #: Mode of the files; and permissions of others that make a file or folder unusable.

@@ -36,9 +36,8 @@ def batch_text(function: CSignature, *, is_counted: bool = False) -> str:
     Args:
         function: function to compute.
         is_counted: whether the kernel takes the numbers by which each array advances per sample
-            (zero
-            if all samples share one row, which is then repeated for a whole block), and returns
-            the number of samples that failed.
+            (zero if all samples share one row, which is then repeated for a whole block), and
+            returns the number of samples that failed.
     """
     ports = function.arguments
     results = ports[len(function.inputs) :]

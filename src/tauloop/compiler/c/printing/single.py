@@ -20,8 +20,8 @@ NEWTON_ITERATIONS = 20
 #: Limit of the Euclidean norm of inputs and outputs, beyond which a result is refused: products of
 #: three such numbers are still floats.
 LARGEST = 1e12
-#: Pivots below this share of their typical size indicate a singular pose: rounding may reach 1e-6
-#: of it.
+#: Pivots below this fraction of their typical size indicate a singular pose: rounding may reach
+#: 1e-6 of it.
 SMALLEST_PIVOT = 1e-4
 #: Position residuals above this indicate that Newton's method has not converged: ten times a
 #: float's rounding of ten characteristic lengths.

@@ -13,7 +13,7 @@ from tauloop.identification.excitation.result import PLOT_POINTS, Excitation, Li
 
 #: Limits shown at most.
 MAX_LIMITS = 16
-#: A limit of which this share is used counts as reached.
+#: A limit of which this fraction is used counts as reached.
 REACHED = 0.99
 
 

@@ -11,7 +11,7 @@ from tauloop.display.plots.building import PAGE_INTERVALS, rounded
 from tauloop.display.sampling import thin
 from tauloop.identification.online.parameter_tracking import NORMAL_95, ParameterTrack
 
-#: Share of the time in which an interval is within its plot.
+#: Fraction of the time in which an interval is within its plot.
 USUAL = 0.9
 
 

@@ -16,7 +16,7 @@ from tauloop.display.plots.building import (
 from tauloop.display.sampling import in_degrees
 from tauloop.simulation import ControlComparison
 
-#: Errors below this share of the largest are drawn at it.
+#: Errors below this fraction of the largest are drawn at it.
 MIN_SHARE = 1e-4
 
 

@@ -52,7 +52,7 @@ def fastest_plots(result: FastestMotion) -> Iterator[Paragraph | Plot]:
     yield from _shares(result, time)
     table = {variable.name: variable for variable in result.variables()}
     share = [table["share"].array()]
-    name = ["largest share of a limit"]
+    name = ["largest fraction of a limit"]
     yield from over_time(
         "Limits", table["time"].array(), name, ["1"], share, spans=_active_limits(result)
     )
@@ -133,7 +133,7 @@ def _shares(result: FastestMotion, time: np.ndarray) -> Iterator[Plot]:
     yield Plot(
         title="Force over its limit" + (", with payload" if load else ""),
         x="time [s]",
-        y="share of the limit [1]",
+        y="fraction of the limit [1]",
         traces=(*drawn, *_limit_lines(time, result.limits.force)),
         over_time=True,
     )
@@ -166,7 +166,7 @@ def _motor_loads(result: Cycle, time: np.ndarray, stays: tuple[PlotSpan, ...]) -
         yield Plot(
             title="Force over its limit" if has_limits else "Force and its root mean square",
             x="time [s]",
-            y="share of the limit [1]" if has_limits else f"force [{unit}]",
+            y="fraction of the limit [1]" if has_limits else f"force [{unit}]",
             traces=tuple(drawn),
             spans=stays,
             over_time=True,

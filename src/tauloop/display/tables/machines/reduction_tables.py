@@ -74,7 +74,7 @@ def _errors(reduction: Reduction) -> Table:
         f"{reduction.comparison.states} random states (seed {reduction.provenance.options['seed']})"
     )
     return table(
-        f"Errors of the actuator forces as shares of the largest, over {states}",
+        f"Errors of the actuator forces as fractions of the largest, over {states}",
         *("actuator", ("largest\nforce", ".6g"), "unit"),
         *(
             (head, ".1e")

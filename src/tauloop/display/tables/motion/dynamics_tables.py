@@ -12,7 +12,7 @@ from tauloop.dynamics import JointForces, MotionForces
 
 #: Samples that are shown; the rest is in the file or in JSON.
 MAX_SAMPLES = 10
-#: Components below this share of the largest one are rounding errors and are shown as zero.
+#: Components below this fraction of the largest one are rounding errors and are shown as zero.
 ROUNDING_SHARE = 1e-12
 
 

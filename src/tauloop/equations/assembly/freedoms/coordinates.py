@@ -15,13 +15,13 @@ from tauloop.common.records import dataclass
 from tauloop.equations.assembly.loops import Loops
 from tauloop.equations.values import quantile
 
-#: A row whose pivot falls below this share of a unit motion at some state is not used.
+#: A row whose pivot falls below this fraction of a unit motion at some state is not used.
 MIN_PIVOT = 1e-8
 #: Factors on the pivots of driven coordinates, and of velocities without a scalar coordinate.
 DRIVEN_PREFERENCE, ROTATION_PREFERENCE = 10.0, 0.1
-#: A row with less than this share of its usual pivot does not move at a state.
+#: A row with less than this fraction of its usual pivot does not move at a state.
 STANDSTILL_RATIO = 1e-3
-#: Rows whose sizes differ by less than this share are equal, as in machines with a plane of
+#: Rows whose sizes differ by less than this fraction are equal, as in machines with a plane of
 #: symmetry. The first one is taken, so that rounding, which differs between processors, does not
 #: decide. Closed states are exact to 1e-12.
 TIE_TOLERANCE = 1e-9
@@ -295,17 +295,20 @@ def found_actuation(loops: Loops, motions: np.ndarray, notes: Problems) -> Actua
         names = ", ".join(loops.topology.velocity_names[i] for i in chosen.passive)
         notes.add(
             "actuators",
-            f"no actuator moves {mobility - rank} of the {mobility} degrees of freedom of the machine; passive: {names}",
+            f"no actuator moves {mobility - rank} of the {mobility} degrees of freedom of the machine; "
+            f"passive: {names}",
             "hybrid inverse dynamics gives their accelerations; add motors, or lock the passive degrees of freedom "
             "that are not meant to move freely",
             file=loops.mechanism.file,
         )
     if mobility and rank < len(actuators):
         spare = ", ".join(name for i, name in enumerate(actuators) if i not in chosen.leading)
+        noun = "degree" if rank == 1 else "degrees"
         notes.add(
             "actuators",
-            f"{len(actuators)} actuators ({', '.join(actuators)}) act on only {rank} degrees of freedom: actuation is "
-            f"redundant; inverse dynamics shares forces by the least norm, and motion is given without {spare}",
+            f"{len(actuators)} actuators ({', '.join(actuators)}) act on only {rank} {noun} of freedom: "
+            "actuation is redundant; inverse dynamics shares forces by the least norm, and motion is given without "
+            f"{spare}",
             "weigh the actuators (`ForceSharing`) if the least sum of squares is not the share you want",
             file=loops.mechanism.file,
         )

@@ -14,7 +14,7 @@ from tauloop.common.records import dataclass
 from tauloop.equations.assembly.freedoms.coordinates import independent_rows
 from tauloop.equations.assembly.loops import Loops
 
-#: Singular values below this share of the largest are zero: gear ratios span fewer orders of
+#: Singular values below this fraction of the largest are zero: gear ratios span fewer orders of
 #: magnitude.
 DRIVE_RANK_TOLERANCE = 1e-9
 

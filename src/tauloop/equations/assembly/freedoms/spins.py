@@ -26,9 +26,9 @@ from tauloop.mechanism.links.ball_links import is_pin, lies_between_balls
 from tauloop.mechanism.model import BASE, Freedom, Friction, Mechanism, Placement
 from tauloop.mechanism.suggestions import unknown_names
 
-#: A spin displaces other bodies and the ends of rods by less than this share of its rotation.
+#: A spin displaces other bodies and the ends of rods by less than this fraction of its rotation.
 STILLNESS_TOLERANCE = 1e-6
-#: Mass centers of spinning bodies are nearer to the axis than this share of the characteristic
+#: Mass centers of spinning bodies are nearer to the axis than this fraction of the characteristic
 #: length.
 AXIS_OFFSET_TOLERANCE = 1e-3
 #: Moments of inertia across the axis may differ by the first share: CAD rods have clevises and
@@ -45,7 +45,8 @@ class Spin:
         index: index of the passive velocity.
         name: name of the passive velocity.
         bodies: the bodies that spin with it.
-        asymmetry: difference of the moments of inertia across the axis, as a share of the largest.
+        asymmetry: difference of the moments of inertia across the axis, as a fraction of the
+            largest.
     """
 
     index: int
@@ -358,7 +359,7 @@ def _rigid_groups(
 
 
 def _asymmetry(group: _Group, unit: np.ndarray) -> float:
-    """Return the share of the largest moment of inertia by which a spin moves mass.
+    """Return the fraction of the largest moment of inertia by which a spin moves mass.
 
     It is infinite if the mass center moves.
 

@@ -10,10 +10,10 @@ import numpy as np
 from tauloop.common.errors import Problem, Problems
 from tauloop.logs.log import Log, by_channel
 
-#: Two channels are copies, up to a factor and an offset, if they differ by at most this share of
+#: Two channels are copies, up to a factor and an offset, if they differ by at most this fraction of
 #: their largest value.
 COPY_TOLERANCE = 1e-9
-#: Two channels of a symmetric motion are equal or opposite to this share of their range (RMS).
+#: Two channels of a symmetric motion are equal or opposite to this fraction of their range (RMS).
 CHANNEL_SYMMETRY_TOLERANCE = 0.1
 
 

@@ -22,9 +22,9 @@ def clipped(
     """Return a problem for each channel that stays at its largest or smallest value.
 
     A clipped channel has several consecutive samples at exactly this value, or, if noise was added
-    after the limit, within a small share of its range, while the machine moves. A force may also be
-    at the limit that the machine file states. Forces are not reported if the log leaves out their
-    samples at a limit (`without_saturated`) and enough other samples remain.
+    after the limit, within a small fraction of its range, while the machine moves. A force may also
+    be at the limit that the machine file states. Forces are not reported if the log leaves out
+    their samples at a limit (`without_saturated`) and enough other samples remain.
 
     Args:
         log: the log as measured, before any filter.

@@ -48,11 +48,11 @@ COARSE_CUTOFF_FACTORS = (0.0625, 0.125, 0.25, 0.5, 2.0)
 FINE_CUTOFF_FACTORS = (0.71, 1.41)
 #: Orders of the filter that are tried.
 TRIED_ORDERS = (2, 6)
-#: Standstills that are tried, as shares of a channel's largest speed.
+#: Standstills that are tried, as fractions of a channel's largest speed.
 TRIED_STANDSTILLS = (1e-3, 3e-3, 1e-2, 3e-2, 0.1)
 #: Sampling rate after the decimation, as a multiple of the Nyquist rate of the cut-off.
 OVERSAMPLING = 2.0
-#: Share of the samples before the held-out part that a trial fits; the rest validates.
+#: Fraction of the samples before the held-out part that a trial fits; the rest validates.
 TRAINING_SHARE = 0.7
 #: Smallest number of rows at which a decimation saves a relevant amount of time.
 MIN_ROWS_TO_DECIMATE = 5_000
@@ -167,7 +167,7 @@ def choose_preparation(
         free: names of the options that may be chosen: cutoff, order, standstill, decimation.
         fitted: number of fitted logs.
         estimator, output, ties: options of the identification.
-        share: share of each log before its held-out part.
+        share: fraction of each log before its held-out part.
     """
     search = _PreparationSearch(model, logs[:fitted], estimator, output, ties, share)
     if not np.isfinite(search.error):

@@ -25,7 +25,7 @@ from tauloop.logs.log import Log, as_signals
 from tauloop.logs.velocities import SOURCES
 from tauloop.model import Model
 
-#: A change is accepted if it reduces the validation error of all outputs by this share, ...
+#: A change is accepted if it reduces the validation error of all outputs by this fraction, ...
 MIN_ERROR_REDUCTION = 0.01
 #: ... and if the error of no single output grows by more than this share.
 MAX_OUTPUT_ERROR_GROWTH = 0.03
@@ -132,7 +132,7 @@ def choose_channels(
             that a preparation states for a channel is not changed.
         cutoffs: cut-offs to try for single channels, Hz; empty to try none.
         estimator: estimator of the parameters; weighted least squares if None.
-        shares: share of each log before its held-out part, and share of this part before its
+        shares: fraction of each log before its held-out part, and fraction of this part before its
             validation part.
 
     Raises:

@@ -43,7 +43,7 @@ class FilterTrial(ReprMixin):
 
     Attributes:
         order, cutoff: order and cut-off, Hz, of the Butterworth filter.
-        standstill: share of a channel's largest speed below which it counts as at rest (see
+        standstill: fraction of a channel's largest speed below which it counts as at rest (see
             `Preparation`).
         validation_percent: (n_out,) RMSE on the validation part, % of each output's largest force.
         held_out_percent: (n_out,) the same on the held-out part, which is not used for the choice.
@@ -165,9 +165,10 @@ def scan_filters(
         orders: orders of the Butterworth filter.
         cutoffs: cut-offs, Hz; if empty, a quarter, a half, once and twice the cut-off of the first
             preparation.
-        standstills: shares of the largest speed; if empty, the standstill of the first preparation.
+        standstills: fractions of the largest speed; if empty, the standstill of the first
+            preparation.
         estimator: estimator of the parameters; weighted least squares if None.
-        shares: share of each log before its held-out part, and share of this part before its
+        shares: fraction of each log before its held-out part, and fraction of this part before its
             validation part.
         errors: model of the errors that standard deviations assume, as for `fit`.
 

@@ -129,6 +129,6 @@ class Trials:
 
 
 def decimated_cutoff(log: Log, preparation: Preparation) -> float | None:
-    """Return the common cut-off as a share of the rate after decimation; None without a filter."""
+    """Return the common cut-off as a fraction of the rate after decimation; None without a filter."""
     cutoff = common_cutoff(log, preparation)
     return None if cutoff is None else cutoff * preparation.decimation

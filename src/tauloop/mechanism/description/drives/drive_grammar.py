@@ -178,7 +178,7 @@ DUAL = Shape(
         need(
             "feed_forward_share",
             _value(units.ONE, "not negative"),
-            "share of the preload given to the master",
+            "fraction of the preload given to the master",
         ),
         field(
             "switch_min", _value(units.ONE, "positive"), "e below which the slave only pulls back"

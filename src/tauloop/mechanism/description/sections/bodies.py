@@ -325,7 +325,7 @@ def read_tension(cursor: Cursor | None, values: ValueReader) -> Tension | None:
     if restitution is not None and not 0.0 <= restitution <= 1.0:
         cursor.problem(
             f"must be 0 to 1, got {restitution:g}",
-            "give the share of its speed that is left",
+            "give the fraction of its speed that is left",
             "restitution",
         )
     if least is None:

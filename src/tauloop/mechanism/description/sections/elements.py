@@ -103,8 +103,9 @@ class Coordinates:
         elif self._joints[joint] in JOINT_KINDS:
             kind = self._joints[joint]
             suffixes = [f"{word}.{suffix}" for suffix in JOINT_KINDS[kind].velocities]
+            count = "several degrees" if suffixes else "no degree"
             cursor.problem(
-                f"{word} is a {kind} joint, which has {'several degrees of freedom' if suffixes else 'no degree of freedom'}",
+                f"{word} is a {kind} joint, which has {count} of freedom",
                 f"name one of {listing(suffixes)}" if suffixes else "name another joint",
             )
         return None

@@ -226,7 +226,8 @@ def _read_freedoms(
     if kind.velocities == ("",):
         if several is not None:
             several.problem(
-                f"a {kind_name} joint has one degree of freedom", "write these keys on the joint itself"
+                f"a {kind_name} joint has one degree of freedom",
+                "write these keys on the joint itself",
             )
         return (read_freedom(cursor, values, kind.angular[0], reference[0] if reference else None),)
     example = f"freedoms: {{{kind.velocities[0]}: ...}}" if kind.velocities else ""
@@ -239,7 +240,9 @@ def _read_freedoms(
                     field.name,
                 )
             else:
-                cursor.problem("a fixed joint has no degree of freedom", "remove the key", field.name)
+                cursor.problem(
+                    "a fixed joint has no degree of freedom", "remove the key", field.name
+                )
     entries = dict(several.entries()) if several is not None else {}
     for name, place in entries.items():
         if name not in kind.velocities:

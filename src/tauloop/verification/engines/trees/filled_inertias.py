@@ -19,7 +19,7 @@ from tauloop.verification.engines.trees.rigid_tree import GROUND, EngineLink, Ri
 
 #: Directions are the same when their sines differ by less than this.
 PARALLEL = 1e-9
-#: A negative moment below this share of the largest is rounding.
+#: A negative moment below this fraction of the largest is rounding.
 ROUNDING = 1e-12
 
 
