@@ -203,7 +203,7 @@ def main(arguments: list[str] | None = None) -> int:
     table = Table(title="Computed torque at 1 kHz", title_justify="left", box=None)
     headings = (
         "machine",
-        "contender",
+        "engine",
         "method",
         "x real time",
         "median",

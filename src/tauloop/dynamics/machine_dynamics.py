@@ -80,7 +80,7 @@ class DynamicsOptions(Options):
         preload: tensions of cables (N) where redundant actuation leaves a choice: one for all, such
             as '100', or by name, 'cable1=100,cable2=50'; default: the least tensions within bounds.
         joint_forces: show the forces and moments in all joints and rod ends.
-        payload: mass at the tool, which is fixed there, such as 0.5kg, or 0.5kg@0,0,20mm with its
+        payload: mass that is attached to the tool, such as 0.5kg, or 0.5kg@0,0,20mm with its
             center in the tool's frame. Python accepts a `Payload` too.
 
     Examples:

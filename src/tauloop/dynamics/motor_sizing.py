@@ -49,7 +49,7 @@ class MotorSizingOptions(Options):
         catalogue: catalogue of motors and gears (YAML, tauloop-motors/1); without it only the loads
             are shown.
         entry: coordinates in which the motion is given: platform or actuators.
-        payload: mass at the tool, which is fixed there, such as 0.5kg, or 0.5kg@0,0,20mm with its
+        payload: mass that is attached to the tool, such as 0.5kg, or 0.5kg@0,0,20mm with its
             center in the tool's frame. Python accepts a `Payload` too.
         reserve: fraction of the limits of every motor and gear that is kept free.
         max_inertia_ratio: largest load inertia over the inertia of rotor and gear.
