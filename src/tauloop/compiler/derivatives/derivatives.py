@@ -445,7 +445,7 @@ def kinematics_derivatives_program(state: MotionState) -> Program:
 def inverse_dynamics_derivatives_program(state: MotionState, *, loaded: bool = False) -> Program:
     """Return the program of derivatives of actuator forces and multipliers.
 
-    They are derivatives by the motion and, if `loaded`, by payload and wrench at the tool.
+    They are derivatives with respect to the motion and, if `loaded`, payload and wrench at the tool.
 
     Raises:
         AssemblyError: there are passive freedoms.

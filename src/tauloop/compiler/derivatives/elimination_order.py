@@ -81,7 +81,7 @@ class _Values:
 
 
 class _NumberedEdge:
-    """A partial derivative by values (M,), kind and number."""
+    """A partial derivative with respect to values (M,), kind and number."""
 
     __slots__ = ("kind", "number", "values")
 

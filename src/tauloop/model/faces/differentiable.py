@@ -96,7 +96,7 @@ class Differentiable:
 
     @cached_property
     def jacobians(self) -> CompiledFunction:
-        """Machine code of the output and its Jacobians by each input, by columns."""
+        """Machine code of the output and its Jacobians with respect to each input, column-major."""
         names = (by(self.output, name) for name in self.inputs)
         return self._runner.compiled(DERIVATIVES[self.spec.name][0], (self.output, *names))
 

@@ -52,7 +52,7 @@ class CycleHeat(ReprMixin):
         return np.asarray(np.sqrt(self._sums(durations)[0] / (durations.sum() + self.dwell)))
 
     def _sums(self, durations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return integrals of the squares over a cycle (n_u,), with derivatives by durations."""
+        """Return integrals of squares over a cycle (n_u,) and derivatives with respect to durations."""
         z = self.least / durations
         powers = z ** np.arange(DEGREE + 1)[:, None]
         mean = np.einsum("dk,dku->ku", powers, self.legs)
