@@ -10,7 +10,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from tauloop.kinematics.workspaces.map import Reason
-from tauloop.mechanism.solids.solid import COLORS
+from tauloop.mechanism.solids.solid import ROLE_COLORS
 from tauloop.viewer.scene import cloud, forces, marks
 
 #: Two colours are told apart at a glance from such a distance on (2.3 is just noticeable), and two
@@ -42,7 +42,9 @@ XYZ = np.array(
 )
 #: What must be told apart. Rails, joints and cables are known by their shape.
 PALETTES: Mapping[str, Mapping[str, str]] = {
-    "parts": {role: COLORS[role] for role in ("base", "link", "rod", "motor", "platform", "tool")},
+    "parts": {
+        role: ROLE_COLORS[role] for role in ("base", "link", "rod", "motor", "platform", "tool")
+    },
     "reasons": {Reason(kind).name: colour for kind, colour in cloud.REASONS.items()},
     "forces": {
         "compression": forces.COMPRESSION_COLOR,

@@ -17,7 +17,7 @@ from PIL import Image
 from viewer_pages import opened, pause
 
 import tauloop as tl
-from tauloop.mechanism.solids.solid import COLORS
+from tauloop.mechanism.solids.solid import ROLE_COLORS
 from tauloop.viewer import Layers, Playback, Viewer
 from tauloop.viewer.film import FRAME_RATE, MIN_FILM_DURATION
 from tauloop.viewer.pictures import PICTURE_WIDTH
@@ -87,7 +87,7 @@ def test_every_rod_motor_and_platform_is_seen_at_three_poses(page: Page, show, n
     viewer.server.scene.configure_default_lights(cast_shadow=False)  # a shadow is no part
     viewer.gizmo.node.visible = False
     client = viewer.server.get_clients()[max(viewer.server.get_clients())]
-    wanted = {COLORS[role][1:] for role in ("rod", "cable", "motor", "platform")}
+    wanted = {ROLE_COLORS[role][1:] for role in ("rod", "cable", "motor", "platform")}
     nodes = [node for path, node in scene_nodes(viewer) if path.rpartition("/")[2] in wanted]
     assert len(nodes) >= 2
     for q in (model.assembly.q, *model.assembly.states[:2]):

@@ -16,7 +16,7 @@ SHAPES: tuple[SolidShape, ...] = get_args(SolidShape)
 
 #: Colors by role, which differ in lightness too: for the color-blind, and in gray (after Okabe
 #: and Ito 2008, Color universal design).
-COLORS: Mapping[str, str] = {
+ROLE_COLORS: Mapping[str, str] = {
     "base": "#424a53",
     "rail": "#9aa3ad",
     "link": "#2a65a9",
@@ -55,7 +55,7 @@ class Solid:
         position: position of its frame in that of the body, m.
         turns: successive turns of its frame from that of the body: axis and angle, rad.
         colour: ``#rrggbb``; "" for that of its `role`.
-        role: its role in the machine, such as "link" or "motor" (see `COLORS`).
+        role: its role in the machine, such as "link" or "motor" (see `ROLE_COLORS`).
         mesh: file or triangles of a mesh.
     """
 
@@ -88,7 +88,7 @@ def convex(points: np.ndarray) -> Mesh:
 
 def colour(solid: Solid) -> str:
     """Color of the solid or of its role: ``#rrggbb``."""
-    return solid.colour or COLORS.get(solid.role, COLORS["link"])
+    return solid.colour or ROLE_COLORS.get(solid.role, ROLE_COLORS["link"])
 
 
 def rgba(color: str) -> str:

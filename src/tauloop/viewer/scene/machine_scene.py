@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from tauloop.display.palette import RESIDUAL
 from tauloop.geometry import frames, machine_solids, parts
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
-from tauloop.mechanism.solids.solid import COLORS
+from tauloop.mechanism.solids.solid import ROLE_COLORS
 from tauloop.model import Model
 
 #: Length of the tool's axes, and thickness of its path, over the machine's largest dimension.
@@ -172,7 +172,7 @@ class MachineScene:
         """Color rods by name; the others keep their own color."""
         for (name, own_color), node in self._drawn.items():
             rod = name.removesuffix(".lower").removesuffix(".upper")
-            is_colored = rod in colors and own_color != COLORS["joint"]
+            is_colored = rod in colors and own_color != ROLE_COLORS["joint"]
             node.color = rgb(colors[rod] if is_colored else own_color)
 
     def name_drives(self, texts: Mapping[str, str]) -> None:
