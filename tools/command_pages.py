@@ -93,6 +93,7 @@ EXPLAINING_PAGES = {
     "fmu.md": "export fmu",
     "linuxcnc.md": "export linuxcnc",
     "ros2.md": "export ros2",
+    "actuator-maps.md": "export transmission",
     "exporting.md": "convert",
 }
 _TYPES = {"int": "NUMBER", "float": "NUMBER", "Path": "PATH"}

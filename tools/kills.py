@@ -70,6 +70,9 @@ COMMANDS = {
     ),
     "linuxcnc": ("export", "linuxcnc", "five_bar", "--out", "{out}"),
     "ros2": ("export", "ros2", "five_bar", "--out", "{out}"),
+    "transmission": (
+        *("export", "transmission", "four_bar", "--joints", "rocker_pin", "--out", "{out}"),
+    ),
     "fmu": ("export", "fmu", "five_bar", "--no-binary", "--out", "{out}"),
     "motion": (
         "plan",

@@ -105,6 +105,10 @@ if TYPE_CHECKING:
         export_linuxcnc as export_linuxcnc,
     )
     from tauloop.export.ros2 import Ros2Options as Ros2Options, export_ros2 as export_ros2
+    from tauloop.export.transmission import (
+        TransmissionOptions as TransmissionOptions,
+        export_transmission as export_transmission,
+    )
     from tauloop.formats import (
         ImportOptions as ImportOptions,
         RodRecognition as RodRecognition,

@@ -170,6 +170,10 @@ from tauloop.export.ros2.ros_package import (
     Ros2Options as Ros2Options,
     Ros2Package,
 )
+from tauloop.export.transmission.export import (
+    TransmissionExport,
+    TransmissionOptions as TransmissionOptions,
+)
 from tauloop.formats.options import (
     ImportOptions as ImportOptions,
     RodRecognition as RodRecognition,
@@ -759,6 +763,18 @@ def export_ros2(
     hardware: str = 'mock_components/GenericSystem',
     progress: Progress | None = None,
 ) -> Ros2Package: ...
+
+def export_transmission(
+    machine: MachineSource,
+    folder: str | Path | None = None,
+    options: TransmissionOptions | None = None,
+    *,
+    joints: Sequence[str] | str = (),
+    formats: Sequence[str] | str = ('double', 'single', 'python', 'ros2'),
+    name: str | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> TransmissionExport: ...
 
 def fit_drive_line(
     line: DriveLine,

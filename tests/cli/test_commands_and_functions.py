@@ -241,6 +241,9 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             folder=folder,
         )
     ),
+    "export transmission four_bar --joints rocker_pin --formats python --out FOLDER": lambda folder: (
+        tl.export_transmission("four_bar", folder, joints=["rocker_pin"], formats=["python"])
+    ),
     "export ros2 delta --out FOLDER": lambda folder: tl.export_ros2(
         tl.load("delta"), folder=folder
     ),

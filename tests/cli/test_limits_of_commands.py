@@ -49,7 +49,10 @@ WORDS = {
 WITHOUT = {
     "accuracy ballbar": "has it; its machine needs drive lines (see test_drives_machine.py)",
     **dict.fromkeys(
-        ("export controller", "export fmu", "export linuxcnc", "export ros2"),
+        (
+            *("export controller", "export fmu", "export linuxcnc", "export ros2"),
+            "export transmission",
+        ),
         "have it, as of export c",
     ),
     "list": "uses no pose",

@@ -31,7 +31,10 @@ NO_STUDY = {
     ),
     **dict.fromkeys(("new", "model equations", "convert"), "write files of their own"),
     **dict.fromkeys(
-        ("export c", "export controller", "export fmu", "export linuxcnc", "export ros2"),
+        (
+            *("export c", "export controller", "export fmu", "export linuxcnc", "export ros2"),
+            "export transmission",
+        ),
         "write files of their own",
     ),
     "log describe": "describes one log",

@@ -110,6 +110,12 @@ EXPORT = CommandGroup(
             "Write a package for ROS 2.",
             ("tl.export_ros2",),
         ),
+        "transmission": CommandEntry(
+            "deliver.export_transmission",
+            "export_transmission",
+            "Write the map between joints and motors of a parallel ankle.",
+            ("tl.export_transmission",),
+        ),
     },
 )
 RUN = CommandGroup(

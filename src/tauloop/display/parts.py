@@ -195,6 +195,7 @@ _OWN = (
     _OwnPart("StreamedMotion", "machines.view_tables:stream_tables"),
     _OwnPart("PlantRun", "tauloop.hil.tables:plant_run_tables"),
     _OwnPart("LinuxcncExport", "tauloop.export.tables:linuxcnc_tables"),
+    _OwnPart("TransmissionExport", "tauloop.export.tables:transmission_tables"),
     _OwnPart(
         "MachineIdentification",
         "identification.machine_identification_tables",

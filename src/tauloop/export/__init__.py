@@ -1,4 +1,4 @@
-"""Machines for other programs: C, controllers, FMUs, LinuxCNC, ROS 2.
+"""Machines for other programs: C, controllers, FMUs, LinuxCNC, ROS 2, actuator maps.
 
 Only the command line and the packages that run exported code import this package.
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         linuxcnc as linuxcnc,
         microcontroller as microcontroller,
         ros2 as ros2,
+        transmission as transmission,
     )
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)

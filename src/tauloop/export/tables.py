@@ -11,6 +11,7 @@ from tauloop.export.c import Export
 from tauloop.export.c.single_accuracy import OutputAccuracy
 from tauloop.export.controller import ControllerExport
 from tauloop.export.linuxcnc import LinuxcncExport
+from tauloop.export.transmission import TransmissionExport
 
 
 def export_tables(exported: Export) -> Iterator[Printed]:
@@ -111,3 +112,18 @@ def linuxcnc_tables(exported: LinuxcncExport) -> Iterator[Printed]:
         "both come with Debian's linuxcnc-uspace and linuxcnc-uspace-dev; "
         f"the module is under the {exported.manifest['license']}"
     )
+
+
+def transmission_tables(exported: TransmissionExport) -> Iterator[Printed]:
+    """Yield joints and actuators in their order, and how to check the functions in C."""
+    pairs = zip(exported.joints, exported.actuators, strict=True)
+    yield table("Order of all arrays", "joint", "actuator", rows=pairs)
+    for item in exported.diagnostics:
+        if not item.is_good:
+            yield Paragraph(text=str(item), tone="failed")
+    for precision, code in exported.code.items():
+        name = code.name
+        yield (
+            f"check {precision} precision, in its folder: "
+            f"cc -std=c99 -O2 {name}.c {name}_check.c -lm && ./a.out"
+        )

@@ -33,7 +33,11 @@ from tauloop.dynamics.actuator_maps.mapped_states import (
     deciding_numbers,
     failures,
 )
-from tauloop.dynamics.actuator_maps.start_values import StartPolynomials, start_polynomials
+from tauloop.dynamics.actuator_maps.start_values import (
+    StartPolynomials,
+    constant_start,
+    start_polynomials,
+)
 from tauloop.equations.assembly.limits import coordinate_limits
 from tauloop.equations.ports import ACTUATORS, Port, checked
 from tauloop.model.model import MachineSource, Model
@@ -187,8 +191,8 @@ class ActuatorMap(ReprMixin):
         reference = float(np.linalg.det(self._reference_jacobian))
         return partial(build, joints=self._mapped.velocities, reference=reference)
 
-    def _start_values(self, motion: Motion) -> StartPolynomials | None:
-        """Return start values of Newton's method for a motion; None if it needs none."""
+    def _start_values(self, motion: Motion) -> StartPolynomials:
+        """Return start values of a motion: of Newton's method, and for the revolutions of angles."""
         iterated = [
             name for block in motion.blocks if block.method == "Newton" for name in block.unknowns
         ]
@@ -197,7 +201,7 @@ class ActuatorMap(ReprMixin):
         turning = {i + k for i, _ in topology.quaternions for k in range(4)}
         columns = tuple(i for i in columns if i not in turning)
         if not columns:
-            return None
+            return constant_start(self.model.assembly.q, len(self.joints))
         joints, q = self._fitted_states
         position, linear = joints, np.eye(len(self.joints))
         if motion is self.actuator_motion:
@@ -220,8 +224,12 @@ class ActuatorMap(ReprMixin):
 
     def _program(self, motion: Motion, name: str, build: JointProgram) -> Program:
         """Return a program of a motion, with fitted start values of Newton's method."""
+        return self._of_joints(build)(self._state(motion, name))
+
+    def _state(self, motion: Motion, name: str) -> MotionState:
+        """Return the initial state of a program of a motion, with its start values."""
         catalogue = motion.runner.catalogue
-        state = MotionState(
+        return MotionState(
             catalogue.assembly,
             catalogue.ports,
             name,
@@ -230,7 +238,6 @@ class ActuatorMap(ReprMixin):
             free=catalogue.free,
             start_values=self._start_values(motion),
         )
-        return self._of_joints(build)(state)
 
     def _spec(self, motion: Motion) -> ProgramSpec:
         """Return the program of a motion whose start values are an input."""
@@ -352,7 +359,7 @@ class ActuatorMap(ReprMixin):
         """
         n = len(self.joints)
         outputs, _, single = self.joint_motion.runner.run(
-            self.inertia_spec, {"position": position, "velocity": np.zeros(n)}
+            self.inertia, {"position": position, "velocity": np.zeros(n)}
         )
         inertia = outputs["motor_inertia"]
         if include_links:
@@ -520,21 +527,15 @@ class ActuatorMap(ReprMixin):
             return np.stack([np.where(A == 0.0, 0.0, A * end).sum(axis=1) for end in ends], axis=1)
 
     @cached_property
-    def inertia_spec(self) -> ProgramSpec:
+    def inertia(self) -> Program:
         """Program of `reflected_inertia`."""
         mechanism, named = self.model.mechanism, set(self.joints)
         motors = {actuator.name for actuator in mechanism.actuators}
         motors |= set(self.model.topology.velocity_names) - named
         links = {body.name for body in mechanism.bodies} - self._mapped.carried
         links |= {rod.name for rod in mechanism.rods}
-        build = partial(reflected_inertia_program, motors=frozenset(motors), links=frozenset(links))
-        return ProgramSpec(
-            name="reflected_inertia",
-            meaning="inertia that motors, and cranks and rods, add in joint coordinates",
-            build=build,
-            inputs=("position", "velocity"),
-            outputs=("motor_inertia", "link_inertia"),
-        )
+        state = self._state(self.joint_motion, "reflected_inertia")
+        return reflected_inertia_program(state, motors=motors, links=links)
 
     def _required(
         self,

@@ -48,6 +48,8 @@ class StartPolynomials:
         start = [ca.SX(float(value)) for value in self.reference]
         for i, value in known.items():
             start[i] = value
+        if not self.columns:
+            return ca.SX(ca.vertcat(*start))
         x = (ca.DM(self.linear) @ position - self.center) / self.half
         factors = [
             _chebyshev(_limited(x[i]), int(self.orders[:, i].max())) for i in range(len(self.half))
@@ -70,6 +72,19 @@ class StartPolynomials:
                 rest = rest + term
             total = total + rest * polynomial
         return total
+
+
+def constant_start(reference: np.ndarray, variables: int) -> StartPolynomials:
+    """Return start values that are those of the reference pose (n_q,), without polynomials."""
+    return StartPolynomials(
+        reference=reference,
+        columns=(),
+        linear=np.eye(variables),
+        center=np.zeros(variables),
+        half=np.ones(variables),
+        orders=np.zeros((0, variables), dtype=int),
+        coefficients=np.zeros((0, 0)),
+    )
 
 
 def start_polynomials(
