@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tauloop.common.lazy import lazy_names
+from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.export.transmission.export import (
