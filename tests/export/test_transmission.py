@@ -88,11 +88,11 @@ def test_c_states_which_samples_of_a_batch_are_valid(ankle, exported):
     library = ctypes.CDLL(str(where / "map.so"))
     q, rates, efforts = states(ankle, 37)
     motors = ankle.joint_to_actuator(q, rates, efforts)
-    given = [np.ascontiguousarray(a) for a in (motors.position, motors.velocity, motors.effort)]
-    given[0][5] += [4000.0, -4000.0]
+    numbers = [np.ascontiguousarray(a) for a in (motors.position, motors.velocity, motors.effort)]
+    numbers[0][5] += [4000.0, -4000.0]
     sizes = (2, 2, 2, 4, 1, 4)
     results = [np.zeros((len(q), size)) for size in sizes]
-    pointers = [a.ctypes.data_as(ctypes.c_void_p) for a in (*given, *results)]
+    pointers = [a.ctypes.data_as(ctypes.c_void_p) for a in (*numbers, *results)]
     getattr(library, f"{stem}_actuator_to_joint_batch")(ctypes.c_size_t(len(q)), *pointers)
     position, velocity, effort, jacobian, mode, health = results
     status = np.array(
@@ -101,7 +101,7 @@ def test_c_states_which_samples_of_a_batch_are_valid(ankle, exported):
             for h, m in zip(health, mode, strict=True)
         ]
     )
-    expected = ankle.actuator_to_joint(given[0]).sample_status
+    expected = ankle.actuator_to_joint(numbers[0]).sample_status
     is_valid = np.arange(len(q)) != 5
     assert (status[is_valid] == 0).all()
     if expected[5] >= 3:
@@ -243,15 +243,11 @@ def test_the_plugin_for_ros2_control_maps_both_ways(tmp_path):
 
 
 def test_the_package_for_ros2_control_is_read_by_its_tools(tmp_path):
-    parser = extra("catkin_pkg")
-    del parser
-    from catkin_pkg.package import parse_package
-
     export = tl.export_transmission(
         ANKLES / "linear.yaml", tmp_path, joints=JOINTS, formats=["ros2"]
     )
     package = tmp_path / f"{export.name}_transmission"
-    read = parse_package(str(package))
+    read = extra("catkin_pkg.package").parse_package(str(package))
     assert read.name == package.name
     plugin = ElementTree.parse(package / "transmission_plugins.xml").find("class")
     assert plugin.get("base_class_type") == "transmission_interface::TransmissionLoader"

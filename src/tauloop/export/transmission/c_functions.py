@@ -97,14 +97,14 @@ def _functions(
 ) -> list[tuple[CFunction, str]]:
     """Return the functions with their meaning."""
     ports = _ports(actuator_map)
-    given = [ports[name] for name in ("joint_position", "joint_velocity", "joint_effort")]
+    of_joints = [ports[name] for name in ("joint_position", "joint_velocity", "joint_effort")]
     motors = [ports[name] for name in ("actuator_position", "actuator_velocity", "actuator_effort")]
     described = (
         (
             "joint_to_actuator",
             "positions, velocities and efforts of the motors from those of the joints",
             actuator_map.to_actuators,
-            _renamed(given),
+            _renamed(of_joints),
             [*motors, ports["jacobian"], ports["mode"]],
         ),
         (
@@ -112,13 +112,13 @@ def _functions(
             "positions, velocities and efforts of the joints from those of the motors",
             actuator_map.to_joints,
             _renamed(motors),
-            [*given, ports["jacobian"], ports["mode"]],
+            [*of_joints, ports["jacobian"], ports["mode"]],
         ),
         (
             "reflected_inertia",
             "inertia that motors, and cranks and rods, add in joint coordinates",
             actuator_map.inertia,
-            _renamed(given[:1]),
+            _renamed(of_joints[:1]),
             [ports["motor_inertia"], ports["link_inertia"]],
         ),
     )
