@@ -202,6 +202,21 @@ def test_torch_has_the_same_values_and_derivatives(ankle, exported):
     assert clipped.numpy() == pytest.approx(ankle.clip_joint_effort(q, 90 * efforts), abs=1e-9)
 
 
+def test_the_page_on_pytorch_runs_where_it_is_installed(tmp_path, monkeypatch):
+    extra("torch")
+    tl.export_transmission(
+        ANKLES / "two_rods.yaml", tmp_path / "ankle", joints=JOINTS, formats=["python"]
+    )
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "pytorch.md"
+    text = page.read_text(encoding="utf-8")
+    pieces = text.split("```python\n")[1:]
+    assert len(pieces) == 2
+    namespace: dict[str, object] = {}
+    for piece in pieces:
+        exec(compile(piece.split("```")[0], str(page), "exec"), namespace)
+
+
 HEADERS = (
     "hardware_interface/hardware_info.hpp",
     "hardware_interface/types/hardware_interface_type_values.hpp",
