@@ -343,6 +343,11 @@ COMMANDS = {
             "{out}/fit.yaml",
         ),
     ),
+    "describe": (*("log", "describe", "five_bar", "{given}/log.csv", "--out", "{out}/log.yaml"),),
+    "stream": (
+        *("run", "stream", "five_bar", "--motion", "{given}/motion.csv"),
+        *("--out", "{out}/motion.mcap"),
+    ),
     "forces": (
         *("log", "forces", "five_bar", "{given}/log.csv", "--out", "{out}/forces.csv"),
         *("--out", "{out}/forces.png", "--out", "{out}/forces.json"),

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 )
 #: Operations of each paper's functions: of a sample, and of each Newton step.
 OPERATIONS = {
-    "dual-motor": [(51, 0)],
+    "dual-motor": [(49, 0)],
     "gantry-tau": [(1579, 159)],
     "nuwar": [(272, 0), (355, 0)],
     "rcid": [(1197, 0), (813, 0)],

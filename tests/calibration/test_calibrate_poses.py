@@ -482,7 +482,7 @@ def test_an_instrument_may_be_described_by_a_file(tau: Model, tmp_path: Path) ->
     ("options", "message"),
     [
         ({"measure": "distance"}, "give the fixed center of the bar"),
-        ({"measure": "joint"}, "name the coordinate that is read: platform.x"),
+        ({"measure": "joint"}, "name the coordinate or output that is read: platform.x"),
         ({"measure": "joint", "coordinate": "elbow"}, "is not a scalar coordinate"),
     ],
 )

@@ -410,7 +410,7 @@ def test_instruments_that_do_not_fit_the_machine():
     cases = [
         (Position(name="t", components="xq"), np.zeros((12, 2)), "distinct letters"),
         (JointSensor(name="s", coordinate="elbow"), np.zeros((12, 1)), "not a scalar coordinate"),
-        (JointSensor(name="s", coordinate="platform.x"), np.zeros((12, 1)), "is in m"),
+        (JointSensor(name="s", coordinate="platform.x"), np.zeros((12, 1)), "set the unit to m"),
         (
             Position(name="t", frame=Frame(quaternion=(1, 1, 0, 0))),
             np.zeros((12, 3)),

@@ -63,7 +63,10 @@ def test_packages_know_the_old_names_too(module: str, name: str, new: str) -> No
 def test_an_old_attribute_is_the_new_one_with_a_warning(old: str, new: str) -> None:
     owner, _, old_attribute = old.partition(".")
     _, _, new_attribute = new.partition(".")
-    owners = (tl.calibration.CalibrationProblem, tl.Model, tl.identification.TwoRuns, Result)
+    owners = (
+        *(tl.calibration.CalibrationProblem, tl.Model, tl.identification.TwoRuns, Result),
+        tl.motion.Obstacle,
+    )
     classes = {item.__name__: item for item in owners}
     renamed = vars(classes[owner])[old_attribute]
     expected = rf"\.{old_attribute} is deprecated .* use SimpleNamespace\.{new_attribute}$"

@@ -152,7 +152,7 @@ def test_what_has_no_gradient_is_refused_with_all_problems() -> None:
         "kpp",
         f"encoders.{line.encoders[0].name}",
     ]
-    with pytest.raises(InputError, match="are none"):
+    with pytest.raises(InputError, match="names: are empty"):
         SensitiveAxis(line, ())
 
 

@@ -304,7 +304,7 @@ def test_preload_presses_the_machine_without_moving_it(name: str) -> None:
         for amount in (0.0, 7.0)
     ]
     assert difference(moved[1], moved[0]) < SAME
-    with pytest.raises(InputError, match="no preload"):
+    with pytest.raises(InputError, match="no internal preload"):
         ordinary.hybrid.preload(ordinary.actuators.ports.at(ordinary.assembly.q))
 
 

@@ -24,8 +24,8 @@ from tauloop import (
 from tauloop.common.extensions import installed_plugins
 from tauloop.compiler.c.calling import (
     caller as caller_module,
-    choice as choice_module,
     compiler as compiler_module,
+    library as library_module,
 )
 from tauloop.compiler.c.calling.compiled import CompiledFunction
 from tauloop.compiler.c.calling.compiler import file_stamp
@@ -353,7 +353,7 @@ def test_a_record_that_cannot_be_written_is_done_without(tmp_path, machine, monk
 
 def test_without_a_compiler_it_says_so(tmp_path, machine, monkeypatch):
     monkeypatch.setattr(compiler_module.shutil, "which", lambda _: None)
-    monkeypatch.setattr(choice_module, "find_embedded_compiler", lambda: None)
+    monkeypatch.setattr(library_module, "find_embedded_compiler", lambda: None)
     with pytest.raises(Exception, match="none was found"):
         load_function(machine, folder=tmp_path / "cache")
 

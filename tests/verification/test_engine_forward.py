@@ -132,7 +132,7 @@ def test_freedom_without_inertia_is_refused(engine: str) -> None:
     mechanism, _ = random_tree(np.random.default_rng(3), ["revolute", "prismatic"], [False, False])
     light = replace(mechanism, bodies=(mechanism.bodies[0], Body(name="b1")))
     state = {"j0": np.array([0.3]), "j1": np.array([0.4])}
-    with pytest.raises(EngineError, match="without any inertia"):
+    with pytest.raises(EngineError, match="has a motion that moves no mass"):
         MAKERS[engine](light).forward_dynamics(
             NamedMotion(q=state, v=state, a=state), np.ones((1, 2))
         )
@@ -296,5 +296,5 @@ def test_couplings_of_machines_with_loops_are_named() -> None:
     odd = replace(
         engine, tree=replace(tree, loads=replace(tree.loads, gears=gears, gear_offsets=np.zeros(1)))
     )
-    with pytest.raises(EngineError, match="refuses its mimic joints"):
+    with pytest.raises(EngineError, match="does not support its mimic joints"):
         constrained_dynamics(odd, states, np.ones((6, len(mechanism.actuators))))

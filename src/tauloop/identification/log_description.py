@@ -91,7 +91,7 @@ _POSSIBLE, _EXCLUDED = 0.9, 0.1
 #: Largest relative deviation of a velocity from the derivative of its position.
 _DERIVATIVE_DEVIATION = 0.1
 _TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_FACTOR = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s", re.IGNORECASE)
+_FACTOR = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?\s", re.IGNORECASE)
 _NAMED_COLUMN = re.compile(r"(?P<quantity>[a-z]+)\.(?P<channel>.+)")
 
 
@@ -733,6 +733,7 @@ def _unit_text(text: str) -> str:
 
 def _spelled(unit: str) -> str:
     """Return a unit, which may have a factor, in the spelling of Tauloop; "" if it is not one."""
+    unit = unit.strip()
     match = _FACTOR.match(unit)
     factor = match[0] if match is not None else ""
     name = _unit_text(unit[len(factor) :])

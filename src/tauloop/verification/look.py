@@ -48,6 +48,8 @@ USES = {
     "consistency": "physically consistent identification",
     "view": "the viewer, films, solids",
     "report": "reports and demo: pages that play",
+    "rerun": "streams to Rerun",
+    "foxglove": "streams to Foxglove",
     "film": "films as MP4",
     "fmu": "FMUs: checks, and those of others",
     "xacro": "xacro: templates of URDF and SDF",

@@ -12,6 +12,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, PoseError, Problems
+from tauloop.common.files import write_file
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED
@@ -148,18 +149,28 @@ def run_stream(
         raise InputError.of("motion", what, remedy)
     model = modeled(machine)
     streamed = StreamedMachine(model)
-    if options.shm is not None:
-        sink = _sink(options, streamed, path, announce)
-        return _from_plant(model, streamed, sink, options)
-    playback, quantities, named = _motion(model, options)
-    sink = _sink(options, streamed, path, announce)
-    rows = _rows(playback.time, options, is_file=path is not None)
-    try:
-        sink.describe(streamed, named)
-        _play(streamed, sink, playback, quantities, rows, options, path, progress)
-    finally:
-        sink.close()
-    return _result(options, playback.time[rows], named, 0)
+    if options.shm is None:
+        playback, quantities, named = _motion(model, options)
+        rows = _rows(playback.time, options, is_file=path is not None)
+    results: list[StreamedMotion] = []
+
+    def send(file: Path | None) -> None:
+        sink = _sink(options, streamed, file, announce)
+        if options.shm is not None:
+            results.append(_from_plant(model, streamed, sink, options))
+            return
+        try:
+            sink.describe(streamed, named)
+            _play(streamed, sink, playback, quantities, rows, options, file, progress)
+        finally:
+            sink.close()
+        results.append(_result(options, playback.time[rows], named, 0))
+
+    if path is None:
+        send(None)
+    else:
+        write_file(path, send)
+    return results[0]
 
 
 def viewer_of(path: Path) -> str:
