@@ -439,7 +439,7 @@ class Recorder(Evaluator):
     def tracker(self, function: Any, samples: float = math.inf, *, in_lanes: bool) -> None:
         return None
 
-    def rows(self, text: str, name: str, letters: str, *_: Any) -> Any:
+    def rows(self, text: str, name: str, letters: str, *_: Any, **__: Any) -> Any:
         code = CompiledRows(text, name, letters, 1, None)
 
         def call(n: int, numbers: Any, arrays: Any, shapes: Any) -> list[np.ndarray]:
