@@ -7,7 +7,8 @@ import pytest
 from extras import extra
 
 import tauloop as tl
-from tauloop.common.errors import DescriptionError, TauloopError
+from tauloop.common.errors import DescriptionError, PoseError, TauloopError
+from tauloop.compiler.c import Compiled, Interpreted
 
 #: Roots and arcs of numbers of the size of one.
 ROUNDING = 1e-12
@@ -209,3 +210,21 @@ def test_exported_code_has_the_drum(router, tmp_path):
         rtol=1e-10,
     )
     assert "atan2" in tl.export_c(router, tmp_path, functions="positions").files["hanging_router.c"]
+
+
+def test_cables_without_a_choice_of_tensions_are_compiled() -> None:
+    """As many cables as degrees of freedom: their bounds are checked, and nothing is chosen."""
+    bounds = "    model: massless\n    tension: {least: 5 N, greatest: 110 N}\n"
+    machine = tl.loads(ROUTER.replace("    model: massless\n", bounds))
+    position = np.random.default_rng(1).uniform(-0.2, 0.2, (40, 2))
+    rest = np.zeros((40, 2))
+    forces = [
+        tl.Model(machine, evaluator=evaluator).platform.inverse_dynamics(position, rest, rest).force
+        for evaluator in (Interpreted(), Compiled(at_least=1), Compiled(at_least=10**9))
+    ]
+    for force in forces[1:]:
+        np.testing.assert_allclose(force, forces[0], rtol=1e-13)
+    for evaluator in (Interpreted(), Compiled(at_least=1), Compiled(at_least=10**9)):
+        high = tl.Model(machine, evaluator=evaluator).platform
+        with pytest.raises(PoseError, match="tension"):
+            high.inverse_dynamics(np.array([[0.0, 0.8]]), rest[:1], rest[:1])

@@ -38,25 +38,31 @@ class Bounded:
         return solution.missed
 
     def scalar_text(self) -> list[str]:
-        """Return C lines for one sample, which add the violation to `residual`."""
+        """Return C lines for one sample, which add the violation to `residual`.
+
+        Without unknowns there are only conditions to check, and no array of rows or of the point.
+        """
+        rows, point = (self.rows, self.solution) if self.size else ("room", "room")
         return [
             "    {",
             *self._room("        "),
-            f"        residual[0] += tl_nearest({self._arguments(self.rows, self.sides, self.solution)});",
+            f"        residual[0] += tl_nearest({self._arguments(rows, self.sides, point)});",
             "    }",
         ]
 
     def lanes_text(self) -> list[str]:
         """Return C lines for a block of lanes, one after the other."""
         n, r = self.count, self.size
+        read = [f"        for (int i = 0; i < {n * r}; ++i) rows[i] = {self.rows}[i][l];"]
+        written = [f"        for (int i = 0; i < {r}; ++i) {self.solution}[i][l] = point[i];"]
         return [
             "    for (int l = 0; l < TL_LANES; ++l) {",
             *self._room("        "),
             f"        double rows[{max(n * r, 1)}], sides[{n}], point[{max(r, 1)}];",
-            f"        for (int i = 0; i < {n * r}; ++i) rows[i] = {self.rows}[i][l];",
+            *(read if r else []),
             f"        for (int i = 0; i < {n}; ++i) sides[i] = {self.sides}[i][l];",
             f"        residual[0][l] += tl_nearest({self._arguments('rows', 'sides', 'point')});",
-            f"        for (int i = 0; i < {r}; ++i) {self.solution}[i][l] = point[i];",
+            *(written if r else []),
             "    }",
         ]
 
