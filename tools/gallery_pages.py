@@ -55,15 +55,11 @@ def facts(mechanism: Mechanism) -> Iterator[str]:
     """Return the lines of a page's list of facts."""
     independent = [f"`{name}`" for name in mechanism.platform.independent]
     yield f"{counted(len(independent), 'degree')} of freedom: {', '.join(independent)}"
-    actuators = []
-    for actuator in mechanism.actuators:
-        coordinates = ", ".join(f"`{name}`" for name, _ in actuator.drives)
-        actuators.append(f"`{actuator.name}` on {coordinates}")
-    yield f"Actuators: {', '.join(actuators) or 'none'}"
+    actuators = counted(len(mechanism.actuators), "actuator")
     bodies = counted(len(mechanism.bodies), "body", "bodies")
     joints, rods = counted(len(mechanism.joints), "joint"), counted(len(mechanism.rods), "rod")
     status = sorted({parameter.status for parameter in mechanism.parameters})
-    yield f"{bodies}, {joints}, {rods}; values are {', '.join(status)}"
+    yield f"{actuators}, {bodies}, {joints}, {rods}; values are {', '.join(status)}"
 
 
 def counted(count: int, one: str, several: str = "") -> str:
@@ -100,8 +96,6 @@ def page(name: str) -> str:
 {introduction(mechanism.description)}
 
 {listed}
-
-## The file
 
 ```yaml
 --8<-- "{inside}"
