@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tauloop.common.names.deprecated import (
@@ -47,11 +48,11 @@ def renamed(old: str, new: str) -> str:
 
 
 def options() -> Iterator[str]:
-    """Yield a line for each group of commands that have renamed options in common."""
+    """Yield a line for each group of commands with renamed options that are not renamed keywords."""
     commands: dict[tuple[str, str], list[str]] = {}
     for command, names in OPTIONS.items():
         for pair in names.items():
-            if pair[0] != pair[1]:
+            if pair[0] != pair[1] and pair not in flags_of_keywords():
                 commands.setdefault(pair, []).append(command)
     pairs: dict[tuple[str, ...], list[str]] = {}
     for (old, new), names in commands.items():
@@ -61,6 +62,19 @@ def options() -> Iterator[str]:
     for names, texts in pairs.items():
         heading = ", ".join(code(name) if name else "all commands" for name in names)
         yield f"- {heading}: {', '.join(texts)}"
+
+
+@cache
+def flags_of_keywords() -> set[tuple[str, str]]:
+    """Return the old and new options that follow from renamed keywords."""
+    return {
+        (flag(old), flag(new)) for pairs in KEYWORDS.values() for old, new in pairs.items()
+    }
+
+
+def flag(keyword: str) -> str:
+    """Return the option of a keyword."""
+    return f"--{keyword.replace('_', '-')}"
 
 
 def names() -> Iterator[str]:
@@ -106,7 +120,9 @@ def text() -> str:
     lines += ["\n## Modules\n", *modules()]
     lines += ["\n## Commands\n"]
     lines += [f"- {renamed(old, new)}" for old, new in COMMANDS.items()]
-    lines += ["\n## Options of commands\n", *options()]
+    lines += ["\n## Options of commands\n"]
+    lines.append("Options have the new names of their keywords. In addition:\n")
+    lines += [*options()]
     lines.append(
         f"\n## JSON\n\n{keys}. Every result has `status`, `advice`, `diagnostics` and `provenance`."
     )
