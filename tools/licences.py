@@ -1,4 +1,4 @@
-"""``python licences.py``: write the tables of docs/dependencies.md from pyproject.toml and the installed packages."""
+"""``python licences.py``: write the list of docs/dependencies.md from pyproject.toml and the installed packages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ INTERNAL = ("dev", "docs", "fuzz", "bench")
 
 class Dependency(NamedTuple):
     name: str
-    range: str
     extra: str
 
 
@@ -49,11 +48,9 @@ def direct() -> list[Dependency]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = {"": project["dependencies"], **project["optional-dependencies"]}
     lines = [
-        (re.match(r"([\w.-]+)([^;\s]*)", line), extra)
-        for extra, lines in wanted.items()
-        for line in lines
+        (re.match(r"[\w.-]+", line), extra) for extra, lines in wanted.items() for line in lines
     ]
-    rows = [Dependency(match[1], match[2], extra) for match, extra in lines if match is not None]
+    rows = [Dependency(match[0], extra) for match, extra in lines if match is not None]
     # the extra "all" names the others
     return [need for need in rows if need.name != project["name"]]
 
@@ -106,27 +103,28 @@ def _plain(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def written(page: str) -> dict[tuple[str, str], tuple[str, str]]:
-    """Return the rows of a page: range and license by name and extra."""
-    rows = {}
-    for line in page.splitlines():
-        cells = [cell.strip(" `*") for cell in line.strip("|").split("|")]
-        if len(cells) == 4:
-            rows[cells[0], cells[2]] = (cells[1], cells[3])
-    return rows
+def written(page: str) -> dict[tuple[str, str], str]:
+    """Return the licenses on a page by name and extra."""
+    return {
+        (name, extra): text.strip("*")
+        for name, extras, text in re.findall(r"^- (\S+) \(([\w, ]+)\): (.*)$", page, re.MULTILINE)
+        for extra in extras.split(", ")
+    }
 
 
 def tables() -> str:
-    """Return the page's tables; a package that is not installed keeps its line."""
+    """Return the page's list; a package that is not installed keeps its license."""
     before = (
         written(DEPENDENCIES_PAGE.read_text(encoding="utf-8")) if DEPENDENCIES_PAGE.exists() else {}
     )
-    lines = ["| Package | Range | Extra | License |", "| --- | --- | --- | --- |"]
-    for name, span, extra in direct():
-        text = license(name) or before.get((name, extra or "always"), ("", "not installed here"))[1]
+    extras: dict[str, list[str]] = {}
+    for need in direct():
+        extras.setdefault(need.name, []).append(need.extra or "always")
+    lines = []
+    for name, wanted_by in extras.items():
+        text = license(name) or before.get((name, wanted_by[0]), "not installed here")
         strong = "**" if families(text, COPYLEFT) else ""
-        code = f"`{span}`" if span else "any"
-        lines.append(f"| {name} | {code} | {extra or 'always'} | {strong}{text}{strong} |")
+        lines.append(f"- {name} ({', '.join(wanted_by)}): {strong}{text}{strong}")
     names = [need.name for need in direct() if need.extra not in INTERNAL]
     along = []
     for other, name in brought_along(names):

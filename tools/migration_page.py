@@ -67,9 +67,7 @@ def options() -> Iterator[str]:
 @cache
 def flags_of_keywords() -> set[tuple[str, str]]:
     """Return the old and new options that follow from renamed keywords."""
-    return {
-        (flag(old), flag(new)) for pairs in KEYWORDS.values() for old, new in pairs.items()
-    }
+    return {(flag(old), flag(new)) for pairs in KEYWORDS.values() for old, new in pairs.items()}
 
 
 def flag(keyword: str) -> str:
