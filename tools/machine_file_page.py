@@ -19,11 +19,13 @@ END = "<!-- written by tools/machine_file_page.py: end -->\n"
 SCHEMA = json_schema()
 #: Definitions that mean a value of any kind.
 VALUES = ("value", "number_or_text")
+#: Definitions whose own text explains the short form that may replace them.
+WITH_SHORT_FORM = ("body", "limits", "output", "placement")
 #: What a description states of an absent key: "origin; zero if absent", "T_i; absent: no
 #: integral part".
 ABSENT = re.compile(r"[;.] (?:(?P<word>[^;.]+) if absent|absent: (?P<meaning>.+))$")
 #: A definition refers to an earlier one for at least this number of equal keys.
-MIN_EQUAL = 3
+MIN_EQUAL = 2
 
 
 def name_of(node: dict[str, Any]) -> str:
@@ -70,6 +72,9 @@ def words(node: dict[str, Any]) -> str:
             else f"[{name.replace('_', ' ')}](#{name.replace('_', '-').lower()})"
         )
     if "anyOf" in node:
+        for choice in node["anyOf"]:
+            if name_of(choice) in WITH_SHORT_FORM:
+                return words(choice)
         return " or ".join(dict.fromkeys(words(kind) for kind in node["anyOf"]))
     if "enum" in node:
         return ", ".join(f"`{word}`" for word in node["enum"])
@@ -103,6 +108,7 @@ def details(node: dict[str, Any]) -> str:
     """Return the kind of a key's value, its units and bounds, and the default."""
     kind = words(node)
     units = ", ".join(dict.fromkeys("–" if unit == "1" else unit for unit in facts(node, "x-unit")))
+    units = units.replace(" or ", ", ")
     bounds = ", ".join(dict.fromkeys(facts(node, "x-bounds")))
     absent = ABSENT.search(str(node["description"]))
     default = (absent["word"] or absent["meaning"]) if absent else ""
