@@ -23,6 +23,8 @@ HEADINGS = {
     Treatment.HARMLESS: "Harmless",
     Treatment.REFUSED: "Refused",
 }
+#: Words of the meaning of a harmless element that the page states: the others are listed by parent.
+STATED_WORDS = ("read", "reported", "looked for", "drawn", "listed")
 #: The name under which the page refers to `DRAKE_LOOKS`.
 DRAKE_LINK = "[Drake's properties](#drake-properties)"
 
@@ -61,6 +63,24 @@ def tags_of(row: ElementRow) -> str:
     return cells(row.tags)
 
 
+def meaning_of(row: ElementRow) -> str:
+    """Return what the page states of a row; "" for a harmless element about which nothing is stated."""
+    is_stated = any(word in row.meaning for word in STATED_WORDS)
+    return row.meaning if is_stated or row.treatment is not Treatment.HARMLESS else ""
+
+
+def without_effect(file_format: str) -> Iterator[str]:
+    """Yield a line for each parent with the harmless elements about which nothing is stated."""
+    tags: dict[str, list[str]] = {}
+    for row in ELEMENT_ROWS:
+        is_harmless = row.file_format == file_format and row.treatment is Treatment.HARMLESS
+        if is_harmless and not meaning_of(row):
+            tags.setdefault(row.parent, []).append(tags_of(row))
+    for parent, texts in tags.items():
+        place = "" if parent == ANY_PARENT else f" in `{parent}`"
+        yield f"- {', '.join(dict.fromkeys(', '.join(texts).split(', ')))}{place}"
+
+
 def lines() -> Iterator[str]:
     """Yield the lines of the lists; rows that differ in the parent alone are one."""
     for file_format, title in TITLES.items():
@@ -68,12 +88,15 @@ def lines() -> Iterator[str]:
         for treatment, heading in HEADINGS.items():
             parents: dict[tuple[str, str], list[str]] = {}
             for row in ELEMENT_ROWS:
-                if row.file_format == file_format and row.treatment is treatment:
+                is_of_list = row.file_format == file_format and row.treatment is treatment
+                if is_of_list and meaning_of(row):
                     parents.setdefault((tags_of(row), row.meaning), []).append(row.parent)
             yield f"\n**{heading}**\n"
             for (tags, meaning), names in parents.items():
                 place = "" if ANY_PARENT in names else f" in {cells(names)}"
                 yield f"- {tags}{place}: {meaning}"
+            if treatment is Treatment.HARMLESS:
+                yield from without_effect(file_format)
 
 
 def text() -> str:
