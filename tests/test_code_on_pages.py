@@ -28,7 +28,6 @@ WITH_SLOW_CODE = [
 NOT_RUN = {
     "installs packages": ("README.md", "docs/dependencies.md", "docs/gpu.md", "docs/index.md"),
     "needs a GPU": ("docs/gpu.md",),
-    "needs NVIDIA's compiler": ("docs/gpu.md",),
     "needs PyTorch, with which tests run it": ("docs/how-to/pytorch.md",),
     "downloads a package": ("docs/dependencies.md",),
     "works in a clone": ("README.md",),
