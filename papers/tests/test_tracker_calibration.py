@@ -281,8 +281,6 @@ def test_twelve_sessions_reach_the_noise_floor(settings: TrackerSettings) -> Non
         assert fit.expected is not None
         shares.append(fit.rms / fit.expected)
     page = " ".join((DOCS / "reproductions" / "calibration.md").read_text(encoding="utf-8").split())
-    (sentence,) = re.findall(
-        r"Over 12 sessions (.*?) of its expected value", page
-    )
+    (sentence,) = re.findall(r"Over 12 sessions (.*?) of its expected value", page)
     mean, scatter = (float(number) for number in numbers(sentence)[-2:])
     assert (mean, scatter) == pytest.approx((np.mean(shares), np.std(shares, ddof=1)), abs=0.006)
