@@ -138,8 +138,13 @@ def default(item: Any) -> str:
 
 
 def flags(option: Any, value: str) -> str:
-    """Return the names of an option as code, the first with the name of its value."""
+    """Return the names of an option as code, the first with the name of its value.
+
+    The overview explains the short form of ``--out``.
+    """
     first, *others = option.opts
+    if first == "--out":
+        others = []
     named = f"{first} {value}" if value else first
     return ", ".join(f"`{name}`" for name in [named, *others, *option.secondary_opts])
 
@@ -215,7 +220,7 @@ def short_endings(text: str) -> str:
     endings = re.findall(r"\(([^)]*)\)", text)
     if set(endings) <= EXPLAINED_ENDINGS:
         *others, last = endings
-        return f"Write {', '.join(others)} or {last}" if others else f"Write {last}"
+        return f"{', '.join(others)} or {last}" if others else last
     return text.replace("the whole result, for `tauloop report`", "the result")
 
 
