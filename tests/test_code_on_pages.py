@@ -50,6 +50,7 @@ NOT_RUN = {
     ),
     "tracker.csv is yours": ("docs/calibration.md",),
     "widths.csv is yours": ("docs/calibration.md",),
+    "mine.yaml is yours": ("docs/exporting.md",),
     "the printer's data are not part of the project": ("docs/measured/calibration.md",),
 }
 
