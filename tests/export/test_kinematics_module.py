@@ -16,6 +16,7 @@ from machine_texts import shipped_text
 
 import tauloop as tl
 from tauloop.export.linuxcnc.machine import pin_name
+from tauloop.export.tables import linuxcnc_tables
 
 needs_compiler = pytest.mark.skipif(
     not compilers(), reason="needs a C compiler, and there is none here"
@@ -170,6 +171,11 @@ def test_the_same_machine_gives_the_same_files_without_time_or_place(tmp_path: P
     assert manifest["axes"] == "XY"
     assert [joint["unit"] for joint in manifest["joints"]] == ["deg", "deg"]
     assert len(manifest["machine"]["sha256"]) == 64
+
+
+def test_the_command_states_the_license_of_the_module():
+    lines = list(linuxcnc_tables(compiled("five_bar").export))
+    assert "GPL-2.0-or-later" in lines[-1]
 
 
 def test_limits_of_the_file_are_those_of_the_simulation():

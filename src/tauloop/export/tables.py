@@ -110,7 +110,7 @@ def linuxcnc_tables(exported: LinuxcncExport) -> Iterator[Printed]:
     yield f"try, as an ordinary user: linuxcnc {name.removesuffix('_kins')}.ini"
     yield (
         "both come with Debian's linuxcnc-uspace and linuxcnc-uspace-dev; "
-        f"the module is under the {exported.manifest['license']}"
+        f"the module is under the {exported.manifest['licence']}"
     )
 
 
