@@ -7,6 +7,7 @@ import importlib
 import inspect
 import pickle
 import pkgutil
+import sys
 from dataclasses import fields, replace
 from types import SimpleNamespace
 
@@ -113,7 +114,9 @@ def classes_of_options() -> dict[str, type[Options]]:
     waiting, classes = [Options], dict[str, type[Options]]()
     while waiting:
         for kind in waiting.pop().__subclasses__():
-            classes.setdefault(kind.__name__, kind)
+            # A class with slots is a copy, whose original may not have been collected yet.
+            if vars(sys.modules[kind.__module__]).get(kind.__name__) is kind:
+                classes.setdefault(kind.__name__, kind)
             waiting.append(kind)
     return classes
 
