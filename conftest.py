@@ -143,13 +143,12 @@ def pytest_report_header() -> str:
 
 
 #: Beginnings of the reasons to skip that `--strict-skips` accepts: no GPU, no PyTorch, no ordinary
-#: user, no LaTeX (gigabytes).
+#: user.
 EXPECTED_SKIPS = (
     "needs the extra `gpu`",
     "needs the extra `torch`",
     "PyTorch is installed",
     "needs a user whom permissions bind",
-    "needs pdflatex",
 )
 #: Further ones where the measured data are not next to the repository.
 DATA_SKIPS = re.compile(r"needs (the measured|data/|models/)|the models of others are not here")

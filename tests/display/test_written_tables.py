@@ -2,10 +2,7 @@
 
 import math
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -129,13 +126,3 @@ def test_parameters_of_every_shipped_machine_are_written() -> None:
         assert [float(row[1]) for row in table] == pytest.approx(
             [item.value for item in parameters], rel=1e-11
         )
-
-
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex with siunitx")
-def test_latex_typesets_a_table(tmp_path: Path) -> None:
-    table = Estimates(names=(NASTY,), units=("kg m^2/s",)).to_latex(caption=NASTY, label="tab:a")
-    preamble = "\\documentclass{article}\\usepackage{booktabs}\\usepackage{siunitx}\n"
-    text = f"{preamble}\\begin{{document}}\n{table}\\end{{document}}\n"
-    (tmp_path / "a.tex").write_text(text)
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "a.tex"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)

@@ -245,3 +245,26 @@ def test_the_command_asks_for_units_in_a_terminal(
     assert process.returncode == 0, errors
     assert b"Unit of force" in errors
     assert yaml.safe_load(out.read_text())["files"][0]["units"]["force"] == "2 N m"
+
+
+def test_columns_of_one_quantity_may_have_different_units(
+    tmp_path: Path, five_bar: tl.Model, motion: tuple[np.ndarray, ...]
+) -> None:
+    q, _, force = motion
+    columns = (TIME, np.rad2deg(q[:, 0]), q[:, 1], force)
+    path = write(tmp_path / "a.csv", "t,q1_deg,q2_rad,tau1_Nm,tau2_Nm", *columns)
+    described = tl.describe_log(five_bar, path, folder=tmp_path)
+    assert described.status is Status.OK, described.advice
+    same_log(described.text, tmp_path, motion)
+
+
+def test_commanded_forces_are_doubtful_until_they_are_stated(
+    tmp_path: Path, five_bar: tl.Model, motion: tuple[np.ndarray, ...]
+) -> None:
+    header = "t,q1_rad,q2_rad,torque_cmd1_Nm,torque_cmd2_Nm"
+    path = write(tmp_path / "a.csv", header, TIME, motion[0], motion[2])
+    described = tl.describe_log(five_bar, path)
+    assert described.status is Status.DOUBTFUL
+    assert "columns of commands: 2" in described.advice[0]
+    stated = {f"force.motor_{i}": f"torque_cmd{i}_Nm" for i in (1, 2)}
+    assert tl.describe_log(five_bar, path, columns=stated).status is Status.OK

@@ -404,9 +404,13 @@ class _Describer:
         return {name: words_of(name) for name in self._turns}
 
     def _stem(self, column: _LogColumn) -> tuple[str, ...]:
-        """Return the words that columns of one kind share: without numbers and actuators."""
-        actuators = set(_flattened(self._actuator_words().values()))
-        words = [word for word in column.words if not word.isdigit() and word not in actuators]
+        """Return the words that columns of one kind share: no numbers, actuators and units."""
+        left_out = set(_flattened(self._actuator_words().values()))
+        words = [
+            word
+            for word in column.words
+            if not (word.isdigit() or word in left_out or _unit_text(word))
+        ]
         return (str(column.file), *words)
 
     def _by_actuator(
@@ -685,6 +689,11 @@ class _Describer:
         missing = self._missing()
         names = ", ".join(missing)
         options = [f"--units {name}='{units[0]}'" for name, units in unknown.items()]
+        commanded = [
+            f"{quantity}.{channel}={column.name}"
+            for (quantity, channel), column in self._chosen.items()
+            if not column.is_measured and f"{quantity}.{channel}" not in self._options.columns
+        ]
         return (
             diagnostic(
                 "quantities without a column",
@@ -697,6 +706,13 @@ class _Describer:
                 len(unknown),
                 at_most=0.0,
                 advice=f"state them, such as {' '.join(options)}",
+            ),
+            diagnostic(
+                "columns of commands",
+                len(commanded),
+                at_most=0.0,
+                advice="give the measured columns, or state that the machine follows its commands: "
+                f"--columns {','.join(commanded)}",
             ),
             diagnostic(
                 "problems of the log",

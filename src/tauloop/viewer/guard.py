@@ -17,6 +17,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from tauloop.common.errors import EngineError
+from tauloop.common.optional import optional_module
 from tauloop.common.records import dataclass
 
 #: Bytes of a token: 128 bits cannot be guessed.
@@ -209,14 +210,8 @@ def viser_module() -> Any:
     Raises:
         EngineError: it is not installed.
     """
-    try:
-        return importlib.import_module("viser")
-    except ImportError as error:
-        raise EngineError.of(
-            "viser",
-            f"cannot be imported ({error})",
-            "pip install 'tauloop[view]'; a picture (--out FILE.png) needs nothing more",
-        ) from error
+    note = "a picture (--out FILE.png) needs nothing more"
+    return optional_module("viser", "viser", "view", note=note)
 
 
 @contextlib.contextmanager

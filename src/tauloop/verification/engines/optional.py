@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
-from tauloop.common.errors import EngineError
+from tauloop.common.optional import optional_module
 
 
 def engine_module(module: str, name: str) -> Any:
@@ -18,9 +17,4 @@ def engine_module(module: str, name: str) -> Any:
     Raises:
         EngineError: it is not installed, or its shared libraries cannot be loaded.
     """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise EngineError.of(
-            name, f"cannot be imported ({error})", "pip install 'tauloop[engines]'"
-        ) from error
+    return optional_module(module, name, "engines")

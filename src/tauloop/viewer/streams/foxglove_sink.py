@@ -9,7 +9,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from tauloop.common.errors import EngineError, InputError
+from tauloop.common.errors import InputError
+from tauloop.common.optional import optional_module
 from tauloop.viewer.streams.content import (
     FIXED_FRAME,
     FrameStates,
@@ -25,20 +26,6 @@ REPEATED_AFTER = 1.0
 PORTS_TRIED, LAST_PORT = 20, 65535
 #: Nanoseconds in a second.
 NANOSECONDS = 1_000_000_000
-
-
-def foxglove_module() -> Any:
-    """Return the foxglove package.
-
-    Raises:
-        EngineError: it is not installed.
-    """
-    try:
-        return importlib.import_module("foxglove")
-    except ImportError as error:
-        raise EngineError.of(
-            "foxglove", f"cannot be imported ({error})", "pip install 'tauloop[foxglove]'"
-        ) from error
 
 
 class FoxgloveSink(StreamSink):
@@ -58,7 +45,7 @@ class FoxgloveSink(StreamSink):
             EngineError: foxglove is not installed.
             InputError: no port is free.
         """
-        foxglove = foxglove_module()
+        foxglove = optional_module("foxglove", "foxglove", "foxglove")
         self._messages = importlib.import_module("foxglove.messages")
         channels = importlib.import_module("foxglove.channels")
         self._context = foxglove.Context()

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from tauloop.common.errors import EngineError
+from tauloop.common.optional import optional_module
 from tauloop.viewer.streams.content import FrameStates, StreamedMachine, StreamSink
 
 #: Name of the timeline, s of the motion.
 TIMELINE = "motion"
-
-
-def rerun_module() -> Any:
-    """Return the rerun package.
-
-    Raises:
-        EngineError: it is not installed.
-    """
-    try:
-        return importlib.import_module("rerun")
-    except ImportError as error:
-        raise EngineError.of(
-            "rerun", f"cannot be imported ({error})", "pip install 'tauloop[rerun]'"
-        ) from error
 
 
 class RerunSink(StreamSink):
@@ -45,7 +29,7 @@ class RerunSink(StreamSink):
         Raises:
             EngineError: rerun is not installed.
         """
-        self._rerun = rerun_module()
+        self._rerun = optional_module("rerun", "rerun", "rerun")
         self._stream = self._rerun.RecordingStream(f"tauloop {name}")
         if path is not None:
             self._stream.save(str(path))
