@@ -14,13 +14,15 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 
-#: Violations up to this fraction of the largest side are rounding errors: 5e-9 N of 500 N.
+#: Violations up to this fraction of the largest right-hand side h are rounding errors: 5e-9 N of
+#: 500 N.
 VIOLATION_TOLERANCE = 1e-11
 #: A condition depends on the active ones if they leave less than this fraction of the longest row.
 DEPENDENCE_TOLERANCE = 1e-11
 #: Maximum number of changes; each adds or drops a condition, and a handful is usual.
 MAX_CHANGES = 200
-#: Start of the search for a margin, relative to the largest side; a larger margin is unbounded.
+#: Start of the search for a margin, relative to the largest right-hand side; a larger margin is
+#: unbounded.
 MAX_RELATIVE_MARGIN = 1e6
 #: Maximum number of Farkas weights tried for a margin; two or three are usual.
 MAX_WEIGHT_ITERATIONS = 100
@@ -33,7 +35,7 @@ class Nearest:
     Attributes:
         point: y (N, r).
         multipliers: mu >= 0 (N, n) with y = G^T mu, and zero where G y > h.
-        missed: largest violation of a condition relative to the largest side (N,).
+        missed: largest violation of a condition relative to the largest right-hand side (N,).
         weights: c >= 0 (N, n) with sum one and G^T c = 0 where the conditions contradict each
             other; else zeros.
     """
@@ -44,17 +46,17 @@ class Nearest:
     weights: np.ndarray
 
 
-def nearest(rows: np.ndarray, sides: np.ndarray) -> Nearest:
+def nearest(rows: np.ndarray, rhs: np.ndarray) -> Nearest:
     """Return the point nearest to the origin with G y >= h for each sample.
 
     Args:
         rows: G (N, n, r).
-        sides: h (N, n).
+        rhs: h (N, n).
 
     Source: Goldfarb and Idnani, "A numerically stable dual method for solving strictly convex
         quadratic programs", Mathematical Programming 27, 1983.
     """
-    search = _NearestSearch(rows, sides)
+    search = _NearestSearch(rows, rhs)
     for _ in range(MAX_CHANGES):
         if not search.change():
             break
@@ -64,52 +66,54 @@ def nearest(rows: np.ndarray, sides: np.ndarray) -> Nearest:
 class _NearestSearch:
     """Current state of the search for every sample."""
 
-    def __init__(self, rows: np.ndarray, sides: np.ndarray) -> None:
+    def __init__(self, rows: np.ndarray, rhs: np.ndarray) -> None:
         n, m, r = rows.shape
-        self._rows, self._sides = rows, sides
+        self._rows, self._rhs = rows, rhs
         self._y, self._mu = np.zeros((n, r)), np.zeros((n, m))
-        self._at_work, self._weights = np.zeros((n, m), dtype=bool), np.zeros((n, m))
+        self._active, self._weights = np.zeros((n, m), dtype=bool), np.zeros((n, m))
         self._added = np.full(n, -1)
-        self._scale = np.abs(sides).max(axis=1, initial=0.0)
+        self._scale = np.abs(rhs).max(axis=1, initial=0.0)
         self._longest = np.sqrt((rows**2).sum(axis=2)).max(axis=1, initial=0.0)
-        self._left = np.flatnonzero(
-            np.isfinite(rows).all(axis=(1, 2)) & np.isfinite(sides).all(axis=1)
+        self._unfinished = np.flatnonzero(
+            np.isfinite(rows).all(axis=(1, 2)) & np.isfinite(rhs).all(axis=1)
         )
 
     def change(self) -> bool:
         """Add or drop a condition of each unfinished sample; return False if all are finished."""
         self._choose()
-        s = self._left
+        s = self._unfinished
         if not len(s):
             return False
         i, G = self._added[s], self._rows[s]
         g = G[np.arange(len(s)), i]
-        working = np.where(self._at_work[s][:, :, None], G, 0.0)
-        share, rest = _project(working, g)
+        working = np.where(self._active[s][:, :, None], G, 0.0)
+        coefficients, rest = _project(working, g)
         length = (rest**2).sum(axis=1)
-        missed = self._sides[s, i] - (g * self._y[s]).sum(axis=1)
+        missed = self._rhs[s, i] - (g * self._y[s]).sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             full = np.where(
                 length > (DEPENDENCE_TOLERANCE * self._longest[s]) ** 2, missed / length, np.inf
             )
             drops = np.where(
-                self._at_work[s] & (share > DEPENDENCE_TOLERANCE), self._mu[s] / share, np.inf
+                self._active[s] & (coefficients > DEPENDENCE_TOLERANCE),
+                self._mu[s] / coefficients,
+                np.inf,
             )
         until = drops.min(axis=1, initial=np.inf)
         step = np.minimum(full, until)
         stuck = ~np.isfinite(step)
-        self._contradict(s[stuck], i[stuck], share[stuck])
+        self._contradict(s[stuck], i[stuck], coefficients[stuck])
         moving = ~stuck
         s, i, step = s[moving], i[moving], step[moving]
-        self._mu[s] -= step[:, None] * share[moving]
+        self._mu[s] -= step[:, None] * coefficients[moving]
         self._mu[s, i] += step
         self._y[s] += np.where(np.isfinite(full[moving]), step, 0.0)[:, None] * rest[moving]
         is_full = full[moving] <= until[moving]
-        self._at_work[s[is_full], i[is_full]] = True
+        self._active[s[is_full], i[is_full]] = True
         self._added[s[is_full]] = -1
         dropped = np.argmin(drops[moving], axis=1)[~is_full]
-        self._at_work[s[~is_full], dropped], self._mu[s[~is_full], dropped] = False, 0.0
-        self._left = s
+        self._active[s[~is_full], dropped], self._mu[s[~is_full], dropped] = False, 0.0
+        self._unfinished = s
         return True
 
     def _choose(self) -> None:
@@ -117,26 +121,26 @@ class _NearestSearch:
 
         Samples without a violated condition are finished.
         """
-        s = self._left
+        s = self._unfinished
         free = self._added[s] < 0
-        miss = self._sides[s] - np.einsum("nkr,nr->nk", self._rows[s], self._y[s])
-        miss[self._at_work[s]] = -np.inf
+        miss = self._rhs[s] - np.einsum("nkr,nr->nk", self._rows[s], self._y[s])
+        miss[self._active[s]] = -np.inf
         worst = np.argmax(miss, axis=1) if miss.shape[1] else np.zeros(len(s), dtype=int)
         most = miss.max(axis=1, initial=-np.inf)
         keeps = ~free | (most > VIOLATION_TOLERANCE * self._scale[s])
         self._added[s[free & keeps]] = worst[free & keeps]
-        self._left = s[keeps]
+        self._unfinished = s[keeps]
 
-    def _contradict(self, s: np.ndarray, i: np.ndarray, share: np.ndarray) -> None:
+    def _contradict(self, s: np.ndarray, i: np.ndarray, coefficients: np.ndarray) -> None:
         """Store the weights of conditions that contradict each other."""
-        weights = np.where(self._at_work[s], np.maximum(-share, 0.0), 0.0)
+        weights = np.where(self._active[s], np.maximum(-coefficients, 0.0), 0.0)
         weights[np.arange(len(s)), i] = 1.0
         self._weights[s] = weights / weights.sum(axis=1, keepdims=True)
 
     def result(self) -> Nearest:
         """Return the points, recomputed from the multipliers, and their violations."""
         y = np.einsum("nk,nkr->nr", self._mu, self._rows)
-        miss = (self._sides - np.einsum("nkr,nr->nk", self._rows, y)).max(axis=1, initial=0.0)
+        miss = (self._rhs - np.einsum("nkr,nr->nk", self._rows, y)).max(axis=1, initial=0.0)
         missed = np.maximum(miss, 0.0) / np.where(self._scale > 0, self._scale, 1.0)
         return Nearest(
             point=y,
@@ -153,18 +157,18 @@ def _project(working: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray
     coefficients, which are large if active rows are almost parallel. A dependent condition would
     then count as independent.
     """
-    share, rest = np.zeros(working.shape[:2]), g
+    coefficients, rest = np.zeros(working.shape[:2]), g
     if not working.shape[2]:
-        return share, rest
+        return coefficients, rest
     inverse = np.linalg.pinv(working, rcond=DEPENDENCE_TOLERANCE)
     for _ in range(2):
         part = np.einsum("nrk,nr->nk", inverse, rest)
-        share = share + part
+        coefficients = coefficients + part
         rest = rest - np.einsum("nk,nkr->nr", part, working)
-    return share, rest
+    return coefficients, rest
 
 
-def margin(rows: np.ndarray, sides: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def margin(rows: np.ndarray, rhs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest m for which some y satisfies G y >= h + m.
 
     Newton's method on the dual: weights c of conditions that contradict each other at m give the
@@ -172,22 +176,22 @@ def margin(rows: np.ndarray, sides: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
     Args:
         rows: G (N, n, r).
-        sides: h (N, n).
+        rhs: h (N, n).
 
     Returns:
         m (N,), negative where no y satisfies the conditions, infinite where nothing bounds it;
         and the weights (N, n) that bound it, zero where nothing does.
     """
     n = len(rows)
-    scale = np.abs(sides).max(axis=1, initial=0.0) + 1e-300
-    margins, weights = MAX_RELATIVE_MARGIN * scale, np.zeros(sides.shape)
+    scale = np.abs(rhs).max(axis=1, initial=0.0) + 1e-300
+    margins, weights = MAX_RELATIVE_MARGIN * scale, np.zeros(rhs.shape)
     left = np.arange(n)
     for _ in range(MAX_WEIGHT_ITERATIONS):
         if not len(left):
             break
-        tried = nearest(rows[left], sides[left] + margins[left, None])
+        tried = nearest(rows[left], rhs[left] + margins[left, None])
         contradicts = tried.weights.any(axis=1)
-        bound = -(tried.weights * sides[left]).sum(axis=1)
+        bound = -(tried.weights * rhs[left]).sum(axis=1)
         lower = contradicts & (bound < margins[left] - VIOLATION_TOLERANCE * scale[left])
         weights[left[lower]] = tried.weights[lower]
         margins[left[lower]] = bound[lower]
