@@ -85,7 +85,7 @@ def unbounded_note(mechanism: Mechanism) -> tuple[Problem, ...]:
     )
 
 
-def called_winches(mechanism: Mechanism) -> tuple[str, ...]:
+def winch_names(mechanism: Mechanism) -> tuple[str, ...]:
     """Return the names of the motors that are named as winches and drive no rod.
 
     Such motors move lines over pulleys.

@@ -31,7 +31,7 @@ from tauloop.equations.assembly.loops import closure, nominal, stacked
 from tauloop.equations.newton_euler import transmission, tree_forces
 from tauloop.equations.tree import TreeMotion, coordinate_rates, symbolic_motion
 from tauloop.equations.values import Entries, dynamic_parameters
-from tauloop.mechanism.cables import called_winches
+from tauloop.mechanism.cables import winch_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ def cable_tensions(
     row_of_cable = {
         elements[row]: k for k, row in enumerate(loop_rows) if elements[row] in cable_rods
     }
-    winches = called_winches(mechanism)
+    winches = winch_names(mechanism)
     for k, i in enumerate(assembly.leading):
         actuator = mechanism.actuators[i]
         if actuator.name in winches and not assembly.topology.motor_turns(actuator):
