@@ -24,7 +24,11 @@ from tauloop.identification.estimation.estimators import (
 )
 from tauloop.identification.estimation.evaluation import judge_both
 from tauloop.identification.estimation.result import Identification
-from tauloop.identification.estimation.timing_terms import TimingTerm, counted, timing_terms
+from tauloop.identification.estimation.timing_terms import (
+    TimingTerm,
+    timing_terms,
+    with_bias_covariance,
+)
 from tauloop.identification.estimation.whiteness import whiteness
 from tauloop.identification.regression.base_parameters import (
     BaseParameters,
@@ -109,7 +113,7 @@ def fit(
         if isinstance(estimator, CondensedEstimator):
             terms = timing_terms(regression, estimate, equations, bending)
     if isinstance(errors, AutocorrelatedErrors):
-        estimate = counted(estimate, terms)
+        estimate = with_bias_covariance(estimate, terms)
     _refuse_undetermined(base, estimate, condition)
     parameters = training.expand(base.spread(estimate.values))
     training_fit, held_out_fit = judge_both(training, held_out, parameters)

@@ -264,7 +264,7 @@ def _candidates(
     return candidates
 
 
-def counted(estimate: Estimate, terms: tuple[TimingTerm, ...]) -> Estimate:
+def with_bias_covariance(estimate: Estimate, terms: tuple[TimingTerm, ...]) -> Estimate:
     """Return the estimate with the expected squares of the shifts added to its covariance."""
     squares = sum(term.expected_square for term in terms)
     return replace(estimate, covariance=estimate.covariance + squares)

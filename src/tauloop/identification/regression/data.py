@@ -16,7 +16,7 @@ from tauloop.common.errors import IdentificationError, Problem, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.equations.ports import numbers
-from tauloop.identification.regression.ties import Ties, counted, freeze, named
+from tauloop.identification.regression.ties import Ties, count_problems, freeze, named
 from tauloop.logs.signals import HIGHEST_CUTOFF, filter_reach, low_pass
 
 #: Number of samples in one QR step: large enough for LAPACK to be fast, small enough for the
@@ -81,9 +81,9 @@ class RegressionData(ReprMixin):
         problems = Problems(
             [
                 *named("parameters", self.parameters, n_parameters),
-                *counted("parameter_units", self.parameter_units, n_parameters),
+                *count_problems("parameter_units", self.parameter_units, n_parameters),
                 *named("outputs", self.outputs, n_outputs),
-                *counted("output_units", self.output_units, n_outputs),
+                *count_problems("output_units", self.output_units, n_outputs),
             ]
         )
         for where, array, shape in (

@@ -45,7 +45,7 @@ class Ties(ReprMixin):
             problems.add("ties.matrix", f"has shape {np.shape(self.matrix)}", remedy)
         else:
             problems += named("ties.parameters", self.parameters, columns)
-            problems += counted("ties.units", self.units, columns)
+            problems += count_problems("ties.units", self.units, columns)
             if offset.shape != (rows,):
                 problems.add("ties.offset", f"has shape {offset.shape}", f"give {rows} numbers")
             if not (np.isfinite(matrix).all() and np.isfinite(offset).all()):
@@ -148,7 +148,7 @@ def freeze(owner: object, **values: object) -> None:
 def named(where: str, names: Sequence[str], count: int) -> list[Problem]:
     """Return the problems of the names of columns or rows, whose number must be `count`."""
     repeated = [name for name, times in Counter(names).items() if times > 1]
-    problems = counted(where, names, count)
+    problems = count_problems(where, names, count)
     if repeated:
         problems.append(
             Problem(
@@ -160,7 +160,7 @@ def named(where: str, names: Sequence[str], count: int) -> list[Problem]:
     return problems
 
 
-def counted(where: str, items: Sequence[str], count: int) -> list[Problem]:
+def count_problems(where: str, items: Sequence[str], count: int) -> list[Problem]:
     """Return a problem if the number of items is not `count`."""
     if not isinstance(items, str) and len(items) == count:
         return []
