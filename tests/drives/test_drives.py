@@ -28,7 +28,7 @@ from tauloop.drives import (
     weighted_worst,
 )
 from tauloop.drives.axis.limit_cycle import equivalent, measure, predict
-from tauloop.drives.criteria import PRICE
+from tauloop.drives.criteria import FAILURE_PENALTY
 from tauloop.drives.equations.elements import elastic_backlash
 from tauloop.drives.equations.switches import Direct
 from tauloop.drives.machine.lines import MOTORS, with_motors
@@ -399,7 +399,7 @@ def test_divergence_is_recognised_and_priced(dual: Axis) -> None:
     c = simulate_axis(dual, {"ti": np.array([1.5, 1e-3])})
     assert list(c.outcome) == [Outcome.SUCCESS, Outcome.DIVERGED]
     assert c.end[1] < 10
-    assert PRICE <= c.energy[1] <= 2 * PRICE
+    assert FAILURE_PENALTY <= c.energy[1] <= 2 * FAILURE_PENALTY
     assert np.isfinite(weighted_sum(c, {"rise_time": 1.0, "energy": 2.0})).all()
     long = simulate_axis(dual, integrator=replace(LINE_INTEGRATOR, max_steps=10))
     assert long.outcome[0] == Outcome.MAX_STEPS
@@ -411,7 +411,7 @@ def test_divergence_is_recognised_and_priced(dual: Axis) -> None:
         Outcome.INVALID_PARAMETERS,
         Outcome.SUCCESS,
     ]
-    assert crossed.energy[0] == 2 * PRICE
+    assert crossed.energy[0] == 2 * FAILURE_PENALTY
 
 
 def test_costs_combine(dual: Axis) -> None:

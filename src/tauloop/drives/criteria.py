@@ -14,9 +14,9 @@ from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.description.units import parse_unit, quantity
 from tauloop.mechanism.drive_line import DriveLine
 
-#: A criterion of a run that failed is this figure, doubled for one that fails at once: worse than
+#: A criterion of a run that failed is this value, doubled for one that fails at once: worse than
 #: any that did not, and less bad the longer it lasted, which gives an optimizer a way back.
-PRICE = 1e6
+FAILURE_PENALTY = 1e6
 
 
 class Outcome(StopCode):
@@ -150,14 +150,14 @@ def weighted_worst(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarr
     return weighted(criteria, weights).max(axis=1)
 
 
-def priced(criteria: Criteria, duration: np.ndarray) -> Criteria:
-    """Return the same with the price in place of what failed runs have measured.
+def with_failure_penalty(criteria: Criteria, duration: np.ndarray) -> Criteria:
+    """Return criteria whose values of failed runs are replaced by the penalty.
 
     Args:
         criteria: as measured; numbers of failed runs may be anything.
         duration: of each run (N,), s.
     """
-    price = PRICE * (2.0 - np.clip(criteria.end / duration, 0.0, 1.0))
+    penalty = FAILURE_PENALTY * (2.0 - np.clip(criteria.end / duration, 0.0, 1.0))
     arrays = {item.name: getattr(criteria, item.name) for item in fields(criteria)}
-    arrays |= {name: np.where(criteria.failed, price, arrays[name]) for name in NAMES}
+    arrays |= {name: np.where(criteria.failed, penalty, arrays[name]) for name in NAMES}
     return Criteria(**arrays)

@@ -13,7 +13,7 @@ from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.evaluator import default_evaluator
 from tauloop.compiler.c.calling.library import Library, is_forked
 from tauloop.drives.axis.source import REPORT, axis_routines, axis_source
-from tauloop.drives.criteria import NAMES, Criteria, Outcome, priced
+from tauloop.drives.criteria import NAMES, Criteria, Outcome, with_failure_penalty
 from tauloop.drives.equations.system import AxisSystem, build_system, senseless
 from tauloop.drives.machine.lines import MOTORS, with_motors
 from tauloop.equations.ports import numbers
@@ -219,7 +219,7 @@ def simulate_axis(
         integrator: of the equations.
 
     Returns:
-        Criteria (N,); runs that fail are priced (`tauloop.drives.criteria.PRICE`), so every number
+        Criteria (N,); runs that fail get a penalty (`tauloop.drives.criteria.FAILURE_PENALTY`), so every number
         is finite.
 
     Raises:
@@ -291,7 +291,7 @@ def criteria_of(report: np.ndarray, sensible: np.ndarray, duration: float) -> Cr
         steps=column["steps"].astype(int),
         events=column["events"].astype(int),
     )
-    return priced(criteria, np.full(len(report), duration))
+    return with_failure_penalty(criteria, np.full(len(report), duration))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,9 +19,9 @@ BatchCost: TypeAlias = Callable[[np.ndarray], np.ndarray]
 Watcher: TypeAlias = Callable[[int, float], None]
 #: A failed evaluation costs this many spans (highest less lowest cost so far) more than the highest
 #: so far.
-PRICE = 1.0
-#: Price while no cost is known yet: more than any real one.
-PRICE_OF_NOTHING = 1e100
+PENALTY_SPANS = 1.0
+#: Penalty while no cost is known yet: more than any real one.
+PENALTY_WITHOUT_COST = 1e100
 
 
 class BudgetSpentError(Exception):
@@ -76,7 +76,7 @@ def box_differences(
 class Evaluations:
     """The cost over the unit box, as methods see it, and all that was evaluated.
 
-    A cost that is not finite (divergence, say) is priced above all costs seen so far, so that every
+    A cost that is not finite (divergence, say) gets a cost above all costs seen so far, so that every
     method can go on; the history keeps it as NaN.
     """
 
@@ -139,7 +139,7 @@ class Evaluations:
         )
         if len(costs) < len(places):
             raise BudgetSpentError
-        return np.where(np.isfinite(costs), costs, self._price())
+        return np.where(np.isfinite(costs), costs, self._failure_penalty())
 
     def costs_of(self, points: np.ndarray) -> np.ndarray:
         """Return the costs (N,) of points (N, n), remembered; NaN where there is none."""
@@ -161,10 +161,10 @@ class Evaluations:
             self._watcher(self._count, self._least)
         return costs
 
-    def _price(self) -> float:
-        """More than every cost so far."""
+    def _failure_penalty(self) -> float:
+        """Return a cost above all costs so far."""
         if not np.isfinite(self._least):
-            return PRICE_OF_NOTHING
-        return self._greatest + PRICE * max(
+            return PENALTY_WITHOUT_COST
+        return self._greatest + PENALTY_SPANS * max(
             self._greatest - self._least, abs(self._greatest), 1e-300
         )

@@ -15,7 +15,7 @@ from tauloop.common.errors import InputError, Problems
 from tauloop.common.execution.interrupts import interruptible
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.drives.tuning.evaluations import PRICE_OF_NOTHING
+from tauloop.drives.tuning.evaluations import PENALTY_WITHOUT_COST
 from tauloop.drives.tuning.methods import pymoo_module, run_generations
 from tauloop.drives.tuning.search import checked_box
 
@@ -66,16 +66,18 @@ def pareto_front(
     middle = [0.5 * (low + high) for low, high in bounds.values()]
     lower, upper, _ = checked_box(bounds, middle, population)
 
-    def priced(places: np.ndarray) -> np.ndarray:
+    def with_penalty(places: np.ndarray) -> np.ndarray:
         figures = np.asarray(interruptible(criteria, lower + places * (upper - lower)), dtype=float)
-        return np.where(np.isfinite(figures).all(axis=1, keepdims=True), figures, PRICE_OF_NOTHING)
+        return np.where(
+            np.isfinite(figures).all(axis=1, keepdims=True), figures, PENALTY_WITHOUT_COST
+        )
 
     first = np.random.default_rng(seed).random((population, len(middle)))
     nsga = pymoo_module("pymoo.algorithms.moo.nsga2").NSGA2(pop_size=population, sampling=first)
-    result = run_generations(nsga, priced, (len(middle), len(of)), seed, generations)
+    result = run_generations(nsga, with_penalty, (len(middle), len(of)), seed, generations)
     places, values = np.atleast_2d(result.X), np.atleast_2d(result.F)
     order = np.lexsort(values.T[::-1])
-    if values[order[0], 0] >= PRICE_OF_NOTHING:
+    if values[order[0], 0] >= PENALTY_WITHOUT_COST:
         what = f"no finite criteria in {population * generations} evaluations"
         raise InputError.of("criteria", what, "narrow the bounds to points with finite criteria")
     return ParetoFront(
@@ -106,8 +108,8 @@ class Robustness(ReprMixin):
 
         A failure counts as infinite.
         """
-        priced = np.where(np.isfinite(self.costs), self.costs, np.inf)
-        return np.quantile(priced, shares, axis=1, method="higher").T
+        costs = np.where(np.isfinite(self.costs), self.costs, np.inf)
+        return np.quantile(costs, shares, axis=1, method="higher").T
 
 
 def robustness(

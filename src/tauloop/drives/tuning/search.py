@@ -98,7 +98,7 @@ def minimise(
     """Search the least cost within bounds, from a start.
 
     The cost is evaluated in batches, so that a compiled simulation takes a whole generation, poll
-    or gradient in one call. A cost that is not finite (a diverging loop, say) is priced above all
+    or gradient in one call. A cost that is not finite (a diverging loop, say) gets a cost above all
     others. Ctrl-C, or `KeyboardInterrupt` raised by the watcher, ends the search at once and keeps
     the best so far; a batch that is at work then is left to itself.
 
