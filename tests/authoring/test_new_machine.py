@@ -73,9 +73,9 @@ def test_a_refusal_names_a_dimension_with_which_the_machine_closes():
     values |= {"leg_greatest": "477 mm", "height": "470 mm", "stroke_width": "400 mm"}
     with pytest.raises(tl.InputError) as refusal:
         tl.new_machine("mine", "hexapod", values=values)
-    (cure,) = [problem for problem in refusal.value.problems if problem.where == "leg_greatest"]
-    assert cure.what.endswith("the machine closes")
-    values["leg_greatest"] = cure.remedy.rpartition(" to ")[2]
+    (remedy,) = [problem for problem in refusal.value.problems if problem.where == "leg_greatest"]
+    assert remedy.what.endswith("the machine closes")
+    values["leg_greatest"] = remedy.remedy.rpartition(" to ")[2]
     assert tl.new_machine("mine", "hexapod", values=values).inspection.is_usable
 
 
@@ -103,13 +103,13 @@ def works_or_says(template: str, rng: np.random.Generator, spread: float) -> str
         assert named_values(result.text)[name][0].text == text
     if result.status.value == "ok":
         return "ok"
-    assert result.cures or "no single dimension corrects" in result.advice[0]
-    for cure in result.cures:  # the remedy holds
-        value = cure.remedy.rpartition(" to ")[2]
+    assert result.remedies or "no single dimension corrects" in result.advice[0]
+    for remedy in result.remedies:  # the remedy holds
+        value = remedy.remedy.rpartition(" to ")[2]
         other = tl.new_machine(
-            "mine", template, tl.NewMachineOptions(values={**values, cure.where: value})
+            "mine", template, tl.NewMachineOptions(values={**values, remedy.where: value})
         )
-        assert other.status.value == "ok", (cure, other.advice)
+        assert other.status.value == "ok", (remedy, other.advice)
     return "doubtful"
 
 
@@ -230,7 +230,7 @@ def test_what_a_stroke_needs_is_named_and_the_stroke_itself_is_left_as_stated():
         "mine", "delta", tl.NewMachineOptions(values={"stroke_width": "600 mm"})
     )
     assert result.status.value == "doubtful"
-    assert [cure.where for cure in result.cures] == ["forearm_length", "arm_length"]
+    assert [remedy.where for remedy in result.remedies] == ["forearm_length", "arm_length"]
     for text in ("leg1.forearm excludes", "set arm_length to "):
         assert text in result.advice[0]
 
@@ -262,7 +262,7 @@ def test_a_stated_length_is_named_where_no_other_dimension_helps():
     }
     values |= {"motor_radius": "200 mm", "plate_radius": "45 mm", "stroke_height": "1 m"}
     result = tl.new_machine("mine", "delta", tl.NewMachineOptions(values=values))
-    assert [cure.where for cure in result.cures] == ["stroke_height"]
+    assert [remedy.where for remedy in result.remedies] == ["stroke_height"]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from tauloop.common.datasets import tabulated
 from tauloop.common.errors import DescriptionError, InputError, PoseError, Problem, TauloopError
 from tauloop.common.files import write_text
 from tauloop.common.keywords import keywords
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.options import Options, option, pairs_reader
 from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.records import dataclass
@@ -35,15 +36,15 @@ from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model
 
 #: Number of poses along each axis of the work volume that a machine must reach.
-ALONG = 3
+POSES_PER_AXIS = 3
 #: Multiples of its value that are tried for each dimension, and largest number of remedies that are
 #: reported.
-FACTORS, CURES = (1.25, 0.8, 2.0, 0.5), 3
+REMEDY_FACTORS, MAX_REMEDIES = (1.25, 0.8, 2.0, 0.5), 3
 #: Number of bisections of a remedy towards the insufficient value.
-NARROWED = 3
+REMEDY_BISECTIONS = 3
 #: Effects that are reported with a remedy: the machine reaches its work volume, or at least its
 #: loops close.
-REACHES, CLOSES = "the machine reaches its whole work volume", "the machine closes"
+REACHES_VOLUME, CLOSES = "the machine reaches its whole work volume", "the machine closes"
 #: Units of values that may be tried: dimensions, not masses.
 _GEOMETRY = ("m", "rad")
 
@@ -86,7 +87,7 @@ class NewMachine(Result):
         dimensions: its named values.
         changed: names of the values that the user has set.
         inspection: result of `check`.
-        cures: changes of one dimension that suffice to reach the whole work volume.
+        remedies: changes of one dimension that suffice to reach the whole work volume.
         folder: folder of the files that its text refers to.
     """
 
@@ -98,8 +99,10 @@ class NewMachine(Result):
         metadata=json_keys("check", machine="model.mechanism.name")
         | tabulated("model.mechanism.parameters")
     )
-    cures: tuple[Problem, ...]
+    remedies: tuple[Problem, ...]
     folder: Path = field(metadata=OMITTED)
+
+    cures = old_attribute("cures", "remedies")
 
     def write(self, path: str | Path) -> tuple[Path, ...]:
         """Write the machine file, and next to it the schema for editors.
@@ -198,23 +201,23 @@ def new_machine(
             return False
 
     own = dict(options.values)
-    body, cures = written(own), tuple[Problem, ...]()
+    body, remedies = written(own), tuple[Problem, ...]()
     try:
         inspection = check(modeled(body))
         reach, blamed = _reach(inspection.model)
     except TauloopError as error:
         outside = any(problem.where.endswith(".bounds") for problem in error.problems)
         if not outside:
-            cures = _cures(text, own, reaches, REACHES, progress)
-            cures = cures or _cures(text, own, closes, CLOSES, progress)
-        raise InputError([*error.problems, *cures]) from None
+            remedies = _find_remedies(text, own, reaches, REACHES_VOLUME, progress)
+            remedies = remedies or _find_remedies(text, own, closes, CLOSES, progress)
+        raise InputError([*error.problems, *remedies]) from None
     if reach is not None and reach < 1.0:
-        cures = _cures(text, own, reaches, REACHES, progress)
+        remedies = _find_remedies(text, own, reaches, REACHES_VOLUME, progress)
     blame = ", ".join(
         f"{element} excludes {count}" for element, count in itertools.islice(blamed.items(), 3)
     )
     remedy = (
-        " or ".join(item.remedy for item in cures)
+        " or ".join(item.remedy for item in remedies)
         or "no single dimension corrects it: change several, or the stroke"
     )
     advice = f"{blame} of the tested poses; {remedy}"
@@ -237,7 +240,7 @@ def new_machine(
         dimensions=tuple(item for item, _ in named_values(body).values()),
         changed=tuple(own),
         inspection=inspection,
-        cures=cures,
+        remedies=remedies,
         folder=folder,
     )
 
@@ -285,7 +288,7 @@ def _reach(model: Model) -> tuple[float | None, dict[str, int]]:
         return None, {}
     columns = model.platform.ports.position.columns
     axes = {
-        name: np.linspace(low, high, ALONG)
+        name: np.linspace(low, high, POSES_PER_AXIS)
         for name, low, high in zip(limits.names, limits.lower, limits.upper, strict=True)
         if name in columns and np.isfinite([low, high]).all()
     }
@@ -315,7 +318,7 @@ def _reach(model: Model) -> tuple[float | None, dict[str, int]]:
     return reached / len(corners), blamed
 
 
-def _cures(
+def _find_remedies(
     text: str,
     own: Mapping[str, str | float],
     works: Callable[[Mapping[str, str | float]], bool],
@@ -327,7 +330,7 @@ def _cures(
     Each is the value nearest to the present one.
 
     Values that the user states belong to a real machine. They are changed only if no other dimension
-    helps by `FACTORS`; then each is tried towards the value of the source.
+    helps by `REMEDY_FACTORS`; then each is tried towards the value of the source.
 
     Args:
         text: text of the source.
@@ -343,15 +346,15 @@ def _cures(
         if name in own
     ]
     others = [name for name, item in after.items() if item.bounds and name not in own]
-    any_other = [(after[name], 1.0, factor) for factor in FACTORS for name in others]
-    cures: dict[str, Problem] = {}
+    any_other = [(after[name], 1.0, factor) for factor in REMEDY_FACTORS for name in others]
+    remedies: dict[str, Problem] = {}
     for first, trials in ((0, any_other), (len(any_other), stated)):
         for done, (item, bad, good) in enumerate(trials, first):
             if progress is not None:
                 progress(done, len(any_other) + len(stated))
-            if item.name in cures or not works({**own, item.name: item.scaled(good)}):
+            if item.name in remedies or not works({**own, item.name: item.scaled(good)}):
                 continue
-            for _ in range(NARROWED):
+            for _ in range(REMEDY_BISECTIONS):
                 middle = (good + bad) / 2
                 good, bad = (
                     (middle, bad)
@@ -359,12 +362,14 @@ def _cures(
                     else (good, middle)
                 )
             what = f"is {after[item.name].text}; with {item.scaled(good)} {effect}"
-            cures[item.name] = Problem(item.name, what, f"set {item.name} to {item.scaled(good)}")
-            if len(cures) == CURES:
+            remedies[item.name] = Problem(
+                item.name, what, f"set {item.name} to {item.scaled(good)}"
+            )
+            if len(remedies) == MAX_REMEDIES:
                 break
-        if cures:
+        if remedies:
             break
-    return tuple(cures.values())
+    return tuple(remedies.values())
 
 
 def _dimensions(text: str) -> dict[str, NamedValue]:

@@ -95,6 +95,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "Model.determined": "Model.measurable_output",
     "Model.freed": "Model.with_free_parameters",
     "Model.ties": "Model.parameter_map",
+    "NewMachine.cures": "NewMachine.remedies",
     "Obstacle.nearest": "Obstacle.projection_target",
     "Result.evidence": "Result.diagnostics",
     "TwoRuns.apart": "TwoRuns.motion_mismatch",
@@ -229,6 +230,7 @@ MEMBERS: Mapping[str, str] = {
 #: files (`keep`) may have either.
 JSON_KEYS: Mapping[str, str] = {
     "apart": "motion_mismatch",
+    "cures": "remedies",
     "evidence": "diagnostics",
 }
 #: Old commands of `tauloop`, each with the words that replace it. Three of them are groups now; such

@@ -219,7 +219,7 @@ def simulate_axis(
         integrator: of the equations.
 
     Returns:
-        Criteria (N,); runs that fail get a penalty (`tauloop.drives.criteria.FAILURE_PENALTY`), so every number
+        Criteria (N,); runs that fail get a penalty (`FAILURE_PENALTY` of `tauloop.drives.criteria`), so every number
         is finite.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Evaluations of a cost during tuning, with a count, a price of failures, a memory and a limit."""
+"""Evaluations of a cost during tuning, with a count, a penalty of failures, a memory and a limit."""
 
 from __future__ import annotations
 
