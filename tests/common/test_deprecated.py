@@ -67,6 +67,8 @@ def test_an_old_attribute_is_the_new_one_with_a_warning(old: str, new: str) -> N
     owners = (
         *(tl.calibration.CalibrationProblem, tl.Model, tl.identification.TwoRuns, Result),
         tl.motion.Obstacle,
+        tl.simulation.Loop,
+        tl.authoring.NewMachine,
     )
     classes = {item.__name__: item for item in owners}
     renamed = vars(classes[owner])[old_attribute]

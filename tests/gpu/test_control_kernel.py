@@ -67,7 +67,7 @@ def test_every_start_moves_as_alone(name, law, folder):
     velocity = 1e-2 * rng.normal(size=(5, len(loop.velocity)))
     starts = kernel(loop, position, velocity, q, every=3)
     assert starts.is_whole.all()
-    assert (starts.reached == len(loop.forward)).all()
+    assert (starts.reached == len(loop.feedforward)).all()
     alone = CompiledLoop(model, model, law)
     for i in range(5):
         trace = alone(replace(loop, position=position[i], velocity=velocity[i], q=q[i]))
@@ -91,12 +91,15 @@ def check_what_ends_and_what_is_refused(kernel, loop, position, velocity, q):
     starts = kernel(loop, position, thrown, q)
     assert starts.is_whole.tolist() == [True, True, False, True, True]
     reached = int(starts.reached[2])
-    assert reached < len(loop.forward)
+    assert reached < len(loop.feedforward)
     assert np.isnan(starts.position[2, reached:]).all()
     assert np.isfinite(starts.position[1]).all()
     with pytest.raises(InputError) as error:
         kernel(
-            replace(loop, delay=1, load=np.zeros((len(loop.forward), 16))), position, velocity, q
+            replace(loop, delay=1, load=np.zeros((len(loop.feedforward), 16))),
+            position,
+            velocity,
+            q,
         )
     assert all(word in str(error.value) for word in ("has a delay", "has a load"))
     with pytest.raises(InputError, match=r"velocity: has shape \(5, 1\), needs \(5, 2\)"):

@@ -180,7 +180,7 @@ def test_actuators_by_themselves_do_not_press_against_each_other(name: str) -> N
     alone += loop.gains[1] * (loop.reference[1] - state.v @ plant.assembly.loops.transmission.T)
     x = np.stack([fitted(machine, row, np.zeros(3), np.ones(3))["x"] for row in seen])
     still = np.zeros_like(x)
-    own = {"pd": 0.0, "feed-forward": loop.forward, "gravity": 0.0}[name]
+    own = {"pd": 0.0, "feed-forward": loop.feedforward, "gravity": 0.0}[name]
     if name == "gravity":
         own = machine.actuators.inverse_dynamics(x, still, still).force
     expected = own + np.einsum("kij,kjl,kl->ki", R, np.linalg.pinv(R), alone)

@@ -114,11 +114,11 @@ class ControlKernel:
                 *written,
             )
             blocks = -(-n // THREADS_PER_BLOCK)
-            sizes = (n, 0, n, len(loop.forward), every)
+            sizes = (n, 0, n, len(loop.feedforward), every)
             self._launch(blocks, THREADS_PER_BLOCK, 0, (*sizes, *arrays))
         states, forces = states.transpose(2, 0, 1), forces.transpose(2, 0, 1)
         return ControlledStarts(
-            time=np.arange(0, len(loop.forward), every) * loop.period,
+            time=np.arange(0, len(loop.feedforward), every) * loop.period,
             position=states[:, :, :n_p],
             velocity=states[:, :, n_p:],
             force=forces,

@@ -92,6 +92,8 @@ NAMES: Mapping[str, str] = {
 #: with `old_attribute`.
 ATTRIBUTES: Mapping[str, str] = {
     "CalibrationProblem.stations": "CalibrationProblem.measured_poses",
+    "Loop.differences": "Loop.uses_velocity_differences",
+    "Loop.forward": "Loop.feedforward",
     "Model.determined": "Model.measurable_output",
     "Model.freed": "Model.with_free_parameters",
     "Model.ties": "Model.parameter_map",

@@ -11,6 +11,7 @@ from typing import final
 import numpy as np
 
 from tauloop.common.errors import Problems
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -120,12 +121,12 @@ class Loop(ReprMixin):
         q: all coordinates at the start (n_q,).
         reference: reference positions, velocities and accelerations in the controller's space,
             (N, ...) each; in platform space the positions are all coordinates.
-        forward: feed-forward forces at each sample (N, n_u).
+        feedforward: feed-forward forces at each sample (N, n_u).
         first: forces before the first sample takes effect (n_u,).
         gains: proportional and derivative gains (2, n).
         limit: largest forces (n_u,), infinite without limit.
         resolution: resolution of the encoders (n_u,).
-        differences: whether speeds are differences of measured positions.
+        uses_velocity_differences: whether speeds are differences of measured positions.
         theta: values of the plant's free parameters.
         load: wrench and payload at the tool from each sample on (N, 16): wrench (6), then inertial
             parameters (10); None without both.
@@ -145,16 +146,19 @@ class Loop(ReprMixin):
     velocity: np.ndarray
     q: np.ndarray
     reference: tuple[np.ndarray, np.ndarray, np.ndarray]
-    forward: np.ndarray
+    feedforward: np.ndarray
     first: np.ndarray
     gains: np.ndarray
     limit: np.ndarray
     resolution: np.ndarray
-    differences: bool
+    uses_velocity_differences: bool
     theta: np.ndarray
     load: np.ndarray | None = None
     events: tuple[Event, ...] = ()
     directions: tuple[SensitivityDirection, ...] = ()
+
+    differences = old_attribute("differences", "uses_velocity_differences")
+    forward = old_attribute("forward", "feedforward")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

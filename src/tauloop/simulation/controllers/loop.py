@@ -146,7 +146,7 @@ class CompiledLoop:
 
 def control_numbers(loop: Loop, layouts: ControlLayouts) -> tuple[np.ndarray, np.ndarray]:
     """Return the loop's inputs at each sample (N, n_i), and its constants (n,)."""
-    n = len(loop.forward)
+    n = len(loop.feedforward)
     position, velocity, acceleration = loop.reference
     free = {"plant": loop.theta, "model": loop.model.mechanism.parameters.vector(loop.model.free)}
     numbers = {
@@ -156,7 +156,7 @@ def control_numbers(loop: Loop, layouts: ControlLayouts) -> tuple[np.ndarray, np
         "resolution": loop.resolution,
         "counts": bool((loop.resolution > 0).any()),
         "period": loop.period,
-        "differences": loop.differences,
+        "differences": loop.uses_velocity_differences,
     }
     if loop.model.assembly.is_redundant:
         numbers |= {"weight": 1.0, "spread": spread(loop.model, loop.resolution)}
@@ -165,7 +165,7 @@ def control_numbers(loop: Loop, layouts: ControlLayouts) -> tuple[np.ndarray, np
         "position": position,
         "velocity": velocity,
     }
-    columns |= {"acceleration": acceleration, "forward": loop.forward}
+    columns |= {"acceleration": acceleration, "forward": loop.feedforward}
     if loop.load is not None:
         columns |= {"wrench": loop.load[:, :WRENCH], "payload": loop.load[:, WRENCH:]}
     return layouts.inputs.rows(n, columns), layouts.constants.rows(1, numbers | free)[0]

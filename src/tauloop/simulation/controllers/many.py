@@ -189,7 +189,7 @@ def follow_many(
     result = ManyControlledMotions(
         diagnostics=(),
         provenance=control_provenance(loop, sampling),
-        time=(np.arange(len(loop.forward)) * loop.period)[stored],
+        time=(np.arange(len(loop.feedforward)) * loop.period)[stored],
         reference=reference,
         position=states[:, :, :n_p],
         velocity=states[:, :, n_p:],
@@ -246,7 +246,7 @@ def _kernel(loop: Loop, n: int) -> RowKernel | None:
         return None
     system = control_system(loop.plant, loop.model, loop.controller, loaded=loop.load is not None)
     program = loop.plant.platform.runner.program(FORWARD_DYNAMICS)
-    samples = n * len(loop.forward)
+    samples = n * len(loop.feedforward)
     if not isinstance(evaluator, Compiled) and not evaluator.wants_code(program, samples):
         evaluator = default_evaluator()
     precision = evaluator.precision
@@ -262,7 +262,7 @@ def _by_kernel(
     """Return states (N, T, ...), forces (N, T, n_u) and report (6, N) by machine code."""
     layouts = ControlLayouts(loop.plant, loop.model, loop.controller, loaded=loop.load is not None)
     arrays, shapes = control_arrays(loop, layouts, (x, v, q), every)
-    states, forces, report = kernel(len(x), (len(loop.forward), every), arrays, shapes)
+    states, forces, report = kernel(len(x), (len(loop.feedforward), every), arrays, shapes)
     states, forces = (np.ascontiguousarray(array.transpose(2, 0, 1)) for array in (states, forces))
     return states, forces, report
 
@@ -271,7 +271,7 @@ def _one_by_one(
     loop: Loop, x: np.ndarray, v: np.ndarray, q: np.ndarray, every: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return states (N, T, ...), forces (N, T, n_u) and report (6, N)."""
-    samples, run = -(-len(loop.forward) // every), loop_runner(loop)
+    samples, run = -(-len(loop.feedforward) // every), loop_runner(loop)
     states = np.full((len(x), samples, x.shape[1] + v.shape[1]), np.nan)
     forces, report = (
         np.full((len(x), samples, len(loop.limit)), np.nan),
@@ -327,7 +327,7 @@ def control_arrays(
         xp: array module of the device that runs the kernel.
     """
     position, velocity, q = starts
-    n, samples = len(q), -(-len(loop.forward) // every)
+    n, samples = len(q), -(-len(loop.feedforward) // every)
     inputs, constants = control_numbers(loop, parts)
     first = xp.array(xp.asarray(parts.held.rows(n, {"force": loop.first})), order="F")
     for name, times in (("estimate", 1), ("past", 3)):

@@ -206,7 +206,7 @@ class PredictiveRun:
             PoseError: the reference is out of reach or singular.
         """
         _require_limits(law, loop)
-        model, T, n_u, count = loop.model, loop.period, len(loop.limit), len(loop.forward)
+        model, T, n_u, count = loop.model, loop.period, len(loop.limit), len(loop.feedforward)
         self._law, self._period = law, T
         position, speed, acceleration = _reference(loop)
         lead = list(model.assembly.leading)
@@ -214,7 +214,7 @@ class PredictiveRun:
         self._fit = _fit(loop, self._reference[0]) if model.assembly.is_redundant else None
         # differences lag by half a sample; the reference's differences have the same lag
         late_speed = np.diff(position, axis=0, prepend=position[:1]) / T
-        self._expected = position, late_speed if loop.differences else speed
+        self._expected = position, late_speed if loop.uses_velocity_differences else speed
         self._whole, fraction = divmod(loop.delay, loop.substeps)
         late = fraction * T / loop.substeps
         grid = partial(

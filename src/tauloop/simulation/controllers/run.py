@@ -218,7 +218,7 @@ def follow(
         values=values,
     )
     run = loop_runner(prepared) if loop is None else loop
-    time = np.arange(len(prepared.forward)) * prepared.period
+    time = np.arange(len(prepared.feedforward)) * prepared.period
     return _result(prepared, wanted, time, run(prepared), sampling)
 
 
@@ -275,14 +275,14 @@ def prepared_loop(
         velocity=np.zeros(entry.velocity.size),
         q=start.q,
         reference=_reference(model, controller, wanted),
-        forward=_forward(model, controller, wanted),
+        feedforward=_forward(model, controller, wanted),
         first=_holding(model, wanted.q[:1])[0],
         gains=_gains(model, controller, wanted.q[:1]),
         limit=np.array(
             [a.force if sampling.saturates else np.inf for a in plant.mechanism.actuators]
         ),
         resolution=np.broadcast_to(np.asarray(sampling.resolution, dtype=float), (u,)),
-        differences=sampling.differences,
+        uses_velocity_differences=sampling.differences,
         theta=np.array(
             [values.get(name, value) for name, value in zip(plant.free, nominal, strict=True)]
         ),
@@ -424,7 +424,7 @@ def _result(
     reference = entry.at(start)
     distance, turn = tool_errors(loop, reference, trace.position, start)
     diagnostics = (
-        *trace.samples.diagnostics(len(loop.forward), trace.end),
+        *trace.samples.diagnostics(len(loop.feedforward), trace.end),
         saturation(trace.force, loop.limit),
         *trace.diagnostics,
         *plant.limits.diagnostics(state.q, time[: len(state.q)]),
@@ -474,7 +474,7 @@ def control_provenance(loop: Loop, sampling: Sampling) -> Provenance:
             "differences": sampling.differences,
             "substeps": loop.substeps,
         },
-        inputs={"machine": loop.plant.mechanism.name, "samples": len(loop.forward)},
+        inputs={"machine": loop.plant.mechanism.name, "samples": len(loop.feedforward)},
     )
 
 
