@@ -54,9 +54,9 @@ if TYPE_CHECKING:
         POLYNOMIAL_4567 as POLYNOMIAL_4567,
         Cycloidal as Cycloidal,
         Law as Law,
+        LawSample as LawSample,
         Parabolic as Parabolic,
         PolynomialLaw as PolynomialLaw,
-        Progress as Progress,
         Trapezoidal as Trapezoidal,
     )
     from tauloop.motion.paths.clothoids import (

@@ -18,7 +18,7 @@ from tauloop.common.shown import ReprMixin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress(ReprMixin):
+class LawSample(ReprMixin):
     """Progress s along a path at normalized times x (N,), all pure numbers.
 
     Attributes:
@@ -36,7 +36,7 @@ class Law(ABC):
     """A motion law; symmetric: s(1 - x) = 1 - s(x)."""
 
     @abstractmethod
-    def at(self, x: np.ndarray) -> Progress:
+    def at(self, x: np.ndarray) -> LawSample:
         """Return the progress at normalized times x (N,) in [0, 1].
 
         Where the acceleration jumps, its value after the jump is returned.
@@ -51,9 +51,9 @@ class Law(ABC):
 class Uniform(Law):
     """s = x, for paths that already contain their timing and start and end at rest."""
 
-    def at(self, x: np.ndarray) -> Progress:
+    def at(self, x: np.ndarray) -> LawSample:
         """Return progress at normalized times x (N,)."""
-        return Progress(s=x, first=np.ones_like(x), second=np.zeros_like(x))
+        return LawSample(s=x, first=np.ones_like(x), second=np.zeros_like(x))
 
 
 class Parabolic(Law):
@@ -64,10 +64,10 @@ class Parabolic(Law):
         """The middle."""
         return (0.5,)
 
-    def at(self, x: np.ndarray) -> Progress:
+    def at(self, x: np.ndarray) -> LawSample:
         """Return progress at normalized times x (N,)."""
         rising, left = x < 0.5, 1.0 - x
-        return Progress(
+        return LawSample(
             s=np.where(rising, 2 * x**2, 1 - 2 * left**2),
             first=np.where(rising, 4 * x, 4 * left),
             second=np.where(rising, 4.0, -4.0),
@@ -77,10 +77,10 @@ class Parabolic(Law):
 class Cycloidal(Law):
     """Sine on ramp: s = x - sin(2 pi x) / (2 pi); peak speed 2, peak acceleration 2 pi."""
 
-    def at(self, x: np.ndarray) -> Progress:
+    def at(self, x: np.ndarray) -> LawSample:
         """Return progress at normalized times x (N,)."""
         w = 2 * np.pi
-        return Progress(s=x - np.sin(w * x) / w, first=1 - np.cos(w * x), second=w * np.sin(w * x))
+        return LawSample(s=x - np.sin(w * x) / w, first=1 - np.cos(w * x), second=w * np.sin(w * x))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +89,10 @@ class PolynomialLaw(Law):
 
     coefficients: tuple[float, ...]
 
-    def at(self, x: np.ndarray) -> Progress:
+    def at(self, x: np.ndarray) -> LawSample:
         """Return progress at normalized times x (N,)."""
         s = Polynomial(self.coefficients)
-        return Progress(s=s(x), first=s.deriv()(x), second=s.deriv(2)(x))
+        return LawSample(s=s(x), first=s.deriv()(x), second=s.deriv(2)(x))
 
 
 #: s = 10 x^3 - 15 x^4 + 6 x^5: accelerations are continuous; peak speed 15/8, peak acceleration
@@ -119,12 +119,12 @@ class Trapezoidal(Options, Law):
         """End of the first ramp, start of the second."""
         return (self.ramp, 1.0 - self.ramp) if self.ramp < 0.5 else (0.5,)
 
-    def at(self, x: np.ndarray) -> Progress:
+    def at(self, x: np.ndarray) -> LawSample:
         """Return progress at normalized times x (N,)."""
         speed, left = 1.0 / (1.0 - self.ramp), 1.0 - x
         acceleration = speed / self.ramp
         where = [x < self.ramp, x >= 1.0 - self.ramp]
-        return Progress(
+        return LawSample(
             s=np.select(
                 where,
                 [0.5 * acceleration * x**2, 1 - 0.5 * acceleration * left**2],

@@ -12,7 +12,7 @@ from tauloop.common.errors import InputError
 from tauloop.common.plain import json_keys
 from tauloop.common.records import dataclass
 from tauloop.compiler.state import State
-from tauloop.motion.laws import Law, Progress
+from tauloop.motion.laws import Law, LawSample
 from tauloop.motion.rate_limits.peaks import refined
 from tauloop.motion.rate_limits.stroke_limits import sample_times
 from tauloop.motion.sampled import SampledMotion
@@ -99,7 +99,7 @@ class Trajectory(Tabular):
         back = (x > 1.0) & self.returns
         moving = (x >= 0.0) & (x <= (2.0 if self.returns else 1.0))
         there = self.law.at(np.clip(np.where(back, 2.0 - x, x), 0.0, 1.0))
-        progress = Progress(
+        progress = LawSample(
             s=there.s,
             first=np.where(moving, np.where(back, -there.first, there.first), 0.0),
             second=np.where(moving, there.second, 0.0),

@@ -87,6 +87,7 @@ NAMES: Mapping[str, str] = {
     "tauloop.motion.plan_cycle": "cycle_trajectory",
     "transfer": "plan_transfer",
     "tune": "tune_drive_line",
+    "tauloop.motion.Progress": "LawSample",
 }
 #: Old names of attributes and methods of classes, each with its new name. The classes pass them on
 #: with `old_attribute`.

@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.motion.fastest.sweeps import Profile
-from tauloop.motion.laws import Law, Progress
+from tauloop.motion.laws import Law, LawSample
 
 #: Products k t^2 below this are taken for zero in a series.
 SERIES_THRESHOLD = 1e-6
@@ -44,7 +44,7 @@ class ProfileLaw(ReprMixin, Law):
         """Normalized times at which points of the grid are passed: the acceleration may jump there."""
         return tuple((self.times[1:-1] / self.duration).tolist())
 
-    def at(self, x: np.ndarray) -> Progress:
+    def at(self, x: np.ndarray) -> LawSample:
         """Return progress at normalized times x (N,)."""
         profile, total = self.profile, self.duration
         time = np.asarray(x) * total
@@ -83,7 +83,7 @@ class ProfileLaw(ReprMixin, Law):
         # an interval ends before the next begins, on whose side a break of the path and friction
         # may be others
         last = np.append(np.nextafter(profile.grid[1:-1], 0.0), 1.0)
-        return Progress(
+        return LawSample(
             s=np.clip(profile.grid[k] + w, profile.grid[k], last[k]),
             first=speed * total,
             second=pull * total**2,

@@ -19,7 +19,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.compiler.state import Forces
 from tauloop.model.tool import Payload
-from tauloop.motion.laws import Progress
+from tauloop.motion.laws import LawSample
 from tauloop.motion.strokes.stroke import Stroke
 
 #: Number of directions that bound the tool's acceleration on one side of its path; they approximate a
@@ -419,7 +419,7 @@ class PathRows:
                 if np.isfinite(size):
                     yield i, name + (side if i >= n else ""), sign, float(size)
 
-    def shares(self, progress: Progress, rate: float) -> tuple[np.ndarray, tuple[str, ...]]:
+    def shares(self, progress: LawSample, rate: float) -> tuple[np.ndarray, tuple[str, ...]]:
         """Return the fractions of all limits (N, k) of a motion at a rate (1/s), and their names.
 
         They follow from inverse dynamics.

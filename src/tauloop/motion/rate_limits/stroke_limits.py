@@ -8,7 +8,7 @@ from tauloop.common.errors import InputError, PoseError, Problem, Problems
 from tauloop.common.records import dataclass
 from tauloop.compiler.functions.tensions import limited_winches
 from tauloop.model import Model
-from tauloop.motion.laws import Law, Progress
+from tauloop.motion.laws import Law, LawSample
 from tauloop.motion.rate_limits.peaks import refined
 from tauloop.motion.rate_limits.scaling import Quadratics, joined, largest_rate
 from tauloop.motion.rate_limits.tension_rates import Margins, conditions, loose, margins
@@ -45,7 +45,7 @@ class MotionLimits:
     cables: tuple[str, ...]
     force: float
 
-    def demand(self, stroke: Stroke, progress: Progress, rate: float) -> np.ndarray:
+    def demand(self, stroke: Stroke, progress: LawSample, rate: float) -> np.ndarray:
         """Return the signed fractions of the limits (M, n) of a stroke at a rate (1/s).
 
         A negative rate runs it backwards.
@@ -67,7 +67,7 @@ class MotionLimits:
         return np.asarray(everything[:, self.kept] / self.size)
 
     def taken(
-        self, stroke: Stroke, progress: Progress, rate: float
+        self, stroke: Stroke, progress: LawSample, rate: float
     ) -> tuple[np.ndarray, list[tuple[str, ...]]]:
         """Return the shares (M, n) of the limits of a stroke at a rate (1/s), and their names.
 
@@ -254,7 +254,7 @@ def sample_times(stroke: Stroke, law: Law) -> np.ndarray:
     return np.unique(np.concatenate([x, jumps, np.nextafter(jumps, 0.0)]))
 
 
-def _shares(limits: MotionLimits, stroke: Stroke, progress: Progress, rate: float) -> Quadratics:
+def _shares(limits: MotionLimits, stroke: Stroke, progress: LawSample, rate: float) -> Quadratics:
     """Return the fractions of the limits (M, n) as quadratics in the rate, from three rates.
 
     Forces are quadratic and speeds linear; the sign of Coulomb friction does not change, for no
@@ -296,7 +296,7 @@ def _peaks(
 
 
 def _unmet(
-    limits: MotionLimits, stroke: Stroke, progress: Progress, shares: list[Quadratics]
+    limits: MotionLimits, stroke: Stroke, progress: LawSample, shares: list[Quadratics]
 ) -> list[Problem]:
     """Return the error of limits that are exceeded even by a slow motion."""
     still = np.concatenate([np.abs(share.c) for share in shares])

@@ -17,7 +17,7 @@ from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
 from tauloop.equations.assembly.nearest import margin
 from tauloop.model.forces.tension_terms import TensionTerms
-from tauloop.motion.laws import Progress
+from tauloop.motion.laws import LawSample
 from tauloop.motion.rate_limits.scaling import Quadratics
 from tauloop.motion.strokes.stroke import Stroke
 
@@ -41,7 +41,7 @@ class Margins:
     weights: np.ndarray
 
 
-def margins(stroke: Stroke, progress: Progress, rate: float, force: float) -> Margins:
+def margins(stroke: Stroke, progress: LawSample, rate: float, force: float) -> Margins:
     """Return the margins at places (M,) of a stroke at a rate (1/s); a negative rate runs it back.
 
     Args:
@@ -63,7 +63,7 @@ def margins(stroke: Stroke, progress: Progress, rate: float, force: float) -> Ma
 
 
 def conditions(
-    stroke: Stroke, progress: Progress, rate: float, margin: Margins, force: float
+    stroke: Stroke, progress: LawSample, rate: float, margin: Margins, force: float
 ) -> Quadratics:
     """Return the conditions of the weights on any rate (M,).
 
@@ -79,10 +79,10 @@ def conditions(
     return Quadratics.around(rate, asked)
 
 
-def loose(stroke: Stroke, progress: Progress, rate: float, force: float) -> list[Problem]:
+def loose(stroke: Stroke, progress: LawSample, rate: float, force: float) -> list[Problem]:
     """Return the error of a stroke that cables cannot move at a rate (1/s), at its worst place."""
     worst = int(np.argmax(margins(stroke, progress, rate, force).share))
-    sample = Progress(
+    sample = LawSample(
         s=progress.s[[worst]], first=progress.first[[worst]], second=progress.second[[worst]]
     )
     problems = _terms(stroke, sample, rate, force).problems(np.zeros(1, dtype=int), 1, "motion")
@@ -97,7 +97,7 @@ def loose(stroke: Stroke, progress: Progress, rate: float, force: float) -> list
     ]
 
 
-def _terms(stroke: Stroke, progress: Progress, rate: float, force: float) -> TensionTerms:
+def _terms(stroke: Stroke, progress: LawSample, rate: float, force: float) -> TensionTerms:
     motion = stroke.motion(progress, rate, progress.s)
     return stroke.functions.tension_terms(*motion.rates, start=stroke.start(progress.s))[0].shared(
         force

@@ -16,7 +16,7 @@ from tauloop.equations.ports import PLATFORM, Entry, numbers
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model, Motion
 from tauloop.model.tool import Payload
-from tauloop.motion.laws import Progress
+from tauloop.motion.laws import LawSample
 from tauloop.motion.paths.curves import Path
 from tauloop.motion.rate_limits.peaks import refined
 from tauloop.motion.sampled import SampledMotion
@@ -148,7 +148,7 @@ class Stroke(ReprMixin):
         """Return which of the entry's positions the path moves."""
         return [self.functions.ports.position.columns.index(name) for name in self.columns]
 
-    def motion(self, progress: Progress, rate: float, time: np.ndarray) -> SampledMotion:
+    def motion(self, progress: LawSample, rate: float, time: np.ndarray) -> SampledMotion:
         """Return the motion of the entry.
 
         Args:
