@@ -42,8 +42,8 @@ from tauloop.identification import (
     condense_parts,
     cones,
     estimate_condensed,
-    fit,
     fit_consistent,
+    fit_regression,
     leaf_ties,
     regression_data,
     split,
@@ -198,8 +198,8 @@ def arm_rows(data: Path) -> Iterator[Row]:
 
     found = regression()
     yield Row(work="TX40: log to regressor, decimated", seconds=seconds_of(regression))
-    result = fit(found, None, OrdinaryLeastSquares())
-    ours = seconds_of(lambda: fit(regression(), None, OrdinaryLeastSquares()))
+    result = fit_regression(found, None, OrdinaryLeastSquares())
+    ours = seconds_of(lambda: fit_regression(regression(), None, OrdinaryLeastSquares()))
     joint = model.actuators.kinematics(
         *(
             samples(prepare(log, preparation), kind)
@@ -266,7 +266,7 @@ def gantry_rows() -> Iterator[Row]:
         data = regression_data(
             of, log, preparation, ties=leaf_ties(of, (*PAPER, "cart_mass", *FRICTION))
         )
-        fit(*split(data, 0.7), WeightedLeastSquares())
+        fit_regression(*split(data, 0.7), WeightedLeastSquares())
 
     note = "8 000 samples, 21 unknowns"
     yield Row(

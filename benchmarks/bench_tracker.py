@@ -22,7 +22,12 @@ from rows import page
 
 import tauloop as tl
 from tauloop.export.microcontroller import export_tracker
-from tauloop.identification import BaseEstimates, OrdinaryLeastSquares, RegressionData, fit
+from tauloop.identification import (
+    BaseEstimates,
+    OrdinaryLeastSquares,
+    RegressionData,
+    fit_regression,
+)
 from tauloop.identification.online import CausalFilters, TrackOptions
 
 TRACKER_MARKS = page.marks("bench_tracker.py")
@@ -99,7 +104,7 @@ def as_identified(model: tl.Model, position: np.ndarray) -> tuple[BaseEstimates,
         outputs=names,
         output_units=units,
     )
-    return BaseEstimates.of(fit(data, None, OrdinaryLeastSquares())), forces
+    return BaseEstimates.of(fit_regression(data, None, OrdinaryLeastSquares())), forces
 
 
 def measured(name: str) -> tuple[int, int, float, float, int]:

@@ -25,7 +25,7 @@ from tauloop.formats.urdf.reader import load_urdf
 from tauloop.identification import (
     RegressionData,
     WeightedLeastSquares,
-    fit,
+    fit_regression,
     regression_data,
     with_columns,
 )
@@ -129,7 +129,7 @@ def models(given: Recording) -> Iterator[tuple[str, RegressionData]]:
             f"Dahl's hysteresis, {length:g} rad",
             _coulomb(given, _dahl(given.position, length), joints, adds=False),
         )
-    first = fit(data.part(slice(0, len(data) * 35 // 100)), None, WeightedLeastSquares())
+    first = fit_regression(data.part(slice(0, len(data) * 35 // 100)), None, WeightedLeastSquares())
     torque = np.abs(data.regressor @ first.parameters)
     signs = np.stack(
         [data.regressor[:, k, data.parameters.index(f"{joints[k]}.coulomb")] for k in range(6)],
@@ -177,8 +177,12 @@ def judged(data: RegressionData) -> dict[str, object]:
     """Return validation and held-out errors."""
     last = round(0.7 * len(data))
     half = round(0.5 * last)
-    whole = fit(data.part(slice(0, last)), data.part(slice(last, None)), WeightedLeastSquares())
-    inner = fit(data.part(slice(0, half)), data.part(slice(half, last)), WeightedLeastSquares())
+    whole = fit_regression(
+        data.part(slice(0, last)), data.part(slice(last, None)), WeightedLeastSquares()
+    )
+    inner = fit_regression(
+        data.part(slice(0, half)), data.part(slice(half, last)), WeightedLeastSquares()
+    )
     scale = np.array([part.scale for part in whole.held_out])
     percent = 100.0 / scale
     errors = [percent * np.array([part.rmse for part in x.held_out]) for x in (inner, whole)]
@@ -193,7 +197,7 @@ def agreement(given: Recording) -> dict[str, list[int]]:
     """Count rests whose mean residual has the sign of the last motion, and all rests; training and held out."""
     data = given.data
     last = round(0.7 * len(data))
-    found = fit(data.part(slice(0, last)), None, WeightedLeastSquares())
+    found = fit_regression(data.part(slice(0, last)), None, WeightedLeastSquares())
     residual = data.forces - data.regressor @ found.parameters
     held = given.held_sign[:: PREPARATION.decimation][: len(data)]
     rests = (given.motor == 0.0)[:: PREPARATION.decimation][: len(data)]

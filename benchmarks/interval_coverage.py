@@ -41,7 +41,7 @@ from tauloop.identification import (
     RegressionData,
     WeightedLeastSquares,
     compare_logs,
-    fit,
+    fit_regression,
     leaf_ties,
     merge,
     motion_regressor,
@@ -87,7 +87,9 @@ class Arm:
             output_units=self.units,
             ties=self.ties,
         )
-        first = fit(self.with_noise(np.random.default_rng(0)), None, WeightedLeastSquares())
+        first = fit_regression(
+            self.with_noise(np.random.default_rng(0)), None, WeightedLeastSquares()
+        )
         self.base = first.base
         leaves = [self.model.mechanism.parameters[name].value for name in self.ties.parameters]
         self.true = self.base.regroup(np.array(leaves))
@@ -151,7 +153,7 @@ def torque_noise(arm: Arm, runs: int) -> list[dict[str, object]]:
     for _ in range(runs):
         data = arm.with_noise(rng)
         for name, model in models.items():
-            result = fit(data, None, WeightedLeastSquares(), base=arm.base, errors=model)
+            result = fit_regression(data, None, WeightedLeastSquares(), base=arm.base, errors=model)
             inside[name].append(np.abs(arm.errors(result)[1]) < QUANTILE)
     return [
         {
@@ -182,7 +184,7 @@ def position_noise(arm: Arm, runs: int) -> list[dict[str, object]]:
             )
             for name, estimator in zip(found, estimators, strict=True):
                 found[name].append(
-                    arm.errors(fit(data, None, estimator, base=arm.base, errors=errors))
+                    arm.errors(fit_regression(data, None, estimator, base=arm.base, errors=errors))
                 )
         for name, pairs in found.items():
             deviations = np.array([relative for _, relative in pairs])
@@ -265,12 +267,14 @@ def stressed(arm: Arm, runs: int) -> list[dict[str, object]]:
             rng = np.random.default_rng(1000 + run)
             parts = [stressed_log(arm, stress, 10 * run + k, rng) for k in range(LOGS)]
             everything = merge(parts)
-            base = fit(everything, None, WeightedLeastSquares()).base
+            base = fit_regression(everything, None, WeightedLeastSquares()).base
             true = base.regroup(
                 np.array([arm.model.mechanism.parameters[name].value for name in base.parameters])
             )
             for name, errors in models.items():
-                result = fit(everything, None, WeightedLeastSquares(), base=base, errors=errors)
+                result = fit_regression(
+                    everything, None, WeightedLeastSquares(), base=base, errors=errors
+                )
                 inside[name].append(
                     np.abs(result.values - true) < QUANTILE * result.standard_deviations
                 )

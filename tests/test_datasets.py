@@ -32,7 +32,7 @@ from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.display import PARTS
 from tauloop.display.renderers.figure_style import save_figure
 from tauloop.drives import load_drive
-from tauloop.identification import OrdinaryLeastSquares, RegressionData, fit
+from tauloop.identification import OrdinaryLeastSquares, RegressionData, fit_regression
 from tauloop.kinematics import random_states
 
 #: Numbers that two routes compute from the same formulas, in another order.
@@ -145,7 +145,7 @@ def test_parameters_have_a_unit_each_and_the_values_of_the_json(delta: tl.Model)
         outputs=names,
         output_units=units,
     )
-    result = fit(data, None, OrdinaryLeastSquares())
+    result = fit_regression(data, None, OrdinaryLeastSquares())
     table = result.to_pandas()
     stated = result.as_dict()["base_parameters"]
     assert list(table.index) == [row["name"] for row in stated]

@@ -21,7 +21,7 @@ import tauloop
 from tauloop import InputError, Mechanism, Model, load
 from tauloop.common.result import Result
 from tauloop.common.shown import MAX_REPR_LENGTH, ReprMixin
-from tauloop.identification import OrdinaryLeastSquares, RegressionData, fit
+from tauloop.identification import OrdinaryLeastSquares, RegressionData, fit_regression
 from tauloop.kinematics import random_states
 
 ROOT = Path(__file__).parents[1]
@@ -148,7 +148,7 @@ def results(model: Model) -> tuple[Result, ...]:
         outputs=model.output_ports("actuators")[0],
         output_units=model.output_ports("actuators")[1],
     )
-    return simulated(model, 0.01), fit(data, None, OrdinaryLeastSquares())
+    return simulated(model, 0.01), fit_regression(data, None, OrdinaryLeastSquares())
 
 
 def test_everything_that_a_model_or_a_result_holds_fits_on_a_screen(

@@ -40,7 +40,7 @@ from tauloop.identification import (
     RegressionData,
     WeightedLeastSquares,
     evaluate,
-    fit,
+    fit_regression,
     split,
 )
 
@@ -52,7 +52,7 @@ def data() -> tuple[RegressionData, RegressionData]:
 
 @pytest.fixture(scope="module")
 def result(data) -> Identification:
-    return fit(*data, WeightedLeastSquares())
+    return fit_regression(*data, WeightedLeastSquares())
 
 
 # Figures of the fit
@@ -143,7 +143,7 @@ def test_undefined_figures_are_null_not_nan():
         outputs=("x", "y"),
         output_units=("N", "N"),
     )
-    fitted = fit(data, None, OrdinaryLeastSquares())
+    fitted = fit_regression(data, None, OrdinaryLeastSquares())
     estimate = dataclasses.replace(fitted.estimate, values=np.array([fitted.values[0], 0.0]))
     content = dataclasses.replace(fitted, estimate=estimate).as_dict()
     assert content["rank"]["gap"] is None
@@ -153,7 +153,7 @@ def test_undefined_figures_are_null_not_nan():
 
 
 def test_equal_runs_give_equal_files(tmp_path, data, result):
-    again = fit(*data, WeightedLeastSquares())
+    again = fit_regression(*data, WeightedLeastSquares())
     first, second = result.write_json(tmp_path / "a.json"), again.write_json(tmp_path / "b.json")
     assert first.read_bytes() == second.read_bytes()
 
@@ -288,7 +288,7 @@ def test_nothing_in_the_figure_covers_anything_else(data, result, count):
         )
         for part in data
     )
-    fitted = fit(training, held_out, WeightedLeastSquares())
+    fitted = fit_regression(training, held_out, WeightedLeastSquares())
     figure = identification_figure(fitted, training, held_out)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
@@ -323,7 +323,7 @@ def test_nothing_in_the_figure_covers_anything_else(data, result, count):
 
 def test_figure_without_held_out_data_or_time(tmp_path):
     training = arm_data(5000, noise=(0.1, 0.1), time=None)
-    figure = identification_figure(fit(training, None, OrdinaryLeastSquares()), training)
+    figure = identification_figure(fit_regression(training, None, OrdinaryLeastSquares()), training)
     assert len(figure.axes) == 4  # two outputs, residuals, their spectrum
     assert figure.axes[0].get_xlabel() == "sample"
     assert len(figure.axes[0].lines[1].get_xdata()) <= 2 * FIGURE_INTERVALS
@@ -335,7 +335,7 @@ def test_figure_without_held_out_data_or_time(tmp_path):
 def test_figure_of_a_perfect_fit(tmp_path):
     training = arm_data(200)
     save_figure(
-        identification_figure(fit(training, None, OrdinaryLeastSquares()), training),
+        identification_figure(fit_regression(training, None, OrdinaryLeastSquares()), training),
         tmp_path / "a.svg",
     )
 
@@ -406,7 +406,7 @@ def test_table_fits_a_narrow_terminal(result):
 def test_table_says_what_is_doubtful_and_takes_names_as_they_are(data):
     names = ("[red]a", *NAMES[1:])
     training = dataclasses.replace(data[0], parameters=names)
-    fitted = fit(training, None, OrdinaryLeastSquares())
+    fitted = fit_regression(training, None, OrdinaryLeastSquares())
     item = Diagnostic(
         name="condition", value=1e9, upper=1e4, advice="record a motion that excites more"
     )
@@ -417,5 +417,5 @@ def test_table_says_what_is_doubtful_and_takes_names_as_they_are(data):
         data[0], parameters=tuple(f"[b]{name}" for name in NAMES), parameter_units=UNITS
     )
     assert "[b]link1.mx + 0.4 [b]link2.m" in shown(
-        identification_table(fit(tagged, None, OrdinaryLeastSquares()))
+        identification_table(fit_regression(tagged, None, OrdinaryLeastSquares()))
     )

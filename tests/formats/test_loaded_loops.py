@@ -14,7 +14,7 @@ from tauloop.formats.writing.yaml_writer import dumps
 from tauloop.identification import (
     RegressionData,
     WeightedLeastSquares,
-    fit,
+    fit_regression,
     friction_columns,
     leaf_ties,
     regression_data,
@@ -150,7 +150,7 @@ def log_of(moved: SampledMotion, forces: np.ndarray) -> xr.Dataset:
 
 def require_truth(data: RegressionData, truth: dict[str, float]) -> None:
     """Fit, and compare the parameters that stand alone in a base parameter."""
-    result = fit(*split(data), WeightedLeastSquares())
+    result = fit_regression(*split(data), WeightedLeastSquares())
     alone = {base.name: k for k, base in enumerate(result.base.base)}
     for name, value in truth.items():
         k = alone[name]

@@ -20,7 +20,7 @@ from tauloop.identification import (
     Ties,
     WeightedLeastSquares,
     base_parameters,
-    fit,
+    fit_regression,
     split,
     ties,
 )
@@ -54,7 +54,7 @@ def plain_data(regressor: np.ndarray, forces: np.ndarray, **changes: object) -> 
 
 def test_ordinary_least_squares_is_lstsq():
     data = arm_data(SAMPLES_AT_ONCE * 2 + 100, noise=(0.3, 0.1))
-    result = fit(data, None, OrdinaryLeastSquares())
+    result = fit_regression(data, None, OrdinaryLeastSquares())
     matrix = data.regressor[:, :, BASE].reshape(-1, 6)
     expected, *_ = np.linalg.lstsq(matrix, data.forces.ravel())
     np.testing.assert_allclose(result.values, expected, rtol=SAME_SOLUTION)
@@ -65,7 +65,7 @@ def test_ordinary_least_squares_is_lstsq():
 
 def test_weighted_least_squares_is_repeated_lstsq():
     data = arm_data(1500, noise=(0.5, 0.02))
-    result = fit(data, None, WeightedLeastSquares(reweightings=2))
+    result = fit_regression(data, None, WeightedLeastSquares(reweightings=2))
     matrix = data.regressor[:, :, BASE]
     weights = np.ones(2)
     for _ in range(3):
@@ -89,7 +89,7 @@ def _leverage(matrix: np.ndarray) -> np.ndarray:
 
 def test_covariance_of_one_output_is_the_textbook_formula():
     data = arm_data(400, noise=(0.2, 0.2), measured=np.array([True, False]))
-    result = fit(data, None, OrdinaryLeastSquares())
+    result = fit_regression(data, None, OrdinaryLeastSquares())
     matrix = data.regressor[:, 0, result.base.independent]
     residual = data.forces[:, 0] - matrix @ result.values
     variance = residual @ residual / (len(matrix) - result.base.rank)
@@ -103,7 +103,8 @@ def test_standard_deviations_against_monte_carlo(estimator):
     """With outputs of very different noise, and few samples, so that the spare equations count too."""
     rng = np.random.default_rng(5)
     results = [
-        fit(arm_data(60, noise=(0.5, 0.05), rng=rng), None, estimator) for _ in range(REPETITIONS)
+        fit_regression(arm_data(60, noise=(0.5, 0.05), rng=rng), None, estimator)
+        for _ in range(REPETITIONS)
     ]
     scatter = np.std([result.values for result in results], axis=0, ddof=1)
     predicted = np.sqrt(np.mean([result.standard_deviations**2 for result in results], axis=0))
@@ -116,7 +117,7 @@ def test_standard_deviations_against_monte_carlo(estimator):
 
 def test_weights_make_better_estimates():
     ordinary, weighted = (
-        fit(arm_data(500, noise=(1.0, 0.01)), None, estimator) for estimator in BOTH
+        fit_regression(arm_data(500, noise=(1.0, 0.01)), None, estimator) for estimator in BOTH
     )
     assert np.all(weighted.standard_deviations[3:] < 0.5 * ordinary.standard_deviations[3:])
     np.testing.assert_allclose(weighted.estimate.weights * weighted.estimate.noise, 1.0, rtol=0.01)
@@ -128,7 +129,9 @@ def test_units_of_an_output_do_not_matter_to_converged_weights():
     other = dataclasses.replace(
         data, regressor=data.regressor * scale[:, None], forces=data.forces * scale
     )
-    first, second = (fit(d, None, WeightedLeastSquares(reweightings=60)) for d in (data, other))
+    first, second = (
+        fit_regression(d, None, WeightedLeastSquares(reweightings=60)) for d in (data, other)
+    )
     np.testing.assert_allclose(second.values, first.values, rtol=1e-8)
     np.testing.assert_allclose(second.standard_deviations, first.standard_deviations, rtol=1e-6)
 
@@ -142,14 +145,16 @@ def test_order_of_the_columns_does_not_change_predictions(order, estimator):
         parameters=tuple(NAMES[k] for k in order),
         ties=None,
     )
-    first, second = (fit(d, None, estimator).predict(d.regressor) for d in (data, shuffled))
+    first, second = (
+        fit_regression(d, None, estimator).predict(d.regressor) for d in (data, shuffled)
+    )
     np.testing.assert_allclose(second, first, atol=SAME_SOLUTION * np.abs(first).max())
 
 
 @pytest.mark.parametrize("estimator", BOTH)
 def test_data_without_noise_are_recovered(estimator):
     training, held_out = split(arm_data(1000))
-    result = fit(training, held_out, estimator)
+    result = fit_regression(training, held_out, estimator)
     np.testing.assert_allclose(result.values, true_base(), rtol=1e-10)
     assert max(judged.rmse_percent for judged in result.held_out) < 1e-10
     assert result.status is Status.OK
@@ -187,8 +192,8 @@ def test_outputs_that_are_not_measured_are_not_looked_at():
         measured=None,
     )
     first, second = (
-        fit(blind, None, WeightedLeastSquares()),
-        fit(alone, None, WeightedLeastSquares()),
+        fit_regression(blind, None, WeightedLeastSquares()),
+        fit_regression(alone, None, WeightedLeastSquares()),
     )
     np.testing.assert_allclose(first.values, second.values, rtol=SAME_SOLUTION)
     assert [judged.output for judged in first.training] == ["shoulder"]
@@ -206,7 +211,7 @@ def test_ties_make_equal_parameters_one_and_take_out_known_ones():
     )
     assert tied.parameters == ("link1.mx", "my", "link1.I", "link2.mx", "link2.I")
     assert tied.units == ("kg m", "kg m", "kg m^2", "kg m", "kg m^2")
-    result = fit(dataclasses.replace(data, ties=tied), None, OrdinaryLeastSquares())
+    result = fit_regression(dataclasses.replace(data, ties=tied), None, OrdinaryLeastSquares())
     assert result.base.names == tied.parameters
     columns = np.stack([data.regressor[:, :, [j]].sum(axis=2) for j in (1, 2, 3, 5, 7)], axis=2)
     columns[:, :, 1] += data.regressor[:, :, 6]
@@ -234,7 +239,7 @@ def test_general_ties_are_a_matrix():
         forces=data.regressor @ true,
         ties=Ties(matrix=matrix, parameters=("m1", "m2"), units=("kg", "kg")),
     )
-    result = fit(data, None, WeightedLeastSquares())
+    result = fit_regression(data, None, WeightedLeastSquares())
     np.testing.assert_allclose(result.values, [3.0, 2.0], rtol=1e-10)
     np.testing.assert_allclose(result.parameters, true, rtol=1e-10)
 
@@ -245,8 +250,8 @@ def test_base_parameters_known_before_are_used():
     base = base_parameters(random_states, NAMES, UNITS)
     data = arm_data(500, noise=(0.1, 0.1))
     first, second = (
-        fit(data, None, OrdinaryLeastSquares(), base=base),
-        fit(data, None, OrdinaryLeastSquares()),
+        fit_regression(data, None, OrdinaryLeastSquares(), base=base),
+        fit_regression(data, None, OrdinaryLeastSquares()),
     )
     assert first.base is base
     np.testing.assert_allclose(first.values, second.values, rtol=SAME_SOLUTION)
@@ -275,7 +280,7 @@ def locked_elbow(count: int, noise: float = 0.0) -> RegressionData:
 
 def test_diagnostics_says_when_the_held_out_motion_needs_more():
     free = arm_data(600, phase=2.0, measured=np.array([True, False]))
-    result = fit(locked_elbow(600, noise=0.05), free, WeightedLeastSquares())
+    result = fit_regression(locked_elbow(600, noise=0.05), free, WeightedLeastSquares())
     assert result.base.rank == 3
     assert result.status is Status.DOUBTFUL
     assert any(
@@ -290,7 +295,7 @@ def test_correlated_residuals_are_reported():
     data = arm_data(2000)
     # correlation 0.95
     slow = np.convolve(rng.standard_normal(2000 + 19), np.ones(20) / 20, mode="valid")
-    result = fit(
+    result = fit_regression(
         dataclasses.replace(data, forces=data.forces + slow[:, None]), None, OrdinaryLeastSquares()
     )
     (item,) = [item for item in result.diagnostics if item.name == CORRELATION_DIAGNOSTIC]
@@ -298,7 +303,7 @@ def test_correlated_residuals_are_reported():
     np.testing.assert_allclose(correlation, 0.95, atol=0.03)
     known = FilteredErrors(correlation=1.0 - np.arange(20) / 20)  # a mean of 20 samples
     judged_alike, judged_rightly = (
-        fit(
+        fit_regression(
             dataclasses.replace(data, forces=data.forces + slow[:, None]),
             None,
             OrdinaryLeastSquares(),
@@ -315,7 +320,7 @@ def test_correlated_residuals_are_reported():
 
 def refused(text: str, *arguments: object, **options: object) -> IdentificationError:
     with pytest.raises(IdentificationError, match=text) as caught:
-        fit(*arguments, **options)
+        fit_regression(*arguments, **options)
     assert all(problem.remedy for problem in caught.value.problems)
     return caught.value
 
@@ -518,7 +523,7 @@ def test_estimator_is_abstract():
 
 
 def test_prediction_refuses_other_regressors():
-    result = fit(arm_data(300, noise=(0.1, 0.1)), None, OrdinaryLeastSquares())
+    result = fit_regression(arm_data(300, noise=(0.1, 0.1)), None, OrdinaryLeastSquares())
     with pytest.raises(InputError, match=r"has shape \(10, 2, 7\)"):
         result.predict(np.ones((10, 2, 7)))
     regressor = np.ones((10, 2, 8))

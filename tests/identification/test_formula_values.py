@@ -17,7 +17,7 @@ from tauloop.identification import (
     OrdinaryLeastSquares,
     PreparationOptions,
     RegressionData,
-    fit,
+    fit_regression,
 )
 from tauloop.identification.estimation.error_models import IndependentErrors
 from tauloop.identification.regrouping.formula_values import formula_values
@@ -76,7 +76,7 @@ def test_values_and_deviations_are_those_of_least_squares_in_the_formulas_column
         outputs=("motor",),
         output_units=("N m",),
     )
-    fitted = fit(data, None, OrdinaryLeastSquares(), errors=IndependentErrors())
+    fitted = fit_regression(data, None, OrdinaryLeastSquares(), errors=IndependentErrors())
     assert {item.representative for item in fitted.base.base} != {
         item.representative for item in regrouping.base
     }
@@ -92,7 +92,8 @@ def test_values_and_deviations_are_those_of_least_squares_in_the_formulas_column
         data, regressor=np.where(np.array(data.parameters) == first, 0.0, data.regressor)
     )  # its column is gone, and with it the formula
     lacking = formula_values(
-        fit(without, None, OrdinaryLeastSquares(), errors=IndependentErrors()), regrouping
+        fit_regression(without, None, OrdinaryLeastSquares(), errors=IndependentErrors()),
+        regrouping,
     )
     assert [item.value is None for item in lacking] == [item.deviation is None for item in lacking]
     assert lacking[0].value is None

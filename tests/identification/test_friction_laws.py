@@ -26,7 +26,7 @@ from tauloop.formats.mjcf.writer import to_mjcf
 from tauloop.formats.urdf.reader import load_urdf
 from tauloop.formats.urdf.writer import write_urdf
 from tauloop.formats.writing.yaml_writer import dumps
-from tauloop.identification import OrdinaryLeastSquares, RegressionData, fit, leaf_ties
+from tauloop.identification import OrdinaryLeastSquares, RegressionData, fit_regression, leaf_ties
 from tauloop.identification.parameters.write_back import identified_mechanism
 from tauloop.identification.regression.from_log import dynamic_leaves
 from tauloop.mechanism.model import Mechanism
@@ -348,7 +348,7 @@ def test_leaves_are_found_from_forces_and_written_back(machine, model, motion):
         output_units=("N m", "N m"),
         ties=ties,
     )
-    result = fit(data, None, OrdinaryLeastSquares())
+    result = fit_regression(data, None, OrdinaryLeastSquares())
     by_name = dict(zip(result.base.names, result.values, strict=True))
     assert by_name["y.friction.static"] == pytest.approx(3.1, rel=1e-8)
     assert by_name["belt.friction.coulomb"] == pytest.approx(2.2, rel=1e-8)

@@ -20,7 +20,7 @@ from tauloop.common.errors import InputError, LogError
 from tauloop.identification import (
     WeightedLeastSquares,
     choose_channels,
-    fit,
+    fit_regression,
     identify,
     split,
     usable_velocities,
@@ -106,7 +106,9 @@ def held_out(document: dict[str, Any]) -> np.ndarray:
 
 def deviations(model: Model, log: Signals, preparation: Preparation) -> np.ndarray:
     """Return the errors of the estimates against the simulated machine, in standard deviations."""
-    result = fit(*split(regression_data(model, log, preparation), 0.7), WeightedLeastSquares())
+    result = fit_regression(
+        *split(regression_data(model, log, preparation), 0.7), WeightedLeastSquares()
+    )
     return (result.values - result.base.regrouping @ model.pi) / result.standard_deviations
 
 
@@ -295,7 +297,9 @@ def test_each_channel_has_the_cut_off_that_suits_it(model, motion):
     forces = regressor @ model.pi
 
     def error(preparation: Preparation) -> float:
-        result = fit(*split(regression_data(model, log, preparation), 0.7), WeightedLeastSquares())
+        result = fit_regression(
+            *split(regression_data(model, log, preparation), 0.7), WeightedLeastSquares()
+        )
         return float(np.sqrt(((regressor @ result.parameters - forces) ** 2).mean()))
 
     assert error(outcome) < 0.5 * min(

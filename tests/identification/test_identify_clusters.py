@@ -24,7 +24,7 @@ from tauloop.identification import (
     OrdinaryLeastSquares,
     RegressionData,
     compare_logs,
-    fit,
+    fit_regression,
     identify,
     merge,
 )
@@ -50,7 +50,7 @@ def logs_of(
 
 
 def ordinary(data: RegressionData, errors: ClusteredErrors) -> Identification:
-    return fit(data, None, OrdinaryLeastSquares(), errors=errors)
+    return fit_regression(data, None, OrdinaryLeastSquares(), errors=errors)
 
 
 @pytest.mark.parametrize("by", ["block", "log"])
@@ -90,7 +90,7 @@ def test_intervals_clustered_by_log_cover_what_differs_from_log_to_log() -> None
             ("autocorrelated", AutocorrelatedErrors()),
             ("log", ClusteredErrors(by="log")),
         ):
-            result = fit(data, None, OrdinaryLeastSquares(), errors=errors)
+            result = fit_regression(data, None, OrdinaryLeastSquares(), errors=errors)
             off = np.abs(result.values - result.base.regroup(TRUE))
             inside[name].append(off < 1.96 * result.standard_deviations)
         apart = compare_logs(
@@ -117,7 +117,7 @@ def test_logs_apart_are_compared_by_the_textbook_figures() -> None:
         parts, list("abcd"), base, OrdinaryLeastSquares(), errors=AutocorrelatedErrors()
     )
     fits = [
-        fit(part, None, OrdinaryLeastSquares(), base=base, errors=AutocorrelatedErrors())
+        fit_regression(part, None, OrdinaryLeastSquares(), base=base, errors=AutocorrelatedErrors())
         for part in parts
     ]
     for k in range(base.rank):

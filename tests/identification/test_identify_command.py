@@ -20,7 +20,7 @@ from tauloop.identification import (
     MachineIdentification,
     RegressionData,
     WeightedLeastSquares,
-    fit,
+    fit_regression,
     identify,
     leaf_ties,
     motion_regressor,
@@ -271,8 +271,10 @@ def test_instruments_of_a_simulated_closed_loop():
         return as_log(closed_loop(mechanism, wanted, nominal), np.zeros((len(passed), 2)))
 
     instruments = simulated_instruments(nominal, simulate, preparation)
-    biased = fit(data, None, WeightedLeastSquares())
-    free = fit(data, None, InstrumentalVariables(instruments_of=instruments, tolerance=0.05))
+    biased = fit_regression(data, None, WeightedLeastSquares())
+    free = fit_regression(
+        data, None, InstrumentalVariables(instruments_of=instruments, tolerance=0.05)
+    )
     truth = free.base.regroup(np.array([0.5, 9e-4]))
     assert (np.abs(free.values - truth) / free.standard_deviations).max() < MAX_DEVIATIONS
     rotor = biased.base.names.index("rotor_inertia")

@@ -23,7 +23,7 @@ from tauloop.identification import (
     OrdinaryLeastSquares,
     RegressionData,
     WeightedLeastSquares,
-    fit,
+    fit_regression,
     identify,
     split,
 )
@@ -175,7 +175,7 @@ def test_parts_condense_to_the_same_as_the_whole():
             atol=1e-9,
         )
     base, estimate = estimate_condensed(parts, WeightedLeastSquares())
-    result = fit(data, None, WeightedLeastSquares())
+    result = fit_regression(data, None, WeightedLeastSquares())
     np.testing.assert_allclose(estimate.values, result.values, rtol=ROUNDING_TOLERANCE)
     np.testing.assert_allclose(
         estimate.standard_deviations, result.standard_deviations, rtol=ROUNDING_TOLERANCE
@@ -222,7 +222,7 @@ def test_parameters_that_do_nothing_are_left_out():
         output_units=("N",),
     )
     training, held_out = split(data)
-    full = fit(training, held_out, OrdinaryLeastSquares(), errors=AutocorrelatedErrors())
+    full = fit_regression(training, held_out, OrdinaryLeastSquares(), errors=AutocorrelatedErrors())
     result = essential_parameters(full, training, held_out)
     assert result.names == ("a", "c", "e")
     assert {removal.parameter for removal in result.removed} == {"b", "d"}
@@ -253,7 +253,7 @@ def test_asymmetric_and_stribeck_friction_are_found():
     )
     names = [f"{kind}{k}" for kind in ("coulomb", "shift", "tilt", "stribeck") for k in (1, 2)]
     wider = with_columns(dataclasses.replace(data, forces=forces), columns, names, ("N m",) * 8)
-    result = fit(wider, None, WeightedLeastSquares())
+    result = fit_regression(wider, None, WeightedLeastSquares())
     by_name = dict(
         zip(
             (parameter.representative for parameter in result.base.base), result.values, strict=True
@@ -296,7 +296,7 @@ def test_the_filter_is_chosen_by_validation_and_judged_apart():
     data = regression_data(
         machine("five_bar"), five_bar_log(), dataclasses.replace(preparation, order=2, cutoff=20.0)
     )
-    again = fit(*split(data), WeightedLeastSquares())
+    again = fit_regression(*split(data), WeightedLeastSquares())
     np.testing.assert_allclose(scan.identification.values, again.values, rtol=1e-6, atol=1e-9)
     assert scan.as_dict()["chosen"] == {
         "order": 2,

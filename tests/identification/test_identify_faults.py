@@ -13,7 +13,13 @@ from identifying import identified, options_of
 
 from tauloop import Model, load
 from tauloop.common.errors import IdentificationError, InputError
-from tauloop.identification import OrdinaryLeastSquares, fit, leaf_ties, merge, regression_data
+from tauloop.identification import (
+    OrdinaryLeastSquares,
+    fit_regression,
+    leaf_ties,
+    merge,
+    regression_data,
+)
 from tauloop.identification.faults.channels import wrong_channels
 from tauloop.identification.faults.measured_motion import measured_motion
 from tauloop.identification.faults.recording.signals import clipped, spikes
@@ -374,7 +380,7 @@ def test_logs_with_other_torques_are_merged(model: Model) -> None:
     ]
     both = merge(without)
     assert both.counts.tolist() == [len(data[0]), len(data[1])]
-    fitted = fit(both, None, OrdinaryLeastSquares())
+    fitted = fit_regression(both, None, OrdinaryLeastSquares())
     # the same equations by hand
     rows = [
         (part.regressor[:, k] @ part.ties.matrix[:, fitted.base.independent], part.forces[:, k])

@@ -15,7 +15,13 @@ import tauloop as tl
 from tauloop import Model, load
 from tauloop.common.errors import IdentificationError, InputError, LogError, PoseError
 from tauloop.formats.library import loads
-from tauloop.identification import Identification, RegressionData, WeightedLeastSquares, fit, split
+from tauloop.identification import (
+    Identification,
+    RegressionData,
+    WeightedLeastSquares,
+    fit_regression,
+    split,
+)
 from tauloop.identification.regression.from_log import (
     dynamic_leaves,
     held_lengths,
@@ -90,7 +96,7 @@ def identified(
 ) -> tuple[Identification, RegressionData]:
     ties = leaf_ties(model(name)) if parameters == "file" else None
     data = regression_data(model(name), log, PREPARATION, output=output, ties=ties)
-    return fit(*split(data, 0.7), WeightedLeastSquares()), data
+    return fit_regression(*split(data, 0.7), WeightedLeastSquares()), data
 
 
 def true_base_values(machine: Model, result: Identification, parameters: str) -> np.ndarray:
@@ -195,7 +201,7 @@ def test_some_forces_tell_less_but_tell_it_right():
     data = regression_data(model("five_bar"), log, PREPARATION)
     assert data.measured is not None
     assert list(data.measured) == [True, False]
-    result = fit(*split(data, 0.7), WeightedLeastSquares())
+    result = fit_regression(*split(data, 0.7), WeightedLeastSquares())
     both, _ = identified("five_bar", simulated("five_bar"), "standard")
     assert result.base.rank < both.base.rank
     assert [fitted.output for fitted in result.training] == ["motor_1"]
@@ -257,7 +263,7 @@ def test_too_few_samples_for_the_rank():
     short = simulated("five_bar").isel(time=slice(0, 3))
     data = regression_data(model("five_bar"), short, Preparation(cutoff=None))
     with pytest.raises(IdentificationError) as caught:
-        fit(data, None, WeightedLeastSquares())
+        fit_regression(data, None, WeightedLeastSquares())
     assert any(figure in str(caught.value) for figure in ("3", "6"))
     with pytest.raises(InputError, match="too few"):
         regression_data(model("five_bar"), short, PREPARATION)
@@ -270,7 +276,7 @@ def test_a_machine_that_rests_tells_nothing():
         still[name].attrs.update(simulated("five_bar")[name].attrs)
     data = regression_data(model("five_bar"), still, Preparation(cutoff=None))
     with pytest.raises(IdentificationError, match="nothing moves"):
-        fit(data, None, WeightedLeastSquares())
+        fit_regression(data, None, WeightedLeastSquares())
 
 
 def test_a_log_that_leaves_the_workspace_says_where_and_when():

@@ -15,7 +15,7 @@ from tauloop.identification import (
     KnownNoise,
     MachineIdentification,
     WeightedLeastSquares,
-    fit,
+    fit_regression,
     identify,
     merge,
     scan_filters,
@@ -166,7 +166,7 @@ def test_logs_with_preparations_of_their_own_are_fitted_together(
     cuts = [round(0.7 * len(part)) for part in parts]
     training = merge([part.part(slice(None, cut)) for part, cut in zip(parts, cuts, strict=True)])
     held_out = merge([part.part(slice(cut, None)) for part, cut in zip(parts, cuts, strict=True)])
-    expected = fit(training, held_out, WeightedLeastSquares())
+    expected = fit_regression(training, held_out, WeightedLeastSquares())
     rows = [row["value"] for row in document["base_parameters"]]
     np.testing.assert_allclose(
         rows,
@@ -319,7 +319,7 @@ def test_noise_that_is_not_known_is_refused(recordings, model):
         KnownNoise(noise=(1.0, 0.0))
     data = regression_data(model, read_log(recordings[0].with_suffix(".csv")), FIRST)
     with pytest.raises(IdentificationError, match="has 3 entries for 2 measured outputs"):
-        fit(data, None, KnownNoise(noise=(1.0, 1.0, 1.0)))
+        fit_regression(data, None, KnownNoise(noise=(1.0, 1.0, 1.0)))
 
 
 # Rest

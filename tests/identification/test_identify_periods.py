@@ -18,7 +18,7 @@ from tauloop.identification import (
     InstrumentalVariables,
     WeightedLeastSquares,
     average_periods,
-    fit,
+    fit_regression,
     split,
 )
 from tauloop.identification.preparation.periodic import (
@@ -208,8 +208,10 @@ def test_instruments_of_the_commanded_motion_take_the_bias_away(
     data = periodic_regression(model, measured, highest=HIGHEST, ties=leaf_ties(model))
     instruments = periodic_instruments(model, commanded)
     training, held_out = split(data, 0.7)
-    plain = fit(training, held_out, InstrumentalVariables(instruments_of=training.regressor))
-    fitted = fit(
+    plain = fit_regression(
+        training, held_out, InstrumentalVariables(instruments_of=training.regressor)
+    )
+    fitted = fit_regression(
         training, held_out, InstrumentalVariables(instruments_of=instruments[: len(training)])
     )
     assert off(plain, model) > 2 * MAX_DEVIATIONS
@@ -243,7 +245,7 @@ def test_the_commanded_motion_is_averaged_too(
     data = periodic_regression(model, measured, highest=HIGHEST, ties=leaf_ties(model))
     training, held_out = split(data, 0.7)
     instruments = periodic_instruments(model, commanded)[: len(training)]
-    expected = fit(training, held_out, InstrumentalVariables(instruments_of=instruments))
+    expected = fit_regression(training, held_out, InstrumentalVariables(instruments_of=instruments))
     np.testing.assert_allclose(
         estimates(result), expected.values, rtol=ESTIMATE_TOLERANCE, atol=ESTIMATE_TOLERANCE
     )
@@ -261,7 +263,7 @@ def test_a_log_of_one_period_is_an_average_already(model: Model, motion: Sampled
     assert several["estimator"]["name"] == "KnownNoise"
     assert single["estimator"]["name"] == "WeightedLeastSquares"  # The noise is unknown.
     data = periodic_regression(model, mean, highest=HIGHEST, ties=leaf_ties(model))
-    expected = fit(*split(data, 0.7), WeightedLeastSquares())
+    expected = fit_regression(*split(data, 0.7), WeightedLeastSquares())
     np.testing.assert_allclose(
         estimates(single), expected.values, rtol=ESTIMATE_TOLERANCE, atol=ESTIMATE_TOLERANCE
     )

@@ -23,7 +23,7 @@ from tauloop.identification import (
     choose_presliding,
     dahl_state,
     element_motion,
-    fit,
+    fit_regression,
     merge,
     split,
 )
@@ -173,13 +173,13 @@ def test_columns_whose_way_validation_finds_take_the_error_away(model, moved, hy
     assert choice.lengths["motor_1"] == pytest.approx(LENGTH, rel=0.15)
     assert choice.without == ("motor_2",)
     assert choice.errors[1] < choice.errors[0] / 4.0
-    plain = fit(*split(data), WeightedLeastSquares())
-    turning = fit(
+    plain = fit_regression(*split(data), WeightedLeastSquares())
+    turning = fit_regression(
         *split(with_columns(data, *presliding_columns(motion, choice.lengths))),
         WeightedLeastSquares(),
     )
     assert turning.held_out[0].rmse < plain.held_out[0].rmse / 4.0
-    exact = fit(
+    exact = fit_regression(
         *split(with_columns(data, *presliding_columns(motion, {"motor_1": LENGTH}))),
         WeightedLeastSquares(),
     )
@@ -264,8 +264,8 @@ def test_friction_as_in_the_lugre_model_is_halved_as_well(model, moved, length):
     data, motion = regression_data(model, log, PREPARATION), element_motion(model, log, PREPARATION)
     choice = choose_presliding([data], [motion], ["motor_1", "motor_2"])
     assert choice.without == ("motor_2",)
-    plain = fit(*split(data), WeightedLeastSquares())
-    turning = fit(
+    plain = fit_regression(*split(data), WeightedLeastSquares())
+    turning = fit_regression(
         *split(with_columns(data, *presliding_columns(motion, choice.lengths))),
         WeightedLeastSquares(),
     )

@@ -10,7 +10,7 @@ from planar_arm import arm_data
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from tauloop.common.errors import IdentificationError
-from tauloop.identification import Estimate, OrdinaryLeastSquares, fit
+from tauloop.identification import Estimate, OrdinaryLeastSquares, fit_regression
 from tauloop.identification.estimation.estimators import CondensedEstimator
 
 
@@ -34,9 +34,9 @@ def test_a_fit_takes_one_thread_and_gives_the_others_back() -> None:
     with threadpool_limits(limits=2, user_api="blas"):
         before = threads()
         watching = Watching([])
-        fit(arm_data(300, noise=(0.1, 0.1)), None, watching)
+        fit_regression(arm_data(300, noise=(0.1, 0.1)), None, watching)
         assert watching.seen == [{1}]
         assert threads() == before
         with pytest.raises(IdentificationError):
-            fit(arm_data(2), None, watching)
+            fit_regression(arm_data(2), None, watching)
         assert threads() == before

@@ -31,7 +31,12 @@ from tauloop import Model
 from tauloop.export.controller import ControllerOptions
 from tauloop.export.controller.equations import controller_equations
 from tauloop.formats import loads
-from tauloop.identification import OrdinaryLeastSquares, WeightedLeastSquares, fit, regression_data
+from tauloop.identification import (
+    OrdinaryLeastSquares,
+    WeightedLeastSquares,
+    fit_regression,
+    regression_data,
+)
 from tauloop.identification.faults.measured_motion import measured_motion
 from tauloop.identification.faults.recording.dead_channels import copied, dead
 from tauloop.identification.faults.recording.time_unit import wrong_time_unit
@@ -66,7 +71,9 @@ def scaled(log: Signals, quantity: str, factor: float) -> Signals:
 
 def sentences(model: Model, log: Signals) -> tuple[str, ...]:
     data = regression_data(model, log, PREPARATION)
-    comparison = compare_with_prior(model, fit(data, None, WeightedLeastSquares()), data.unknowns)
+    comparison = compare_with_prior(
+        model, fit_regression(data, None, WeightedLeastSquares()), data.unknowns
+    )
     return tuple(str(problem) for problem in comparison.findings)
 
 
@@ -86,7 +93,9 @@ def test_estimates_stand_beside_the_values_of_the_machine_file(
 ) -> None:
     """The reference is least squares in NumPy with the formulae's regressor and regrouping."""
     data = regression_data(model, sound, PREPARATION)
-    comparison = compare_with_prior(model, fit(data, None, OrdinaryLeastSquares()), data.unknowns)
+    comparison = compare_with_prior(
+        model, fit_regression(data, None, OrdinaryLeastSquares()), data.unknowns
+    )
     rows = {str(row["name"]): row for row in comparison.rows()}
     m1x, m1y, inertia_1, m2, m2x, m2y, inertia_2 = TRUE[1:]
     expected = {

@@ -24,7 +24,7 @@ from tauloop.identification import (
     WeightedLeastSquares,
     base_parameters,
     decimation_correlation,
-    fit,
+    fit_regression,
     whiteness,
 )
 from tauloop.identification.estimation.error_models import EstimatingEquations
@@ -170,7 +170,8 @@ def test_independent_errors_are_those_of_least_squares():
     data = arm_data(500, noise=(0.5, 0.05))
     for estimator in (OrdinaryLeastSquares(), WeightedLeastSquares()):
         plain, explicit = (
-            fit(data, None, estimator, errors=errors) for errors in (None, IndependentErrors())
+            fit_regression(data, None, estimator, errors=errors)
+            for errors in (None, IndependentErrors())
         )
         np.testing.assert_allclose(
             explicit.standard_deviations, plain.standard_deviations, rtol=1e-8
@@ -199,7 +200,7 @@ def spoilt(rng: np.random.Generator) -> RegressionData:
 def test_huber_is_that_of_scipy():
     data = spoilt(np.random.default_rng(3))
     estimator = IterativelyReweightedLeastSquares()
-    result = fit(data, None, estimator)
+    result = fit_regression(data, None, estimator)
     matrix, noise = data.regressor[:, :, result.base.independent], result.estimate.noise
     solution = least_squares(
         lambda p: ((data.forces - matrix @ p) / noise / estimator.threshold).ravel(),
@@ -215,7 +216,8 @@ def test_huber_is_that_of_scipy():
 def test_outliers_hardly_move_robust_estimates():
     data = spoilt(np.random.default_rng(3))
     ordinary, robust = (
-        fit(data, None, e) for e in (WeightedLeastSquares(), IterativelyReweightedLeastSquares())
+        fit_regression(data, None, e)
+        for e in (WeightedLeastSquares(), IterativelyReweightedLeastSquares())
     )
     worst = [np.abs(result.values - true_base()).max() for result in (ordinary, robust)]
     assert worst[1] < 0.2 * worst[0]
@@ -226,7 +228,8 @@ def test_standard_deviations_of_robust_estimates_against_monte_carlo():
     rng = np.random.default_rng(8)
     base = arm_base()
     results = [
-        fit(spoilt(rng), None, IterativelyReweightedLeastSquares(), base=base) for _ in range(60)
+        fit_regression(spoilt(rng), None, IterativelyReweightedLeastSquares(), base=base)
+        for _ in range(60)
     ]
     scatter = np.std([result.values for result in results], axis=0, ddof=1)
     predicted = np.sqrt(np.mean([result.standard_deviations**2 for result in results], axis=0))
@@ -250,8 +253,8 @@ def test_instrumental_variables_have_no_bias_where_least_squares_have():
     biased, free, sizes = [], [], []
     for _ in range(40):
         data, exact = noisy_arm(rng)
-        biased.append(fit(data, None, WeightedLeastSquares(), base=base).values)
-        result = fit(data, None, InstrumentalVariables(instruments_of=exact), base=base)
+        biased.append(fit_regression(data, None, WeightedLeastSquares(), base=base).values)
+        result = fit_regression(data, None, InstrumentalVariables(instruments_of=exact), base=base)
         free.append(result.values)
         sizes.append(result.standard_deviations)
     scatter = np.std(free, axis=0) / np.sqrt(40)
@@ -265,7 +268,7 @@ def test_instrumental_variables_have_no_bias_where_least_squares_have():
 def test_instruments_equal_to_the_regressor_are_least_squares():
     data = arm_data(400, noise=(0.2, 0.02))
     weighted, same = (
-        fit(data, None, estimator, errors=IndependentErrors())
+        fit_regression(data, None, estimator, errors=IndependentErrors())
         for estimator in (
             WeightedLeastSquares(),
             InstrumentalVariables(instruments_of=data.regressor, reweightings=4),
@@ -284,14 +287,14 @@ def test_simulated_instruments_are_repeated_until_the_parameters_rest():
         seen.append(parameters)
         return exact
 
-    result = fit(data, None, InstrumentalVariables(instruments_of=simulate))
-    ideal = fit(data, None, InstrumentalVariables(instruments_of=exact))
+    result = fit_regression(data, None, InstrumentalVariables(instruments_of=simulate))
+    ideal = fit_regression(data, None, InstrumentalVariables(instruments_of=exact))
     np.testing.assert_allclose(result.values, ideal.values, rtol=1e-3)
     assert len(seen) >= 2
     assert all(parameters.shape == (8,) for parameters in seen)
     np.testing.assert_allclose(exact @ seen[-1], exact @ TRUE, atol=0.5)
     with pytest.raises(IdentificationError, match="do not converge in 1 simulations"):
-        fit(
+        fit_regression(
             data,
             None,
             InstrumentalVariables(instruments_of=simulate, repetitions=1, tolerance=1e-12),
@@ -302,7 +305,7 @@ def test_simulated_instruments_are_repeated_until_the_parameters_rest():
 def test_instruments_that_are_of_no_use(instruments):
     data, _ = noisy_arm(np.random.default_rng(4))
     with pytest.raises(IdentificationError, match="instruments"):
-        fit(data, None, InstrumentalVariables(instruments_of=instruments))
+        fit_regression(data, None, InstrumentalVariables(instruments_of=instruments))
 
 
 def columns_with_noise(rng: np.random.Generator, error: float) -> RegressionData:
@@ -325,8 +328,8 @@ COLUMNS, FORCE_NOISE = np.array([2.0, -0.3, 12.0]), 0.2
 
 def test_total_least_squares_is_the_svd_of_all_samples():
     data = columns_with_noise(np.random.default_rng(1), 0.05)
-    result = fit(data, None, TotalLeastSquares(column_error=0.05))
-    weight = fit(data, None, WeightedLeastSquares()).estimate.weights[0]
+    result = fit_regression(data, None, TotalLeastSquares(column_error=0.05))
+    weight = fit_regression(data, None, WeightedLeastSquares()).estimate.weights[0]
     Y, f = weight * data.regressor[:, 0], weight * data.forces
     errors = 0.05 * np.sqrt(np.mean(Y**2, axis=0))
     last = np.linalg.svd(np.hstack([Y / errors, f]))[2][-1]
@@ -343,7 +346,7 @@ def test_total_least_squares_with_the_right_ratio_has_less_bias():
     results = np.array(
         [
             [
-                fit(data, None, e).values
+                fit_regression(data, None, e).values
                 for e in (OrdinaryLeastSquares(), TotalLeastSquares(column_error=share))
             ]
             for data in (columns_with_noise(rng, error) for _ in range(40))

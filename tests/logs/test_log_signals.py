@@ -10,7 +10,12 @@ import pytest
 from tauloop import Model, load
 from tauloop.common.errors import LogError
 from tauloop.compiler.c import Interpreted
-from tauloop.identification import OrdinaryLeastSquares, fit, regression_data, scan_filters
+from tauloop.identification import (
+    OrdinaryLeastSquares,
+    fit_regression,
+    regression_data,
+    scan_filters,
+)
 from tauloop.identification.faults.recording.signals import clipped
 from tauloop.logs import (
     Preparation,
@@ -113,7 +118,7 @@ def test_both_are_identified_alike(model, recorded):
     ]
     assert np.array_equal(data[0].regressor, data[1].regressor)
     assert np.array_equal(data[0].forces, data[1].forces)
-    values = [fit(part, None, ORDINARY).estimate.values for part in data]
+    values = [fit_regression(part, None, ORDINARY).estimate.values for part in data]
     assert np.array_equal(*values)
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         OutputFit as OutputFit,
         evaluate as evaluate,
     )
-    from tauloop.identification.estimation.fitting import fit as fit
+    from tauloop.identification.estimation.fitting import fit_regression as fit_regression
     from tauloop.identification.estimation.log_comparison import (
         LogComparison as LogComparison,
         compare_logs as compare_logs,

@@ -20,7 +20,7 @@ from tauloop.identification.estimation.bending import Bending
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors
 from tauloop.identification.estimation.evaluation import overall
-from tauloop.identification.estimation.fitting import fit
+from tauloop.identification.estimation.fitting import fit_regression
 from tauloop.identification.estimation.log_comparison import LogComparison, compare_logs
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.faults.missing_laws import MissingLaw
@@ -363,7 +363,7 @@ def _with_chosen_friction(
                 part.low_passed(cutoff) for part, cutoff in zip(training, cutoffs, strict=True)
             ]
             estimator = chosen_estimator(with_terms, (), data.noise)
-            fitted = fit(merge(filtered), held_out, estimator, errors=logs.errors)
+            fitted = fit_regression(merge(filtered), held_out, estimator, errors=logs.errors)
         except (IdentificationError, InputError):
             return None
         percent = np.array([output.rmse_percent for output in fitted.held_out])
@@ -661,7 +661,7 @@ def _fit(
     """Return the fit of the logs; faults of the logs are reported before those of the fit."""
     with faults_first((*logs.bad_samples, *data.faults)):
         estimator = chosen_estimator(options, instruments, data.noise)
-        return fit(fitted, held_out, estimator, errors=logs.errors, bending=bending)
+        return fit_regression(fitted, held_out, estimator, errors=logs.errors, bending=bending)
 
 
 def _faults_of_fit(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.common.errors import Problems
-from tauloop.identification import AutocorrelatedErrors, Estimator, RegressionData, fit
+from tauloop.identification import AutocorrelatedErrors, Estimator, RegressionData, fit_regression
 from tauloop.testing.conformance import ConformanceError, compare
 
 #: Relative error of an estimate from exact data: rounding, amplified by weights of small residuals.
@@ -44,7 +44,7 @@ def check_estimator(estimator: Estimator, *, seed: int = 1) -> None:
             outputs=("near", "far"),
             output_units=("N",) * 2,
         )
-        estimate = fit(data, None, estimator).estimate
+        estimate = fit_regression(data, None, estimator).estimate
         if case == "exact data":
             compare(
                 problems,
@@ -70,7 +70,7 @@ def check_estimator(estimator: Estimator, *, seed: int = 1) -> None:
                 "return the deviations of the estimate",
             )
         try:
-            others = fit(
+            others = fit_regression(
                 data, None, estimator, errors=AutocorrelatedErrors(lags=0)
             ).estimate.standard_deviations
         except ValueError as error:

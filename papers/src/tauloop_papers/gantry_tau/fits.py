@@ -22,8 +22,8 @@ from tauloop.identification import (
     average_periods,
     base_columns,
     cones,
-    fit,
     fit_consistent,
+    fit_regression,
     leaf_ties,
     merge,
     periodic_regression,
@@ -174,7 +174,7 @@ def least_squares(
     """
     training = merge([recorded.data for recorded in sets])
     plain, correlated = (
-        fit(training, held_out.data, OrdinaryLeastSquares(), errors=errors)
+        fit_regression(training, held_out.data, OrdinaryLeastSquares(), errors=errors)
         for errors in (None, AutocorrelatedErrors())
     )
     base = plain.base
@@ -248,7 +248,7 @@ def unmeasured_rms(recorded: DataSet, parameters: np.ndarray) -> tuple[float, ..
 def without_second_run(sets: Sequence[DataSet], held_out: DataSet) -> Identification:
     """Identify the drives' friction and mass with the structure, from connected runs alone."""
     whole = [recorded.whole for recorded in (*sets, held_out) if recorded.whole is not None]
-    return fit(merge(whole[:-1]), whole[-1], OrdinaryLeastSquares())
+    return fit_regression(merge(whole[:-1]), whole[-1], OrdinaryLeastSquares())
 
 
 def consistent(

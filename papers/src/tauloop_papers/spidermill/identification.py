@@ -26,7 +26,7 @@ from tauloop.identification import (
     SetColumns,
     analytic_regrouping,
     base_parameters,
-    fit,
+    fit_regression,
     plan_excitation,
     random_search,
 )
@@ -72,7 +72,7 @@ def run(progress: Progress, settings: ReducedSettings = SETTINGS) -> ReducedIden
         reduced.data(case, u) for case, u in zip((first, second), forces, strict=True)
     )
     base = base_parameters(training.regressor, training.parameters, training.parameter_units)
-    estimate = fit(training, held_out, OrdinaryLeastSquares(), base=base)
+    estimate = fit_regression(training, held_out, OrdinaryLeastSquares(), base=base)
     identification, verification = (
         _fit(settings, reduced, case, u, base, estimate)
         for case, u in zip((first, second), forces, strict=True)

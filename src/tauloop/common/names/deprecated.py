@@ -88,6 +88,7 @@ NAMES: Mapping[str, str] = {
     "transfer": "plan_transfer",
     "tune": "tune_drive_line",
     "tauloop.motion.Progress": "LawSample",
+    "tauloop.identification.fit": "fit_regression",
 }
 #: Old names of attributes and methods of classes, each with its new name. The classes pass them on
 #: with `old_attribute`.

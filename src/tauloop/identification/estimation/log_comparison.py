@@ -17,7 +17,7 @@ from tauloop.common.shown import ReprMixin
 from tauloop.identification.estimation.clustered_errors import student_factor
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator
-from tauloop.identification.estimation.fitting import fit
+from tauloop.identification.estimation.fitting import fit_regression
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 from tauloop.mechanism.suggestions import listing
@@ -151,7 +151,7 @@ def compare_logs(
     fitted, fitted_names, problems = [], [], []
     for name, part in zip(names, parts, strict=True):
         try:
-            fitted.append(fit(part, None, estimator, base=base, errors=errors))
+            fitted.append(fit_regression(part, None, estimator, base=base, errors=errors))
             fitted_names.append(name)
         except IdentificationError as error:
             problems += [

@@ -15,7 +15,7 @@ from tauloop.common.shown import ReprMixin
 from tauloop.identification.estimation.block_fits import BLOCKS_PER_LOG, BlockFits, gained, pooled
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import overall
-from tauloop.identification.estimation.fitting import fit
+from tauloop.identification.estimation.fitting import fit_regression
 from tauloop.identification.friction.element_motion import ElementMotion
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.streaming import merge, split_each
@@ -161,7 +161,7 @@ def choose_presliding(
         IdentificationError: the data cannot support the identification.
     """
     before = split_each(parts, share)[0] if share < 1.0 else list(parts)
-    fits = BlockFits.of(before, fit(merge(before), None, WeightedLeastSquares()))
+    fits = BlockFits.of(before, fit_regression(merge(before), None, WeightedLeastSquares()))
     search = _LengthSearch(fits, motions, dict(stated or {}))
     errors_without = search.errors({}, ())
     for name in tuple(search.lengths):

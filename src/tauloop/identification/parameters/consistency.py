@@ -21,7 +21,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, plain, provenance
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import OutputFit, judge_both, largest_loss
-from tauloop.identification.estimation.fitting import fit
+from tauloop.identification.estimation.fitting import fit_regression
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.parameters.cones import (
     Cone,
@@ -219,7 +219,9 @@ def fit_consistent(
     options = options or PhysicallyConsistent()
     cones = tuple(cones)
     prior = _checked_prior(training, cones, prior)
-    unconstrained = fit(training, held_out, WeightedLeastSquares(reweightings=options.reweightings))
+    unconstrained = fit_regression(
+        training, held_out, WeightedLeastSquares(reweightings=options.reweightings)
+    )
     prior, changed = regularised(prior, cones, options.regularisation)
     output_weights = unconstrained.estimate.weights
     parts, left_out = _validation_parts(training, options, groups)

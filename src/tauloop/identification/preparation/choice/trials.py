@@ -12,7 +12,7 @@ import numpy as np
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator
 from tauloop.identification.estimation.evaluation import judge
-from tauloop.identification.estimation.fitting import fit
+from tauloop.identification.estimation.fitting import fit_regression
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
@@ -111,7 +111,7 @@ class Trials:
             The identification, and its RMSE (n_out,) on the held-out data, in % of each output's
             largest force in the whole data.
         """
-        result = fit(
+        result = fit_regression(
             merge(self._filtered(training)),
             merge(self._filtered(held_out)),
             self._estimator,
