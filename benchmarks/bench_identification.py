@@ -46,7 +46,7 @@ from tauloop.identification import (
     fit_regression,
     leaf_ties,
     regression_data,
-    split,
+    split_data,
 )
 from tauloop.kinematics import random_states
 from tauloop.logs import (
@@ -224,7 +224,7 @@ def arm_rows(data: Path) -> Iterator[Row]:
         f"{peer.decimation:.2f} s decimation, {peer.estimation:.2f} s QR; it is given filtered derivatives"
     )
     yield Row(work="TX40: log to ordinary least squares", seconds=ours, peer=peer.whole, note=note)
-    physical = split(found, 0.7)
+    physical = split_data(found, 0.7)
     one = PhysicallyConsistent(weights=(0.1,))
     yield Row(
         work="TX40: physically consistent, one weight, two solutions",
@@ -266,7 +266,7 @@ def gantry_rows() -> Iterator[Row]:
         data = regression_data(
             of, log, preparation, ties=leaf_ties(of, (*PAPER, "cart_mass", *FRICTION))
         )
-        fit_regression(*split(data, 0.7), WeightedLeastSquares())
+        fit_regression(*split_data(data, 0.7), WeightedLeastSquares())
 
     note = "8 000 samples, 21 unknowns"
     yield Row(
@@ -407,7 +407,7 @@ def seven_rows() -> Iterator[Row]:
         options = PhysicallyConsistent(weights=weights)
 
         def work(options: PhysicallyConsistent = options) -> None:
-            fit_consistent(*split(data, 0.7), cones(model.parameters), model.pi, options)
+            fit_consistent(*split_data(data, 0.7), cones(model.parameters), model.pi, options)
 
         note = f"{len(data.unknowns)} unknowns; fits and {len(weights)} + 1 convex problems"
         yield Row(

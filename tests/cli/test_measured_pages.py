@@ -22,7 +22,7 @@ from command_line import run, run_json
 from page_tables import DOCS, PageTable, numbers, page_table, same, unit, write_cells
 
 import tauloop as tl
-from tauloop.identification import WeightedLeastSquares, fit_regression, regression_data, split
+from tauloop.identification import WeightedLeastSquares, fit_regression, regression_data, split_data
 from tauloop.kinematics import ReductionOptions
 from tauloop.logs import Preparation, Signals
 from tauloop.logs.log import Channel
@@ -343,7 +343,7 @@ def test_the_measured_arm_under_limits_and_with_presliding(arm: Path) -> None:
 
 def held_out_percent(model: tl.Model, log: Signals, preparation: Preparation) -> list[float]:
     result = fit_regression(
-        *split(regression_data(model, log, preparation), 0.7), WeightedLeastSquares()
+        *split_data(regression_data(model, log, preparation), 0.7), WeightedLeastSquares()
     )
     return [part.rmse_percent for part in result.held_out]
 

@@ -41,13 +41,13 @@ from tauloop.identification import (
     WeightedLeastSquares,
     evaluate,
     fit_regression,
-    split,
+    split_data,
 )
 
 
 @pytest.fixture(scope="module")
 def data() -> tuple[RegressionData, RegressionData]:
-    return split(arm_data(1000, noise=(0.4, 0.1)))
+    return split_data(arm_data(1000, noise=(0.4, 0.1)))
 
 
 @pytest.fixture(scope="module")

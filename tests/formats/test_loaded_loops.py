@@ -18,7 +18,7 @@ from tauloop.identification import (
     friction_columns,
     leaf_ties,
     regression_data,
-    split,
+    split_data,
     with_columns,
 )
 from tauloop.logs import Preparation, Sensors, measure
@@ -150,7 +150,7 @@ def log_of(moved: SampledMotion, forces: np.ndarray) -> xr.Dataset:
 
 def require_truth(data: RegressionData, truth: dict[str, float]) -> None:
     """Fit, and compare the parameters that stand alone in a base parameter."""
-    result = fit_regression(*split(data), WeightedLeastSquares())
+    result = fit_regression(*split_data(data), WeightedLeastSquares())
     alone = {base.name: k for k, base in enumerate(result.base.base)}
     for name, value in truth.items():
         k = alone[name]

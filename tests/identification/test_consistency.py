@@ -22,7 +22,7 @@ from tauloop.formats.mjcf.writer import write_mjcf
 from tauloop.formats.urdf.reader import load_urdf
 from tauloop.formats.urdf.writer import write_urdf
 from tauloop.formats.writing.yaml_writer import write_yaml
-from tauloop.identification import RegressionData, Regularisation, split, ties
+from tauloop.identification import RegressionData, Regularisation, split_data, ties
 from tauloop.identification.parameters import prior_weight
 from tauloop.identification.parameters.cones import (
     body_matrix,
@@ -323,7 +323,7 @@ def experiment(name: str = "five_bar", tied: bool = False) -> tuple[RegressionDa
 @functools.cache
 def identified(tied: bool = False) -> ConsistentIdentification:
     model, (data, _) = machine("five_bar"), experiment("five_bar", tied)
-    return fit_consistent(*split(data), cones(model.parameters), model.pi)
+    return fit_consistent(*split_data(data), cones(model.parameters), model.pi)
 
 
 def test_every_body_can_exist_and_predicts_as_well():
@@ -367,7 +367,7 @@ def test_what_the_data_tell_is_right_and_what_they_do_not_is_the_priors():
 def test_a_strong_prior_is_kept():
     model, (data, _) = machine("five_bar"), experiment()
     result = fit_consistent(
-        *split(data), cones(model.parameters), model.pi, PhysicallyConsistent(weights=(1e9,))
+        *split_data(data), cones(model.parameters), model.pi, PhysicallyConsistent(weights=(1e9,))
     )
     for cone in result.cones:
         if cone.is_inertial:
@@ -395,7 +395,7 @@ def test_priors_and_cones_of_another_machine():
     data, _ = experiment()
     model = machine("five_bar")
     with pytest.raises(IdentificationError) as caught:
-        fit_consistent(*split(data), cones(machine("delta").parameters[:0]), model.pi[:3])
+        fit_consistent(*split_data(data), cones(machine("delta").parameters[:0]), model.pi[:3])
     assert [problem.where for problem in caught.value.problems] == ["prior", "cones"]
 
 
@@ -412,7 +412,7 @@ def test_without_the_solver_the_same_minimum_is_reached_from_the_prior(monkeypat
     data, _ = experiment()
     model = machine("five_bar")
     options = PhysicallyConsistent(weights=(solved.weight,))
-    result = fit_consistent(*split(data), cones(model.parameters), model.pi, options)
+    result = fit_consistent(*split_data(data), cones(model.parameters), model.pi, options)
     assert result.status is Status.DOUBTFUL
     assert "out of iterations" in result.solver_status
     assert any("best feasible solution" in line for line in result.advice)
@@ -436,7 +436,7 @@ def test_known_values_that_no_body_can_have_are_named():
         with pytest.raises(
             IdentificationError, match="the known values exclude all physically possible parameters"
         ) as caught:
-            fit_consistent(*split(fixed), cones(model.parameters), model.pi)
+            fit_consistent(*split_data(fixed), cones(model.parameters), model.pi)
         assert [problem.where for problem in caught.value.problems] == [element]
 
 
@@ -461,7 +461,7 @@ def test_a_measured_arm_has_sane_masses_and_predicts_as_well(shared, tmp_path):
             "needs the measured log of the TX40 in data/tx40 of the shared folder, which is not here"
         )
     model, data = measured_arm(folder)
-    result = fit_consistent(*split(data), cones(model.parameters), model.pi)
+    result = fit_consistent(*split_data(data), cones(model.parameters), model.pi)
     assert result.status is Status.OK
     assert [body.element for body in result.regularised] == ["link_6"]
     for cone in result.cones:
@@ -490,7 +490,7 @@ def test_a_measured_arm_has_sane_masses_and_predicts_as_well(shared, tmp_path):
 def test_the_weight_is_chosen_on_groups_that_are_left_out():
     """Second route: every group is left out by hand, and its error is that of predicted forces."""
     model, (data, _) = machine("five_bar"), experiment("five_bar")
-    training, held_out = split(data)
+    training, held_out = split_data(data)
     groups = np.arange(len(training)) * 3 // len(training)
     weights = (1e-3, 1e-1, 10.0)
     options = PhysicallyConsistent(weights=weights)
@@ -528,7 +528,7 @@ def test_the_weight_is_chosen_on_groups_that_are_left_out():
 @pytest.mark.parametrize("groups", [np.zeros(3), np.zeros(420)])
 def test_groups_that_cannot_be(groups):
     model, (data, _) = machine("five_bar"), experiment("five_bar")
-    training, held_out = split(data)
+    training, held_out = split_data(data)
     with pytest.raises(IdentificationError, match="1 labels for 420 training samples"):
         fit_consistent(training, held_out, cones(model.parameters), model.pi, groups=groups)
 
@@ -537,11 +537,11 @@ def test_small_coefficients_are_no_smaller_in_other_units():
     """Rotor inertias of 1e-10 of a unit: what is at its bound is judged beside the column's effect, not in SI."""
     model, (data, _) = machine("five_bar"), experiment("five_bar")
     options = PhysicallyConsistent(weights=(1e-3,))
-    plain = fit_consistent(*split(data), cones(model.parameters), model.pi, options)
+    plain = fit_consistent(*split_data(data), cones(model.parameters), model.pi, options)
     factor = np.where([name.endswith(".inertia") for name in data.parameters], 1e-7, 1.0)
     assert (factor < 1.0).any()
     scaled = dataclasses.replace(data, regressor=data.regressor / factor)
-    small = fit_consistent(*split(scaled), cones(model.parameters), model.pi * factor, options)
+    small = fit_consistent(*split_data(scaled), cones(model.parameters), model.pi * factor, options)
     assert small.at_bound == plain.at_bound
     assert small.status is plain.status
     np.testing.assert_allclose(small.parameters / factor, plain.parameters, rtol=1e-5, atol=1e-7)
@@ -616,7 +616,7 @@ def test_weights_that_end_too_early_are_widened():
     model, (data, _) = machine("five_bar"), experiment()
     whole = identified()
     options = PhysicallyConsistent(weights=(1.0, 10.0, 100.0))
-    result = fit_consistent(*split(data), cones(model.parameters), model.pi, options)
+    result = fit_consistent(*split_data(data), cones(model.parameters), model.pi, options)
     assert [trial.weight for trial in result.trials] == pytest.approx(
         [1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0]
     )
@@ -629,7 +629,7 @@ def test_a_weight_at_the_end_is_a_finding(monkeypatch):
     monkeypatch.setattr(prior_weight, "UPPER_END_TOLERANCE", 1e-6)
     model, (data, _) = machine("five_bar"), experiment()
     options = PhysicallyConsistent(weights=(1e-9, 1e-8))
-    result = fit_consistent(*split(data), cones(model.parameters), model.pi, options)
+    result = fit_consistent(*split_data(data), cones(model.parameters), model.pi, options)
     assert result.weight == pytest.approx(1e-5)
     assert result.status is Status.DOUBTFUL
     assert any(
@@ -638,7 +638,8 @@ def test_a_weight_at_the_end_is_a_finding(monkeypatch):
     )
     alone = PhysicallyConsistent(weights=(1e-5,))  # not chosen, hence no finding
     assert (
-        fit_consistent(*split(data), cones(model.parameters), model.pi, alone).status is Status.OK
+        fit_consistent(*split_data(data), cones(model.parameters), model.pi, alone).status
+        is Status.OK
     )
 
 
@@ -672,12 +673,15 @@ def test_columns_beside_the_machines_need_no_prior():
         ("N m", "N m"),
     )
     options = PhysicallyConsistent(weights=(0.1,))
-    candidates = fit_consistent(*split(wider), cones(model.parameters), model.pi, options)
+    candidates = fit_consistent(*split_data(wider), cones(model.parameters), model.pi, options)
     np.testing.assert_allclose(candidates.parameters[-2:], effect, atol=0.05 * np.abs(effect).max())
     whole = np.append(model.pi, np.zeros(2))
-    by_hand = fit_consistent(*split(wider), cones(model.parameters), whole, options)
+    by_hand = fit_consistent(*split_data(wider), cones(model.parameters), whole, options)
     np.testing.assert_array_equal(candidates.parameters, by_hand.parameters)
     with pytest.raises(IdentificationError, match=r"give .* finite values, one for each column"):
         fit_consistent(
-            *split(wider), cones(machine("four_bar").parameters), machine("four_bar").pi, options
+            *split_data(wider),
+            cones(machine("four_bar").parameters),
+            machine("four_bar").pi,
+            options,
         )

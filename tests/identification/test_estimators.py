@@ -21,7 +21,7 @@ from tauloop.identification import (
     WeightedLeastSquares,
     base_parameters,
     fit_regression,
-    split,
+    split_data,
     ties,
 )
 from tauloop.identification.estimation.fitting import CORRELATION_DIAGNOSTIC
@@ -153,7 +153,7 @@ def test_order_of_the_columns_does_not_change_predictions(order, estimator):
 
 @pytest.mark.parametrize("estimator", BOTH)
 def test_data_without_noise_are_recovered(estimator):
-    training, held_out = split(arm_data(1000))
+    training, held_out = split_data(arm_data(1000))
     result = fit_regression(training, held_out, estimator)
     np.testing.assert_allclose(result.values, true_base(), rtol=1e-10)
     assert max(judged.rmse_percent for judged in result.held_out) < 1e-10
@@ -265,7 +265,7 @@ def test_data_are_viewed_not_copied_and_not_writable():
     with pytest.raises(ValueError, match="read-only"):
         data.regressor[0] = 0.0
     regressor[0] = 0.0  # the caller's own array stays the caller's
-    first, second = split(data, 0.6)
+    first, second = split_data(data, 0.6)
     assert (len(first), len(second)) == (30, 20)
     assert np.shares_memory(second.regressor, regressor)
 
@@ -395,7 +395,7 @@ def test_output_without_force():
 
 def test_held_out_data_that_are_no_test():
     data = arm_data(1000, noise=(0.1, 0.1))
-    training, held_out = split(data)
+    training, held_out = split_data(data)
     refused(
         "300 of 300 samples are copies of training samples", data, held_out, OrdinaryLeastSquares()
     )
@@ -508,7 +508,7 @@ def test_ties_of_another_regressor():
 @pytest.mark.parametrize("share", [0.0, 1.0, 1e-9, -3.0, float("nan")])
 def test_splits_that_leave_nothing(share):
     with pytest.raises(IdentificationError, match="leaves one part without samples"):
-        split(arm_data(100), share)
+        split_data(arm_data(100), share)
 
 
 @pytest.mark.parametrize("reweightings", [0, -1, 2.5, 10**6])

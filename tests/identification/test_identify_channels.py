@@ -22,7 +22,7 @@ from tauloop.identification import (
     choose_channels,
     fit_regression,
     identify,
-    split,
+    split_data,
     usable_velocities,
 )
 from tauloop.identification.regression.from_log import regression_data
@@ -107,7 +107,7 @@ def held_out(document: dict[str, Any]) -> np.ndarray:
 def deviations(model: Model, log: Signals, preparation: Preparation) -> np.ndarray:
     """Return the errors of the estimates against the simulated machine, in standard deviations."""
     result = fit_regression(
-        *split(regression_data(model, log, preparation), 0.7), WeightedLeastSquares()
+        *split_data(regression_data(model, log, preparation), 0.7), WeightedLeastSquares()
     )
     return (result.values - result.base.regrouping @ model.pi) / result.standard_deviations
 
@@ -298,7 +298,7 @@ def test_each_channel_has_the_cut_off_that_suits_it(model, motion):
 
     def error(preparation: Preparation) -> float:
         result = fit_regression(
-            *split(regression_data(model, log, preparation), 0.7), WeightedLeastSquares()
+            *split_data(regression_data(model, log, preparation), 0.7), WeightedLeastSquares()
         )
         return float(np.sqrt(((regressor @ result.parameters - forces) ** 2).mean()))
 

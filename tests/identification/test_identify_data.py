@@ -25,7 +25,7 @@ from tauloop.identification import (
     WeightedLeastSquares,
     fit_regression,
     identify,
-    split,
+    split_data,
 )
 from tauloop.identification.faults.forces import wrong_signs
 from tauloop.identification.faults.recording.signals import clipped
@@ -221,7 +221,7 @@ def test_parameters_that_do_nothing_are_left_out():
         outputs=("motor",),
         output_units=("N",),
     )
-    training, held_out = split(data)
+    training, held_out = split_data(data)
     full = fit_regression(training, held_out, OrdinaryLeastSquares(), errors=AutocorrelatedErrors())
     result = essential_parameters(full, training, held_out)
     assert result.names == ("a", "c", "e")
@@ -296,7 +296,7 @@ def test_the_filter_is_chosen_by_validation_and_judged_apart():
     data = regression_data(
         machine("five_bar"), five_bar_log(), dataclasses.replace(preparation, order=2, cutoff=20.0)
     )
-    again = fit_regression(*split(data), WeightedLeastSquares())
+    again = fit_regression(*split_data(data), WeightedLeastSquares())
     np.testing.assert_allclose(scan.identification.values, again.values, rtol=1e-6, atol=1e-9)
     assert scan.as_dict()["chosen"] == {
         "order": 2,

@@ -20,7 +20,7 @@ from tauloop.identification import (
     RegressionData,
     WeightedLeastSquares,
     fit_regression,
-    split,
+    split_data,
 )
 from tauloop.identification.regression.from_log import (
     dynamic_leaves,
@@ -96,7 +96,7 @@ def identified(
 ) -> tuple[Identification, RegressionData]:
     ties = leaf_ties(model(name)) if parameters == "file" else None
     data = regression_data(model(name), log, PREPARATION, output=output, ties=ties)
-    return fit_regression(*split(data, 0.7), WeightedLeastSquares()), data
+    return fit_regression(*split_data(data, 0.7), WeightedLeastSquares()), data
 
 
 def true_base_values(machine: Model, result: Identification, parameters: str) -> np.ndarray:
@@ -201,7 +201,7 @@ def test_some_forces_tell_less_but_tell_it_right():
     data = regression_data(model("five_bar"), log, PREPARATION)
     assert data.measured is not None
     assert list(data.measured) == [True, False]
-    result = fit_regression(*split(data, 0.7), WeightedLeastSquares())
+    result = fit_regression(*split_data(data, 0.7), WeightedLeastSquares())
     both, _ = identified("five_bar", simulated("five_bar"), "standard")
     assert result.base.rank < both.base.rank
     assert [fitted.output for fitted in result.training] == ["motor_1"]

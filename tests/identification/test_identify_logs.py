@@ -19,7 +19,7 @@ from tauloop.identification import (
     identify,
     merge,
     scan_filters,
-    split,
+    split_data,
     split_each,
 )
 from tauloop.identification.regression.from_log import leaf_ties, regression_data
@@ -241,7 +241,7 @@ def test_one_log_stays_as_it_is(recordings, model):
     data = regression_data(model, read_log(recordings[0].with_suffix(".csv")), FIRST)
     assert merge([data]) is data
     (first,), (rest,) = split_each([data], 0.6)
-    assert (len(first), len(rest)) == tuple(len(part) for part in split(data, 0.6))
+    assert (len(first), len(rest)) == tuple(len(part) for part in split_data(data, 0.6))
     assert len(first) + len(rest) == len(data)
 
 

@@ -15,7 +15,7 @@ from identifying import identified
 from planar_arm import FRICTION, MACHINE, TRUE, arm_log, arm_regressor
 
 from tauloop.formats import loads
-from tauloop.identification import WeightedLeastSquares, fit_regression, split
+from tauloop.identification import WeightedLeastSquares, fit_regression, split_data
 from tauloop.identification.estimation.block_fits import BLOCKS_PER_LOG, BlockFits
 from tauloop.logs import Signals
 
@@ -134,7 +134,7 @@ def test_errors_of_blocks_are_those_of_fits_to_all_others() -> None:
     from planar_arm import arm_data
 
     data = arm_data(600, noise=(0.05, 0.2))
-    result = fit_regression(*split(data), WeightedLeastSquares())
+    result = fit_regression(*split_data(data), WeightedLeastSquares())
     columns = np.sin(np.arange(600.0))[:, None, None] * np.ones((1, 2, 1))
     outcome = BlockFits.of([data], result).errors([columns])
     weights = 1.0 / np.array([case.rmse for case in result.training])

@@ -19,7 +19,7 @@ from tauloop.identification import (
     WeightedLeastSquares,
     average_periods,
     fit_regression,
-    split,
+    split_data,
 )
 from tauloop.identification.preparation.periodic import (
     cut_off,
@@ -207,7 +207,7 @@ def test_instruments_of_the_commanded_motion_take_the_bias_away(
     measured, commanded = (average_periods(log, PERIOD).log for log in logs)
     data = periodic_regression(model, measured, highest=HIGHEST, ties=leaf_ties(model))
     instruments = periodic_instruments(model, commanded)
-    training, held_out = split(data, 0.7)
+    training, held_out = split_data(data, 0.7)
     plain = fit_regression(
         training, held_out, InstrumentalVariables(instruments_of=training.regressor)
     )
@@ -243,7 +243,7 @@ def test_the_commanded_motion_is_averaged_too(
     trimmed = [log.isel(time=slice(37, len(log["time"]) - 37)) for log in logs]
     measured, commanded = (average_periods(log, PERIOD).log for log in trimmed)
     data = periodic_regression(model, measured, highest=HIGHEST, ties=leaf_ties(model))
-    training, held_out = split(data, 0.7)
+    training, held_out = split_data(data, 0.7)
     instruments = periodic_instruments(model, commanded)[: len(training)]
     expected = fit_regression(training, held_out, InstrumentalVariables(instruments_of=instruments))
     np.testing.assert_allclose(
@@ -263,7 +263,7 @@ def test_a_log_of_one_period_is_an_average_already(model: Model, motion: Sampled
     assert several["estimator"]["name"] == "KnownNoise"
     assert single["estimator"]["name"] == "WeightedLeastSquares"  # The noise is unknown.
     data = periodic_regression(model, mean, highest=HIGHEST, ties=leaf_ties(model))
-    expected = fit_regression(*split(data, 0.7), WeightedLeastSquares())
+    expected = fit_regression(*split_data(data, 0.7), WeightedLeastSquares())
     np.testing.assert_allclose(
         estimates(single), expected.values, rtol=ESTIMATE_TOLERANCE, atol=ESTIMATE_TOLERANCE
     )

@@ -25,7 +25,7 @@ from tauloop.identification import (
     element_motion,
     fit_regression,
     merge,
-    split,
+    split_data,
 )
 from tauloop.identification.faults.channels import wrong_channels
 from tauloop.identification.faults.measured_motion import measured_motion
@@ -173,14 +173,14 @@ def test_columns_whose_way_validation_finds_take_the_error_away(model, moved, hy
     assert choice.lengths["motor_1"] == pytest.approx(LENGTH, rel=0.15)
     assert choice.without == ("motor_2",)
     assert choice.errors[1] < choice.errors[0] / 4.0
-    plain = fit_regression(*split(data), WeightedLeastSquares())
+    plain = fit_regression(*split_data(data), WeightedLeastSquares())
     turning = fit_regression(
-        *split(with_columns(data, *presliding_columns(motion, choice.lengths))),
+        *split_data(with_columns(data, *presliding_columns(motion, choice.lengths))),
         WeightedLeastSquares(),
     )
     assert turning.held_out[0].rmse < plain.held_out[0].rmse / 4.0
     exact = fit_regression(
-        *split(with_columns(data, *presliding_columns(motion, {"motor_1": LENGTH}))),
+        *split_data(with_columns(data, *presliding_columns(motion, {"motor_1": LENGTH}))),
         WeightedLeastSquares(),
     )
     level = exact.base.names.index("motor_1.presliding")
@@ -264,9 +264,9 @@ def test_friction_as_in_the_lugre_model_is_halved_as_well(model, moved, length):
     data, motion = regression_data(model, log, PREPARATION), element_motion(model, log, PREPARATION)
     choice = choose_presliding([data], [motion], ["motor_1", "motor_2"])
     assert choice.without == ("motor_2",)
-    plain = fit_regression(*split(data), WeightedLeastSquares())
+    plain = fit_regression(*split_data(data), WeightedLeastSquares())
     turning = fit_regression(
-        *split(with_columns(data, *presliding_columns(motion, choice.lengths))),
+        *split_data(with_columns(data, *presliding_columns(motion, choice.lengths))),
         WeightedLeastSquares(),
     )
     assert turning.held_out[0].rmse < 0.5 * plain.held_out[0].rmse

@@ -16,7 +16,7 @@ from tauloop.common.errors import InputError, LogError
 from tauloop.common.result import Status
 from tauloop.equations.ports import Entry
 from tauloop.formats import loads
-from tauloop.identification import WeightedLeastSquares, fit_regression, split
+from tauloop.identification import WeightedLeastSquares, fit_regression, split_data
 from tauloop.identification.excitation.limits import ExcitationLimits
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
 from tauloop.identification.faults.recording.signals import clipped
@@ -91,12 +91,12 @@ def test_redundant_actuation_is_identified_whatever_its_preload(many: Model, out
     )
     assert with_preload.forces.shape[1] == 2
     assert all(name.endswith(".resultant") for name in with_preload.outputs)
-    result = fit_regression(*split(with_preload), WeightedLeastSquares())
+    result = fit_regression(*split_data(with_preload), WeightedLeastSquares())
     truth = result.base.regroup(
         np.array([many.mechanism.parameters[name].value for name in result.base.parameters])
     )
     assert (np.abs(result.values - truth) / result.standard_deviations).max() < MAX_DEVIATIONS
-    same = fit_regression(*split(without), WeightedLeastSquares())
+    same = fit_regression(*split_data(without), WeightedLeastSquares())
     assert np.abs(result.values - same.values).max() < MAX_PRELOAD_SHARE * np.abs(same.values).max()
     # The reference: the power of all forces equals that of the resultants at the speeds of the
     # leading motors.
@@ -171,7 +171,7 @@ def test_forces_that_have_nothing_to_do_with_the_motion_are_doubtful(model: Mode
     data = regression_data(
         model, log_of(model, moved, forces), Preparation(cutoff=None, trim=5), ties=leaf_ties(model)
     )
-    result = fit_regression(*split(data), WeightedLeastSquares())
+    result = fit_regression(*split_data(data), WeightedLeastSquares())
     assert result.status is Status.DOUBTFUL
     assert any("the motion hardly explains the forces" in line for line in result.advice)
 

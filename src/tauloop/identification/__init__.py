@@ -187,7 +187,7 @@ if TYPE_CHECKING:
     )
     from tauloop.identification.regression.data import (
         RegressionData as RegressionData,
-        split as split,
+        split_data as split_data,
     )
     from tauloop.identification.regression.folded_scores import (
         ScoreDirections as ScoreDirections,

@@ -89,6 +89,7 @@ NAMES: Mapping[str, str] = {
     "tune": "tune_drive_line",
     "tauloop.motion.Progress": "LawSample",
     "tauloop.identification.fit": "fit_regression",
+    "tauloop.identification.split": "split_data",
 }
 #: Old names of attributes and methods of classes, each with its new name. The classes pass them on
 #: with `old_attribute`.

@@ -37,7 +37,7 @@ from tauloop.identification.parameters.prior_weight import (
     weight_diagnostic,
     widened,
 )
-from tauloop.identification.regression.data import RegressionData, split
+from tauloop.identification.regression.data import RegressionData, split_data
 
 #: First entry of the JSON file. The number increases when the meaning of an entry changes.
 CONSISTENT_FORMAT = "tauloop-consistent-identification/1"
@@ -345,7 +345,7 @@ def _validation_parts(
 ) -> tuple[list[RegressionData], list[int]]:
     """Return parts of the training data, and the indices of those that are left out in turn."""
     if groups is None:
-        return list(split(training, 1.0 - options.validation_share)), [1]
+        return list(split_data(training, 1.0 - options.validation_share)), [1]
     labels = np.unique(groups)
     if np.shape(groups) != (len(training),) or len(labels) < 2:
         raise IdentificationError.of(

@@ -252,7 +252,7 @@ class RegressionData(ReprMixin):
         )
 
 
-def split(data: RegressionData, share: float = 0.7) -> tuple[RegressionData, RegressionData]:
+def split_data(data: RegressionData, share: float = 0.7) -> tuple[RegressionData, RegressionData]:
     """Return the first `share` of the samples for training, and the rest as held-out data.
 
     Raises:

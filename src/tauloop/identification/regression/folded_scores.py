@@ -28,7 +28,7 @@ from tauloop.identification.estimation.error_models import (
     not_below,
     residual_products,
 )
-from tauloop.identification.regression.data import RegressionData, split
+from tauloop.identification.regression.data import RegressionData, split_data
 from tauloop.identification.regression.folding import FoldedIdentification
 
 
@@ -74,7 +74,7 @@ class ScoreDirections(ReprMixin):
 
 def _fitted_samples(data: RegressionData, share: float) -> RegressionData:
     """Return the first `share` of the samples."""
-    return data if share == 1.0 else split(data, share)[0]
+    return data if share == 1.0 else split_data(data, share)[0]
 
 
 @solving(IdentificationError)

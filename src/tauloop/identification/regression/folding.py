@@ -38,7 +38,7 @@ from tauloop.identification.estimation.clustered_errors import ClusteredErrors, 
 from tauloop.identification.estimation.error_models import correlated
 from tauloop.identification.estimation.estimators import CondensedEstimator, Estimate
 from tauloop.identification.regression.base_parameters import BaseParameters, RankOptions
-from tauloop.identification.regression.data import RegressionData, split
+from tauloop.identification.regression.data import RegressionData, split_data
 from tauloop.identification.regression.streaming import Condensed, condensed, estimate_condensed
 from tauloop.logs.files.unpacking import require_archive
 
@@ -129,7 +129,7 @@ def fold_log(
             "some samples have no rows of some outputs",
             "fold logs that measure all outputs",
         )
-    training, held_out = (data, None) if share == 1.0 else split(data, share)
+    training, held_out = (data, None) if share == 1.0 else split_data(data, share)
     kernel = np.ones(1) if correlation is None else np.asarray(correlation, dtype=float)
     condensed_training = condensed(training)
     condensed_held_out = None if held_out is None else condensed(held_out)

@@ -20,7 +20,7 @@ from tauloop.identification.regression.base_parameters import (
     RankOptions,
     base_parameters,
 )
-from tauloop.identification.regression.data import RegressionData, split
+from tauloop.identification.regression.data import RegressionData, split_data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -189,5 +189,5 @@ def split_each(
     Raises:
         IdentificationError: a part would be empty; see `split`.
     """
-    pairs = [split(log, share) for log in logs]
+    pairs = [split_data(log, share) for log in logs]
     return [training for training, _ in pairs], [held_out for _, held_out in pairs]
