@@ -43,7 +43,7 @@ from tauloop.identification import (
     compare_logs,
     fit_regression,
     leaf_ties,
-    merge,
+    merge_data,
     motion_regressor,
     regression_data,
 )
@@ -266,7 +266,7 @@ def stressed(arm: Arm, runs: int) -> list[dict[str, object]]:
         for run in range(runs):
             rng = np.random.default_rng(1000 + run)
             parts = [stressed_log(arm, stress, 10 * run + k, rng) for k in range(LOGS)]
-            everything = merge(parts)
+            everything = merge_data(parts)
             base = fit_regression(everything, None, WeightedLeastSquares()).base
             true = base.regroup(
                 np.array([arm.model.mechanism.parameters[name].value for name in base.parameters])

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 
 from tauloop import Model, load
 from tauloop.common.result import Status, plain
-from tauloop.identification import PhysicallyConsistent, cones, fit_consistent, merge
+from tauloop.identification import PhysicallyConsistent, cones, fit_consistent, merge_data
 from tauloop.identification.preparation.periodic import periodic_regression
 from tauloop.identification.regression.from_log import leaf_ties
 from tauloop.logs import Sensors, measure
@@ -267,7 +267,7 @@ def test_where_least_squares_gains_by_impossible_values_a_possible_machine_predi
     # the best of all weights here, by the held-out data themselves
     weak = PhysicallyConsistent(weights=(1e-6,))
     few = fit_consistent(
-        merge([recorded.data for recorded in sets]), held_out.data, bodies, model.pi, weak
+        merge_data([recorded.data for recorded in sets]), held_out.data, bodies, model.pi, weak
     )
     few_rows = relative_rms(held_out.forces, predicted(held_out, few.parameters))
     fitted = consistent(settings, "small", model, sets, held_out)

@@ -27,7 +27,7 @@ from tauloop.identification import (
     fold_all,
     fold_log,
     identify_folded,
-    merge,
+    merge_data,
     read_triangle,
     score_spread,
     score_sums,
@@ -60,7 +60,10 @@ def test_folded_logs_give_what_one_machine_finds_with_all_of_them(estimator, cor
     )
     training, held_out = split_each(LOGS, 0.7)
     whole = fit_regression(
-        merge(training), merge(held_out), estimator, errors=FilteredErrors(correlation=correlation)
+        merge_data(training),
+        merge_data(held_out),
+        estimator,
+        errors=FilteredErrors(correlation=correlation),
     )
     assert tuple(folded.base.independent) == tuple(whole.base.independent)
     np.testing.assert_allclose(folded.estimate.values, whole.values, rtol=SAME)
@@ -85,7 +88,7 @@ def test_errors_of_any_correlation_in_logs_or_blocks_need_no_second_reading(
         read_triangle(write_triangle(triangle, tmp_path / "t")), estimator, errors=errors
     )
     training, held_out = split_each(LOGS, 0.7)
-    whole = fit_regression(merge(training), merge(held_out), estimator, errors=errors)
+    whole = fit_regression(merge_data(training), merge_data(held_out), estimator, errors=errors)
     np.testing.assert_allclose(
         folded.estimate.standard_deviations, whole.standard_deviations, rtol=SAME
     )
@@ -108,7 +111,7 @@ def test_unknown_correlation_is_that_of_one_machine_when_logs_are_read_again():
     again = with_autocorrelation(folded, sums, spreads)
     training, held_out = split_each(logs, 0.7)
     whole = fit_regression(
-        merge(training), merge(held_out), estimator, errors=AutocorrelatedErrors()
+        merge_data(training), merge_data(held_out), estimator, errors=AutocorrelatedErrors()
     )
     assert len(sums.kernel) > 5
     np.testing.assert_allclose(
@@ -116,7 +119,7 @@ def test_unknown_correlation_is_that_of_one_machine_when_logs_are_read_again():
     )
     assert np.median(whole.standard_deviations / folded.estimate.standard_deviations) > 1.2
     turned = fit_regression(
-        merge(training[::-1]), None, estimator, base=whole.base, errors=AutocorrelatedErrors()
+        merge_data(training[::-1]), None, estimator, base=whole.base, errors=AutocorrelatedErrors()
     )
     np.testing.assert_allclose(turned.standard_deviations, whole.standard_deviations, rtol=SAME)
 
@@ -137,9 +140,13 @@ def test_no_variance_is_below_that_of_the_residuals_correlation_in_folded_logs_e
     noise_spreads = sum(noise_spread(log, directions, correlation) for log in filtered)
     floor = NoiseFloor(squares=products[0], spread=noise_spreads)
     deviations = with_autocorrelation(folded, sums, spreads, floor).estimate.standard_deviations
-    whole = fit_regression(merge(filtered), None, estimator, errors=AutocorrelatedErrors(lobe=lobe))
+    whole = fit_regression(
+        merge_data(filtered), None, estimator, errors=AutocorrelatedErrors(lobe=lobe)
+    )
     expected = np.sqrt(
-        np.diag(AutocorrelatedErrors(lobe=lobe).covariance(equations_of(whole, merge(filtered))))
+        np.diag(
+            AutocorrelatedErrors(lobe=lobe).covariance(equations_of(whole, merge_data(filtered)))
+        )
     )
     np.testing.assert_allclose(deviations, expected, rtol=SAME)
     without = with_autocorrelation(folded, sums, spreads).estimate.standard_deviations

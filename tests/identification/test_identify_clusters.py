@@ -26,7 +26,7 @@ from tauloop.identification import (
     compare_logs,
     fit_regression,
     identify,
-    merge,
+    merge_data,
 )
 from tauloop.logs import write_log
 
@@ -56,7 +56,7 @@ def ordinary(data: RegressionData, errors: ClusteredErrors) -> Identification:
 @pytest.mark.parametrize("by", ["block", "log"])
 def test_clustered_deviations_are_the_jackknife(by: str) -> None:
     """The reference fits the base columns without each cluster by `numpy.linalg.lstsq`."""
-    data = merge(logs_of(np.random.default_rng(4), 3, gain=0.05))
+    data = merge_data(logs_of(np.random.default_rng(4), 3, gain=0.05))
     result = ordinary(data, ClusteredErrors(by=by, blocks=5))
     columns, forces = data.regressor[:, :, result.base.independent], data.forces
     logs = np.array_split(np.arange(len(data)), 3)
@@ -85,7 +85,7 @@ def test_intervals_clustered_by_log_cover_what_differs_from_log_to_log() -> None
     inside: dict[str, list[np.ndarray]] = {"autocorrelated": [], "log": [], "mean": []}
     for _ in range(60):
         parts = logs_of(rng, 6, gain=0.02, samples=400)
-        data = merge(parts)
+        data = merge_data(parts)
         for name, errors in (
             ("autocorrelated", AutocorrelatedErrors()),
             ("log", ClusteredErrors(by="log")),
@@ -112,7 +112,7 @@ def test_intervals_clustered_by_log_cover_what_differs_from_log_to_log() -> None
 def test_logs_apart_are_compared_by_the_textbook_figures() -> None:
     """Cochran's Q with SciPy's chi squared; Paule and Mandel's scatter by SciPy's root finder."""
     parts = logs_of(np.random.default_rng(2), 4, gain=0.03)
-    base = ordinary(merge(parts), ClusteredErrors()).base
+    base = ordinary(merge_data(parts), ClusteredErrors()).base
     apart = compare_logs(
         parts, list("abcd"), base, OrdinaryLeastSquares(), errors=AutocorrelatedErrors()
     )
@@ -159,7 +159,7 @@ def test_the_parameter_that_differs_from_log_to_log_is_named_and_no_other() -> N
             parts[1] = replace(
                 parts[1], forces=parts[1].forces + parts[1].regressor @ (loaded - TRUE)
             )
-        base = ordinary(merge(parts), ClusteredErrors()).base
+        base = ordinary(merge_data(parts), ClusteredErrors()).base
         apart = compare_logs(
             parts,
             ["one", "two", "three"],
@@ -176,7 +176,7 @@ def test_the_parameter_that_differs_from_log_to_log_is_named_and_no_other() -> N
 def test_a_log_that_does_not_tell_all_is_left_out_and_named() -> None:
     parts = logs_of(np.random.default_rng(2), 3)
     resting = replace(parts[1], regressor=parts[1].regressor * np.array([1.0] * 5 + [0.0] * 3))
-    base = ordinary(merge(parts), ClusteredErrors()).base
+    base = ordinary(merge_data(parts), ClusteredErrors()).base
     apart = compare_logs([parts[0], resting, parts[2]], list("abc"), base, OrdinaryLeastSquares())
     assert apart.logs == ("a", "c")
     assert apart.problems[0].where.startswith("b: ")

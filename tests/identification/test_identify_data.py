@@ -39,7 +39,11 @@ from tauloop.identification.regression.columns import (
     with_columns,
 )
 from tauloop.identification.regression.from_log import regression_data
-from tauloop.identification.regression.streaming import condense_parts, estimate_condensed, merge
+from tauloop.identification.regression.streaming import (
+    condense_parts,
+    estimate_condensed,
+    merge_data,
+)
 from tauloop.logs import Preparation, Sensors, measure, samples
 from tauloop.motion import random_multisine
 
@@ -189,7 +193,7 @@ def test_parts_condense_to_the_same_as_the_whole():
 
 def test_logs_are_merged():
     first, second = arm_data(400, noise=(0.1, 0.1)), arm_data(300, noise=(0.1, 0.1), phase=0.7)
-    both = merge([first, second])
+    both = merge_data([first, second])
     assert len(both) == 700
     np.testing.assert_allclose(
         both.triangles[0].T @ both.triangles[0],
@@ -198,7 +202,7 @@ def test_logs_are_merged():
         atol=1e-9,
     )
     other = dataclasses.replace(second, outputs=("a", "b"))
-    for together in (merge, condense_parts):
+    for together in (merge_data, condense_parts):
         with pytest.raises(IdentificationError, match="outputs differ from those of the first"):
             together([first, other])
         with pytest.raises(IdentificationError, match="there are none"):

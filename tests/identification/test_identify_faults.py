@@ -17,7 +17,7 @@ from tauloop.identification import (
     OrdinaryLeastSquares,
     fit_regression,
     leaf_ties,
-    merge,
+    merge_data,
     regression_data,
 )
 from tauloop.identification.faults.channels import wrong_channels
@@ -378,7 +378,7 @@ def test_logs_with_other_torques_are_merged(model: Model) -> None:
         regression_data(model, log.drop_vars(name), PREPARATION, ties=leaf_ties(model))
         for log, name in ((first, "force.motor_2"), (second, "force.motor_1"))
     ]
-    both = merge(without)
+    both = merge_data(without)
     assert both.counts.tolist() == [len(data[0]), len(data[1])]
     fitted = fit_regression(both, None, OrdinaryLeastSquares())
     # the same equations by hand

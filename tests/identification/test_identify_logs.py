@@ -17,7 +17,7 @@ from tauloop.identification import (
     WeightedLeastSquares,
     fit_regression,
     identify,
-    merge,
+    merge_data,
     scan_filters,
     split_data,
     split_each,
@@ -164,8 +164,12 @@ def test_logs_with_preparations_of_their_own_are_fitted_together(
         for path, preparation in zip(recordings, (FIRST, SECOND), strict=True)
     ]
     cuts = [round(0.7 * len(part)) for part in parts]
-    training = merge([part.part(slice(None, cut)) for part, cut in zip(parts, cuts, strict=True)])
-    held_out = merge([part.part(slice(cut, None)) for part, cut in zip(parts, cuts, strict=True)])
+    training = merge_data(
+        [part.part(slice(None, cut)) for part, cut in zip(parts, cuts, strict=True)]
+    )
+    held_out = merge_data(
+        [part.part(slice(cut, None)) for part, cut in zip(parts, cuts, strict=True)]
+    )
     expected = fit_regression(training, held_out, WeightedLeastSquares())
     rows = [row["value"] for row in document["base_parameters"]]
     np.testing.assert_allclose(
@@ -239,7 +243,7 @@ def test_errors_of_a_known_filter_need_one_decimation(model, recordings):
 
 def test_one_log_stays_as_it_is(recordings, model):
     data = regression_data(model, read_log(recordings[0].with_suffix(".csv")), FIRST)
-    assert merge([data]) is data
+    assert merge_data([data]) is data
     (first,), (rest,) = split_each([data], 0.6)
     assert (len(first), len(rest)) == tuple(len(part) for part in split_data(data, 0.6))
     assert len(first) + len(rest) == len(data)

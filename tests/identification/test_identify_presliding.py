@@ -24,7 +24,7 @@ from tauloop.identification import (
     dahl_state,
     element_motion,
     fit_regression,
-    merge,
+    merge_data,
     split_data,
 )
 from tauloop.identification.faults.channels import wrong_channels
@@ -235,7 +235,7 @@ def test_several_logs_share_the_way(model, moved, hysteresis):
     single = choose_presliding(parts[:1], motions[:1], ["motor_1"])
     two = choose_presliding(parts, motions, ["motor_1"])
     assert single.lengths == pytest.approx(two.lengths)
-    assert len(merge(parts)) == 2 * len(parts[0])
+    assert len(merge_data(parts)) == 2 * len(parts[0])
 
 
 def lugre(velocity: np.ndarray, level: float, length: float) -> np.ndarray:

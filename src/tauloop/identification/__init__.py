@@ -216,7 +216,7 @@ if TYPE_CHECKING:
         Condensed as Condensed,
         condense_parts as condense_parts,
         estimate_condensed as estimate_condensed,
-        merge as merge,
+        merge_data as merge_data,
         split_each as split_each,
     )
     from tauloop.identification.regression.ties import Ties as Ties, ties as ties

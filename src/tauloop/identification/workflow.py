@@ -72,7 +72,7 @@ from tauloop.identification.regression.from_log import (
     leaf_ties,
     regression_data,
 )
-from tauloop.identification.regression.streaming import merge, split_each
+from tauloop.identification.regression.streaming import merge_data, split_each
 from tauloop.identification.regression.ties import Ties
 from tauloop.identification.regrouping.formula_values import formula_values
 from tauloop.identification.regrouping.regroup import symbolic_base_parameters
@@ -261,7 +261,7 @@ def _faults_of_log_fit(
     if prepared.errors == ClusteredErrors(by="log"):
         prepared = replace(prepared, errors=AutocorrelatedErrors())
     fitted, held_out = _split(data.parts, options)
-    training = merge(fitted)
+    training = merge_data(fitted)
     bending = _bending(model, data, options)
     try:
         result = _fit(prepared, data, options, training, held_out, data.instruments, bending)
@@ -363,7 +363,7 @@ def _with_chosen_friction(
                 part.low_passed(cutoff) for part, cutoff in zip(training, cutoffs, strict=True)
             ]
             estimator = chosen_estimator(with_terms, (), data.noise)
-            fitted = fit_regression(merge(filtered), held_out, estimator, errors=logs.errors)
+            fitted = fit_regression(merge_data(filtered), held_out, estimator, errors=logs.errors)
         except (IdentificationError, InputError):
             return None
         percent = np.array([output.rmse_percent for output in fitted.held_out])
@@ -503,7 +503,7 @@ def _identification_data(
     parts = with_stated(parts, prepared.names, options.terms, known)
     gains = None
     if options.terms.gains:
-        gains = drive_gains(merge(_split(parts, options)[0]))
+        gains = drive_gains(merge_data(_split(parts, options)[0]))
         parts = [scaled(part, gains) for part in parts]
     instruments = [
         commanded_regressor(source, log, model, options, log_repairs)
@@ -551,7 +551,7 @@ def _split(
     if options.validation is not None:
         return parts[:-1], parts[-1]
     fitted, held_out = split_each(parts, options.share)
-    return fitted, merge(held_out)
+    return fitted, merge_data(held_out)
 
 
 def _fit_and_evaluate(
@@ -566,10 +566,10 @@ def _fit_and_evaluate(
     bending = _bending(model, data, options)
     whole = None
     if options.validation is None:
-        whole = _fit(logs, data, options, merge(data.parts), None, data.instruments, bending)
+        whole = _fit(logs, data, options, merge_data(data.parts), None, data.instruments, bending)
     stages.done()
     fitted, held_out = _split(data.parts, options)
-    training = merge(fitted)
+    training = merge_data(fitted)
     instruments = [rows[: len(part)] for rows, part in zip(data.instruments, fitted, strict=False)]
     result = _fit(logs, data, options, training, held_out, instruments, bending)
     stages.done()
@@ -694,7 +694,7 @@ def _unexcited(
 ) -> tuple[Problem, ...]:
     """Return the parameters of the machine that the fitted motion does not excite."""
     has_more_columns = training.parameters != data.machine[0].parameters
-    machine_data = merge(data.machine[: logs.fitted]) if has_more_columns else training
+    machine_data = merge_data(data.machine[: logs.fitted]) if has_more_columns else training
     return unexcited(model, machine_data, np.random.default_rng(0), output=options.output)
 
 

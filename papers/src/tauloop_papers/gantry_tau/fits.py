@@ -25,7 +25,7 @@ from tauloop.identification import (
     fit_consistent,
     fit_regression,
     leaf_ties,
-    merge,
+    merge_data,
     periodic_regression,
     subtract_actuator_forces,
     ties,
@@ -172,7 +172,7 @@ def least_squares(
     Raises:
         IdentificationError: the data do not determine all unknowns, or cannot support a fit.
     """
-    training = merge([recorded.data for recorded in sets])
+    training = merge_data([recorded.data for recorded in sets])
     plain, correlated = (
         fit_regression(training, held_out.data, OrdinaryLeastSquares(), errors=errors)
         for errors in (None, AutocorrelatedErrors())
@@ -210,7 +210,7 @@ def sources(sets: Sequence[DataSet], built: np.ndarray) -> dict[str, np.ndarray]
     Returns:
         Errors (n,), SI, by source; their sum is the estimate minus `built`.
     """
-    training = merge([recorded.data for recorded in sets])
+    training = merge_data([recorded.data for recorded in sets])
     ties = training.ties
     if ties is None:
         return {}
@@ -248,7 +248,7 @@ def unmeasured_rms(recorded: DataSet, parameters: np.ndarray) -> tuple[float, ..
 def without_second_run(sets: Sequence[DataSet], held_out: DataSet) -> Identification:
     """Identify the drives' friction and mass with the structure, from connected runs alone."""
     whole = [recorded.whole for recorded in (*sets, held_out) if recorded.whole is not None]
-    return fit_regression(merge(whole[:-1]), whole[-1], OrdinaryLeastSquares())
+    return fit_regression(merge_data(whole[:-1]), whole[-1], OrdinaryLeastSquares())
 
 
 def consistent(
@@ -261,7 +261,7 @@ def consistent(
     represent them.
     """
     bodies, shared = body_ties(settings, model)
-    training = replace(merge([recorded.data for recorded in sets]), ties=shared)
+    training = replace(merge_data([recorded.data for recorded in sets]), ties=shared)
     judged = replace(held_out.data, ties=shared)
     groups = np.concatenate(
         [_motion_parts(settings, k, recorded, len(sets)) for k, recorded in enumerate(sets)]
@@ -397,7 +397,7 @@ def negative_share(
     Returns:
         Share of the draws with at least one such inertia, and their mean number.
     """
-    training = merge([recorded.data for recorded in sets])
+    training = merge_data([recorded.data for recorded in sets])
     ties = leaf_ties(model, settings.parameters)
     columns = (training.regressor @ ties.matrix)[:, training.kept].reshape(-1, len(ties.parameters))
     whole = training.regressor[:, training.kept].reshape(len(columns), -1)

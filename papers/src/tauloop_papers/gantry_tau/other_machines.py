@@ -9,7 +9,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tauloop.formats import load
-from tauloop.identification import PhysicallyConsistent, cones, fit_consistent, leaf_ties, merge
+from tauloop.identification import (
+    PhysicallyConsistent,
+    cones,
+    fit_consistent,
+    leaf_ties,
+    merge_data,
+)
 from tauloop.model import Model
 from tauloop_papers.gantry_tau.fits import (
     DataSet,
@@ -90,7 +96,7 @@ def _worst(rows: Sequence[float], free: Sequence[float]) -> float:
 
 def _of_eq_5(model: Model, sets: Sequence[DataSet], held_out: DataSet) -> tuple[float, ...]:
     """Return errors of eq. 5's parameters alone within physical limits."""
-    training = merge([recorded.data for recorded in sets])
+    training = merge_data([recorded.data for recorded in sets])
     ties = training.ties
     touched = [
         cone

@@ -90,6 +90,7 @@ NAMES: Mapping[str, str] = {
     "tauloop.motion.Progress": "LawSample",
     "tauloop.identification.fit": "fit_regression",
     "tauloop.identification.split": "split_data",
+    "tauloop.identification.merge": "merge_data",
 }
 #: Old names of attributes and methods of classes, each with its new name. The classes pass them on
 #: with `old_attribute`.

@@ -20,7 +20,7 @@ from tauloop.identification.friction.element_motion import ElementMotion
 from tauloop.identification.friction.presliding import REST, presliding_state
 from tauloop.identification.regression.columns import asymmetric_friction, stribeck_friction
 from tauloop.identification.regression.data import RegressionData
-from tauloop.identification.regression.streaming import merge
+from tauloop.identification.regression.streaming import merge_data
 
 #: A law is missing if it reduces the error of an output on held-out blocks by this fraction, ...
 MIN_ERROR_GAIN = 0.03
@@ -153,7 +153,7 @@ def missing_laws(
     """
     if len(parts) > 1:
         # The logs may have measured different outputs; merged data have all of them.
-        merged = merge(parts)
+        merged = merge_data(parts)
         edges = np.cumsum([len(part) for part in parts])
         parts = [
             merged.part(slice(end - len(part), end)) for part, end in zip(parts, edges, strict=True)

@@ -18,7 +18,7 @@ from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.estimation.fitting import fit_regression
 from tauloop.identification.friction.element_motion import ElementMotion
 from tauloop.identification.regression.data import RegressionData
-from tauloop.identification.regression.streaming import merge, split_each
+from tauloop.identification.regression.streaming import merge_data, split_each
 
 #: Last component of the name of a presliding column.
 PRESLIDING = "presliding"
@@ -161,7 +161,7 @@ def choose_presliding(
         IdentificationError: the data cannot support the identification.
     """
     before = split_each(parts, share)[0] if share < 1.0 else list(parts)
-    fits = BlockFits.of(before, fit_regression(merge(before), None, WeightedLeastSquares()))
+    fits = BlockFits.of(before, fit_regression(merge_data(before), None, WeightedLeastSquares()))
     search = _LengthSearch(fits, motions, dict(stated or {}))
     errors_without = search.errors({}, ())
     for name in tuple(search.lengths):

@@ -112,7 +112,7 @@ def estimate_condensed(
     )
 
 
-def merge(logs: Iterable[RegressionData]) -> RegressionData:
+def merge_data(logs: Iterable[RegressionData]) -> RegressionData:
     """Return several logs of one machine as one set of samples, without time stamps.
 
     A single log is returned unchanged. If the logs measured different outputs, missing rows are

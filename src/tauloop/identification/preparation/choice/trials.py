@@ -17,7 +17,7 @@ from tauloop.identification.estimation.result import Identification
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import regression_data
-from tauloop.identification.regression.streaming import merge
+from tauloop.identification.regression.streaming import merge_data
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Preparation, common_cutoff, prepared_signals, with_cutoffs
 from tauloop.logs.log import Log
@@ -112,15 +112,15 @@ class Trials:
             largest force in the whole data.
         """
         result = fit_regression(
-            merge(self._filtered(training)),
-            merge(self._filtered(held_out)),
+            merge_data(self._filtered(training)),
+            merge_data(self._filtered(held_out)),
             self._estimator,
             base=self.base,
             errors=errors,
         )
         self.base = result.base
         largest = np.max([np.abs(part.forces).max(axis=0) for part in whole], axis=0)
-        fits = judge("held-out", merge(held_out), result.parameters, largest)
+        fits = judge("held-out", merge_data(held_out), result.parameters, largest)
         return result, np.array([row.rmse_percent for row in fits])
 
     def _filtered(self, data: Sequence[RegressionData]) -> list[RegressionData]:
