@@ -23,11 +23,11 @@ from tauloop.identification import (
     WeightedLeastSquares,
     decimation_correlation,
     fit_regression,
-    fold,
     fold_all,
     fold_log,
     identify_folded,
     merge_data,
+    merge_triangles,
     read_triangle,
     score_spread,
     score_sums,
@@ -172,7 +172,7 @@ def test_one_log_may_be_cut_anywhere():
         ]
         together = parts[0]
         for part in parts[1:]:
-            together = fold(together, part, one_log=True)
+            together = merge_triangles(together, part, one_log=True)
         assert together.logs == 1
         np.testing.assert_allclose(
             together.spread, whole.spread, rtol=1e-9, atol=1e-9 * np.abs(whole.spread).max()
@@ -186,7 +186,7 @@ def test_a_log_that_comes_later_is_folded_into_a_saved_triangle(tmp_path: Path):
     path = write_triangle(fold_all(parts[:4]), tmp_path / "t.npz")
     saved = read_triangle(path)
     assert saved.logs == 4
-    later, at_once = fold(saved, parts[4]), fold_all(parts)
+    later, at_once = merge_triangles(saved, parts[4]), fold_all(parts)
     first, second = (
         identify_folded(triangle, WeightedLeastSquares()) for triangle in (later, at_once)
     )
@@ -199,7 +199,7 @@ def test_a_log_that_comes_later_is_folded_into_a_saved_triangle(tmp_path: Path):
 
 def test_what_is_no_triangle_or_does_not_belong_is_refused(tmp_path: Path):
     with pytest.raises(IdentificationError, match="the correlations of their errors differ"):
-        fold(fold_log(LOGS[0]), fold_log(LOGS[1], correlation=CORRELATION))
+        merge_triangles(fold_log(LOGS[0]), fold_log(LOGS[1], correlation=CORRELATION))
     with pytest.raises(IdentificationError, match="there are none"):
         fold_all([])
     for content in (b"", b"PK\x03\x04 and so on", b"\x93NUMPY"):

@@ -198,10 +198,10 @@ if TYPE_CHECKING:
     from tauloop.identification.regression.folding import (
         FoldedIdentification as FoldedIdentification,
         LogTriangle as LogTriangle,
-        fold as fold,
         fold_all as fold_all,
         fold_log as fold_log,
         identify_folded as identify_folded,
+        merge_triangles as merge_triangles,
         read_triangle as read_triangle,
         triangle_of as triangle_of,
         write_triangle as write_triangle,

@@ -194,7 +194,9 @@ def _spread(
 
 
 @solving(IdentificationError)
-def fold(first: LogTriangle, second: LogTriangle, *, one_log: bool = False) -> LogTriangle:
+def merge_triangles(
+    first: LogTriangle, second: LogTriangle, *, one_log: bool = False
+) -> LogTriangle:
     """Return the triangle of the samples of both.
 
     Args:
@@ -280,12 +282,13 @@ def fold_all(triangles: Iterable[LogTriangle]) -> LogTriangle:
     for triangle in triangles:
         height = 0
         while subtrees and subtrees[-1][0] == height:
-            triangle, height = fold(subtrees.pop()[1], triangle), height + 1
+            triangle, height = merge_triangles(subtrees.pop()[1], triangle), height + 1
         subtrees.append((height, triangle))
     if not subtrees:
         raise IdentificationError.of("triangles", "there are none", "give at least one")
     return reduce(
-        lambda later, earlier: fold(earlier, later), (item for _, item in reversed(subtrees))
+        lambda later, earlier: merge_triangles(earlier, later),
+        (item for _, item in reversed(subtrees)),
     )
 
 
