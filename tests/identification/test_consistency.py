@@ -22,7 +22,7 @@ from tauloop.formats.mjcf.writer import write_mjcf
 from tauloop.formats.urdf.reader import load_urdf
 from tauloop.formats.urdf.writer import write_urdf
 from tauloop.formats.writing.yaml_writer import write_yaml
-from tauloop.identification import RegressionData, Regularisation, split_data, ties
+from tauloop.identification import RegressionData, Regularisation, named_ties, split_data
 from tauloop.identification.parameters import prior_weight
 from tauloop.identification.parameters.cones import (
     body_matrix,
@@ -302,9 +302,9 @@ def experiment(name: str = "five_bar", tied: bool = False) -> tuple[RegressionDa
         center, np.full(len(center), 0.3), rng, terms=4, lowest=0.3, highest=2.0
     ).sample(np.arange(0.0, 12.0, 0.02))
     regressor = model.actuators.regressor(motion.position, motion.velocity, motion.acceleration)
-    ties = leaf_ties(model) if tied else None
-    if ties is not None:
-        truth = ties.expand(np.linalg.lstsq(ties.matrix, truth - ties.offset)[0])
+    named_ties = leaf_ties(model) if tied else None
+    if named_ties is not None:
+        truth = named_ties.expand(np.linalg.lstsq(named_ties.matrix, truth - named_ties.offset)[0])
     outputs, units = model.output_ports("actuators")
     forces = regressor @ truth
     noise = NOISE * np.sqrt(np.mean(forces**2, axis=0))
@@ -315,7 +315,7 @@ def experiment(name: str = "five_bar", tied: bool = False) -> tuple[RegressionDa
         parameter_units=tuple(p.unit for p in model.parameters),
         outputs=outputs,
         output_units=units,
-        ties=ties,
+        ties=named_ties,
     )
     return data, truth
 
@@ -432,7 +432,7 @@ def test_known_values_that_no_body_can_have_are_named():
         ({friction: -0.5}, friction),
         ({"link_2.m": 0.1, "link_2.mcx": 1.0, "link_2.Iyy": 0.01}, "link_2"),
     ):
-        fixed = dataclasses.replace(data, ties=ties(names, units, known=known))
+        fixed = dataclasses.replace(data, ties=named_ties(names, units, known=known))
         with pytest.raises(
             IdentificationError, match="the known values exclude all physically possible parameters"
         ) as caught:

@@ -21,8 +21,8 @@ from tauloop.identification import (
     WeightedLeastSquares,
     base_parameters,
     fit_regression,
+    named_ties,
     split_data,
-    ties,
 )
 from tauloop.identification.estimation.fitting import CORRELATION_DIAGNOSTIC
 from tauloop.identification.regression.data import SAMPLES_AT_ONCE
@@ -206,7 +206,7 @@ def test_outputs_that_are_not_measured_are_not_looked_at():
 
 def test_ties_make_equal_parameters_one_and_take_out_known_ones():
     data = arm_data(400, noise=(0.05, 0.05))
-    tied = ties(
+    tied = named_ties(
         NAMES, UNITS, equal={"my": ("link1.my", "link2.my")}, known={"link2.m": 2.0, "link1.m": 3.0}
     )
     assert tied.parameters == ("link1.mx", "my", "link1.I", "link2.mx", "link2.I")
@@ -360,7 +360,7 @@ def test_machine_at_rest():
 def test_zero_rank():
     regressor = np.zeros((50, 2, 3))
     regressor[:, 0] = np.random.default_rng(0).standard_normal((50, 3))
-    tied = ties(("p0", "p1", "p2"), ("kg",) * 3, known={"p0": 1.0, "p1": 1.0})
+    tied = named_ties(("p0", "p1", "p2"), ("kg",) * 3, known={"p0": 1.0, "p1": 1.0})
     silent = Ties(matrix=0.0 * tied.matrix, parameters=tied.parameters, units=tied.units)
     data = plain_data(regressor, np.ones((50, 2)), ties=silent)
     refused("zero in all columns", data, None, OrdinaryLeastSquares())
@@ -496,11 +496,11 @@ def test_numbers_that_are_not_finite_are_located():
 )
 def test_faulty_ties(arguments, text):
     with pytest.raises(IdentificationError, match=text):
-        ties(NAMES, UNITS, **arguments)
+        named_ties(NAMES, UNITS, **arguments)
 
 
 def test_ties_of_another_regressor():
-    tied = ties(NAMES[:4], UNITS[:4], known={"link1.m": 1.0})
+    tied = named_ties(NAMES[:4], UNITS[:4], known={"link1.m": 1.0})
     with pytest.raises(IdentificationError, match=r"ties.matrix: has shape \(4, 3\)"):
         arm_data(100, ties=tied)
 

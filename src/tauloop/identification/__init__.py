@@ -219,7 +219,7 @@ if TYPE_CHECKING:
         merge_data as merge_data,
         split_each as split_each,
     )
-    from tauloop.identification.regression.ties import Ties as Ties, ties as ties
+    from tauloop.identification.regression.ties import Ties as Ties, named_ties as named_ties
     from tauloop.identification.regrouping.formula_values import FormulaValue as FormulaValue
     from tauloop.identification.regrouping.regroup import (
         SymbolicBaseOptions as SymbolicBaseOptions,

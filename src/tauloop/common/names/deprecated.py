@@ -92,6 +92,7 @@ NAMES: Mapping[str, str] = {
     "tauloop.identification.split": "split_data",
     "tauloop.identification.merge": "merge_data",
     "tauloop.identification.fold": "merge_triangles",
+    "tauloop.identification.ties": "named_ties",
 }
 #: Old names of attributes and methods of classes, each with its new name. The classes pass them on
 #: with `old_attribute`.

@@ -36,7 +36,7 @@ from tauloop.identification.regression.base_parameters import (
     base_parameters,
 )
 from tauloop.identification.regression.from_log import leaf_ties
-from tauloop.identification.regression.ties import Ties, ties
+from tauloop.identification.regression.ties import Ties, named_ties
 from tauloop.kinematics.singularities import singularities
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.units import ANGLE, LENGTH
@@ -132,7 +132,7 @@ def expression_ties(model: Model, first: Sequence[str] = ()) -> Ties:
             equal[names[0]] = names
     InputError.raise_if_any(unknown_names(first, equal, "is not an unknown of the regressor"))
     units = {parameter.name: parameter.unit for parameter in model.parameters}
-    tied = ties(tuple(units), tuple(units.values()), equal=equal, known=known)
+    tied = named_ties(tuple(units), tuple(units.values()), equal=equal, known=known)
     order = [*first, *(name for name in equal if name not in first)]
     matrix = tied.matrix[:, [tied.parameters.index(name) for name in order]]
     return replace(

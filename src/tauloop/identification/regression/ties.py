@@ -75,7 +75,7 @@ class Ties(ReprMixin):
         )
 
 
-def ties(
+def named_ties(
     parameters: Sequence[str],
     units: Sequence[str],
     *,
