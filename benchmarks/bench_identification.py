@@ -40,7 +40,7 @@ from tauloop.identification import (
     RegressionData,
     WeightedLeastSquares,
     condense_parts,
-    cones,
+    consistency_cones,
     estimate_condensed,
     fit_consistent,
     fit_regression,
@@ -229,7 +229,7 @@ def arm_rows(data: Path) -> Iterator[Row]:
     yield Row(
         work="TX40: physically consistent, one weight, two solutions",
         seconds=seconds_of(
-            lambda: fit_consistent(*physical, cones(model.parameters), model.pi, one)
+            lambda: fit_consistent(*physical, consistency_cones(model.parameters), model.pi, one)
         ),
         note="six bodies",
     )
@@ -407,7 +407,9 @@ def seven_rows() -> Iterator[Row]:
         options = PhysicallyConsistent(weights=weights)
 
         def work(options: PhysicallyConsistent = options) -> None:
-            fit_consistent(*split_data(data, 0.7), cones(model.parameters), model.pi, options)
+            fit_consistent(
+                *split_data(data, 0.7), consistency_cones(model.parameters), model.pi, options
+            )
 
         note = f"{len(data.unknowns)} unknowns; fits and {len(weights)} + 1 convex problems"
         yield Row(

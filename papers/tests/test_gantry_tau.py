@@ -10,7 +10,12 @@ from scipy.integrate import solve_ivp
 
 from tauloop import Model, load
 from tauloop.common.result import Status, plain
-from tauloop.identification import PhysicallyConsistent, cones, fit_consistent, merge_data
+from tauloop.identification import (
+    PhysicallyConsistent,
+    consistency_cones,
+    fit_consistent,
+    merge_data,
+)
 from tauloop.identification.preparation.periodic import periodic_regression
 from tauloop.identification.regression.from_log import leaf_ties
 from tauloop.logs import Sensors, measure
@@ -134,7 +139,7 @@ def test_the_frame_follows_its_equation() -> None:
 def test_built_machines_can_exist_and_links_of_one_kind_are_alike(
     settings: TwoRunSettings, model: Model
 ) -> None:
-    bodies = cones(model.parameters)
+    bodies = consistency_cones(model.parameters)
     z = np.zeros(hand_errors(model.pi, bodies))
     for seed in range(5):
         z = np.random.default_rng(seed).normal(size=hand_errors(model.pi, bodies))

@@ -26,7 +26,7 @@ from tauloop.identification import RegressionData, Regularisation, named_ties, s
 from tauloop.identification.parameters import prior_weight
 from tauloop.identification.parameters.cones import (
     body_matrix,
-    cones,
+    consistency_cones,
     divergence,
     regularised,
     slender_matrix,
@@ -118,7 +118,7 @@ def test_divergence_does_not_depend_on_the_frame(seed):
 
 def test_cones_of_a_machine_with_slender_rods_and_telescopes():
     model = machine("hexapod")
-    candidates = cones(model.parameters)
+    candidates = consistency_cones(model.parameters)
     kinds = {cone.element: cone.kind for cone in candidates}
     uppers = [element for element in kinds if element.endswith("(upper part)")]
     assert len(uppers) == 6
@@ -132,7 +132,9 @@ def test_cones_of_a_machine_with_slender_rods_and_telescopes():
         np.testing.assert_allclose(
             cone.parameters(cone.matrix(model.pi)), model.pi[cone.columns], atol=ROUNDING
         )
-    slender = [cone for cone in cones(machine("delta").parameters) if cone.kind == "slender"]
+    slender = [
+        cone for cone in consistency_cones(machine("delta").parameters) if cone.kind == "slender"
+    ]
     assert slender
     m, h, J = model_values(machine("delta"), slender[0].columns)
     np.testing.assert_allclose(slender[0].matrix(machine("delta").pi), [[J, h], [h, m]])
@@ -147,7 +149,7 @@ def model_values(model: Model, columns: np.ndarray) -> np.ndarray:
 
 def test_singular_bodies_are_named_and_given_a_size():
     model = machine("five_bar")
-    candidates = cones(model.parameters)
+    candidates = consistency_cones(model.parameters)
     bodies = [cone for cone in candidates if cone.is_inertial]
     prior = np.array(model.pi)
     prior, _ = regularised(prior, candidates, Regularisation())
@@ -174,7 +176,7 @@ def test_singular_bodies_are_named_and_given_a_size():
 def test_a_prior_that_says_nothing():
     model = machine("five_bar")
     with pytest.raises(IdentificationError, match=r"none of its .* bodies has a mass"):
-        regularised(0.0 * model.pi, cones(model.parameters), Regularisation())
+        regularised(0.0 * model.pi, consistency_cones(model.parameters), Regularisation())
     with pytest.raises(IdentificationError, match=r"mass_share: is 0"):
         Regularisation(mass_share=0.0)
     with pytest.raises(
@@ -191,7 +193,7 @@ def test_minimum_against_another_solver(weight):
     """Cholesky factors as unknowns make the cone's interior the whole space: BFGS finds the same minimum."""
     rng = np.random.default_rng(3)
     prior, truth = (body_parameters(rng) for _ in range(2))
-    candidates = cones(machine("five_bar").parameters)
+    candidates = consistency_cones(machine("five_bar").parameters)
     cone = dataclasses.replace(
         next(c for c in candidates if c.kind == "body"), columns=np.arange(10)
     )
@@ -251,7 +253,7 @@ def test_minimum_against_another_solver(weight):
 
 
 def test_friction_that_would_be_negative_is_zero():
-    candidates = cones(machine("five_bar").parameters)
+    candidates = consistency_cones(machine("five_bar").parameters)
     body = dataclasses.replace(
         next(c for c in candidates if c.kind == "body"), columns=np.arange(10)
     )
@@ -292,7 +294,7 @@ NOISE = 0.05
 def experiment(name: str = "five_bar", tied: bool = False) -> tuple[RegressionData, np.ndarray]:
     """Regression data of a machine that is not quite the one of its file, and its parameters."""
     model = machine(name)
-    candidates = cones(model.parameters)
+    candidates = consistency_cones(model.parameters)
     rng = np.random.default_rng(8)
     truth, _ = regularised(model.pi, candidates, Regularisation())
     for cone in candidates:
@@ -323,7 +325,7 @@ def experiment(name: str = "five_bar", tied: bool = False) -> tuple[RegressionDa
 @functools.cache
 def identified(tied: bool = False) -> ConsistentIdentification:
     model, (data, _) = machine("five_bar"), experiment("five_bar", tied)
-    return fit_consistent(*split_data(data), cones(model.parameters), model.pi)
+    return fit_consistent(*split_data(data), consistency_cones(model.parameters), model.pi)
 
 
 def test_every_body_can_exist_and_predicts_as_well():
@@ -367,7 +369,10 @@ def test_what_the_data_tell_is_right_and_what_they_do_not_is_the_priors():
 def test_a_strong_prior_is_kept():
     model, (data, _) = machine("five_bar"), experiment()
     result = fit_consistent(
-        *split_data(data), cones(model.parameters), model.pi, PhysicallyConsistent(weights=(1e9,))
+        *split_data(data),
+        consistency_cones(model.parameters),
+        model.pi,
+        PhysicallyConsistent(weights=(1e9,)),
     )
     for cone in result.cones:
         if cone.is_inertial:
@@ -395,7 +400,9 @@ def test_priors_and_cones_of_another_machine():
     data, _ = experiment()
     model = machine("five_bar")
     with pytest.raises(IdentificationError) as caught:
-        fit_consistent(*split_data(data), cones(machine("delta").parameters[:0]), model.pi[:3])
+        fit_consistent(
+            *split_data(data), consistency_cones(machine("delta").parameters[:0]), model.pi[:3]
+        )
     assert [problem.where for problem in caught.value.problems] == ["prior", "cones"]
 
 
@@ -412,7 +419,9 @@ def test_without_the_solver_the_same_minimum_is_reached_from_the_prior(monkeypat
     data, _ = experiment()
     model = machine("five_bar")
     options = PhysicallyConsistent(weights=(solved.weight,))
-    result = fit_consistent(*split_data(data), cones(model.parameters), model.pi, options)
+    result = fit_consistent(
+        *split_data(data), consistency_cones(model.parameters), model.pi, options
+    )
     assert result.status is Status.DOUBTFUL
     assert "out of iterations" in result.solver_status
     assert any("best feasible solution" in line for line in result.advice)
@@ -436,7 +445,7 @@ def test_known_values_that_no_body_can_have_are_named():
         with pytest.raises(
             IdentificationError, match="the known values exclude all physically possible parameters"
         ) as caught:
-            fit_consistent(*split_data(fixed), cones(model.parameters), model.pi)
+            fit_consistent(*split_data(fixed), consistency_cones(model.parameters), model.pi)
         assert [problem.where for problem in caught.value.problems] == [element]
 
 
@@ -461,7 +470,7 @@ def test_a_measured_arm_has_sane_masses_and_predicts_as_well(shared, tmp_path):
             "needs the measured log of the TX40 in data/tx40 of the shared folder, which is not here"
         )
     model, data = measured_arm(folder)
-    result = fit_consistent(*split_data(data), cones(model.parameters), model.pi)
+    result = fit_consistent(*split_data(data), consistency_cones(model.parameters), model.pi)
     assert result.status is Status.OK
     assert [body.element for body in result.regularised] == ["link_6"]
     for cone in result.cones:
@@ -495,7 +504,7 @@ def test_the_weight_is_chosen_on_groups_that_are_left_out():
     weights = (1e-3, 1e-1, 10.0)
     options = PhysicallyConsistent(weights=weights)
     candidates = fit_consistent(
-        training, held_out, cones(model.parameters), model.pi, options, groups=groups
+        training, held_out, consistency_cones(model.parameters), model.pi, options, groups=groups
     )
     noise = candidates.unconstrained.estimate.weights
     squares = np.zeros(3)
@@ -508,7 +517,7 @@ def test_the_weight_is_chosen_on_groups_that_are_left_out():
             single = fit_consistent(
                 inner,
                 rest,
-                cones(model.parameters),
+                consistency_cones(model.parameters),
                 model.pi,
                 PhysicallyConsistent(weights=(weight,)),
             )
@@ -530,18 +539,24 @@ def test_groups_that_cannot_be(groups):
     model, (data, _) = machine("five_bar"), experiment("five_bar")
     training, held_out = split_data(data)
     with pytest.raises(IdentificationError, match="1 labels for 420 training samples"):
-        fit_consistent(training, held_out, cones(model.parameters), model.pi, groups=groups)
+        fit_consistent(
+            training, held_out, consistency_cones(model.parameters), model.pi, groups=groups
+        )
 
 
 def test_small_coefficients_are_no_smaller_in_other_units():
     """Rotor inertias of 1e-10 of a unit: what is at its bound is judged beside the column's effect, not in SI."""
     model, (data, _) = machine("five_bar"), experiment("five_bar")
     options = PhysicallyConsistent(weights=(1e-3,))
-    plain = fit_consistent(*split_data(data), cones(model.parameters), model.pi, options)
+    plain = fit_consistent(
+        *split_data(data), consistency_cones(model.parameters), model.pi, options
+    )
     factor = np.where([name.endswith(".inertia") for name in data.parameters], 1e-7, 1.0)
     assert (factor < 1.0).any()
     scaled = dataclasses.replace(data, regressor=data.regressor / factor)
-    small = fit_consistent(*split_data(scaled), cones(model.parameters), model.pi * factor, options)
+    small = fit_consistent(
+        *split_data(scaled), consistency_cones(model.parameters), model.pi * factor, options
+    )
     assert small.at_bound == plain.at_bound
     assert small.status is plain.status
     np.testing.assert_allclose(small.parameters / factor, plain.parameters, rtol=1e-5, atol=1e-7)
@@ -557,7 +572,7 @@ QUIET, NEAR = 1e-4, 1e-4
 
 def friction_problem(truth: float, unit: float) -> ConicProblem:
     """A body and a coefficient, good data of both; the coefficient is counted in a unit of this many SI units."""
-    candidates = cones(machine("five_bar").parameters)
+    candidates = consistency_cones(machine("five_bar").parameters)
     body = dataclasses.replace(
         next(c for c in candidates if c.kind == "body"), columns=np.arange(10)
     )
@@ -616,7 +631,9 @@ def test_weights_that_end_too_early_are_widened():
     model, (data, _) = machine("five_bar"), experiment()
     whole = identified()
     options = PhysicallyConsistent(weights=(1.0, 10.0, 100.0))
-    result = fit_consistent(*split_data(data), cones(model.parameters), model.pi, options)
+    result = fit_consistent(
+        *split_data(data), consistency_cones(model.parameters), model.pi, options
+    )
     assert [trial.weight for trial in result.trials] == pytest.approx(
         [1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0]
     )
@@ -629,7 +646,9 @@ def test_a_weight_at_the_end_is_a_finding(monkeypatch):
     monkeypatch.setattr(prior_weight, "UPPER_END_TOLERANCE", 1e-6)
     model, (data, _) = machine("five_bar"), experiment()
     options = PhysicallyConsistent(weights=(1e-9, 1e-8))
-    result = fit_consistent(*split_data(data), cones(model.parameters), model.pi, options)
+    result = fit_consistent(
+        *split_data(data), consistency_cones(model.parameters), model.pi, options
+    )
     assert result.weight == pytest.approx(1e-5)
     assert result.status is Status.DOUBTFUL
     assert any(
@@ -638,7 +657,9 @@ def test_a_weight_at_the_end_is_a_finding(monkeypatch):
     )
     alone = PhysicallyConsistent(weights=(1e-5,))  # not chosen, hence no finding
     assert (
-        fit_consistent(*split_data(data), cones(model.parameters), model.pi, alone).status
+        fit_consistent(
+            *split_data(data), consistency_cones(model.parameters), model.pi, alone
+        ).status
         is Status.OK
     )
 
@@ -673,15 +694,19 @@ def test_columns_beside_the_machines_need_no_prior():
         ("N m", "N m"),
     )
     options = PhysicallyConsistent(weights=(0.1,))
-    candidates = fit_consistent(*split_data(wider), cones(model.parameters), model.pi, options)
+    candidates = fit_consistent(
+        *split_data(wider), consistency_cones(model.parameters), model.pi, options
+    )
     np.testing.assert_allclose(candidates.parameters[-2:], effect, atol=0.05 * np.abs(effect).max())
     whole = np.append(model.pi, np.zeros(2))
-    by_hand = fit_consistent(*split_data(wider), cones(model.parameters), whole, options)
+    by_hand = fit_consistent(
+        *split_data(wider), consistency_cones(model.parameters), whole, options
+    )
     np.testing.assert_array_equal(candidates.parameters, by_hand.parameters)
     with pytest.raises(IdentificationError, match=r"give .* finite values, one for each column"):
         fit_consistent(
             *split_data(wider),
-            cones(machine("four_bar").parameters),
+            consistency_cones(machine("four_bar").parameters),
             machine("four_bar").pi,
             options,
         )

@@ -126,7 +126,7 @@ if TYPE_CHECKING:
         Cone as Cone,
         Regularisation as Regularisation,
         RegularisedBody as RegularisedBody,
-        cones as cones,
+        consistency_cones as consistency_cones,
     )
     from tauloop.identification.parameters.consistency import (
         ConsistentIdentification as ConsistentIdentification,

@@ -42,7 +42,7 @@ from tauloop.identification.friction.presliding import PreslidingChoice
 from tauloop.identification.friction.stated import StatedFriction, presliding_notes, stated_friction
 from tauloop.identification.machine_result import MachineIdentification
 from tauloop.identification.options import IdentificationOptions, LogSource, TermOptions
-from tauloop.identification.parameters.cones import cones
+from tauloop.identification.parameters.cones import consistency_cones
 from tauloop.identification.parameters.consistency import ConsistentIdentification, fit_consistent
 from tauloop.identification.parameters.essential import essential_parameters
 from tauloop.identification.parameters.known import DriveGains, drive_gains, scaled
@@ -744,4 +744,6 @@ def _consistent(
     groups = None
     if len(fitted) > 1:
         groups = np.repeat(np.arange(len(fitted)), [len(part) for part in fitted])
-    return fit_consistent(training, held_out, cones(model.parameters), model.pi, groups=groups)
+    return fit_consistent(
+        training, held_out, consistency_cones(model.parameters), model.pi, groups=groups
+    )

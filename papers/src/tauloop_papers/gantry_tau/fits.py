@@ -21,7 +21,7 @@ from tauloop.identification import (
     TwoRuns,
     average_periods,
     base_columns,
-    cones,
+    consistency_cones,
     fit_consistent,
     fit_regression,
     leaf_ties,
@@ -299,7 +299,9 @@ def body_ties(settings: TwoRunSettings, model: Model) -> tuple[tuple[Cone, ...],
     All other parameters of the machine are known.
     """
     leaves = leaf_ties(model, settings.parameters).matrix
-    bodies = tuple(cone for cone in cones(model.parameters) if np.any(leaves[cone.columns] != 0.0))
+    bodies = tuple(
+        cone for cone in consistency_cones(model.parameters) if np.any(leaves[cone.columns] != 0.0)
+    )
     names = [parameter.name for parameter in model.parameters]
     kinds: dict[bytes, list[np.ndarray]] = {}
     for body in bodies:
@@ -408,7 +410,7 @@ def negative_share(
     each = np.tile(noise, len(columns) // len(noise))
     inverse = np.linalg.pinv(columns)
     chosen = [settings.parameters.index(name) for name in settings.inertias]
-    bodies = cones(model.parameters)
+    bodies = consistency_cones(model.parameters)
     counts, size = [], hand_errors(model.pi, bodies)
     for _ in range(settings.sign_draws):
         pi = built_parameters(model.pi, bodies, settings.built, rng.normal(size=size))
@@ -432,7 +434,7 @@ def growth(
     Returns:
         (sizes, draws, measured actuators), %.
     """
-    bodies = cones(model.parameters)
+    bodies = consistency_cones(model.parameters)
     described, size = predicted(recorded, model.pi), hand_errors(model.pi, bodies)
 
     def row(scale: float) -> tuple[float, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from tauloop.formats import load
 from tauloop.identification import (
     PhysicallyConsistent,
-    cones,
+    consistency_cones,
     fit_consistent,
     leaf_ties,
     merge_data,
@@ -100,7 +100,7 @@ def _of_eq_5(model: Model, sets: Sequence[DataSet], held_out: DataSet) -> tuple[
     ties = training.ties
     touched = [
         cone
-        for cone in cones(model.parameters)
+        for cone in consistency_cones(model.parameters)
         if ties is None or np.any(ties.matrix[cone.columns] != 0.0)
     ]
     fitted = fit_consistent(training, held_out.data, touched, model.pi, PhysicallyConsistent())

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.formats import load
-from tauloop.identification import cones
+from tauloop.identification import consistency_cones
 from tauloop.mechanism import moved
 from tauloop.model import Model
 from tauloop_papers.gantry_tau.fits import multisine, three_freedoms
@@ -132,7 +132,7 @@ class Machines:
         ]
         self.simple, self.whole = three_freedoms(settings)
         self.fixed = np.array(self.simple.pi)
-        self.bodies = cones(self.model.parameters)
+        self.bodies = consistency_cones(self.model.parameters)
 
 
 class Family:

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 import xarray as xr
 
-from tauloop.identification import Cone, cones
+from tauloop.identification import Cone, consistency_cones
 from tauloop.logs import Sensors, measure
 from tauloop.mechanism import Mechanism, moved
 from tauloop.model import Model
@@ -59,7 +59,7 @@ class Plant:
             for pattern, deviation in settings.built.geometry.items()
             if fnmatchcase(parameter.name, pattern)
         }
-        bodies = cones(model.parameters)
+        bodies = consistency_cones(model.parameters)
         self.pi = built_parameters(
             model.pi, bodies, settings.built, rng.normal(size=hand_errors(model.pi, bodies))
         )

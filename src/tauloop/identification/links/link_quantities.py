@@ -15,7 +15,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.equations.values import BODY_SUFFIXES
 from tauloop.identification.links.link_equations import LinkEquations
-from tauloop.identification.parameters.cones import Cone, cones
+from tauloop.identification.parameters.cones import Cone, consistency_cones
 from tauloop.mechanism.description.units import parse_unit
 
 #: Two functions are the same if their values agree to this fraction of their size over all draws.
@@ -131,7 +131,7 @@ class LinkQuantities:
     @cached_property
     def _cones(self) -> tuple[Cone, ...]:
         """The cones of the machine's inertial parameters."""
-        return cones(self.equations.parameters)
+        return consistency_cones(self.equations.parameters)
 
     def _quantity(self, values: np.ndarray) -> LinkQuantity | None:
         """Return the function of y of an unknown with these values over the draws."""

@@ -90,7 +90,7 @@ _SLENDER_BASIS = np.stack([slender_matrix(row) for row in np.eye(len(SLENDER_SUF
 _NUMBER_BASIS = np.ones((1, 1, 1))
 
 
-def cones(parameters: Sequence[DynamicParameter]) -> tuple[Cone, ...]:
+def consistency_cones(parameters: Sequence[DynamicParameter]) -> tuple[Cone, ...]:
     """Return the cones of a machine's parameters (`Model.parameters`), in their order.
 
     Bodies and full rods have ten-parameter cones. Slender rods and each part of a telescope have
@@ -170,7 +170,7 @@ def regularised(
     Raises:
         IdentificationError: no body of the prior is physical, so there is no size to start from.
     """
-    inertial = [cone for cone in cones if cone.is_inertial]
+    inertial = [cone for cone in consistency_cones if cone.is_inertial]
     masses, radii = np.zeros(len(inertial)), np.zeros(len(inertial))
     for i, cone in enumerate(inertial):
         masses[i] = max(cone.mass(prior), 0.0)
