@@ -28,7 +28,7 @@ from tauloop.identification import (
     split_data,
 )
 from tauloop.identification.faults.forces import wrong_signs
-from tauloop.identification.faults.recording.signals import clipped
+from tauloop.identification.faults.recording.signals import clipped_channels
 from tauloop.identification.parameters.essential import essential_parameters
 from tauloop.identification.parameters.write_back import identified_mechanism
 from tauloop.identification.preparation.choice.filter_scan import scan_filters
@@ -119,13 +119,13 @@ def test_fourier_derivatives_are_exact_for_harmonics_below_the_limit():
 
 def test_clipped_torques_are_named():
     log = arm_log(1600, noise=0.05)
-    assert clipped(log) == ()
+    assert clipped_channels(log) == ()
     limit = 0.8 * float(log["force.shoulder"].max())
     cut = log.copy()
     cut["force.shoulder"] = (
         log["force.shoulder"].clip(max=limit).assign_attrs(log["force.shoulder"].attrs)
     )
-    (problem,) = clipped(cut)
+    (problem,) = clipped_channels(cut)
     assert problem.where == "force.shoulder"
     assert f"{limit:.6g}" in problem.what
 

@@ -22,7 +22,7 @@ from tauloop.identification import (
 )
 from tauloop.identification.faults.channels import wrong_channels
 from tauloop.identification.faults.measured_motion import measured_motion
-from tauloop.identification.faults.recording.signals import clipped, spikes
+from tauloop.identification.faults.recording.signals import clipped_channels, spikes
 from tauloop.identification.parameters.known import drive_gains, known_parameters, with_payload
 from tauloop.logs import Preparation, Sensors, measure, prepared_signals, read_signals, write_log
 from tauloop.motion import SampledMotion, random_multisine
@@ -165,15 +165,15 @@ def test_a_scale_far_from_one(model: Model, sound: xr.Dataset) -> None:
 
 def test_a_limit_under_noise_and_a_limit_of_the_machine(sound: xr.Dataset) -> None:
     name, rng = "force.motor_2", np.random.default_rng(0)
-    assert clipped(sound) == ()
+    assert clipped_channels(sound) == ()
     values = sound[name].values
     limit = float(np.quantile(values, 0.85))
     below = np.minimum(values, limit) + 1e-3 * rng.standard_normal(len(values))
-    (problem,) = clipped(changed(sound, **{name: below}))
+    (problem,) = clipped_channels(changed(sound, **{name: below}))
     assert problem.where == name
     assert "with noise of up to" in problem.what
     noisier = np.minimum(values, limit) + 5e-3 * limit * rng.uniform(-1.0, 1.0, len(values))
-    (problem,) = clipped(changed(sound, **{name: noisier}), limits={"motor_2": limit})
+    (problem,) = clipped_channels(changed(sound, **{name: noisier}), limits={"motor_2": limit})
     assert f"at the limit of {limit:.6g} that the machine file states" in problem.what
     # the machine rests at its largest torque: nothing holds it there
     still = np.concatenate(
@@ -185,7 +185,7 @@ def test_a_limit_under_noise_and_a_limit_of_the_machine(sound: xr.Dataset) -> No
         for case in sound
         if "posi" in case
     }
-    assert clipped(changed(longer, **resting, **{name: still})) == ()
+    assert clipped_channels(changed(longer, **resting, **{name: still})) == ()
 
 
 def test_a_spike_is_named_and_a_jump_of_friction_is_not(sound: xr.Dataset) -> None:

@@ -19,7 +19,7 @@ from tauloop.formats import loads
 from tauloop.identification import WeightedLeastSquares, fit_regression, split_data
 from tauloop.identification.excitation.limits import ExcitationLimits
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
-from tauloop.identification.faults.recording.signals import clipped
+from tauloop.identification.faults.recording.signals import clipped_channels
 from tauloop.identification.faults.unexcited import unexcited
 from tauloop.identification.regression.from_log import leaf_ties, regression_data
 from tauloop.logs import Preparation, Sensors, measure, write_log
@@ -185,9 +185,9 @@ def test_coarse_steps_of_a_force_are_no_limit(model: Model) -> None:
         is_largest = coarse[name].values == coarse[name].values.max()
         runs = "".join(np.where(is_largest, "x", " ")).split()
         assert max(map(len, runs)) >= 5
-    assert clipped(coarse) == ()
+    assert clipped_channels(coarse) == ()
     coarse["force.motor_1"].values = np.minimum(coarse["force.motor_1"].values, 0.5 * wave.max())
-    (problem,) = clipped(coarse)
+    (problem,) = clipped_channels(coarse)
     assert problem.where == "force.motor_1"
 
 

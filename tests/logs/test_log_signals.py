@@ -16,7 +16,7 @@ from tauloop.identification import (
     regression_data,
     scan_filters,
 )
-from tauloop.identification.faults.recording.signals import clipped
+from tauloop.identification.faults.recording.signals import clipped_channels
 from tauloop.logs import (
     Preparation,
     Signals,
@@ -92,7 +92,7 @@ def test_both_are_asked_alike(recorded):
         assert channels(plain, quantity) == channels(labeled, quantity) != ()
         assert units(plain, quantity) == units(labeled, quantity)
         assert np.array_equal(samples(plain, quantity), samples(labeled, quantity))
-    assert clipped(plain) == clipped(labeled) != ()
+    assert clipped_channels(plain) == clipped_channels(labeled) != ()
     for log in (plain, labeled):
         with pytest.raises(LogError, match="no such quantity"):
             samples(log, "posture")

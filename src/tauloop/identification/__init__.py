@@ -74,7 +74,10 @@ if TYPE_CHECKING:
     from tauloop.identification.excitation.search import random_search as random_search
     from tauloop.identification.excitation.solver import SolverOptions as SolverOptions
     from tauloop.identification.faults.forces import wrong_signs as wrong_signs
-    from tauloop.identification.faults.recording.signals import clipped as clipped, spikes as spikes
+    from tauloop.identification.faults.recording.signals import (
+        clipped_channels as clipped_channels,
+        spikes as spikes,
+    )
     from tauloop.identification.faults.unexcited import unexcited as unexcited
     from tauloop.identification.folded_logs import (
         FoldedLog as FoldedLog,

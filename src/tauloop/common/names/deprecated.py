@@ -94,6 +94,7 @@ NAMES: Mapping[str, str] = {
     "tauloop.identification.fold": "merge_triangles",
     "tauloop.identification.ties": "named_ties",
     "tauloop.identification.cones": "consistency_cones",
+    "tauloop.identification.clipped": "clipped_channels",
 }
 #: Old names of attributes and methods of classes, each with its new name. The classes pass them on
 #: with `old_attribute`.

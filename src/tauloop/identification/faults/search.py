@@ -31,7 +31,7 @@ from tauloop.identification.faults.preparation_error import (
     preparation_errors,
 )
 from tauloop.identification.faults.recording.dead_channels import copied, dead
-from tauloop.identification.faults.recording.signals import clipped
+from tauloop.identification.faults.recording.signals import clipped_channels
 from tauloop.identification.faults.recording.time_stamps import jitter
 from tauloop.identification.faults.recording.time_unit import wrong_time_unit
 from tauloop.identification.faults.residual_trends import (
@@ -175,7 +175,7 @@ def faults_of_log(
     delays: dict[str, float] = {}
     driven = [name for name in names if name not in options.preparation.hold]
     problems = (
-        *clipped(log.log, limits=force_limits(model)),
+        *clipped_channels(log.log, limits=force_limits(model)),
         *dead(log.log, driven),
         *copied(log.log, driven),
     )

@@ -16,7 +16,7 @@ from tauloop.logs.checks.saturation import (
 from tauloop.logs.log import Log, by_channel, samples
 
 
-def clipped(
+def clipped_channels(
     log: Log, quantity: str = "force", limits: Mapping[str, float] | None = None
 ) -> tuple[Problem, ...]:
     """Return a problem for each channel that stays at its largest or smallest value.
