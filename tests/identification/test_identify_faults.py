@@ -22,7 +22,7 @@ from tauloop.identification import (
 )
 from tauloop.identification.faults.channels import wrong_channels
 from tauloop.identification.faults.measured_motion import measured_motion
-from tauloop.identification.faults.recording.signals import clipped_channels, spikes
+from tauloop.identification.faults.recording.signals import channels_with_spikes, clipped_channels
 from tauloop.identification.parameters.known import drive_gains, known_parameters, with_payload
 from tauloop.logs import Preparation, Sensors, measure, prepared_signals, read_signals, write_log
 from tauloop.motion import SampledMotion, random_multisine
@@ -189,12 +189,12 @@ def test_a_limit_under_noise_and_a_limit_of_the_machine(sound: xr.Dataset) -> No
 
 
 def test_a_spike_is_named_and_a_jump_of_friction_is_not(sound: xr.Dataset) -> None:
-    assert spikes(sound) == ()
+    assert channels_with_spikes(sound) == ()
     steps = np.sign(np.sin(np.arange(len(sound.time)) / 7.0))
-    assert spikes(changed(sound, **{"force.motor_1": steps})) == ()
+    assert channels_with_spikes(changed(sound, **{"force.motor_1": steps})) == ()
     values = sound["force.motor_2"].values.copy()
     values[700] = 80.0
-    (problem,) = spikes(changed(sound, **{"force.motor_2": values}))
+    (problem,) = channels_with_spikes(changed(sound, **{"force.motor_2": values}))
     assert problem.where == "force.motor_2"
     assert "1 of them, the first 80 at 3.5 s" in problem.what
 

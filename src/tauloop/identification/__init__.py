@@ -75,8 +75,8 @@ if TYPE_CHECKING:
     from tauloop.identification.excitation.solver import SolverOptions as SolverOptions
     from tauloop.identification.faults.forces import wrong_signs as wrong_signs
     from tauloop.identification.faults.recording.signals import (
+        channels_with_spikes as channels_with_spikes,
         clipped_channels as clipped_channels,
-        spikes as spikes,
     )
     from tauloop.identification.faults.unexcited import unexcited as unexcited
     from tauloop.identification.folded_logs import (

@@ -95,6 +95,7 @@ NAMES: Mapping[str, str] = {
     "tauloop.identification.ties": "named_ties",
     "tauloop.identification.cones": "consistency_cones",
     "tauloop.identification.clipped": "clipped_channels",
+    "tauloop.identification.spikes": "channels_with_spikes",
 }
 #: Old names of attributes and methods of classes, each with its new name. The classes pass them on
 #: with `old_attribute`.

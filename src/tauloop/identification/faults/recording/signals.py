@@ -53,7 +53,7 @@ def clipped_channels(
     return tuple(problems)
 
 
-def spikes(log: Log) -> tuple[Problem, ...]:
+def channels_with_spikes(log: Log) -> tuple[Problem, ...]:
     """Return a problem for each position and force with samples far from both their neighbors.
 
     Lost bits or messages cause such samples.
