@@ -20,7 +20,7 @@ from tauloop.identification import WeightedLeastSquares, fit_regression, split_d
 from tauloop.identification.excitation.limits import ExcitationLimits
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
 from tauloop.identification.faults.recording.signals import clipped_channels
-from tauloop.identification.faults.unexcited import unexcited
+from tauloop.identification.faults.unexcited import unexcited_directions
 from tauloop.identification.regression.from_log import leaf_ties, regression_data
 from tauloop.logs import Preparation, Sensors, measure, write_log
 from tauloop.motion import SampledMotion, random_multisine
@@ -161,7 +161,7 @@ def test_what_a_motion_of_redundant_motors_leaves_out_is_named(many: Model) -> N
             inputs.position, inputs.velocity, inputs.acceleration
         ).force
         data = regression_data(many, log_of(many, inputs, forces), Preparation(cutoff=None, trim=5))
-        result = unexcited(many, data, np.random.default_rng(0))
+        result = unexcited_directions(many, data, np.random.default_rng(0))
         assert (len(result) > 0) is (least > 0), result
 
 

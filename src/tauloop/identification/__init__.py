@@ -78,7 +78,7 @@ if TYPE_CHECKING:
         channels_with_spikes as channels_with_spikes,
         clipped_channels as clipped_channels,
     )
-    from tauloop.identification.faults.unexcited import unexcited as unexcited
+    from tauloop.identification.faults.unexcited import unexcited_directions as unexcited_directions
     from tauloop.identification.folded_logs import (
         FoldedLog as FoldedLog,
         ScoreOptions as ScoreOptions,

@@ -35,7 +35,7 @@ from tauloop.identification.faults.search import (
     reported_faults,
     search_motion,
 )
-from tauloop.identification.faults.unexcited import unexcited
+from tauloop.identification.faults.unexcited import unexcited_directions
 from tauloop.identification.friction.choice import TermsFit, choose_friction
 from tauloop.identification.friction.element_motion import ElementMotion, element_motion
 from tauloop.identification.friction.presliding import PreslidingChoice
@@ -695,7 +695,9 @@ def _unexcited(
     """Return the parameters of the machine that the fitted motion does not excite."""
     has_more_columns = training.parameters != data.machine[0].parameters
     machine_data = merge_data(data.machine[: logs.fitted]) if has_more_columns else training
-    return unexcited(model, machine_data, np.random.default_rng(0), output=options.output)
+    return unexcited_directions(
+        model, machine_data, np.random.default_rng(0), output=options.output
+    )
 
 
 def _bending(

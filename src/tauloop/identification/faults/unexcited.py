@@ -23,7 +23,7 @@ MAX_REPORTED_PARAMETERS = 3
 MIN_REPORTED_SHARE = 0.3
 
 
-def unexcited(
+def unexcited_directions(
     model: Model, data: RegressionData, rng: np.random.Generator, *, output: str = "actuators"
 ) -> tuple[Problem, ...]:
     """Return a problem for each direction of the base parameters that the data do not excite.
