@@ -11,7 +11,13 @@ from hypothesis import given, strategies as st
 from planar_arm import LENGTH, NAMES, TRUE, UNITS, arm_data, arm_motion, arm_regressor
 
 from tauloop.common.errors import IdentificationError
-from tauloop.identification import BaseParameter, BaseParameters, RankOptions, Term, base_parameters
+from tauloop.identification import (
+    BaseParameter,
+    BaseParameters,
+    ParameterTerm,
+    RankOptions,
+    base_parameters,
+)
 from tauloop.identification.regression.data import SAMPLES_AT_ONCE
 
 #: Forces by two routes; the condition numbers here are below 1e3, so rounding stays far below.
@@ -79,15 +85,17 @@ def test_tiny_terms_stay_in_the_regrouping_but_not_in_the_name():
 
 
 def test_names_hold_four_digits_and_no_rounding_dust():
-    assert str(Term(parameter="m", coefficient=0.050625 + 1e-16)) == str(
-        Term(parameter="m", coefficient=0.050625 - 1e-16)
+    assert str(ParameterTerm(parameter="m", coefficient=0.050625 + 1e-16)) == str(
+        ParameterTerm(parameter="m", coefficient=0.050625 - 1e-16)
     )
-    assert str(Term(parameter="m", coefficient=-1.0 + 1e-13)) == "- m"
-    assert str(Term(parameter="m", coefficient=12345.678)) == "+ 1.235e+04 m"
+    assert str(ParameterTerm(parameter="m", coefficient=-1.0 + 1e-13)) == "- m"
+    assert str(ParameterTerm(parameter="m", coefficient=12345.678)) == "+ 1.235e+04 m"
 
 
 def test_long_names_are_shortened_and_say_by_how_much():
-    terms = tuple(Term(parameter=f"body_{k}.mass", coefficient=0.25 * (k + 2)) for k in range(12))
+    terms = tuple(
+        ParameterTerm(parameter=f"body_{k}.mass", coefficient=0.25 * (k + 2)) for k in range(12)
+    )
     parameter = BaseParameter(representative="platform.mass", unit="kg", terms=terms)
     assert parameter.name.count("body") == 12
     assert (

@@ -179,8 +179,8 @@ if TYPE_CHECKING:
     from tauloop.identification.regression.base_parameters import (
         BaseParameter as BaseParameter,
         BaseParameters as BaseParameters,
+        ParameterTerm as ParameterTerm,
         RankOptions as RankOptions,
-        Term as Term,
         base_parameters as base_parameters,
     )
     from tauloop.identification.regression.columns import (

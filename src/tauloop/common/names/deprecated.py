@@ -97,6 +97,7 @@ NAMES: Mapping[str, str] = {
     "tauloop.identification.clipped": "clipped_channels",
     "tauloop.identification.spikes": "channels_with_spikes",
     "tauloop.identification.unexcited": "unexcited_directions",
+    "tauloop.identification.Term": "ParameterTerm",
 }
 #: Old names of attributes and methods of classes, each with its new name. The classes pass them on
 #: with `old_attribute`.

@@ -53,7 +53,7 @@ class RankOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
+class ParameterTerm:
     """One regrouped parameter and its coefficient (SI) in a base parameter."""
 
     parameter: str
@@ -78,7 +78,7 @@ class BaseParameter(ReprMixin):
 
     representative: str
     unit: str
-    terms: tuple[Term, ...] = ()
+    terms: tuple[ParameterTerm, ...] = ()
 
     @property
     def name(self) -> str:
@@ -252,7 +252,7 @@ def base_parameters(
     base = []
     for i, representative in enumerate(basis.tolist()):
         terms = tuple(
-            Term(parameter=names[k], coefficient=float(regrouping[i, k]))
+            ParameterTerm(parameter=names[k], coefficient=float(regrouping[i, k]))
             for column, k in enumerate(indices)
             if column != representative and abs(shares[i, column]) >= options.smallest_share
         )
