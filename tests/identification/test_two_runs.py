@@ -14,7 +14,7 @@ from tauloop.common.result import Status
 from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.identification.preparation.two_runs import (
     CONNECTED,
-    OWN,
+    OWN_FORCE,
     SubtractionOptions,
     TwoRuns,
     subtract_actuator_forces,
@@ -93,7 +93,7 @@ def test_runs_at_once_leave_the_structure_to_rounding() -> None:
     assert structure.delay == pytest.approx(0.0, abs=1e-12)
     assert force_error(structure) < ROUNDING_TOLERANCE
     assert len(structure.log[TIME]) == round(PERIOD * RATE)
-    together = samples(structure.log, "force") + samples(structure.log, OWN)
+    together = samples(structure.log, "force") + samples(structure.log, OWN_FORCE)
     assert np.abs(together - samples(structure.log, CONNECTED)).max() < ROUNDING_TOLERANCE
     assert set(structure.removed) == {"a", "b"}
     assert structure.noise == {}

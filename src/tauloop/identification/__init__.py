@@ -171,7 +171,7 @@ if TYPE_CHECKING:
     )
     from tauloop.identification.preparation.two_runs import (
         CONNECTED as CONNECTED,
-        OWN as OWN,
+        OWN_FORCE as OWN_FORCE,
         SubtractionOptions as SubtractionOptions,
         TwoRuns as TwoRuns,
         subtract_actuator_forces as subtract_actuator_forces,

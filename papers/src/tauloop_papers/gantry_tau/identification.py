@@ -14,7 +14,7 @@ import numpy as np
 
 from tauloop.common.result import Diagnostic, diagnostic, plain, provenance
 from tauloop.formats import load
-from tauloop.identification import CONNECTED, OWN, leaf_ties
+from tauloop.identification import CONNECTED, OWN_FORCE, leaf_ties
 from tauloop.logs import TIME, samples
 from tauloop.model import Model
 from tauloop.motion import Multisine
@@ -225,7 +225,7 @@ def _left(recorded: DataSet) -> Left:
         noise=tuple(recorded.two.noise.values()),
         vibration=rms(recorded.vibration),
         load=rms(recorded.load),
-        removed=rms(samples(recorded.two.log, OWN)),
+        removed=rms(samples(recorded.two.log, OWN_FORCE)),
         force=rms(recorded.forces),
     )
 
@@ -243,7 +243,7 @@ def _shown(row: str, recorded: DataSet, motion: Multisine, model: np.ndarray) ->
         row=row,
         time=period.time,
         connected=samples(log, CONNECTED),
-        own=samples(log, OWN),
+        own=samples(log, OWN_FORCE),
         model=model,
         velocity=period.velocity[:, recorded.data.kept],
     )

@@ -98,6 +98,7 @@ NAMES: Mapping[str, str] = {
     "tauloop.identification.spikes": "channels_with_spikes",
     "tauloop.identification.unexcited": "unexcited_directions",
     "tauloop.identification.Term": "ParameterTerm",
+    "tauloop.identification.OWN": "OWN_FORCE",
 }
 #: Old names of attributes and methods of classes, each with its new name. The classes pass them on
 #: with `old_attribute`.
