@@ -13,7 +13,7 @@ from tauloop.common.errors import InputError, LogError
 from tauloop.common.result import Status
 from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.identification.preparation.two_runs import (
-    CONNECTED,
+    CONNECTED_FORCE,
     OWN_FORCE,
     SubtractionOptions,
     TwoRuns,
@@ -94,7 +94,7 @@ def test_runs_at_once_leave_the_structure_to_rounding() -> None:
     assert force_error(structure) < ROUNDING_TOLERANCE
     assert len(structure.log[TIME]) == round(PERIOD * RATE)
     together = samples(structure.log, "force") + samples(structure.log, OWN_FORCE)
-    assert np.abs(together - samples(structure.log, CONNECTED)).max() < ROUNDING_TOLERANCE
+    assert np.abs(together - samples(structure.log, CONNECTED_FORCE)).max() < ROUNDING_TOLERANCE
     assert set(structure.removed) == {"a", "b"}
     assert structure.noise == {}
     assert structure.status is Status.OK

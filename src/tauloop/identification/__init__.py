@@ -170,7 +170,7 @@ if TYPE_CHECKING:
         fourier_derivatives as fourier_derivatives,
     )
     from tauloop.identification.preparation.two_runs import (
-        CONNECTED as CONNECTED,
+        CONNECTED_FORCE as CONNECTED_FORCE,
         OWN_FORCE as OWN_FORCE,
         SubtractionOptions as SubtractionOptions,
         TwoRuns as TwoRuns,

@@ -14,7 +14,7 @@ import numpy as np
 
 from tauloop.common.result import Diagnostic, diagnostic, plain, provenance
 from tauloop.formats import load
-from tauloop.identification import CONNECTED, OWN_FORCE, leaf_ties
+from tauloop.identification import CONNECTED_FORCE, OWN_FORCE, leaf_ties
 from tauloop.logs import TIME, samples
 from tauloop.model import Model
 from tauloop.motion import Multisine
@@ -232,7 +232,7 @@ def _left(recorded: DataSet) -> Left:
 
 def _over_connected(recorded: DataSet) -> float:
     """Return the mean ratio of the structure's largest force to the largest connected one."""
-    whole = np.abs(samples(recorded.two.log, CONNECTED)).max(axis=0)
+    whole = np.abs(samples(recorded.two.log, CONNECTED_FORCE)).max(axis=0)
     return float(np.mean(np.abs(recorded.forces).max(axis=0) / whole))
 
 
@@ -242,7 +242,7 @@ def _shown(row: str, recorded: DataSet, motion: Multisine, model: np.ndarray) ->
     return Shown(
         row=row,
         time=period.time,
-        connected=samples(log, CONNECTED),
+        connected=samples(log, CONNECTED_FORCE),
         own=samples(log, OWN_FORCE),
         model=model,
         velocity=period.velocity[:, recorded.data.kept],

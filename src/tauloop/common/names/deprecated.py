@@ -99,6 +99,7 @@ NAMES: Mapping[str, str] = {
     "tauloop.identification.unexcited": "unexcited_directions",
     "tauloop.identification.Term": "ParameterTerm",
     "tauloop.identification.OWN": "OWN_FORCE",
+    "tauloop.identification.CONNECTED": "CONNECTED_FORCE",
 }
 #: Old names of attributes and methods of classes, each with its new name. The classes pass them on
 #: with `old_attribute`.

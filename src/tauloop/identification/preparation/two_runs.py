@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 #: Additional quantities of the result's log: the force of the connected run, and the part of it
 #: that belongs to the actuators themselves.
-CONNECTED, OWN_FORCE = "connected_force", "own_force"
+CONNECTED_FORCE, OWN_FORCE = "connected_force", "own_force"
 #: Quantities of the connected run that the result's log contains.
 MOTION_QUANTITIES = ("position", "velocity")
 #: Largest relative difference of the sampling periods of the two runs.
@@ -519,7 +519,7 @@ def _log(
         if item.quantity in MOTION_QUANTITIES
     ]
     signals += port_channels("force", names, force_units, force - own_force)
-    signals += port_channels(CONNECTED, names, force_units, force)
+    signals += port_channels(CONNECTED_FORCE, names, force_units, force)
     signals += port_channels(OWN_FORCE, names, force_units, own_force)
     return build_log(connected[TIME].to_numpy()[covered], signals)
 
