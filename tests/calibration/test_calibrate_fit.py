@@ -34,8 +34,8 @@ from tauloop.calibration import (
     fit_geometry,
     identifiability,
     indistinguishable_swaps,
-    inspect,
     leave_one_out,
+    measurement_problems,
     solve,
 )
 from tauloop.calibration.judging.validation import held_out
@@ -470,7 +470,7 @@ def test_a_mirrored_frame_is_named(tracker):
     problem = calibration_problem(machine("gantry_tau_3dof"), [mirrored], (*P21, "tracker.frame.*"))
     assert "mirror image" in faults(problem)
     turned = replace(series, readings=series.readings * [-1.0, -1.0, 1.0])
-    assert not inspect(
+    assert not measurement_problems(
         calibration_problem(machine("gantry_tau_3dof"), [turned], ("tracker.frame.*",))
     )
 
@@ -537,7 +537,7 @@ def test_a_reading_too_gross_to_be_fitted_is_named_before(tracker, field):
         fit_geometry(problem, rng())
     assert [item.where for item in caught.value.problems] == ["tracker, pose 38"]
     assert "1 of 176" in caught.value.problems[0].what
-    assert not inspect(problem, gross=False)
+    assert not measurement_problems(problem, gross=False)
 
 
 def test_start_out_of_reach_is_told(odd):

@@ -108,7 +108,7 @@ if TYPE_CHECKING:
         aligned as aligned,
         aligned_together as aligned_together,
     )
-    from tauloop.calibration.solving.checks import inspect as inspect
+    from tauloop.calibration.solving.checks import measurement_problems as measurement_problems
     from tauloop.calibration.solving.exchanges import (
         Exchanges as Exchanges,
         indistinguishable_swaps as indistinguishable_swaps,

@@ -27,7 +27,7 @@ from tauloop.calibration.problem.pose_equations import independent_rows
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
 from tauloop.calibration.problem.unknowns import Bounds, Corrected, Unknown, read_bounds
 from tauloop.calibration.result import Calibration, EstimatedUnknown
-from tauloop.calibration.solving.checks import inspect
+from tauloop.calibration.solving.checks import measurement_problems
 from tauloop.calibration.solving.exchanges import DEFAULT_SEARCH_TIME
 from tauloop.calibration.solving.losses import LOSSES, Loss, Squares
 from tauloop.calibration.solving.solver import SQUARES, Solution, bounds_met, solve
@@ -103,7 +103,7 @@ def fit_geometry(
     options = options or FitOptions()
     problem = problem.bounded(options.bounds)
     at_start = problem.predicting().evaluate(np.zeros(len(problem.free)))
-    findings = inspect(
+    findings = measurement_problems(
         problem,
         gross=isinstance(options.loss, Squares),
         start=at_start,

@@ -42,7 +42,7 @@ UNIT_RATIOS = {
 }
 
 
-def inspect(
+def measurement_problems(
     problem: CalibrationProblem,
     *,
     gross: bool = True,
