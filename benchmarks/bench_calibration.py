@@ -40,7 +40,7 @@ from tauloop.calibration.problem.pose_equations import measured_pose_functions
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, calibration_problem
 from tauloop.calibration.problem.residuals import ForwardKinematics, LoopEquations
 from tauloop.calibration.problem.unknowns import Tolerances
-from tauloop.calibration.solving.solver import prior_weights, solve
+from tauloop.calibration.solving.solver import prior_weights, solve_calibration
 from tauloop.common.errors import TauloopError
 from tauloop.compiler.c import Compiled
 from tauloop.compiler.c.calling.compiler import find_compiler
@@ -103,7 +103,7 @@ def fit_row(
     name: str, problem: CalibrationProblem, asked: float, options: argparse.Namespace
 ) -> Row:
     """Time both fits of one problem."""
-    solution = solve(problem)
+    solution = solve_calibration(problem)
     prior = prior_weights(problem)
     cost = float((solution.residual**2).sum() + ((prior * solution.correction) ** 2).sum())
     _, peer_cost, peer_evaluations = by_differences(problem)
@@ -114,7 +114,7 @@ def fit_row(
         note += f"; its cost is {peer_cost / cost - 1:.1e} higher"
     return Row(
         work=f"{name}: core",
-        seconds=least_time(lambda: solve(problem), options),
+        seconds=least_time(lambda: solve_calibration(problem), options),
         asked=asked,
         peer=least_time(lambda: by_differences(problem), options),
         note=note,
@@ -192,7 +192,7 @@ def tracker_rows(options: argparse.Namespace) -> list[Row]:
         name = f"{len(problem.free)} parameters, {len(half)} poses, {type(kind).__name__}"
         rows.append(fit_row(name, problem, ASKED["eq1"], options))
         rows += whole_rows(name, problem, ASKED["eq1"], options)
-        solution = solve(problem)
+        solution = solve_calibration(problem)
         rows.append(
             Row(
                 work=f"bootstrap of that, {options.replicates} times",

@@ -36,7 +36,7 @@ from tauloop.calibration import (
     indistinguishable_swaps,
     leave_one_out,
     measurement_problems,
-    solve,
+    solve_calibration,
 )
 from tauloop.calibration.judging.validation import held_out
 from tauloop.common.errors import IdentificationError, InputError, PoseError
@@ -160,7 +160,7 @@ def test_weak_unknowns_are_left_out_on_request(tracker):
     assert ranks.left_out
     assert all("above its tolerance" in item.reason for item in ranks.left_out)
     reduced = problem.only(ranks.subset)
-    solution = solve(reduced)
+    solution = solve_calibration(reduced)
     deviations = np.sqrt(np.diag(np.linalg.inv(solution.information)))
     assert (deviations <= 1.1 * reduced.tolerances).all()
 
@@ -184,14 +184,14 @@ def test_the_papers_calibration_finds_the_geometry_within_its_error_bars(tracker
 
 
 def test_bounds_priors_and_starts(odd):
-    free = solve(odd)
-    far = solve(odd, start=5e-3 * np.sign(rng(4).standard_normal(21)))
+    free = solve_calibration(odd)
+    far = solve_calibration(odd, start=5e-3 * np.sign(rng(4).standard_normal(21)))
     np.testing.assert_allclose(far.correction, free.correction, atol=1e-6)
     mechanism = machine("gantry_tau_3dof")
     strict = calibration_problem(
         mechanism, odd.series, P21, tolerances=Tolerances(length=1e-9, priors=("*.length",))
     )
-    held = dict(zip(strict.names, solve(strict).correction, strict=True))
+    held = dict(zip(strict.names, solve_calibration(strict).correction, strict=True))
     assert max(abs(held[f"track{i}.length"]) for i in (1, 2, 3)) < 1e-7
     first = odd.unknowns[0]
     limit = 0.5 * free.correction[0]
@@ -206,7 +206,7 @@ def test_bounds_priors_and_starts(odd):
             *odd.unknowns[1:],
         ),
     )
-    inside = solve(bounded)
+    inside = solve_calibration(bounded)
     assert abs(inside.correction[0]) <= abs(limit) * (1 + 1e-6)
     assert inside.residual @ inside.residual > free.residual @ free.residual
 
@@ -306,7 +306,7 @@ def test_one_gross_outlier_among_176_is_named(tracker, kind):
 
 @pytest.mark.parametrize("loss", [Huber(), Cauchy()])
 def test_a_robust_loss_is_hardly_moved_by_outliers(odd, loss):
-    clean = solve(odd)
+    clean = solve_calibration(odd)
     series = odd.series[0]
     wrong = series.readings.copy()
     wrong[[3, 40, 70]] += 100 * NOISE
@@ -314,8 +314,10 @@ def test_a_robust_loss_is_hardly_moved_by_outliers(odd, loss):
         machine("gantry_tau_3dof"), [replace(series, readings=wrong)], P21
     )
     deviations = np.sqrt(np.diag(np.linalg.inv(clean.information)))
-    by_squares = np.abs(solve(spoiled).correction - clean.correction) / deviations
-    robust = np.abs(solve(spoiled, loss=loss).correction - clean.correction) / deviations
+    by_squares = np.abs(solve_calibration(spoiled).correction - clean.correction) / deviations
+    robust = (
+        np.abs(solve_calibration(spoiled, loss=loss).correction - clean.correction) / deviations
+    )
     assert by_squares.max() > 3 * robust.max()
     assert robust.max() < 1.5
 
@@ -332,9 +334,9 @@ def test_losses_have_the_derivatives_they_say(loss):
 
 def test_leave_one_out_is_what_the_leverage_says(odd):
     """Nearly linear problem: r_i / (1 - h_i), blockwise, is a second route to the refitted residuals."""
-    solution = solve(odd)
+    solution = solve_calibration(odd)
     small = odd.take(np.arange(40))
-    solution = solve(small)
+    solution = solve_calibration(small)
     refitted = leave_one_out(small, solution).residuals
     J = solution.jacobian * small.tolerances
     inverse = np.linalg.pinv(J.T @ J)
@@ -346,7 +348,7 @@ def test_leave_one_out_is_what_the_leverage_says(odd):
 
 
 def test_bootstrap_agrees_with_the_covariance(odd):
-    solution = solve(odd)
+    solution = solve_calibration(odd)
     rows: list[tuple[int, int]] = []
     drawn = bootstrap(
         odd,
@@ -366,10 +368,10 @@ def test_bootstrap_agrees_with_the_covariance(odd):
 
 def test_a_bootstrap_replicate_is_a_fit_to_the_resampled_poses(odd):
     """The same draw, refitted from scratch."""
-    solution = solve(odd)
+    solution = solve_calibration(odd)
     drawn = bootstrap(odd, solution, rng(9), replicates=2)
     counts = rng(9).multinomial(88, np.full(88, 1 / 88))
-    again = solve(odd.take(np.repeat(np.arange(88), counts)))
+    again = solve_calibration(odd.take(np.repeat(np.arange(88), counts)))
     deviations = np.sqrt(np.diag(np.linalg.inv(solution.information)))
     assert np.abs((drawn.corrections[0] - again.correction) / deviations).max() < 0.05
 
@@ -435,7 +437,7 @@ def test_fewer_data_than_parameters(tracker):
     few = calibration_problem(machine("gantry_tau_3dof"), [tracker[1].take(np.arange(5))], P21)
     assert "15 residuals of 5 poses cannot give 21 unknowns" in faults(few)
     with pytest.raises(IdentificationError, match="cannot give"):
-        solve(few)
+        solve_calibration(few)
 
 
 def test_poses_on_a_line_and_a_plane_touched_on_a_line():
@@ -542,7 +544,7 @@ def test_a_reading_too_gross_to_be_fitted_is_named_before(tracker, field):
 
 def test_start_out_of_reach_is_told(odd):
     with pytest.raises(PoseError, match="nearer to the nominal geometry"):
-        solve(odd, start=np.where(["length" in name for name in odd.names], -1.2, 0.0))
+        solve_calibration(odd, start=np.where(["length" in name for name in odd.names], -1.2, 0.0))
 
 
 # The measured printer
@@ -592,7 +594,7 @@ def test_the_printer_with_six_parameters(bed):
         off = np.where([e.unit == "m" for e in result.estimates], 0.02, 0.1) * draw.choice(
             [-1.0, 1.0], 6
         )
-        again = solve(problem, start=off)
+        again = solve_calibration(problem, start=off)
         np.testing.assert_allclose(again.correction, result.solution.correction, atol=1e-7)
 
 
@@ -646,13 +648,13 @@ def test_the_printers_models_are_compared_and_one_is_recommended(bed):
 
 def test_a_swap_of_the_printers_columns_cannot_be_seen(bed):
     problem = printer(bed, SIX)
-    pairs = indistinguishable_swaps(problem, solve(problem))
+    pairs = indistinguishable_swaps(problem, solve_calibration(problem))
     assert len(pairs.pairs) == pairs.tried == pairs.of == 3
 
 
 def test_folds_hold_every_pose_once(bed):
     problem = printer(bed, SIX)
-    solution = solve(problem)
+    solution = solve_calibration(problem)
     judged = held_out(problem, solution, [np.arange(20), np.arange(20, 41)])
     assert np.isfinite(judged.errors).all()
     assert judged.rms > np.sqrt(np.mean(solution.evaluation.states[0].errors ** 2))

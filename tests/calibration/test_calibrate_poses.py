@@ -38,7 +38,7 @@ from tauloop.calibration.pose_selection.selection import (
 )
 from tauloop.calibration.problem.problem import calibration_problem
 from tauloop.calibration.problem.unknowns import Tolerances
-from tauloop.calibration.solving.solver import solve
+from tauloop.calibration.solving.solver import solve_calibration
 from tauloop.common.errors import IdentificationError, InputError, PoseError
 from tauloop.display.tables.identification.poses_tables import poses_tables
 from tauloop.geometry.clearance import rod_clearance
@@ -320,7 +320,7 @@ def test_the_expected_error_is_that_of_simulated_fits(tau: Model) -> None:
     squares = []
     for seed in range(draws):
         series = simulated_series(tau, tracker, q, noise, np.random.default_rng(seed))
-        problems = solve(calibration_problem(tau.mechanism, [series], parameters))
+        problems = solve_calibration(calibration_problem(tau.mechanism, [series], parameters))
         squares.append(((everywhere @ problems.correction) ** 2).mean())
     # 8 draws of 15 unknowns: the mean square scatters by 13 %, its root by half of that, three of
     # which are allowed

@@ -29,7 +29,7 @@ from tauloop.calibration import (
     aligned,
     calibration_problem,
     select_unknowns,
-    solve,
+    solve_calibration,
 )
 from tauloop.calibration.judging.statistics import covariance
 from tauloop.common.errors import InputError, PoseError
@@ -209,7 +209,7 @@ def test_both_kinds_of_residuals_find_the_same_geometry(name):
         problem = calibration_problem(
             machine(name), [series], parameters, residuals=kind, encoder_noise=1e-5
         )
-        rows.append(solve(problem))
+        rows.append(solve_calibration(problem))
     deviations = np.sqrt(np.diag(covariance(rows[0], 1.0, problem.tolerances)))
     assert np.abs((rows[0].correction - rows[1].correction) / deviations).max() < 0.05
 

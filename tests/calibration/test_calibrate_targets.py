@@ -27,7 +27,7 @@ from tauloop.calibration import (
     calibration_problem,
     fit_geometry,
     indistinguishable_swaps,
-    solve,
+    solve_calibration,
 )
 from tauloop.calibration.judging.prior_tightness import prior_tightness
 from tauloop.calibration.measurements.reading import read_measurements
@@ -116,7 +116,7 @@ def test_the_search_for_exchanged_encoders_ends_when_its_time_is_over() -> None:
         "hexapod", {}, Position(name="t"), encoders("hexapod", 20, rng(), 0.02), NOISE
     )
     problem = calibration_problem(machine("hexapod"), [series], ("encoder.*.offset",))
-    solution = solve(problem)
+    solution = solve_calibration(problem)
     off = indistinguishable_swaps(problem, solution, 0.0)
     assert (off.tried, off.of, off.pairs) == (0, 15, ())
     began = process_time()

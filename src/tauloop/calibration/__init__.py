@@ -119,7 +119,10 @@ if TYPE_CHECKING:
         Loss as Loss,
         Squares as Squares,
     )
-    from tauloop.calibration.solving.solver import Solution as Solution, solve as solve
+    from tauloop.calibration.solving.solver import (
+        Solution as Solution,
+        solve_calibration as solve_calibration,
+    )
     from tauloop.calibration.workflow import (
         CalibrationOptions as CalibrationOptions,
         calibrate as calibrate,

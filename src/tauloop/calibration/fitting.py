@@ -30,7 +30,7 @@ from tauloop.calibration.result import Calibration, EstimatedUnknown
 from tauloop.calibration.solving.checks import measurement_problems
 from tauloop.calibration.solving.exchanges import DEFAULT_SEARCH_TIME
 from tauloop.calibration.solving.losses import LOSSES, Loss, Squares
-from tauloop.calibration.solving.solver import SQUARES, Solution, bounds_met, solve
+from tauloop.calibration.solving.solver import SQUARES, Solution, bounds_met, solve_calibration
 from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
@@ -120,7 +120,7 @@ def fit_geometry(
     reduced_start = None
     if start is not None:
         reduced_start = np.array([start[problem.names.index(name)] for name in reduced.names])
-    solution = solve(reduced, reduced_start, loss=options.loss, near=near)
+    solution = solve_calibration(reduced, reduced_start, loss=options.loss, near=near)
     tightness = prior_tightness(reduced, solution, known_noise=not options.scale_covariance)
     bars = _error_bars(reduced, solution, scale_covariance=options.scale_covariance)
     forward = reduced.predicting()

@@ -23,7 +23,7 @@ from tauloop.calibration import (
     identifiability,
     simulated_readings,
     simulated_series,
-    solve,
+    solve_calibration,
 )
 from tauloop.common.errors import IdentificationError
 from tauloop.formats import load
@@ -341,7 +341,7 @@ def _best(
             if evaluation.is_reached:
                 distance = float(np.linalg.norm(evaluation.states[0].errors, axis=1).mean())
                 try:
-                    best[name] = solve(problem, guess)
+                    best[name] = solve_calibration(problem, guess)
                     cost = best[name].cost
                 except IdentificationError as error:
                     failures += list(error.problems)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import lsq_linear
 
 from tauloop.calibration.problem.problem import CalibrationProblem
-from tauloop.calibration.solving.solver import Solution, limits, solve
+from tauloop.calibration.solving.solver import Solution, limits, solve_calibration
 from tauloop.common.errors import IdentificationError, InputError, solving
 from tauloop.common.execution.processes import SharedWork
 from tauloop.common.plain import OMITTED, in_json, json_keys
@@ -125,7 +125,7 @@ def _predict_part(
         part: indices of the poses.
     """
     problem, start = work
-    fitted = solve(problem.take(np.setdiff1d(np.arange(problem.n_poses), part)), start)
+    fitted = solve_calibration(problem.take(np.setdiff1d(np.arange(problem.n_poses), part)), start)
     return [
         (state.residual, state.errors)
         for state in problem.take(part).evaluate(fitted.correction).states
@@ -274,7 +274,7 @@ def compare_unknowns(
     scores: list[ModelScore] = []
     for name in order:
         problem = problems[name]
-        solution = solve(problem)
+        solution = solve_calibration(problem)
 
         def tick(_: int, __: int) -> None:
             nonlocal done

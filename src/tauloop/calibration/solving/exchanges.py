@@ -11,7 +11,7 @@ import numpy as np
 
 from tauloop.calibration.problem.building import swap_columns, with_encoders
 from tauloop.calibration.problem.problem import CalibrationProblem
-from tauloop.calibration.solving.solver import Solution, solve
+from tauloop.calibration.solving.solver import Solution, solve_calibration
 from tauloop.common.errors import IdentificationError, PoseError
 from tauloop.common.plain import OMITTED
 from tauloop.common.records import dataclass
@@ -86,7 +86,7 @@ def indistinguishable_swaps(
         )
         swapped_problem = replace(forward, measured_poses=measured_poses)
         try:
-            swapped = solve(swapped_problem, most=max_evaluations)
+            swapped = solve_calibration(swapped_problem, most=max_evaluations)
         except (PoseError, IdentificationError):
             continue
         swapped_cost = float(swapped.residual @ swapped.residual)

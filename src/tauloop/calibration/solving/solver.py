@@ -148,7 +148,7 @@ def prior_weights(problem: CalibrationProblem) -> np.ndarray:
     return np.array([1.0 / u.tolerance if u.has_prior else 0.0 for u in problem.estimated])
 
 
-def solve(
+def solve_calibration(
     problem: CalibrationProblem,
     start: np.ndarray | None = None,
     *,

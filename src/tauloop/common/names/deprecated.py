@@ -101,6 +101,7 @@ NAMES: Mapping[str, str] = {
     "tauloop.identification.OWN": "OWN_FORCE",
     "tauloop.identification.CONNECTED": "CONNECTED_FORCE",
     "tauloop.calibration.inspect": "measurement_problems",
+    "tauloop.calibration.solve": "solve_calibration",
 }
 #: Old names of attributes and methods of classes, each with its new name. The classes pass them on
 #: with `old_attribute`.
