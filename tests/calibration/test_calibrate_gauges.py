@@ -8,10 +8,10 @@ from calibration_sessions import P21, P51, encoders, machine, measured
 
 from tauloop.calibration import (
     Contact,
-    Direction,
     Identifiability,
     Instrument,
     Orientation,
+    ParameterDirection,
     Position,
     calibration_problem,
     identifiability,
@@ -46,7 +46,7 @@ def names(identifiability: Identifiability) -> list[str]:
     return [direction.name for direction in identifiability.gauge]
 
 
-def changes(direction: Direction) -> dict[str, float]:
+def changes(direction: ParameterDirection) -> dict[str, float]:
     return dict(direction.terms)
 
 

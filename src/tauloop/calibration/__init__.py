@@ -15,9 +15,9 @@ from tauloop.common.names.lazy import lazy_names
 if TYPE_CHECKING:
     from tauloop.calibration.fitting import FitOptions as FitOptions, fit_geometry as fit_geometry
     from tauloop.calibration.judging.identifiability import (
-        Direction as Direction,
         Identifiability as Identifiability,
         LeftOut as LeftOut,
+        ParameterDirection as ParameterDirection,
         identifiability as identifiability,
     )
     from tauloop.calibration.judging.observability import (

@@ -37,7 +37,7 @@ GEOMETRY_CHANGES = (1.0, 0.3, 0.1, 0.03)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Direction:
+class ParameterDirection:
     """A combination of unknowns.
 
     Attributes:
@@ -91,9 +91,9 @@ class Identifiability(ReprMixin):
     singular_values: tuple[float, ...]
     rank: int
     generic_rank: int
-    gauge: tuple[Direction, ...]
-    silent: tuple[Direction, ...]
-    weak: tuple[Direction, ...]
+    gauge: tuple[ParameterDirection, ...]
+    silent: tuple[ParameterDirection, ...]
+    weak: tuple[ParameterDirection, ...]
     subset: tuple[str, ...]
     left_out: tuple[LeftOut, ...]
 
@@ -134,7 +134,7 @@ def identifiability(
         )
         for freedom in gauges(problem, away, null)
     )
-    silent: tuple[Direction, ...] = ()
+    silent: tuple[ParameterDirection, ...] = ()
     if rank < generic:
         silent, _ = _sparse_directions(problem, directions[:, rank:])
     weak = tuple(
@@ -162,7 +162,10 @@ def identifiability(
 
 
 def _undetermined(
-    problem: CalibrationProblem, J: np.ndarray, null: np.ndarray, gauge: tuple[Direction, ...]
+    problem: CalibrationProblem,
+    J: np.ndarray,
+    null: np.ndarray,
+    gauge: tuple[ParameterDirection, ...],
 ) -> dict[int, str]:
     """Return the reasons for leaving out unknowns that resolve the null space, by their index.
 
@@ -246,7 +249,7 @@ def _unreached_poses(evaluation: Evaluation) -> str:
 
 def _sparse_directions(
     problem: CalibrationProblem, null: np.ndarray
-) -> tuple[tuple[Direction, ...], tuple[int, ...]]:
+) -> tuple[tuple[ParameterDirection, ...], tuple[int, ...]]:
     """Return a basis of a null space (n, k) and the index of the pivot unknown of each direction.
 
     Each pivot unknown takes part in one direction only.
@@ -262,7 +265,7 @@ def _sparse_directions(
 
 def _direction(
     problem: CalibrationProblem, scaled: np.ndarray, deviation: float | None
-) -> Direction:
+) -> ParameterDirection:
     """Return a direction in SI from one in tolerances; its largest term is one tolerance."""
     largest = int(np.abs(scaled).argmax())
     shares = scaled / scaled[largest]
@@ -271,7 +274,7 @@ def _direction(
         for i in np.argsort(-np.abs(shares), kind="stable")
         if abs(shares[i]) >= MIN_LISTED_SHARE
     )
-    return Direction(terms=terms, deviation=deviation)
+    return ParameterDirection(terms=terms, deviation=deviation)
 
 
 def _leave_out_weak(

@@ -102,6 +102,7 @@ NAMES: Mapping[str, str] = {
     "tauloop.identification.CONNECTED": "CONNECTED_FORCE",
     "tauloop.calibration.inspect": "measurement_problems",
     "tauloop.calibration.solve": "solve_calibration",
+    "tauloop.calibration.Direction": "ParameterDirection",
 }
 #: Old names of attributes and methods of classes, each with its new name. The classes pass them on
 #: with `old_attribute`.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tauloop.calibration import Calibration, Comparison, Direction
+from tauloop.calibration import Calibration, Comparison, ParameterDirection
 from tauloop.calibration.judging.identifiability import INDISTINGUISHABLE
 from tauloop.display.pieces import Paragraph, Printed, Table
 from tauloop.display.tables import doubts, status_line, table
@@ -169,7 +169,7 @@ def _analyzed(calibration: Calibration) -> list[Printed]:
     return [rows, *(lines or [f"residuals: {analysis.verdict}"])]
 
 
-def in_words(calibration: Calibration, direction: Direction, most: int = 6) -> str:
+def in_words(calibration: Calibration, direction: ParameterDirection, most: int = 6) -> str:
     """Return the largest terms of a combination of unknowns, in shown units."""
     units = {unknown.name: unknown.unit for unknown in calibration.problem.unknowns}
     terms = []
@@ -180,7 +180,7 @@ def in_words(calibration: Calibration, direction: Direction, most: int = 6) -> s
     return ", ".join(terms) + (f" and {more} smaller" if more > 0 else "")
 
 
-def named(direction: Direction) -> str:
+def named(direction: ParameterDirection) -> str:
     """Return the motion that a gauge freedom is, and its share."""
     if direction.name:
         whole = direction.explained is None or direction.explained > 0.9999
