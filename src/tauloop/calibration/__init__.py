@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     )
     from tauloop.calibration.judging.validation import (
         Bootstrap as Bootstrap,
-        Comparison as Comparison,
         HeldOut as HeldOut,
+        UnknownsComparison as UnknownsComparison,
         bootstrap as bootstrap,
         compare_unknowns as compare_unknowns,
         leave_one_out as leave_one_out,

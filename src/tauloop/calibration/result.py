@@ -13,7 +13,7 @@ from tauloop.calibration.judging.identifiability import Identifiability
 from tauloop.calibration.judging.prior_tightness import PriorTightness
 from tauloop.calibration.judging.residual_analysis import ResidualAnalysis, analyse_residuals
 from tauloop.calibration.judging.statistics import ErrorStatistics, Outlier
-from tauloop.calibration.judging.validation import Bootstrap, Comparison, HeldOut
+from tauloop.calibration.judging.validation import Bootstrap, HeldOut, UnknownsComparison
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.problem.unknowns import Corrected
 from tauloop.calibration.solving.exchanges import Exchanges
@@ -115,7 +115,7 @@ class Calibration(Result):
     )
     leave_one_out: HeldOut | None = field(default=None, metadata=json_keys(optional=True))
     bootstrap: Bootstrap | None = field(default=None, metadata=json_keys(optional=True))
-    comparison: Comparison | None = field(default=None, metadata=json_keys(optional=True))
+    comparison: UnknownsComparison | None = field(default=None, metadata=json_keys(optional=True))
 
     def variables(self) -> Iterator[Variable]:
         """Yield estimates by `parameter`, and errors of every instrument after the fit by pose."""

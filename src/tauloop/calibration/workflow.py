@@ -11,7 +11,7 @@ import numpy as np
 
 from tauloop.calibration.fitting import FitOptions, fit_geometry
 from tauloop.calibration.judging.validation import (
-    Comparison,
+    UnknownsComparison,
     bootstrap,
     compare_unknowns,
     leave_one_out,
@@ -251,7 +251,7 @@ def _compared(
     rng: np.random.Generator,
     report: Progress,
     processes: SharedWork,
-) -> Comparison:
+) -> UnknownsComparison:
     """Compare the identifiable unknowns of both sets on the same held-out poses."""
     other = fit_geometry(
         _problem(mechanism, measured, options.against, options), rng, options=options.fit

@@ -214,7 +214,7 @@ class PairedDifference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Comparison(ReprMixin):
+class UnknownsComparison(ReprMixin):
     """Sets of unknowns compared on the same held-out poses.
 
     Attributes:
@@ -245,7 +245,7 @@ def compare_unknowns(
     count: int = 5,
     progress: Progress = _no_progress,
     processes: SharedWork = THIS_PROCESS,
-) -> Comparison:
+) -> UnknownsComparison:
     """Compare sets of unknowns by leave-one-out and repeated k folds, on the same poses and folds.
 
     The larger set is recommended only if both methods agree: it must be better in leave-one-out by
@@ -294,7 +294,7 @@ def compare_unknowns(
         )
     differences = tuple(_paired(scores[0], other) for other in scores[1:])
     recommended, reason = _recommended(scores)
-    return Comparison(
+    return UnknownsComparison(
         models=tuple(scores), differences=differences, recommended=recommended, reason=reason
     )
 

@@ -103,6 +103,7 @@ NAMES: Mapping[str, str] = {
     "tauloop.calibration.inspect": "measurement_problems",
     "tauloop.calibration.solve": "solve_calibration",
     "tauloop.calibration.Direction": "ParameterDirection",
+    "tauloop.calibration.Comparison": "UnknownsComparison",
 }
 #: Old names of attributes and methods of classes, each with its new name. The classes pass them on
 #: with `old_attribute`.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tauloop.calibration import Calibration, Comparison, ParameterDirection
+from tauloop.calibration import Calibration, ParameterDirection, UnknownsComparison
 from tauloop.calibration.judging.identifiability import INDISTINGUISHABLE
 from tauloop.display.pieces import Paragraph, Printed, Table
 from tauloop.display.tables import doubts, status_line, table
@@ -232,7 +232,7 @@ def _untold(calibration: Calibration) -> list[Printed]:
     return parts
 
 
-def _comparison(comparison: Comparison, unit: str) -> Iterator[Printed]:
+def _comparison(comparison: UnknownsComparison, unit: str) -> Iterator[Printed]:
     """Yield sets of unknowns, compared by the errors at poses that were not used."""
     factor, name = SHOWN_UNITS.get(unit, (1.0, unit))
     headings = [(head, ".4g") for head in ("leave-one-out", "k folds: mean", "least", "largest")]
