@@ -360,7 +360,7 @@ def test_wrong_imports_are_seen(module: str, source: str) -> None:
         ("equations.closure", "from .tree import Frame"),
         ("identification.estimation.estimators", "from tauloop import common, kinematics"),
         ("cli.main", "from tauloop import __version__, identify, simulate"),
-        ("", "from tauloop.identification import fit"),
+        ("", "from tauloop.identification import fit_regression"),
         ("mechanism.reader", "import yaml"),
     ],
 )

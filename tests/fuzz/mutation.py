@@ -160,7 +160,7 @@ def _number(draw: Draw, data: bytes, others: tuple[bytes, ...]) -> bytes:
 
 def _line(draw: Draw, data: bytes, others: tuple[bytes, ...]) -> bytes:
     """One line goes, comes twice, is indented anew, changes places, or comes from another file."""
-    lines = data.split_data(b"\n")
+    lines = data.split(b"\n")
     i, action = draw(len(lines)), draw(6)
     if action == 0:
         del lines[i]

@@ -304,9 +304,9 @@ def experiment(name: str = "five_bar", tied: bool = False) -> tuple[RegressionDa
         center, np.full(len(center), 0.3), rng, terms=4, lowest=0.3, highest=2.0
     ).sample(np.arange(0.0, 12.0, 0.02))
     regressor = model.actuators.regressor(motion.position, motion.velocity, motion.acceleration)
-    named_ties = leaf_ties(model) if tied else None
-    if named_ties is not None:
-        truth = named_ties.expand(np.linalg.lstsq(named_ties.matrix, truth - named_ties.offset)[0])
+    ties = leaf_ties(model) if tied else None
+    if ties is not None:
+        truth = ties.expand(np.linalg.lstsq(ties.matrix, truth - ties.offset)[0])
     outputs, units = model.output_ports("actuators")
     forces = regressor @ truth
     noise = NOISE * np.sqrt(np.mean(forces**2, axis=0))
@@ -317,7 +317,7 @@ def experiment(name: str = "five_bar", tied: bool = False) -> tuple[RegressionDa
         parameter_units=tuple(p.unit for p in model.parameters),
         outputs=outputs,
         output_units=units,
-        ties=named_ties,
+        ties=ties,
     )
     return data, truth
 

@@ -70,9 +70,7 @@ def test_least_squares_of_any_rank(seed: int, rows: int, columns: int, rank: int
     A, b = (U * rng.uniform(1.0, 5.0, rank)) @ V.T, rng.normal(size=rows)
     solver = LeastSquares.of(np.array([A, 2 * A]))
     wanted = np.linalg.lstsq(A, b, rcond=1e-9)[0]
-    assert np.allclose(
-        solver.solve_calibration(np.array([b, b])), [wanted, wanted / 2], rtol=0, atol=1e-13
-    )
+    assert np.allclose(solver.solve(np.array([b, b])), [wanted, wanted / 2], rtol=0, atol=1e-13)
     assert np.allclose(solver.null[0], np.eye(columns) - V @ V.T, rtol=0, atol=1e-13)
 
 

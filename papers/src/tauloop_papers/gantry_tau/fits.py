@@ -26,9 +26,9 @@ from tauloop.identification import (
     fit_regression,
     leaf_ties,
     merge_data,
-    named_ties,
     periodic_regression,
     subtract_actuator_forces,
+    ties,
 )
 from tauloop.logs import TIME
 from tauloop.model import Model
@@ -211,11 +211,11 @@ def sources(sets: Sequence[DataSet], built: np.ndarray) -> dict[str, np.ndarray]
         Errors (n,), SI, by source; their sum is the estimate minus `built`.
     """
     training = merge_data([recorded.data for recorded in sets])
-    named_ties = training.ties
-    if named_ties is None:
+    ties = training.ties
+    if ties is None:
         return {}
-    columns = (training.regressor @ named_ties.matrix)[:, training.kept]
-    known = (training.regressor @ np.asarray(named_ties.offset))[:, training.kept]
+    columns = (training.regressor @ ties.matrix)[:, training.kept]
+    known = (training.regressor @ np.asarray(ties.offset))[:, training.kept]
     inverse = np.linalg.pinv(columns.reshape(-1, columns.shape[-1]))
 
     def estimate(forces: np.ndarray) -> np.ndarray:
@@ -311,7 +311,7 @@ def body_ties(settings: TwoRunSettings, model: Model) -> tuple[tuple[Cone, ...],
         for equal in zip(*columns, strict=True):
             alike.append([names[j] for j in equal])
     unknown = {name for group in alike for name in group}
-    shared = named_ties(
+    shared = ties(
         names,
         [parameter.unit for parameter in model.parameters],
         equal={group[0]: group for group in alike},
@@ -353,7 +353,7 @@ def _inertia(body: Cone, parameters: np.ndarray) -> np.ndarray:
 
 def nearest(ties: Ties, pi: np.ndarray) -> np.ndarray:
     """Return the unknowns (n,) whose dynamic parameters are nearest to pi."""
-    return np.asarray(np.linalg.lstsq(named_ties.matrix, pi - np.asarray(named_ties.offset))[0])
+    return np.asarray(np.linalg.lstsq(ties.matrix, pi - np.asarray(ties.offset))[0])
 
 
 def three_freedoms(settings: TwoRunSettings) -> tuple[Model, np.ndarray]:
@@ -400,12 +400,10 @@ def negative_share(
         Share of the draws with at least one such inertia, and their mean number.
     """
     training = merge_data([recorded.data for recorded in sets])
-    named_ties = leaf_ties(model, settings.parameters)
-    columns = (training.regressor @ named_ties.matrix)[:, training.kept].reshape(
-        -1, len(named_ties.parameters)
-    )
+    ties = leaf_ties(model, settings.parameters)
+    columns = (training.regressor @ ties.matrix)[:, training.kept].reshape(-1, len(ties.parameters))
     whole = training.regressor[:, training.kept].reshape(len(columns), -1)
-    known = whole @ np.asarray(named_ties.offset)
+    known = whole @ np.asarray(ties.offset)
     noise = np.mean([list(recorded.two.noise.values()) for recorded in sets], axis=0)
     each = np.tile(noise, len(columns) // len(noise))
     inverse = np.linalg.pinv(columns)

@@ -275,7 +275,7 @@ def solve_positions(
         solver.set_coordinate(i, expression)
     solved = []
     for block in blocks(incidence(equations, topology, unknown)):
-        solved.append(solver.solve_calibration(block, tuple(unknown[j] for j in block.columns)))
+        solved.append(solver.solve(block, tuple(unknown[j] for j in block.columns)))
     solver.watch_redundant()
     return Positions(
         configuration=solver.configuration(),

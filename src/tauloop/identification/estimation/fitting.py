@@ -145,7 +145,7 @@ def fit_regression(
                 "training_samples": len(training),
                 "held_out_samples": 0 if held_out is None else len(held_out),
                 "outputs": training.outputs,
-                "measured_outputs": [fit_regression.output for fit_regression in training_fit],
+                "measured_outputs": [fit.output for fit in training_fit],
                 "regressor_columns": len(training.parameters),
                 "unknowns": size,
             },
@@ -374,8 +374,7 @@ def _error_diagnostics(
     return (
         diagnostic(
             "residual over force of the output that is described best, training data",
-            min(fit_regression.relative_error_percent for fit_regression in result.training)
-            / 100.0,
+            min(fit.relative_error_percent for fit in result.training) / 100.0,
             at_most=MAX_UNEXPLAINED_SHARE,
             advice="the motion hardly explains the forces: check the order, units and times of the columns",
         ),
@@ -388,8 +387,8 @@ def _held_out_diagnostics(result: Identification, data: RegressionData) -> tuple
     """Return diagnostics of the prediction of held-out data."""
     regressor = data.triangles[:, :, :-1]
     ratios = [
-        validation.rmse / max(fit_regression.rmse, EXACT_SHARE * fit_regression.scale)
-        for fit_regression, validation in zip(result.training, result.held_out, strict=True)
+        validation.rmse / max(fit.rmse, EXACT_SHARE * fit.scale)
+        for fit, validation in zip(result.training, result.held_out, strict=True)
     ]
     return (
         diagnostic(

@@ -170,7 +170,7 @@ def regularised(
     Raises:
         IdentificationError: no body of the prior is physical, so there is no size to start from.
     """
-    inertial = [cone for cone in consistency_cones if cone.is_inertial]
+    inertial = [cone for cone in cones if cone.is_inertial]
     masses, radii = np.zeros(len(inertial)), np.zeros(len(inertial))
     for i, cone in enumerate(inertial):
         masses[i] = max(cone.mass(prior), 0.0)

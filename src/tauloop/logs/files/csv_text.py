@@ -48,7 +48,7 @@ def with_decimal_points(data: bytes, skipped: int, delimiter: str) -> bytes:
     """
     if delimiter == ",":
         return data
-    lines = data.split_data(b"\n", skipped)
+    lines = data.split(b"\n", skipped)
     if len(lines) <= skipped:
         return data
     rows = lines[skipped]
