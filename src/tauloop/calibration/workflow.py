@@ -39,7 +39,7 @@ from tauloop.model.model import MachineSource
 #: Measurements: a file, a measurement set or a series.
 Measurements = str | Path | MeasurementSet | Series
 #: A function that is called with the phase, the number of steps done and the number of all steps.
-Progress = Callable[[str, int, int], None]
+PhaseProgress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ def calibrate(
     measurements: Measurements | Sequence[Measurements],
     options: CalibrationOptions | None = None,
     *,
-    progress: Progress | None = None,
+    progress: PhaseProgress | None = None,
 ) -> Calibration:
     """Calibrate a machine's geometry, with error bars and the unknowns that cannot be estimated.
 
@@ -249,7 +249,7 @@ def _compared(
     result: Calibration,
     options: CalibrationOptions,
     rng: np.random.Generator,
-    report: Progress,
+    report: PhaseProgress,
     processes: SharedWork,
 ) -> UnknownsComparison:
     """Compare the identifiable unknowns of both sets on the same held-out poses."""

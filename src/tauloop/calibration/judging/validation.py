@@ -5,7 +5,7 @@ Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 import numpy as np
@@ -16,11 +16,10 @@ from tauloop.calibration.solving.solver import Solution, limits, solve_calibrati
 from tauloop.common.errors import IdentificationError, InputError, solving
 from tauloop.common.execution.processes import SharedWork
 from tauloop.common.plain import OMITTED, in_json, json_keys
+from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 
-#: A function that is called after each fit with the number done and the number of all fits.
-Progress = Callable[[int, int], None]
 #: A bootstrap fit ends when its step is below this fraction of a standard deviation.
 BOOTSTRAP_STEP_TOLERANCE = 1e-2
 #: Maximum number of Gauss-Newton steps of a bootstrap fit.
