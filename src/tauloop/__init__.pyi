@@ -60,7 +60,7 @@ from tauloop.calibration.solving.losses import (
 from tauloop.calibration.workflow import (
     CalibrationOptions as CalibrationOptions,
     Measurements,
-    Progress as Progress2,
+    PhaseProgress,
 )
 from tauloop.common.datasets import (
     Tabular,
@@ -526,7 +526,7 @@ def calibrate(
     exchanges: float | str = 10.0,
     scale_covariance: bool = True,
     refuse: bool = True,
-    progress: Progress2 | None = None,
+    progress: PhaseProgress | None = None,
 ) -> Calibration: ...
 
 def check(
