@@ -69,6 +69,10 @@ def test_an_old_attribute_is_the_new_one_with_a_warning(old: str, new: str) -> N
         tl.motion.Obstacle,
         tl.simulation.Loop,
         tl.authoring.NewMachine,
+        tl.drives.ParetoFront,
+        tl.calibration.Tolerances,
+        tl.calibration.Observability,
+        tl.calibration.Selection,
     )
     classes = {item.__name__: item for item in owners}
     renamed = vars(classes[owner])[old_attribute]

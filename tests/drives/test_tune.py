@@ -87,7 +87,7 @@ def test_no_compromise_is_better_than_another_in_everything() -> None:
     )
     front = tl.tune_drive_line(load_drive("dual_motor_axis"), options).front
     assert front is not None
-    assert front.of == ("rise_time", "overshoot")
+    assert front.criteria_names == ("rise_time", "overshoot")
     for point in front.criteria:
         assert not (front.criteria < point).all(axis=1).any()
     again = simulate_axis(

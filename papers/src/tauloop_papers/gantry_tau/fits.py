@@ -26,9 +26,9 @@ from tauloop.identification import (
     fit_regression,
     leaf_ties,
     merge_data,
+    named_ties,
     periodic_regression,
     subtract_actuator_forces,
-    ties,
 )
 from tauloop.logs import TIME
 from tauloop.model import Model
@@ -311,7 +311,7 @@ def body_ties(settings: TwoRunSettings, model: Model) -> tuple[tuple[Cone, ...],
         for equal in zip(*columns, strict=True):
             alike.append([names[j] for j in equal])
     unknown = {name for group in alike for name in group}
-    shared = ties(
+    shared = named_ties(
         names,
         [parameter.unit for parameter in model.parameters],
         equal={group[0]: group for group in alike},

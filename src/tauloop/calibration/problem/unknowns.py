@@ -10,6 +10,7 @@ import numpy as np
 
 from tauloop.calibration.measurements.instruments import TYPICAL, Nuisance
 from tauloop.common.errors import InputError, Problems
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.options import listed
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -140,8 +141,9 @@ class Tolerances(ReprMixin):
     ratio: float = TYPICAL["1"]
     named: Mapping[str, float] = field(default_factory=dict)
     priors: tuple[str, ...] = ()
+    of = old_attribute("of", "tolerance")
 
-    def of(self, name: str, unit: str, value: float) -> float:
+    def tolerance(self, name: str, unit: str, value: float) -> float:
         """Return the tolerance of an unknown, SI."""
         for pattern, tolerance in self.named.items():
             if fnmatchcase(name, pattern):
@@ -193,7 +195,7 @@ def select_unknowns(
         machine_members = [parameters[member] for member in members if member in parameters]
         is_nuisance = not machine_members
         unit = unit_of(first)
-        tolerance = tolerances.of(name, unit, value)
+        tolerance = tolerances.tolerance(name, unit, value)
         has_prior = any(
             fnmatchcase(name, pattern) and (not is_nuisance or pattern != "*")
             for pattern in tolerances.priors

@@ -116,7 +116,9 @@ ATTRIBUTES: Mapping[str, str] = {
     "Model.ties": "Model.parameter_map",
     "NewMachine.cures": "NewMachine.remedies",
     "Obstacle.nearest": "Obstacle.projection_target",
+    "ParetoFront.of": "ParetoFront.criteria_names",
     "Result.evidence": "Result.diagnostics",
+    "Tolerances.of": "Tolerances.tolerance",
     "TwoRuns.apart": "TwoRuns.motion_mismatch",
 }
 #: Old keywords of functions and old fields of classes of options, each with its new name, by the

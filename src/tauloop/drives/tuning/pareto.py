@@ -13,6 +13,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.execution.interrupts import interruptible
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.drives.tuning.evaluations import PENALTY_WITHOUT_COST
@@ -28,16 +29,18 @@ class ParetoFront(ReprMixin):
     """Points of which none is better than another in all criteria.
 
     Attributes:
-        names: of the parameters (n).
+        names: names of the parameters (n).
         points: (m, n), in the order of the first criterion.
         criteria: (m, k).
-        of: names of the criteria (k).
+        criteria_names: names of the criteria (k).
     """
 
     names: tuple[str, ...]
-    of: tuple[str, ...]
+    criteria_names: tuple[str, ...]
     points: np.ndarray
     criteria: np.ndarray
+
+    of = old_attribute("of", "criteria_names")
 
 
 def pareto_front(
@@ -82,7 +85,7 @@ def pareto_front(
         raise InputError.of("criteria", what, "narrow the bounds to points with finite criteria")
     return ParetoFront(
         names=tuple(bounds),
-        of=of,
+        criteria_names=of,
         points=lower + places[order] * (upper - lower),
         criteria=values[order],
     )

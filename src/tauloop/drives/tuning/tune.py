@@ -224,7 +224,7 @@ class Tuning(Result):
         return [
             {
                 "at": dict(zip(names, point, strict=True)),
-                "criteria": dict(zip(front.of, criteria, strict=True)),
+                "criteria": dict(zip(front.criteria_names, criteria, strict=True)),
             }
             for point, criteria in zip(front.points, front.criteria, strict=True)
         ]
