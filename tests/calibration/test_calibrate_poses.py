@@ -76,14 +76,14 @@ def test_indices_of_known_singular_values() -> None:
     assert indices.O3 == pytest.approx(1.0, rel=SAME)
     assert indices.O4 == pytest.approx(1 / 8, rel=SAME)
     assert indices.O5 == pytest.approx(1 / (1 / 8 + 1 / 4 + 1), rel=SAME)
-    assert (indices.silent, indices.poses) == (0, 3)
+    assert (indices.n_unobservable, indices.poses) == (0, 3)
 
 
 def test_silent_directions_are_counted_and_left_out() -> None:
     J = random_jacobians(6, 2, 5)
     J[:, :, 4] = J[:, :, 0] - J[:, :, 1]
     indices, basis = observability(J), observable_directions(J)
-    assert indices.silent == 1
+    assert indices.n_unobservable == 1
     assert basis.shape == (5, 4)
     assert np.abs(J @ np.array([1.0, -1.0, 0.0, 0.0, -1.0])).max() < SAME
     assert np.abs(basis.T @ np.array([1.0, -1.0, 0.0, 0.0, -1.0])).max() < SAME
@@ -174,7 +174,7 @@ def test_a_direction_that_nobody_shows_is_left_out() -> None:
     J = random_jacobians(30, 2, 5)
     J[:, :, 4] = 0.0
     selection, without = select_poses(J, 6), select_poses(J[:, :, :4], 6)
-    assert selection.silent == 1
+    assert selection.n_unobservable == 1
     assert selection.chosen == without.chosen
     assert selection.value == pytest.approx(without.value, rel=SAME)
 
@@ -336,7 +336,7 @@ def test_what_no_pose_shows_has_no_deviation(tau: Model) -> None:
     # the whole machine moves with the tracker
     with_offsets = ("track?.offset_?", "tracker.frame.?")
     plan = planned(tau, with_offsets, count=20, candidates=60)
-    assert plan.selection.silent == 3
+    assert plan.selection.n_unobservable == 3
     assert np.isinf(plan.deviations).all()
     assert np.isfinite(deviations()).all()
     assert (deviations("track*", "tracker*") < deviations()).all()

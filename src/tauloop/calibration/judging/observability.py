@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.common.errors import IdentificationError, InputError
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
 
 #: Singular values below this fraction of the largest are zero: no pose determines their directions.
@@ -33,7 +34,7 @@ class Observability:
     Attributes:
         O1, O2, O3, O4, O5: see the module.
         singular_values: nonzero singular values (m,), largest first.
-        silent: number of directions that no pose determines; the indices leave them out.
+        n_unobservable: number of directions that no pose determines; the indices leave them out.
         poses: number of poses N.
     """
 
@@ -43,8 +44,10 @@ class Observability:
     O4: float
     O5: float
     singular_values: tuple[float, ...]
-    silent: int
+    n_unobservable: int
     poses: int
+
+    silent = old_attribute("silent", "n_unobservable")
 
 
 def observability(jacobians: np.ndarray, *, null: float = NULL_TOLERANCE) -> Observability:
@@ -53,7 +56,7 @@ def observability(jacobians: np.ndarray, *, null: float = NULL_TOLERANCE) -> Obs
     Args:
         jacobians: Jacobians (N, r, n) of the whitened residuals of every pose in the parameters in
             tolerances.
-        null: fraction of the largest singular value below which a direction is silent.
+        null: fraction of the largest singular value below which a direction counts as unobservable.
 
     Raises:
         InputError: an array of another shape, or numbers that are not finite.
@@ -73,7 +76,7 @@ def observability(jacobians: np.ndarray, *, null: float = NULL_TOLERANCE) -> Obs
         O4=float(nonzero[-1] ** 2 / nonzero[0]),
         O5=float(1.0 / (1.0 / nonzero).sum()),
         singular_values=tuple(float(size) for size in nonzero),
-        silent=J.shape[2] - len(nonzero),
+        n_unobservable=J.shape[2] - len(nonzero),
         poses=len(J),
     )
 

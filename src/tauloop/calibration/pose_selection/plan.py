@@ -386,7 +386,7 @@ def _expected_error(J: np.ndarray, chosen: list[int], prior: np.ndarray) -> floa
 def _deviations(J: np.ndarray, chosen: list[int], prior: np.ndarray) -> np.ndarray:
     """Return the standard deviations (n,) of the unknowns in tolerances.
 
-    They are infinite for unknowns that take part in a silent direction.
+    They are infinite for unknowns that take part in an unobservable direction.
     """
     sizes, V = scipy.linalg.eigh(information(J, np.diag(prior), chosen))
     is_silent = sizes <= OBSERVABLE_TOLERANCE**2 * sizes[-1]
@@ -403,7 +403,7 @@ def _curve_point(
         selection = select_poses(J, count, criterion=criterion, prior=prior, rounds=CURVE_ROUNDS)
     except IdentificationError:
         return None
-    directions = J.shape[2] if prior.all() else J.shape[2] - selection.silent
+    directions = J.shape[2] if prior.all() else J.shape[2] - selection.n_unobservable
     errors = []
     for _ in range(RANDOM_SETS):
         random_set = list(rng.choice(len(J), size=count, replace=False))

@@ -34,6 +34,7 @@ from tauloop.calibration.judging.observability import (
     require_jacobians,
 )
 from tauloop.common.errors import IdentificationError, InputError
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 
@@ -145,7 +146,7 @@ class Selection:
         rounds: number of rounds over all selected poses.
         exchanges: number of exchanged poses.
         indices: observability of the selected poses.
-        silent: number of directions that no candidate determines; they are left out.
+        n_unobservable: number of directions that no candidate determines; they are left out.
     """
 
     chosen: tuple[int, ...]
@@ -154,7 +155,9 @@ class Selection:
     rounds: int
     exchanges: int
     indices: Observability
-    silent: int
+    n_unobservable: int
+
+    silent = old_attribute("silent", "n_unobservable")
 
 
 def select_poses(
@@ -226,7 +229,7 @@ def select_poses(
         rounds=used,
         exchanges=exchanges,
         indices=observability(W[chosen], null=null),
-        silent=n - m,
+        n_unobservable=n - m,
     )
 
 

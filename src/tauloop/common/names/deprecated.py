@@ -115,9 +115,11 @@ ATTRIBUTES: Mapping[str, str] = {
     "Model.freed": "Model.with_free_parameters",
     "Model.ties": "Model.parameter_map",
     "NewMachine.cures": "NewMachine.remedies",
+    "Observability.silent": "Observability.n_unobservable",
     "Obstacle.nearest": "Obstacle.projection_target",
     "ParetoFront.of": "ParetoFront.criteria_names",
     "Result.evidence": "Result.diagnostics",
+    "Selection.silent": "Selection.n_unobservable",
     "Tolerances.of": "Tolerances.tolerance",
     "TwoRuns.apart": "TwoRuns.motion_mismatch",
 }

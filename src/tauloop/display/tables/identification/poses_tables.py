@@ -63,7 +63,7 @@ def _summary(plan: PosePlan) -> Table:
     rows.append(("exchanges", f"{chosen.exchanges} in {chosen.rounds} rounds"))
     for index in ("O1", "O2", "O3", "O4", "O5"):
         rows.append((f"observability {index}", f"{getattr(chosen.indices, index):.4g}"))
-    rows.append(("directions that no candidate shows", str(chosen.silent)))
+    rows.append(("directions that no candidate shows", str(chosen.n_unobservable)))
     rows.append(("expected error over the noise", f"{plan.error:.3f}"))
     return table(planned(plan), "quantity", "value", rows=rows)
 
