@@ -204,10 +204,10 @@ def select_poses(
         what = f"{count} poses with {r} residuals each cannot determine {m} directions"
         remedy = f"choose at least {-(-m // r)} poses, estimate fewer parameters, or use tolerance priors"
         raise IdentificationError.of("count", what, remedy)
-    W = J @ basis
+    J = J @ basis
     P = basis.T @ (weights[:, None] * basis)
-    chosen = _initial_set(W, P, count, criterion, repeated)
-    start_value = criterion.value(information(W, P, chosen))
+    chosen = _initial_set(J, P, count, criterion, repeated)
+    start_value = criterion.value(information(J, P, chosen))
     value = start_value
     used = exchanges = 0
     stages = Stages(progress, 1)
@@ -215,9 +215,9 @@ def select_poses(
         changed = 0
         for index in range(count):
             stages.part((used - 1) * count + index, rounds * count)
-            changed += _exchange(W, P, chosen, index, criterion, repeated)
+            changed += _exchange(J, P, chosen, index, criterion, repeated)
         exchanges += changed
-        previous, value = value, criterion.value(information(W, P, chosen))
+        previous, value = value, criterion.value(information(J, P, chosen))
         if not changed or previous - value < MIN_IMPROVEMENT * value:
             break
     stages.done()
@@ -228,7 +228,7 @@ def select_poses(
         start_value=start_value,
         rounds=used,
         exchanges=exchanges,
-        indices=observability(W[chosen], null=null),
+        indices=observability(J[chosen], null=null),
         n_unobservable=n - m,
     )
 
@@ -241,32 +241,32 @@ def _require_count(count: int, n_candidates: int, repeated: bool) -> None:
         raise InputError.of("count", what, remedy)
 
 
-def information(W: np.ndarray, P: np.ndarray, chosen: list[int]) -> np.ndarray:
-    """Return P + sum of W_i^T W_i over the chosen poses."""
-    rows = W[chosen].reshape(-1, W.shape[2])
+def information(J: np.ndarray, P: np.ndarray, chosen: list[int]) -> np.ndarray:
+    """Return P + sum of J_i^T J_i over the chosen poses."""
+    rows = J[chosen].reshape(-1, J.shape[2])
     return np.asarray(P + rows.T @ rows)
 
 
 def _initial_set(
-    W: np.ndarray, P: np.ndarray, count: int, criterion: Criterion, repeated: bool
+    J: np.ndarray, P: np.ndarray, count: int, criterion: Criterion, repeated: bool
 ) -> list[int]:
     """Return an initial set: each pose is the best addition to the poses before it.
 
     A small fraction of the information of all candidates makes the information regular.
     """
-    all_rows = W.reshape(-1, W.shape[2])
-    M = P + all_rows.T @ all_rows * (RIDGE / len(W))
-    allowed, chosen = np.ones(len(W), dtype=bool), []
+    all_rows = J.reshape(-1, J.shape[2])
+    M = P + all_rows.T @ all_rows * (RIDGE / len(J))
+    allowed, chosen = np.ones(len(J), dtype=bool), []
     for _ in range(count):
-        j = criterion.best(M, W, allowed)
+        j = criterion.best(M, J, allowed)
         chosen.append(j)
         allowed[j] = repeated
-        M = M + W[j].T @ W[j]
+        M = M + J[j].T @ J[j]
     return chosen
 
 
 def _exchange(
-    W: np.ndarray,
+    J: np.ndarray,
     P: np.ndarray,
     chosen: list[int],
     index: int,
@@ -276,18 +276,18 @@ def _exchange(
     """Replace one selected pose by the best candidate; return whether that improved the set."""
     old = chosen[index]
     others = chosen[:index] + chosen[index + 1 :]
-    M = information(W, P, others)
+    M = information(J, P, others)
     if np.linalg.matrix_rank(M, hermitian=True) < len(M):
         # No other pose determines one of the directions of this pose.
         return False
-    allowed = np.ones(len(W), dtype=bool)
+    allowed = np.ones(len(J), dtype=bool)
     if not repeated:
         allowed[others] = False
-    new = criterion.best(M, W, allowed)
+    new = criterion.best(M, J, allowed)
     if new == old:
         return False
-    old_value = criterion.value(M + W[old].T @ W[old])
-    new_value = criterion.value(M + W[new].T @ W[new])
+    old_value = criterion.value(M + J[old].T @ J[old])
+    new_value = criterion.value(M + J[new].T @ J[new])
     if new_value >= old_value * (1 - 1e-12):
         return False
     chosen[index] = new
