@@ -90,8 +90,8 @@ _TRIED_SAMPLES = 40
 _POSSIBLE, _EXCLUDED = 0.9, 0.1
 #: Largest relative deviation of a velocity from the derivative of its position.
 _DERIVATIVE_DEVIATION = 0.1
-_TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_FACTOR = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?\s", re.IGNORECASE)
+_NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_LEADING_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?\s", re.IGNORECASE)
 _NAMED_COLUMN = re.compile(r"(?P<quantity>[a-z]+)\.(?P<channel>.+)")
 
 
@@ -230,7 +230,7 @@ class _LogColumn:
 
 def words_of(name: str) -> tuple[str, ...]:
     """Return the words and numbers of a column's name, in lower case."""
-    return tuple(word.lower() for word in _TOKEN.findall(name))
+    return tuple(word.lower() for word in _NAME_WORD.findall(name))
 
 
 class _Describer:
@@ -750,7 +750,7 @@ def _unit_text(text: str) -> str:
 def _spelled(unit: str) -> str:
     """Return a unit, which may have a factor, in the spelling of Tauloop; "" if it is not one."""
     unit = unit.strip()
-    match = _FACTOR.match(unit)
+    match = _LEADING_NUMBER.match(unit)
     factor = match[0] if match is not None else ""
     name = _unit_text(unit[len(factor) :])
     return f"{factor.strip()} {name}".strip() if name else ""
@@ -758,7 +758,7 @@ def _spelled(unit: str) -> str:
 
 def _scale(unit: str) -> float:
     """Return the SI value of one of a unit, which may have a factor."""
-    match = _FACTOR.match(unit)
+    match = _LEADING_NUMBER.match(unit)
     if match is None:
         return parse_unit(unit).scale
     return float(match[0]) * parse_unit(unit[match.end() :]).scale

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 LOG_FORMAT = "tauloop-log/1"
 _FREQUENCY = Value(linear=FREQUENCY, sign="positive")
 _TEXT, _COUNT = Text(is_needed=True), Whole(least=0, most=999_999_999)
-_TEXTS = MapOf(item=_TEXT, key="channel", is_known=True)
+_CHANNEL_TEXTS = MapOf(item=_TEXT, key="channel", is_known=True)
 _AMOUNTS = ListOf(item=Value(linear=None))
 LOG_FILE = Shape(
     name="log file",
@@ -54,10 +54,10 @@ LOG_FILE = Shape(
         need("path", _TEXT, "the file, or the folder of a bag, relative to this one"),
         field(
             "columns",
-            MapOf(item=_TEXTS, key="quantity", is_known=True),
+            MapOf(item=_CHANNEL_TEXTS, key="quantity", is_known=True),
             "column of each channel by quantity; those of standard headers if absent",
         ),
-        field("units", _TEXTS, "units by quantity or column, where the header has none"),
+        field("units", _CHANNEL_TEXTS, "units by quantity or column, where the header has none"),
         field("time", _TEXT, "column of the time"),
         field(
             "between",
@@ -95,7 +95,7 @@ PREPARATION = Shape(
             "cutoffs", MapOf(item=_FREQUENCY, key="channel", is_known=True), "of single channels"
         ),
         field("velocity", _TEXT, "where velocities come from"),
-        field("velocities", _TEXTS, "the same of single channels"),
+        field("velocities", _CHANNEL_TEXTS, "the same of single channels"),
         field("order", _COUNT, "order of the filter"),
         field(
             "standstill",

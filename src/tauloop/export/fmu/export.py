@@ -211,7 +211,7 @@ def export_fmu(
     body = _source(functions, options, name, values)
     stages.done()
     token = hashlib.sha256((body + repr(functions.variables)).encode()).hexdigest()[:32]
-    source = body.replace(_TOKEN, quoted(token), 1)
+    source = body.replace(_TOKEN_LITERAL, quoted(token), 1)
     description = FmuDescription(
         version=options.fmi_version,
         identifier=name,
@@ -257,7 +257,7 @@ def _functions(
 
 
 #: Placeholder of the token, which is a hash of the text around it.
-_TOKEN = '"token"'
+_TOKEN_LITERAL = '"token"'
 
 
 def _source(
@@ -277,7 +277,7 @@ def _source(
     names = ("instance.c", "explain.c", f"{interface}_types.c", "faces.c", f"{interface}.c")
     loop = "\n".join(
         [
-            f"#define TL_TOKEN {_TOKEN}",
+            f"#define TL_TOKEN {_TOKEN_LITERAL}",
             f"#define TL_DAMAGED {name}_check_parameters(0x{parameter_hash(values)}ULL)",
             *(f"#define {key} {value}" for key, value in sizes.items()),
             functions.tables(),

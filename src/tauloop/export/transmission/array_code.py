@@ -22,7 +22,7 @@ from tauloop.dynamics import ActuatorMap
 NEWTON_STEPS = 5
 _BINARY = {ca.OP_ADD: "+", ca.OP_SUB: "-", ca.OP_MUL: "*", ca.OP_DIV: "/"}
 _COMPARE = {ca.OP_LT: "<", ca.OP_LE: "<=", ca.OP_EQ: "==", ca.OP_NE: "!="}
-_CALLS = {
+_C_FUNCTIONS = {
     ca.OP_SQRT: "sqrt",
     ca.OP_SIN: "sin",
     ca.OP_COS: "cos",
@@ -241,8 +241,8 @@ def _expression(instruction: Instruction, a: list[str]) -> str:
     op = instruction.operation
     if op in _BINARY:
         return f"{a[0]} {_BINARY[op]} {a[1]}"
-    if op in _CALLS:
-        return f"xp.{_CALLS[op]}({', '.join(a)})"
+    if op in _C_FUNCTIONS:
+        return f"xp.{_C_FUNCTIONS[op]}({', '.join(a)})"
     if op in _COMPARE:
         return f"xp.number({a[0]} {_COMPARE[op]} {a[1]})"
     simple = {

@@ -11,7 +11,7 @@ from tauloop.dynamics import ActuatorMap
 from tauloop.export.c.export import Export
 from tauloop.export.ros2.ros_package import PACKAGE_VERSION
 
-_TEXTS = ("CMakeLists.txt", "package.xml", "transmission_plugins.xml", "README.md")
+_TEMPLATES = ("CMakeLists.txt", "package.xml", "transmission_plugins.xml", "README.md")
 
 
 def package_name(stem: str) -> str:
@@ -43,7 +43,7 @@ def package_files(actuator_map: ActuatorMap, stem: str, code: Export) -> dict[st
         "ACTUATORS": ", ".join(c_string(name) for name in actuator_map.actuators),
         "URDF": _urdf(actuator_map, package, class_name),
     }
-    files = {name: _filled(f"{name}.in", values) for name in _TEXTS}
+    files = {name: _filled(f"{name}.in", values) for name in _TEMPLATES}
     files["src/transmission.cpp"] = _filled("transmission.cpp.in", values)
     for name, text in code.files.items():
         if not name.endswith("_manifest.json"):

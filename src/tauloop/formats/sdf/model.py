@@ -46,7 +46,7 @@ FREE_TAG, MASSLESS_TAG, CUT_TAG = "tauloop:free", "tauloop:massless", "tauloop:c
 #: Elements of an axis with losses and springs, and Drake's rotor of a joint.
 ACTING_TAGS = ("damping", "friction", "spring_stiffness")
 ROTOR, GEAR_RATIO, DRAKE_MIMIC = "drake:rotor_inertia", "drake:gear_ratio", "drake:mimic"
-_AXES = ("axis", "axis2")
+_AXIS_TAGS = ("axis", "axis2")
 #: Elements of a model that are frames, named in one scope.
 _FRAME_TAGS = ("link", "joint", "frame")
 #: Default gravity of a world, m/s^2.
@@ -751,17 +751,17 @@ class SdfReader(XmlReader):
                 offset = self.number(drake, joint.name, "offset", 0.0)
                 leader = (self.text(drake, joint.name, "joint"), 0)
                 mimics += self._mimic(drake, (joint.name, 0), leader, multiplier, offset, known)
-            for index, tag in enumerate(_AXES[: len(joint.axes)]):
+            for index, tag in enumerate(_AXIS_TAGS[: len(joint.axes)]):
                 node = descend(joint.node, tag, "mimic")
                 if node is None:
                     continue
                 axis = node.attributes.get("axis", "axis").strip()
-                if axis not in _AXES:
+                if axis not in _AXIS_TAGS:
                     self.problem(
                         node, joint.name, f"{axis!r} is not an axis", "write axis or axis2"
                     )
                     continue
-                leader = (self.text(node, joint.name, "joint"), _AXES.index(axis))
+                leader = (self.text(node, joint.name, "joint"), _AXIS_TAGS.index(axis))
                 multiplier = self.leaf(node, joint.name, "multiplier", 1.0)
                 offset = self.leaf(node, joint.name, "offset", 0.0)
                 reference = self.leaf(node, joint.name, "reference", 0.0)
@@ -848,7 +848,7 @@ class SdfReader(XmlReader):
                 self._hinge_between(
                     node, name, base, end, at.rotation @ self._axis(node, name, tag, at), joints
                 )
-                for end, tag in zip(ends, _AXES, strict=True)
+                for end, tag in zip(ends, _AXIS_TAGS, strict=True)
             ]
             first, second = hinges
             if first is None or second is None:

@@ -30,7 +30,7 @@ from tauloop.mechanism.description.units import (
 )
 
 #: A number in front of a unit.
-_FACTOR = re.compile(rf"[+-]?\s*{NUMBER}(\s*[A-Za-z]|\s+\S)", re.ASCII)
+_SCALED_UNIT = re.compile(rf"[+-]?\s*{NUMBER}(\s*[A-Za-z]|\s+\S)", re.ASCII)
 
 #: Dimensions of the quantities that are checked; other quantities may have any unit.
 DIMENSIONS: Mapping[str, tuple[Dimension, ...]] = {
@@ -89,7 +89,7 @@ def find_scale(
         )
         return None
     try:
-        value = literal(text) if _FACTOR.match(text.strip()) else _one_of(parse_unit(text))
+        value = literal(text) if _SCALED_UNIT.match(text.strip()) else _one_of(parse_unit(text))
     except UnitError as error:
         note(error.what, error.remedy)
         return None

@@ -261,7 +261,9 @@ _MEANT = {word: unit for unit, words in _DIMENSION_WORDS.items() for word in wor
 
 #: Largest number of characters of a unit; more are a mistake.
 MAX_UNIT = 100
-_FACTOR = re.compile(r"\s*(?:(?P<slash>/)\s*)?(?P<name>[A-Za-z]+|1)(?:\^(?P<exponent>-?\d{1,2}))?")
+_UNIT_FACTOR = re.compile(
+    r"\s*(?:(?P<slash>/)\s*)?(?P<name>[A-Za-z]+|1)(?:\^(?P<exponent>-?\d{1,2}))?"
+)
 
 
 @lru_cache(maxsize=1024)
@@ -279,7 +281,7 @@ def parse_unit(text: str) -> Unit:
     if len(text) > MAX_UNIT:
         raise UnitError(f"a unit of {len(text)} characters", f"write at most {MAX_UNIT}")
     while position < len(text):
-        match = _FACTOR.match(text, position)
+        match = _UNIT_FACTOR.match(text, position)
         if match is None or (match["name"] == "1" and (position or match["exponent"])):
             raise UnitError(
                 f"{text!r} is not a unit", "write factors such as kg m^2/s^2 or N m s/rad"

@@ -19,7 +19,12 @@ from tauloop.viewer.streams.content import (
 )
 
 #: Topics of shapes, frames, quantities (fields by name) and their units.
-SHAPES, FRAMES, QUANTITIES, UNITS = "/machine", "/tf", "/quantities", "/units"
+SHAPES_TOPIC, FRAMES_TOPIC, QUANTITIES_TOPIC, UNITS_TOPIC = (
+    "/machine",
+    "/tf",
+    "/quantities",
+    "/units",
+)
 #: Interval in which a server sends the shapes again, for viewers that connect later, s.
 REPEATED_AFTER = 1.0
 #: Number of ports that are tried, and the last port.
@@ -57,10 +62,10 @@ class FoxgloveSink(StreamSink):
         else:
             self._server = _started(foxglove, name, host, port, self._context)
             self.address = f"ws://{host}:{self._server.port}"
-        self._shapes = channels.SceneUpdateChannel(SHAPES, context=self._context)
-        self._frames = channels.FrameTransformsChannel(FRAMES, context=self._context)
-        self._quantities = foxglove.Channel(QUANTITIES, context=self._context)
-        self._units = foxglove.Channel(UNITS, context=self._context)
+        self._shapes = channels.SceneUpdateChannel(SHAPES_TOPIC, context=self._context)
+        self._frames = channels.FrameTransformsChannel(FRAMES_TOPIC, context=self._context)
+        self._quantities = foxglove.Channel(QUANTITIES_TOPIC, context=self._context)
+        self._units = foxglove.Channel(UNITS_TOPIC, context=self._context)
         self._scene: Any = None
         self._stated: dict[str, str] = {}
         self._sent = -math.inf

@@ -48,7 +48,7 @@ from tauloop.mechanism.suggestions import a
 
 #: Name of the tool's frame in outputs.
 TOOL = "tool"
-_AXES: dict[str, AxisName] = {"x": "x", "y": "y", "z": "z"}
+_COMPONENTS: dict[str, AxisName] = {"x": "x", "y": "y", "z": "z"}
 _FRAME_AXES: dict[str, AxisName] = {"x_axis": "x", "y_axis": "y", "z_axis": "z"}
 
 
@@ -235,8 +235,8 @@ class OutputReader:
             return _measured_quantity(PointDistance(first, second))
         if function == "angle":
             return self._angle(arguments, cursor)
-        if function in _AXES:
-            return self._component(_AXES[function], arguments, cursor)
+        if function in _COMPONENTS:
+            return self._component(_COMPONENTS[function], arguments, cursor)
         if function in ("start", "end"):
             cursor.problem(
                 f"{function} returns a point, not a number", f"use it as in x({function}(ROD))"
