@@ -73,6 +73,7 @@ def test_an_old_attribute_is_the_new_one_with_a_warning(old: str, new: str) -> N
         tl.calibration.Tolerances,
         tl.calibration.Observability,
         tl.calibration.Selection,
+        tl.calibration.Instrument,
     )
     classes = {item.__name__: item for item in owners}
     renamed = vars(classes[owner])[old_attribute]
@@ -80,6 +81,18 @@ def test_an_old_attribute_is_the_new_one_with_a_warning(old: str, new: str) -> N
     with pytest.warns(DeprecationWarning, match=expected):
         assert renamed.fget(SimpleNamespace(**{new_attribute: "value"})) == "value"
     assert hasattr(classes[owner], new_attribute) or new_attribute in fields_of(classes[owner])
+
+
+def test_a_derived_class_may_override_an_attribute_under_its_old_name() -> None:
+    with pytest.warns(DeprecationWarning, match="Probe.assumed is deprecated .*default_reading"):
+
+        class Probe(tl.calibration.Position):
+            @property
+            def assumed(self) -> float | None:
+                return 2.0
+
+    assert Probe(name="probe").default_reading == 2.0
+    assert tl.calibration.Position(name="tracker").default_reading is None
 
 
 def fields_of(owner: type) -> set[str]:

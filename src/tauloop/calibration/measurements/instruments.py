@@ -19,6 +19,7 @@ import numpy as np
 
 from tauloop.calibration.measurements.surfaces import Plane, Surface, Vector3
 from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.names.deprecated import old_attribute, renew_overrides
 from tauloop.common.options import NamedFields
 from tauloop.common.records import dataclass
 from tauloop.equations.assembly.loops import nominal
@@ -126,16 +127,24 @@ class Instrument(ABC):
         name: prefix of its nuisance parameters; one name for each real instrument.
         kind: name of the kind in files and on the command line.
         usual_name: default name of an instrument of this kind.
-        touches: whether the instrument is read at contact, where its one error is zero.
+        is_contact: whether the instrument is read at contact, where its one error is zero.
         reads: name and SI unit of every number that it reads, if they are the same for all
             instruments of the kind.
     """
 
     kind: ClassVar[str] = ""
     usual_name: ClassVar[str] = "instrument"
-    touches: ClassVar[bool] = False
+    is_contact: ClassVar[bool] = False
     reads: ClassVar[tuple[tuple[str, str], ...]] = ()
     name: str
+
+    assumed = old_attribute("assumed", "default_reading")
+    gathered = old_attribute("gathered", "readings_from_rows")
+    touches = old_attribute("touches", "is_contact")
+
+    def __init_subclass__(cls) -> None:
+        """Accept the old names in derived classes, with a warning."""
+        renew_overrides(cls)
 
     @property
     def poses(self) -> int:
@@ -147,7 +156,7 @@ class Instrument(ABC):
         return self
 
     @property
-    def assumed(self) -> float | None:
+    def default_reading(self) -> float | None:
         """The reading if a table does not contain it; None if the table must contain it."""
         return None
 
@@ -161,7 +170,7 @@ class Instrument(ABC):
         """Name and SI unit of every number in the row of one pose of a table."""
         return self.columns
 
-    def gathered(self, rows: np.ndarray) -> np.ndarray:
+    def readings_from_rows(self, rows: np.ndarray) -> np.ndarray:
         """Return readings (N, n_columns) from the rows of their poses (N, `poses`, n_row_columns)."""
         return rows[:, 0]
 
@@ -448,12 +457,12 @@ class Contact(Instrument):
     kind: ClassVar[str] = "contact"
     reads: ClassVar[tuple[tuple[str, str], ...]] = (("gap", "m"),)
     usual_name: ClassVar[str] = "surface"
-    touches: ClassVar[bool] = True
+    is_contact: ClassVar[bool] = True
     surface: Surface = field(default_factory=Plane)
     target: Vector3 = ORIGIN
 
     @property
-    def assumed(self) -> float | None:
+    def default_reading(self) -> float | None:
         """Zero: the tool touches the surface."""
         return 0.0
 
@@ -615,11 +624,11 @@ class Between(Instrument):
         return 2
 
     @property
-    def assumed(self) -> float | None:
+    def default_reading(self) -> float | None:
         """Length of the gauge, m; None if it is not stated."""
         return self.length
 
-    def gathered(self, rows: np.ndarray) -> np.ndarray:
+    def readings_from_rows(self, rows: np.ndarray) -> np.ndarray:
         """Return the distances, which the rows of both ends contain.
 
         Raises:
@@ -723,7 +732,7 @@ class StepGauge(Instrument):
         """Name and unit of the Helmert contrasts of the differences."""
         return tuple((f"step {k + 1}", "m") for k in range(self.count - 1))
 
-    def gathered(self, rows: np.ndarray) -> np.ndarray:
+    def readings_from_rows(self, rows: np.ndarray) -> np.ndarray:
         """Return the positions of all touches."""
         return rows[:, :, 0]
 

@@ -120,7 +120,7 @@ def _standard_readings(table: LogTable, instrument: Instrument) -> dict[str, str
     """
     columns = {name: f"measured.{name}" for name, _ in instrument.row_columns}
     has_readings = any(column in table.names for column in columns.values())
-    return {} if instrument.assumed is not None and not has_readings else columns
+    return {} if instrument.default_reading is not None and not has_readings else columns
 
 
 def _standard_together(table: LogTable, instrument: Instrument) -> str:
@@ -188,8 +188,8 @@ def _series(
     actuators = [actuator.name for actuator in mechanism.actuators]
     for problem in unknown_names(encoders, actuators, "no such actuator", "encoders.{}"):
         findings.add("actuators", problem.where, problem.what, problem.remedy, table.file)
-    assumed = instrument.assumed if not readings else None
-    measured = [] if assumed is not None else [name for name, _ in instrument.row_columns]
+    default = instrument.default_reading if not readings else None
+    measured = [] if default is not None else [name for name, _ in instrument.row_columns]
     channels = []
     for group, names, columns in (
         ("encoders", actuators, encoders),
@@ -210,10 +210,10 @@ def _series(
     findings.raise_if_any()
     n_u = len(actuators)
     positions = values[:, :n_u]
-    if assumed is None:
+    if default is None:
         read = values[:, n_u : n_u + len(measured)]
     else:
-        read = np.full((len(values), 1), assumed)
+        read = np.full((len(values), 1), default)
     has_labels = len(values) < MAX_LABELED_ROWS
     lines = [table.line(row) for row in range(len(values))] if has_labels else []
     if instrument.poses == 1:
@@ -232,7 +232,7 @@ def _series(
     return Series(
         instrument=instrument,
         encoders=positions[rows.ravel()],
-        readings=instrument.gathered(read[rows]),
+        readings=instrument.readings_from_rows(read[rows]),
         noise=noise,
         labels=labels,
     )

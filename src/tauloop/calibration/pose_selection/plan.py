@@ -268,7 +268,7 @@ def plan_poses(
         )
         remedy = "plan for an instrument that reads single poses, such as a position"
         raise InputError.of("measure", what, remedy)
-    touching = instrument if instrument.touches else None
+    touching = instrument if instrument.is_contact else None
     candidates = candidate_poses(
         model, options.candidates, rng, limits=options.limits, touching=touching
     )

@@ -109,6 +109,9 @@ NAMES: Mapping[str, str] = {
 #: with `old_attribute`.
 ATTRIBUTES: Mapping[str, str] = {
     "CalibrationProblem.stations": "CalibrationProblem.measured_poses",
+    "Instrument.assumed": "Instrument.default_reading",
+    "Instrument.gathered": "Instrument.readings_from_rows",
+    "Instrument.touches": "Instrument.is_contact",
     "Loop.differences": "Loop.uses_velocity_differences",
     "Loop.forward": "Loop.feedforward",
     "Model.determined": "Model.measurable_output",
@@ -530,6 +533,24 @@ def old_attribute(old: str, new: str) -> Any:
 
     renamed.__doc__ = f"Deprecated: see `{new}`."
     return property(renamed)
+
+
+def renew_overrides(owner: type) -> None:
+    """Move the attributes that a derived class defines under old names to the new names.
+
+    Each of them gives a warning. Call this function in `__init_subclass__` of a class that others
+    derive from.
+
+    Args:
+        owner: the derived class.
+    """
+    bases = {base.__name__ for base in owner.__mro__[1:]}
+    for old, new in ATTRIBUTES.items():
+        base, _, old_attribute_name = old.partition(".")
+        if base in bases and old_attribute_name in vars(owner):
+            new_name = new.rpartition(".")[2]
+            warn(f"{owner.__name__}.{old_attribute_name}", new_name, stacklevel=4)
+            setattr(owner, new_name, vars(owner)[old_attribute_name])
 
 
 @cache
