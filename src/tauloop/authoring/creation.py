@@ -107,6 +107,9 @@ class NewMachine(Result):
     def write(self, path: str | Path) -> tuple[Path, ...]:
         """Write the machine file, and next to it the schema for editors.
 
+        Returns:
+            Paths of the machine file and of the schema.
+
         Raises:
             DescriptionError: files (drive lines, meshes) that the text refers to do not exist
                 relative to the new folder.

@@ -95,6 +95,9 @@ def fit_geometry(
         options: loss, identifiable subset, covariance.
         start: corrections of the free unknowns (n,) to start from, SI; zeros by default.
 
+    Returns:
+        The corrected geometry with standard deviations, residuals and diagnostics.
+
     Raises:
         InputError: bounds that are empty or do not contain the start values.
         IdentificationError: the data cannot support the calibration, with all reasons.

@@ -74,7 +74,11 @@ class QuickCommand(Quick, TyperCommand):
     """A quick command that keeps its words, and shows an example for a wrong argument."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments as `TyperCommand`, and keep the words for reports."""
+        """Parse the arguments as `TyperCommand`, and keep the words for reports.
+
+        Returns:
+            Arguments that the parser leaves over.
+        """
         from tauloop.cli.output import COMMAND_WORDS
 
         COMMAND_WORDS.set((*ctx.command_path.split(), *args))
@@ -92,7 +96,11 @@ class FirstWord(QuickCommand):
     """A stand-in that completes a command's machine without importing the command."""
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """Complete options by the command itself, which is imported for this."""
+        """Complete options by the command itself, which is imported for this.
+
+        Returns:
+            Completions of the word.
+        """
         group = ctx.parent.command
         command = group.get_command(ctx.parent, ctx.info_name)
         return list(
@@ -246,7 +254,11 @@ class TopLevel(LazyGroup):
         return name
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the words; names of earlier versions are replaced with a warning."""
+        """Parse the words; names of earlier versions are replaced with a warning.
+
+        Returns:
+            Arguments that the parser leaves over.
+        """
         words, pairs = renewed(args)
         if not ctx.resilient_parsing:
             for old, new in pairs:

@@ -348,6 +348,9 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     A parameter annotated with a class of options becomes an option for each of its fields, and
     errors of a field are reported for that option. Every command has `--json` and `--quiet`, even
     if it takes neither, and `--out` if it writes files.
+
+    Returns:
+        The function with this handling of errors.
     """
     # Evaluated here, where the names of the annotations are known.
     signature = inspect.signature(command, eval_str=True)

@@ -48,7 +48,7 @@ class FileKind:
         return f"{self.content} ({endings})"
 
     def takes(self, text: str) -> bool:
-        """True if a path chooses this kind by its form."""
+        """Return whether a path chooses this kind by its form."""
         has_ending = Path(text).name.lower().endswith(self.endings) if self.endings else False
         if self.is_folder:
             return has_ending or not Path(text).suffix or text.endswith("/") or Path(text).is_dir()

@@ -60,7 +60,7 @@ class TauloopError(Exception):
     """Base class of all errors that Tauloop raises intentionally, with all problems found at once.
 
     Attributes:
-        problems: the problems.
+        problems: all problems, each with its place and remedy.
 
     Examples:
         >>> import tauloop as tl

@@ -77,7 +77,7 @@ class Registry(ChainMap[str, T], Generic[T]):
         """Return the object of a name that a caller gave as an argument.
 
         Args:
-            name: the name.
+            name: name of the object, as registered.
             where: the argument.
 
         Raises:

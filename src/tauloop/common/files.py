@@ -60,6 +60,9 @@ def write_file(path: str | Path, write: Callable[[Path], object]) -> Path:
         path: the file.
         write: opens and fills the file whose path it gets; that file exists and is empty.
 
+    Returns:
+        The path.
+
     Raises:
         InputError: the folder does not exist, the disk is full, the file is read-only, ...
     """
@@ -138,7 +141,11 @@ def unreadable(path: Path) -> tuple[str, str] | None:
 
 
 def write_text(path: str | Path, text: str) -> Path:
-    """Write a text in UTF-8 with `write_file`."""
+    """Write a text in UTF-8 with `write_file`.
+
+    Returns:
+        The path.
+    """
     return write_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 

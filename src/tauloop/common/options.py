@@ -144,7 +144,11 @@ def option(default: Any = MISSING, *, factory: Any = MISSING, **settings: Any) -
 
 
 def listed(texts: str | Iterable[str]) -> tuple[str, ...]:
-    """Split texts at commas; a `read` function for fields that may also be repeated."""
+    """Split texts at commas; a `read` function for fields that may also be repeated.
+
+    Returns:
+        Parts without surrounding spaces; empty parts are left out.
+    """
     texts = (texts,) if isinstance(texts, str) else texts
     return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
 

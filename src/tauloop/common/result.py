@@ -199,6 +199,9 @@ class Result(Tabular):
     def write_json(self, path: str | Path) -> Path:
         """Write `as_dict` as JSON to a temporary file, which is then renamed.
 
+        Returns:
+            The path.
+
         Raises:
             InputError: the folder does not exist or is not writable.
         """
@@ -215,6 +218,9 @@ def write_json(path: str | Path, data: Mapping[str, Any]) -> Path:
     """Write a result or plain data as JSON; readers never see an incomplete file.
 
     See `files.write_file`.
+
+    Returns:
+        The path.
 
     Raises:
         InputError: the folder does not exist or is not writable.

@@ -128,7 +128,11 @@ class ProgramBuilder:
         self._diagnostics: dict[str, int] = {}
 
     def input(self, name: str, size: int) -> ca.SX:
-        """Declare an input: a column of symbols."""
+        """Declare an input: a column of symbols.
+
+        Returns:
+            The symbols (size, 1).
+        """
         return self._symbol(name, size)
 
     def declares(self, name: str) -> bool:
@@ -308,7 +312,11 @@ class ProgramBuilder:
         return x
 
     def solve_symmetric(self, A: ca.SX, b: ca.SX, what: str) -> ca.SX:
-        """Solve A x = b for a symmetric positive matrix (n, n); only its lower half is read."""
+        """Solve A x = b for a symmetric positive matrix (n, n); only its lower half is read.
+
+        Returns:
+            Symbols x (n, k) of the solution.
+        """
         self._keep_block(A, what, "L D L^T")
         x, pivots = solve_symmetric(A, b)
         self._keep_pivots(pivots, what)
@@ -393,7 +401,11 @@ class ProgramBuilder:
         return new
 
     def finish(self, outputs: dict[str, ca.SX]) -> Program:
-        """Emit the last straight-line code and close the program."""
+        """Emit the last straight-line code and close the program.
+
+        Returns:
+            The program, complete.
+        """
         self.evaluate({**outputs, **self._new_diagnostics()})
         return Program(
             name=self._name,

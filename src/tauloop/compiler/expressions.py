@@ -175,7 +175,7 @@ class MotionState(Expressions):
             self._velocities(levels)
 
     def branches(self) -> Branches:
-        """The signs of roots of the closed forms (see `Branches`)."""
+        """Return the signs of roots of the closed forms (see `Branches`)."""
         return Branches.of(
             self.positions.slopes, self.positions.symbols, self._theta, self.assembly.states
         )
@@ -215,7 +215,7 @@ class MotionState(Expressions):
         return G
 
     def drift(self) -> ca.SX:
-        """Accelerations g (n_v,) at zero given accelerations: a = G a_g + g."""
+        """Return accelerations g (n_v,) at zero given accelerations: a = G a_g + g."""
         g = self.at_rest
         self._close(g, column(row.psi_acceleration for row in self.rows(self.v, g)))
         return g

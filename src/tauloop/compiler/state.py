@@ -247,11 +247,11 @@ class State(ReprMixin):
         return (opened,)
 
     def coordinate(self, name: str) -> np.ndarray:
-        """One coordinate by name."""
+        """Return the values of one coordinate by its name, m or rad."""
         return np.asarray(self.q[..., place(name, self.coordinate_names, "coordinate")])
 
     def single(self) -> State:
-        """The first sample without the axis of samples."""
+        """Return the first sample, without the axis of samples."""
         v, a = (None if array is None else array[0] for array in (self.v, self.a))
         return replace(self, q=self.q[0], v=v, a=a)
 

@@ -58,7 +58,11 @@ class PageRecord(PlainData, ReprMixin):
         return [tagged(item) for item in self.made]
 
     def write_json(self, path: str | Path, data: Mapping[str, Any]) -> Path:
-        """Write the record next to a result's plain data, for `read_record`."""
+        """Write the record next to a result's plain data, for `read_record`.
+
+        Returns:
+            The path.
+        """
         return write_json(path, {**data, KEY: self.as_dict()})
 
 

@@ -50,7 +50,7 @@ class Paragraph(ReprMixin):
     """A paragraph.
 
     Attributes:
-        text: its text.
+        text: text of the paragraph.
         tone: one of `TONES`.
     """
 

@@ -40,7 +40,7 @@ class Outcome(StopCode):
 
 
 def criteria_units(line: DriveLine) -> dict[str, str]:
-    """SI unit of every criterion of a drive line's steps; motors that turn and others that slide have no energy."""
+    """Return the SI unit of every criterion of a drive line's steps."""
     position = "rad" if line.inertia(line.performance.of).turns else "m"
     energy = " + ".join(_energy_units(line))
     return {

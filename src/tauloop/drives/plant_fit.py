@@ -86,7 +86,7 @@ STEPS = Shape(
 
 
 def load_steps(path: str | Path, tolerance: float = 0.01) -> tuple[Observation, ...]:
-    """Measured steps of a file as above.
+    """Return the measured steps of a file of the form above.
 
     Args:
         path: the YAML file.

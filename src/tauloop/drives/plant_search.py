@@ -81,7 +81,7 @@ class PlantUnknown:
         return np.asarray(self.lower + share * (self.upper - self.lower))
 
     def slope(self, share: float) -> float:
-        """Change of the value with the share, at a share."""
+        """Return the derivative of the value with respect to the fraction, at a fraction."""
         if self.logarithmic:
             return float(self.at(np.array(share))) * float(np.log(self.upper / self.lower))
         return self.upper - self.lower
@@ -344,6 +344,9 @@ def search_plant(
         exact: whether the local fit goes along exact gradients, with differences where there are
             none (`slopes`); else along differences alone.
         progress: called with what is done and what there is to do.
+
+    Returns:
+        The best values, how well they reproduce the printed ones, and what remains undetermined.
 
     Raises:
         InputError: no unknown or figure, a range that is none, a figure without a tolerance, an

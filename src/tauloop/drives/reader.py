@@ -16,7 +16,7 @@ __all__ = ["drive_text", "load_drive", "read_drive", "shipped_drives"]
 
 
 def shipped_drives() -> tuple[str, ...]:
-    """Names of the drive lines that come with Tauloop."""
+    """Return the names of the drive lines that come with Tauloop."""
     return tuple(sorted(path.stem for path in _SHIPPED.glob("*.yaml")))
 
 

@@ -107,7 +107,7 @@ class MotorEntry(ReprMixin):
     """A motor of a catalogue.
 
     Attributes:
-        name: its name.
+        name: name in the catalogue.
         inertia: of the rotor, kg m^2.
         mass: kg.
         max_speed: rad/s.
@@ -145,7 +145,7 @@ class GearEntry(ReprMixin):
     """A gear or screw of a catalogue.
 
     Attributes:
-        name: its name.
+        name: name in the catalogue.
         ratio: motor angle over joint angle (pure number), or over travel (rad/m) for a screw.
         is_linear: whether it is a screw.
         efficiency: output power over input power, for both directions of power.

@@ -165,7 +165,11 @@ class JointReactions(ReprMixin):
 
 
 def joint_reactions(loops: Loops) -> JointReactions:
-    """Build the functions of the wrenches in all joints at nominal parameter values."""
+    """Build the functions of the wrenches in all joints at nominal parameter values.
+
+    Returns:
+        The functions, with the points that the wrenches refer to.
+    """
     shape = loops.topology
     extended, points = with_virtual_joints(loops.mechanism, shape)
     wide = topology(extended)

@@ -29,7 +29,7 @@ def output_values(
 
     Args:
         mechanism: the machine.
-        motion: its motion.
+        motion: symbolic motion of its tree.
         names: the outputs; all by default.
     """
     measure = _Measure(motion)

@@ -279,7 +279,7 @@ class EntryPorts:
     """The given motion of one machine, and the coordinates that it determines at once.
 
     Attributes:
-        entry: the entry.
+        entry: coordinates that are given.
         position, velocity: ports of the given positions and velocities; accelerations have the
             velocity's columns.
         q, v: indices of the coordinates and velocities that the given motion determines at once.
@@ -303,7 +303,7 @@ class EntryPorts:
         return self.entry.name
 
     def whole_quaternions(self, topology: Topology) -> tuple[int, ...]:
-        """Start indices of unit quaternions in the given positions."""
+        """Return the start indices of unit quaternions in the given positions."""
         return tuple(
             self.q.index(iq) for iq, _ in topology.quaternions if {*range(iq, iq + 4)} <= {*self.q}
         )
@@ -326,7 +326,7 @@ class EntryPorts:
         return Port(name="effort", columns=self.velocity.columns, units=units)
 
     def leading_acceleration(self, count: int) -> Port:
-        """Port of the leading actuators' accelerations, or of the platform's first columns."""
+        """Return the port of the leading actuators' accelerations, or of the platform's."""
         port = self.acceleration
         return Port(
             name="actuator_acceleration", columns=port.columns[:count], units=port.units[:count]
@@ -539,7 +539,7 @@ def coordinate_units(topology: Topology, q: list[int] | None = None) -> tuple[st
 
 
 def velocity_units(topology: Topology, v: tuple[int, ...] | None = None) -> tuple[str, ...]:
-    """Units of velocities."""
+    """Return the units of velocities."""
     indices = range(topology.n_v) if v is None else v
     return tuple("rad/s" if topology.angular[i] else "m/s" for i in indices)
 

@@ -143,6 +143,9 @@ def topology(mechanism: Mechanism) -> Topology:
     joints close loops, as do the joints that the file cuts. No force may act on these joints; see
     `with_ends`.
 
+    Returns:
+        The spanning tree with the numbers of all coordinates, and the cut joints.
+
     Raises:
         DescriptionError: a joint that is not reversible would have to be reversed; or an element
             acts on an angular velocity, which has no coordinate.

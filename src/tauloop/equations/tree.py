@@ -221,7 +221,7 @@ class PointMotion:
     """Position, velocity and acceleration of a point of a body in the base frame (3,).
 
     Attributes:
-        body: the body.
+        body: name of the body.
         r: offset from its origin.
         p: position.
         circle: velocity per unit rate of the hinge, and radius, for a body that rotates about a

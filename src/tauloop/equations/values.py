@@ -92,7 +92,7 @@ class Values:
         """Return the value of an output's expression.
 
         Args:
-            expression: the expression.
+            expression: output's expression.
             measure: function that returns the value of a measured number.
         """
         return evaluate(expression, self._theta, {**_OPERATIONS, "measure": measure})

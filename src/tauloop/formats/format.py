@@ -77,6 +77,9 @@ class Format(ABC):
     def write(self, mechanism: Mechanism, path: Path) -> Written:
         """Write a mechanism; on an error no file is left (`tauloop.common.files.write_file`).
 
+        Returns:
+            Paths of all written files, and notes on what the format cannot contain.
+
         Raises:
             DescriptionError: the format cannot represent this machine, with the reason.
             InputError: the file cannot be written.

@@ -114,7 +114,7 @@ class DeviceFunction:
         function: the program and its ports.
         text: source of the kernel.
         inputs: inputs of the kernel, with nominal values.
-        device: the device.
+        device: GPU that runs the function.
         precision: precision of the numbers.
     """
 

@@ -98,6 +98,9 @@ def compile_cuda(
             registers allow more threads at a time but cause spills.
         folder: folder of the cache; the user's cache by default.
 
+    Returns:
+        The machine code with the registers of each kernel.
+
     Raises:
         InputError: an unknown architecture.
         EngineError: NVRTC is not installed or fails; or the cache cannot be written.

@@ -209,7 +209,7 @@ def program_call(
 
     Args:
         name: unique C identifier in the library.
-        program: the program.
+        program: program that is called.
         sizes: sizes of its inputs.
         inputs, outputs: places of its inputs and of the wanted outputs.
         is_judged, smallest_pivot: as in `RoutineCall`.
@@ -308,7 +308,7 @@ def functions_text(
     """Return the C text of all functions of routines; straight-line code has the prefix.
 
     Args:
-        routines: the routines.
+        routines: routines that contain the functions.
         prefix: prefix of names of straight-line code.
         single: whether to write floats.
     """

@@ -42,7 +42,7 @@ class Tableau(ReprMixin):
 
 @cache
 def dormand_prince() -> Tableau:
-    """The pair of orders 5(4) with its dense output of order 4, with SciPy's coefficients (Shampine 1986)."""
+    """Return the pair of orders 5(4) and its dense output, as in SciPy (Shampine 1986)."""
     A = np.zeros((7, 7))
     A[:6, :5] = RK45.A
     A[6, :6] = RK45.B
@@ -53,14 +53,14 @@ def dormand_prince() -> Tableau:
 
 @cache
 def runge_kutta_4() -> Tableau:
-    """The classical method; between steps Hermite's cubic through both ends."""
+    """Return the classical method of order 4, with Hermite's cubic as dense output."""
     return chained((0.5, 0.5, 1.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6), is_dense=True)
 
 
 def chained(
     places: tuple[float, ...], weights: tuple[float, ...], *, is_dense: bool = False
 ) -> Tableau:
-    """A method of fixed steps whose stages each need only the one before: rates at y + h c_k (rate before).
+    """Return a method of fixed steps whose stages need only the previous stage.
 
     Without a dense output nothing is known within its steps, and the rate at their ends is left to
     the next ones: for control loops, whose forces change there. With one it is Hermite's cubic
@@ -70,6 +70,9 @@ def chained(
         places: c of the stages after the first, in steps.
         weights: b of all stages.
         is_dense: whether it has a dense output.
+
+    Returns:
+        Stages have the rates at y + h c_k (previous rate).
     """
     size = len(weights) + 1
     A = np.zeros((size, size))
@@ -87,7 +90,7 @@ def chained(
 
 
 def known_within(method: Tableau) -> Tableau:
-    """A method with a dense output: its own, or where it has none Hermite's cubic through both ends of a step."""
+    """Return a method with its dense output, or with Hermite's cubic through both ends."""
     if method.dense.size:
         return method
     # y0 + h (k_1 x + (3 d - 2 k_1 - k_s) x^2 + (k_1 + k_s - 2 d) x^3) with d = sum of the weights

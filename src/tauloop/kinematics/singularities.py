@@ -87,6 +87,9 @@ def singularities(model: Model, q: np.ndarray) -> Singularities:
     Args:
         model: the machine.
         q: assembled coordinates (N, n_q).
+
+    Returns:
+        Distances from singularities of each kind, at every pose.
     """
     q = np.array(q)  # the caller may change its array before they are read
 

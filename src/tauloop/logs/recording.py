@@ -148,6 +148,9 @@ def load_recording(path: str | Path, folder: str | Path | None = None) -> Record
         path: the YAML file.
         folder: folder of the data files; by default that of the YAML file.
 
+    Returns:
+        The description with paths that are relative to its folder.
+
     Raises:
         LogError: all problems, with lines.
         DescriptionError: the file is not plain YAML.

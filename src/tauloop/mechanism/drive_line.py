@@ -60,7 +60,7 @@ class LineInertia:
     """A body with one freedom.
 
     Attributes:
-        name: its name.
+        name: name in the file.
         turns: whether it turns (rad, kg m^2) or slides (m, kg).
         value: moment of inertia or mass.
         friction: against the frame.
@@ -109,7 +109,7 @@ class Connection:
     -ratio F on the first.
 
     Attributes:
-        name: its name.
+        name: name in the file.
         first, second: names of the inertias.
         ratio: motion of the second over motion of the first (gear: 1 over its reduction; rack and
             pinion: the pinion's radius; ball screw: lead / 2 pi).
@@ -130,7 +130,7 @@ class Motor:
     Above the rated speed the available torque falls linearly to zero at the speed limit.
 
     Attributes:
-        name: its name.
+        name: name in the file.
         on: inertia that it turns or pushes.
         torque: largest torque or force; None for no limit.
         rated_speed, speed: speed up to which the full torque is available, and speed at which it is
@@ -149,7 +149,7 @@ class Encoder:
     """A measurement of position, on the motor or on the load side.
 
     Attributes:
-        name: its name.
+        name: name in the file.
         on: inertia.
         resolution: one count; None for a perfect one. Counts need a sampled control.
     """

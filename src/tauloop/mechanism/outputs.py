@@ -127,7 +127,7 @@ class Output:
     Attributes:
         name: unique name.
         expression: its value over parameters and `Measured` numbers, SI.
-        dimension: its dimension.
+        dimension: physical dimension of the value.
         note: a remark.
     """
 

@@ -71,7 +71,7 @@ def by_name(items: Iterable[T], name: str, kind: str) -> T:
 
     Args:
         items: the items to search.
-        name: its name.
+        name: name of the item.
         kind: noun for the error: "body", "parameter".
 
     Raises:

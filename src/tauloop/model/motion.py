@@ -634,7 +634,10 @@ class Motion:
         )
 
     def mass_matrix(self, position: object, *, start: object | None = None) -> np.ndarray:
-        """M_g (N, m, m) of R^T u + J_g^T w = M_g a_g + c + g + f in the given velocities; kg, kg m, kg m^2.
+        """Return M_g (N, m, m) of R^T u + J_g^T w = M_g a_g + c + g + f in the given velocities.
+
+        Returns:
+            M_g, kg, kg m or kg m^2.
 
         Source: Khalil and Ibrahim 2004 (M_g = G^T M G).
 
@@ -650,12 +653,20 @@ class Motion:
     def coriolis(
         self, position: object, velocity: object, *, start: object | None = None
     ) -> np.ndarray:
-        """Coriolis and centripetal forces c (N, m) on the given velocities, N or N m; raises as `mass_matrix`."""
+        """Return Coriolis and centripetal forces c (N, m) on the given velocities.
+
+        Returns:
+            c, N or N m; raises as `mass_matrix`.
+        """
         outputs, samples = self._at(TERMS, position, velocity, start)
         return np.asarray(outputs["coriolis"].reshape(*samples, self.ports.velocity.size))
 
     def gravity(self, position: object, *, start: object | None = None) -> np.ndarray:
-        """Forces g (N, m) on the given velocities against gravity alone, N or N m; raises as `mass_matrix`."""
+        """Return the forces g (N, m) on the given velocities against gravity alone.
+
+        Returns:
+            g, N or N m; raises as `mass_matrix`.
+        """
         outputs, samples = self._at(TERMS, position, None, start)
         return np.asarray(outputs["gravity"].reshape(*samples, self.ports.velocity.size))
 

@@ -208,6 +208,9 @@ class Runner:
         of a line that is followed in small steps.
 
         `work` is the total number of samples if these are one piece of them.
+
+        Returns:
+            Outputs by name, and the diagnostics of every sample.
         """
         outputs, diagnostics = self.evaluate(program, inputs, n, work)
         if diagnostics.is_sound:
@@ -348,7 +351,11 @@ class Runner:
     def evaluate(
         self, program: ProgramSpec | Program, inputs: dict[str, np.ndarray], n: int, work: int = 0
     ) -> tuple[dict[str, np.ndarray], SolveDiagnostics]:
-        """Run a program, each sample on the branch of its start, compiled if that is faster."""
+        """Run a program, each sample on the branch of its start, compiled if that is faster.
+
+        Returns:
+            Outputs by name, and the diagnostics of every sample.
+        """
         if self._is_own_branch(inputs["start"]):
             return self._run_here(program, inputs, n, work)
         self._require_finite(inputs)
@@ -443,6 +450,9 @@ class Runner:
         """Run a program of this branch once; failed samples cost no more than others.
 
         Diagnostics are those of machine code, if there is any: of all loops together.
+
+        Returns:
+            Outputs by name, and the diagnostics of every sample.
 
         Raises:
             InputError: numbers are not finite.

@@ -198,7 +198,7 @@ class StrokeOptions(Options):
             problems.add("end", "no end of the path is given", "give an end, points or a turn")
 
     def timing(self, share: float) -> Timing:
-        """Rule that sets the duration; by default a fraction of the machine's limits."""
+        """Return the rule that sets the duration; by default a fraction of the machine's limits."""
         if self.duration is not None:
             return Seconds(self.duration)
         if self.max_velocity is not None:

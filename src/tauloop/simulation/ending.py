@@ -37,7 +37,7 @@ def why_ended(
         q: coordinates (n_q,) at the end.
         v: velocities at all steps (N, n_v).
         acting: forces and wrench at the end (n_acting,).
-        integrator: the integrator.
+        integrator: integrator with its limits of steps.
     """
     if ending.is_success:
         return None

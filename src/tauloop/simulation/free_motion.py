@@ -48,7 +48,7 @@ class FreeMotionSetup:
 
     Attributes:
         model: the machine without friction, with springs at its drives.
-        springs: the springs.
+        springs: springs that are added to the machine.
         q, v: start state: the reference pose with the velocities of the push.
     """
 

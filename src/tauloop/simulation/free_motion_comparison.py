@@ -92,6 +92,9 @@ def compare_routes(
         frequency, amplitude: see `free_motion_setup`.
         progress: called with the work done and the total work.
 
+    Returns:
+        The motion by every route, and the routes that were left out.
+
     Raises:
         InputError, AssemblyError: see `free_motion_setup`.
     """

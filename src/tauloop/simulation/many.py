@@ -90,6 +90,9 @@ def simulate_many(
         force: actuator forces (n_u,) or (N, n_u), N or N m; zero by default.
         samples: number of sample times, from zero to the duration.
 
+    Returns:
+        Motions of all starts; NaN after the early end of a motion.
+
     Raises:
         InputError: arrays that do not fit; a duration that is not positive, or fewer than two
             samples; a simulator with a wrench or sensitivities.

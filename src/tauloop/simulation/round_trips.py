@@ -103,6 +103,9 @@ def round_trip(
         integrator: Dormand-Prince with tight tolerances by default.
         progress: see `Simulator.run`.
 
+    Returns:
+        The simulated and the given motion, with their difference.
+
     Raises:
         InputError, PoseError: see `simulate` and inverse dynamics.
     """

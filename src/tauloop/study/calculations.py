@@ -50,6 +50,9 @@ class Calculation(ABC):
         Args:
             inputs: arrays (N,) by name.
             whole: indices of samples whose complete results are stored.
+
+        Returns:
+            Values and problems of the samples.
         """
 
 
@@ -200,7 +203,11 @@ class AccuracyOfMany(Calculation):
         self._bounds = [mechanism.parameters[name] for name in names]
 
     def run(self, inputs: Mapping[str, np.ndarray], whole: Sequence[int]) -> ComputedSamples:
-        """Compute samples; NaN if a pose is out of reach or a parameter exceeds its bounds."""
+        """Compute samples; NaN if a pose is out of reach or a parameter exceeds its bounds.
+
+        Returns:
+            Values and problems of the samples.
+        """
         errors = self._accuracy(inputs)
         beyond = [(inputs[p.name] < p.lower) | (inputs[p.name] > p.upper) for p in self._bounds]
         outside = np.any([np.zeros(len(errors.rms)), *beyond], axis=0)
@@ -235,7 +242,11 @@ class OneByOne(Calculation):
             self._unchanged = Model(mechanism)
 
     def run(self, inputs: Mapping[str, np.ndarray], whole: Sequence[int]) -> ComputedSamples:
-        """Compute samples one after the other; of a refused sample the first problem is stored."""
+        """Compute samples one after the other; of a refused sample the first problem is stored.
+
+        Returns:
+            Values and problems of the samples.
+        """
         n = len(next(iter(inputs.values()))) if inputs else 1
         values = {name: np.full(n, np.nan) for name in self._keep}
         problems, results = [""] * n, {}

@@ -182,6 +182,9 @@ class StudyFolder:
     def write(self, first: int, inputs: Mapping[str, np.ndarray], outcome: ComputedSamples) -> Path:
         """Write a part with sample numbers, inputs, results and problems.
 
+        Returns:
+            Path of the part.
+
         Raises:
             InputError: the file cannot be written.
         """

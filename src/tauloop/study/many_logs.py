@@ -140,6 +140,9 @@ class FoldedLogs(Result):
     def write_triangle(self, path: str | Path) -> Path:
         """Write the triangle of all logs, to which `FoldOptions.add` adds further logs.
 
+        Returns:
+            The path.
+
         Raises:
             InputError: the file cannot be written.
         """

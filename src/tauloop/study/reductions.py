@@ -90,7 +90,7 @@ def summarize(
     """Return the results of a study from its folder.
 
     Args:
-        study: the study.
+        study: study that the folder belongs to.
         folder: folder of its parts.
         set_aside: ranges of samples that could not be computed.
 

@@ -81,6 +81,9 @@ _CALCULATIONS: dict[str, Calculation] = {}
 def compute(study: Study, version: str, first: int, last: int) -> Batch:
     """Compute samples first to last - 1 of a study in a worker.
 
+    Returns:
+        The samples with the time that they took.
+
     Raises:
         EngineError: the worker has another version than the caller, or no compiler.
     """
@@ -121,7 +124,11 @@ class WorkerUnavailable:
 def compute_in_cluster(
     study: Study, version: str, first: int, last: int
 ) -> Batch | WorkerUnavailable:
-    """Compute samples in a worker of a cluster; a worker that cannot compute reports the reason."""
+    """Compute samples in a worker of a cluster; a worker that cannot compute reports the reason.
+
+    Returns:
+        The samples, or the reason why this worker cannot compute.
+    """
     try:
         return compute(study, version, first, last)
     except EngineError as error:
@@ -141,7 +148,11 @@ class Workers(ABC):
 
     @abstractmethod
     def submit(self, study: Study, first: int, last: int) -> Future[Batch | WorkerUnavailable]:
-        """Start the computation of a batch."""
+        """Start the computation of a batch.
+
+        Returns:
+            The future batch.
+        """
 
     @abstractmethod
     def done(
@@ -155,6 +166,9 @@ class Workers(ABC):
 
     def alone(self, study: Study, first: int, last: int) -> Batch | WorkerUnavailable:
         """Compute a batch whose worker died again, while no other batch is in progress.
+
+        Returns:
+            The batch, or the reason why no worker can compute it.
 
         Raises:
             BrokenProcessPool, KilledWorker: its worker died again.
@@ -188,7 +202,11 @@ class LocalWorker(Workers):
     width = 1
 
     def submit(self, study: Study, first: int, last: int) -> Future[Batch | WorkerUnavailable]:
-        """Compute a batch immediately."""
+        """Compute a batch immediately.
+
+        Returns:
+            The finished batch, as a future.
+        """
         future: Future[Batch | WorkerUnavailable] = Future()
         try:
             future.set_result(compute(study, own_version(), first, last))
@@ -223,7 +241,11 @@ class Processes(Workers):
         return ProcessPoolExecutor(width, mp_context=context, initializer=process_begins)
 
     def submit(self, study: Study, first: int, last: int) -> Future[Batch | WorkerUnavailable]:
-        """Start the computation of a batch; replace a broken pool."""
+        """Start the computation of a batch; replace a broken pool.
+
+        Returns:
+            The future batch.
+        """
         try:
             return self._pool.submit(compute, study, own_version(), first, last)
         except BrokenProcessPool:
@@ -239,6 +261,9 @@ class Processes(Workers):
 
     def alone(self, study: Study, first: int, last: int) -> Batch | WorkerUnavailable:
         """Compute a batch in a separate process.
+
+        Returns:
+            The batch.
 
         Raises:
             EngineError: no process can start.
@@ -275,7 +300,11 @@ class AutoPool(Workers):
             self._workers = Processes(self.width)
 
     def submit(self, study: Study, first: int, last: int) -> Future[Batch | WorkerUnavailable]:
-        """Start the computation of a batch."""
+        """Start the computation of a batch.
+
+        Returns:
+            The future batch.
+        """
         return self._workers.submit(study, first, last)
 
     def done(
@@ -285,7 +314,11 @@ class AutoPool(Workers):
         return self._workers.done(futures)
 
     def alone(self, study: Study, first: int, last: int) -> Batch | WorkerUnavailable:
-        """Compute a batch while no other batch is in progress."""
+        """Compute a batch while no other batch is in progress.
+
+        Returns:
+            The batch.
+        """
         return self._workers.alone(study, first, last)
 
     def close(self) -> None:
@@ -354,7 +387,11 @@ class DaskWorkers(Workers):
         self._executor: Executor = self._client.get_executor(pure=False, retries=0)
 
     def submit(self, study: Study, first: int, last: int) -> Future[Batch | WorkerUnavailable]:
-        """Start the computation of a batch."""
+        """Start the computation of a batch.
+
+        Returns:
+            The future batch.
+        """
         return self._executor.submit(compute_in_cluster, study, own_version(), first, last)
 
     def exclude(self, unavailable: WorkerUnavailable) -> None:

@@ -83,6 +83,9 @@ def save_film(
         title: heading; default: the machine's name.
         progress: called with the completed and the total number of frames.
 
+    Returns:
+        The path.
+
     Raises:
         InputError: an unknown ending, an MP4 without ffmpeg, times that do not increase, or a
             folder that cannot be written.

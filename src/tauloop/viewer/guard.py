@@ -115,7 +115,7 @@ def start_guarded(guard: Guard, start: Callable[[], Any]) -> Any:
     original.
 
     Args:
-        guard: the guard.
+        guard: guard of the server's pages and websockets.
         start: creates the `viser.ViserServer`, which is returned.
 
     Raises:
@@ -216,6 +216,6 @@ def viser_module() -> Any:
 
 @contextlib.contextmanager
 def silent() -> Any:
-    """Keep viser from printing its banner; only the command prints."""
+    """Return a context in which viser prints no banner; only the command prints."""
     with contextlib.redirect_stdout(io.StringIO()):
         yield

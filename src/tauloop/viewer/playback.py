@@ -59,6 +59,9 @@ def read_playback(model: Model, path: str | Path) -> Playback:
     The file is a table, a ROS bag, or a YAML file that describes them
     (`tauloop.logs.load_recording`). The platform's positions are preferred.
 
+    Returns:
+        Times and coordinates of the log, with rates and forces if it has them.
+
     Raises:
         LogError: the file is damaged.
         InputError: neither all positions of the platform nor those of the actuators are in the log,

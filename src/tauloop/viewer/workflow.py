@@ -184,6 +184,9 @@ class View(Result):
             path: the file; its ending determines the format.
             progress: called with the completed and the total number of frames.
 
+        Returns:
+            The path.
+
         Raises:
             InputError: there is no motion, or the file cannot be written.
         """

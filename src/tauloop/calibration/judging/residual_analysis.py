@@ -126,6 +126,9 @@ def analyse_residuals(
         problem: the calibration; poses of each series are in the order of measurement.
         solution: its optimum.
         errors: errors of the instruments at the optimum (N, n_errors), series by series, SI.
+
+    Returns:
+        Results of the tests for each measured quantity, with remarks on those that fail.
     """
     shares = _free_shares(problem, solution)
     start = np.zeros(len(problem.unknowns))

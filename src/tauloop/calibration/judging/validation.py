@@ -160,6 +160,9 @@ def _single_poses(n_poses: int) -> list[np.ndarray]:
 def folds(n_poses: int, count: int, rng: np.random.Generator) -> list[np.ndarray]:
     """Split poses at random into parts of nearly equal size.
 
+    Returns:
+        Sorted indices of the poses of each part.
+
     Raises:
         InputError: more parts than poses, or fewer than two.
     """
@@ -258,6 +261,9 @@ def compare_unknowns(
         count: number of parts of each split.
         progress: called after every fit.
         processes: processes that share the fits.
+
+    Returns:
+        Scores of every set, their differences from the first set, and the recommended set.
 
     Raises:
         InputError: fewer than two problems, or different measurements.
@@ -390,6 +396,9 @@ def bootstrap(
 
     The spread of the replicates is the accuracy, without an assumption about the noise. Each
     replicate takes Gauss-Newton steps from the optimum; the first one uses the Jacobian there.
+
+    Returns:
+        Corrections of all refits, and their standard deviations.
 
     Raises:
         InputError: fewer than two replicates.

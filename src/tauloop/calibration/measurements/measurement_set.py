@@ -34,6 +34,9 @@ class MeasurementSet(ReprMixin):
 def joined(sets: Sequence[MeasurementSet]) -> MeasurementSet:
     """Join several sets; tolerances and bounds are those of the first set that states them.
 
+    Returns:
+        One set with all series.
+
     Raises:
         InputError: the sets state different noise of the encoders.
     """

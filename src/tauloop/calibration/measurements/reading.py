@@ -67,6 +67,9 @@ def read_measurements(
         noise: standard deviation of its readings, SI, or a text such as ``0.02 mm``.
         folder: folder of the files named in a YAML file; by default that of the YAML file.
 
+    Returns:
+        The series of the file or table, with the unknowns and tolerances that it proposes.
+
     Raises:
         InputError, LogError: all problems, with files and lines.
         DescriptionError: the file is not plain YAML.
@@ -131,6 +134,9 @@ def _standard_together(table: LogTable, instrument: Instrument) -> str:
 
 def read_instrument(path: str | Path) -> Instrument:
     """Read an instrument from a YAML file with its keys in a series (kind, center, surface, ...).
+
+    Returns:
+        The instrument.
 
     Raises:
         InputError: all problems, with lines.

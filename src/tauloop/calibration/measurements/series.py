@@ -21,7 +21,7 @@ class Series(ReprMixin):
     have poses in common.
 
     Attributes:
-        instrument: the instrument.
+        instrument: instrument of all readings.
         encoders: encoder readings of all actuators at every pose (N * poses, n_u), in the order of
             the machine file, with the poses of one reading in consecutive rows; m or rad.
         readings: readings of the instrument (N, n_columns), SI, columns as `instrument.columns`.

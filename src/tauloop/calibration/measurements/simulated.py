@@ -24,7 +24,7 @@ def simulated_readings(model: Model, instrument: Instrument, q: np.ndarray) -> n
 
     Args:
         model: the machine.
-        instrument: the instrument.
+        instrument: instrument that reads the poses.
         q: assembled coordinates (N * poses, n_q), with the poses of one reading in consecutive rows.
 
     Raises:
@@ -57,7 +57,7 @@ def simulated_series(
 
     Args:
         model: the machine.
-        instrument: the instrument.
+        instrument: instrument that reads the poses.
         q: assembled coordinates (N * poses, n_q), with the poses of one reading in consecutive rows.
         noise: standard deviation of the instrument's errors, SI; see `Series`. The noise of an
             orientation is a small rotation (three numbers) that multiplies the quaternion.

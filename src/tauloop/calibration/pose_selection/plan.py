@@ -214,6 +214,9 @@ class PosePlan(Result):
     def write_csv(self, path: str | Path) -> Path:
         """Write the poses to measure as a table: actuators and platform positions, SI.
 
+        Returns:
+            Path of the table.
+
         Raises:
             InputError: the folder does not exist or is not writable.
         """

@@ -183,6 +183,9 @@ def select_poses(
         rounds: maximum number of rounds of exchanges.
         progress: called with the number of poses processed and a bound of their number.
 
+    Returns:
+        Indices of the selected candidates, the value of the criterion and the observability.
+
     Raises:
         InputError: wrong shapes, or more poses than candidates.
         IdentificationError: fewer residuals than directions and no prior, or measurements that do

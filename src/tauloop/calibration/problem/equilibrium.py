@@ -56,6 +56,9 @@ def equilibrium_of(assembly: Assembly, loop_rows: Sequence[int]) -> Equilibrium:
         assembly: the machine.
         loop_rows: indices of its independent loop equations.
 
+    Returns:
+        Numbers of the chosen equations, with the scales of force and length.
+
     Raises:
         InputError: the actuators leave no degree of freedom open, or no force acts at the
             reference pose.

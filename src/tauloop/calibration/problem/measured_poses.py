@@ -153,7 +153,11 @@ class MeasuredPose:
         ]
 
     def state(self, x: np.ndarray, q: np.ndarray) -> MeasuredPoseState:
-        """Solve for the coordinates by Newton's method from q (N m, n_q) and evaluate residuals."""
+        """Solve for the coordinates by Newton's method from q (N m, n_q) and evaluate residuals.
+
+        Returns:
+            Coordinates and residuals of the poses, and whether they are reached.
+        """
         elimination = self.elimination
         f, rates = self.evaluate(x, q)
         F, F_v = coordinate_equations(f, rates, elimination)
@@ -263,6 +267,9 @@ def solve_stacked(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Solve stacked linear systems A (N, m, n), b (N, m, k).
 
     Systems that are not square or not regular get the solution of least norm.
+
+    Returns:
+        x (N, n, k).
     """
     if A.shape[1] == A.shape[2]:
         try:

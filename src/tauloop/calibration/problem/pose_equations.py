@@ -74,7 +74,7 @@ def symbolic_pose(reach: Reach, instrument: Instrument, x: ca.SX | None = None) 
 
     Args:
         reach: the machine and the unknowns.
-        instrument: the instrument.
+        instrument: instrument that measures the pose.
         x: symbols of the corrections, shared with other poses; None for new symbols.
     """
     mechanism, shape = reach.assembly.mechanism, reach.assembly.topology
@@ -154,7 +154,7 @@ def measured_pose_functions(
 
     Args:
         reach: the machine and the unknowns.
-        instrument: the instrument.
+        instrument: instrument that measures the pose.
         samples: number of readings, which decides whether compiling pays off.
     """
     assembly = reach.assembly

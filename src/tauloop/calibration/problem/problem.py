@@ -354,6 +354,9 @@ def calibration_problem(
         evaluator: how functions are evaluated. By default the number of poses decides which
             compiler is used; use `Compiled()` for many fits.
 
+    Returns:
+        The unknowns with the residual functions of all series.
+
     Raises:
         InputError: wrong names or shapes.
         PoseError: poses that are out of reach with the nominal geometry, all named.

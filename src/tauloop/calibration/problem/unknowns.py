@@ -95,6 +95,9 @@ def bounds_of(text: str, between: str) -> Bounds:
         text: the bounds.
         between: separator of both sides.
 
+    Returns:
+        The bounds in SI units.
+
     Raises:
         UnitError: the text does not have two sides, both are left out, they have two units, or a
             side is not a length, angle or number.
@@ -106,6 +109,9 @@ def bounds_of(text: str, between: str) -> Bounds:
 
 def read_bounds(texts: str | Iterable[str]) -> dict[str, Bounds]:
     """Parse bounds by unknown from ``NAME=LOW:HIGH``, separated by commas.
+
+    Returns:
+        The bounds by unknown, in SI units.
 
     Raises:
         InputError: items that are not of this form, all at once.

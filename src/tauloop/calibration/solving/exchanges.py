@@ -70,6 +70,9 @@ def indistinguishable_swaps(
         problem: the calibration.
         solution: its optimum.
         seconds: processor time after which no further pair is tried. The last fit may end later.
+
+    Returns:
+        Pairs of actuators, the number of pairs that were tried, and that of all pairs.
     """
     names = [actuator.name for actuator in problem.mechanism.actuators]
     cost = float(solution.residual @ solution.residual)

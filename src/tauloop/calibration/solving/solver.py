@@ -168,6 +168,9 @@ def solve_calibration(
             derivatives if available.
         most: maximum number of evaluations of the residuals.
 
+    Returns:
+        Correction with its evaluation and Jacobian, and the number of evaluations.
+
     Raises:
         IdentificationError: fewer residuals than unknowns.
         PoseError: poses are out of reach at the start.

@@ -45,12 +45,12 @@ Report = Callable[[str, float, float | None], None]
 
 
 def is_quiet() -> bool:
-    """True if the running command prints problems only (`--quiet`)."""
+    """Return whether the running command prints problems only (`--quiet`)."""
     return bool(SHARED_OPTIONS.get().get("quiet"))
 
 
 def is_json() -> bool:
-    """True if the running command prints JSON (`--json`)."""
+    """Return whether the running command prints JSON (`--json`)."""
     return bool(SHARED_OPTIONS.get().get("as_json"))
 
 

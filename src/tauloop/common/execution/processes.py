@@ -142,7 +142,7 @@ class SharedWork:
         Args:
             work: a function of a module, so that it can be sent to a process.
             common: argument that is the same for all items.
-            items: the items.
+            items: arguments of the calls, in their order.
 
         Raises:
             EngineError: a process was killed.

@@ -252,6 +252,9 @@ def solve_positions(
         theta: free parameters, as symbols and as nominal values.
         states: assembled coordinates (M, n_q) of the builder's samples.
 
+    Returns:
+        Expressions of all coordinates, and the blocks that are solved for them.
+
     Raises:
         ValueError: the equations do not determine the coordinates.
     """

@@ -70,6 +70,9 @@ def _take_literally(figure: Figure) -> None:
 def save_figure(figure: Figure, path: str | Path, *, dpi: float = 130.0) -> Path:
     """Write a figure in the format of the file's ending, through a temporary file.
 
+    Returns:
+        The path.
+
     Raises:
         InputError: the ending is of no known format, or the folder cannot be written.
     """

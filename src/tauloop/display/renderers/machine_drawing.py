@@ -63,6 +63,9 @@ def machine_figure(
         state: index of the drawn state.
         note: a line below the heading.
         solids: solids of the machine; lines are drawn without them.
+
+    Returns:
+        The figure, open.
     """
     low, high = geometry.extent if solids is None else solids.extent(state)
     middle, half = (low + high) / 2, 0.56 * (float(np.max(high - low)) or geometry.size)

@@ -203,7 +203,7 @@ def draw_plot(axes: Any, plot: Plot, width: float | None = None) -> None:
 
     Args:
         axes: where.
-        plot: the plot.
+        plot: plot as data.
         width: room for the title and the note, inches; that of the axes without it.
     """
     if not plot.polar:

@@ -23,6 +23,9 @@ ZOOM = 0.82
 def modes_figure(modes: Modes) -> Figure:
     """Draw the first modes, each in a panel of its own, all to one scale and from one side.
 
+    Returns:
+        The figure, open.
+
     Raises:
         PoseError: there are none.
     """

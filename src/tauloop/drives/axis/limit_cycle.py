@@ -63,7 +63,7 @@ def equivalent(
     frequency: np.ndarray,
     points: int = FINE,
 ) -> np.ndarray:
-    """Describing function (N,) of the element with backlash, for deflections D = A sin(w t).
+    """Return the describing function (N,) of an element with backlash for D = A sin(w t).
 
     N = 1/(pi A) integral of tau (sin + j cos) over one period; for d = 0 this is that of the dead
     zone, c (1 - 2/pi (asin(x) + x sqrt(1 - x^2))) with x = b/(2 A), without the bound on the
@@ -93,7 +93,7 @@ def _element() -> BatchFunction:
 
 @solving(InputError)
 def predict(line: DriveLine, parameters: dict[str, float] | None = None) -> tuple[LimitCycle, ...]:
-    """Stable limit cycles of an axis with one motor and one elastic backlash, by harmonic balance.
+    """Return the stable limit cycles of an axis with one motor and an elastic backlash.
 
     With G(jw) from the element's force to its deflection through everything else, and N(A, w) its
     describing function, a cycle is where G N = 1; it is stable where the oscillation grows for a

@@ -106,7 +106,7 @@ class Axis:
     def parameters(
         self, values: Mapping[str, float | np.ndarray], n: int | None = None
     ) -> np.ndarray:
-        """Complete parameter sets (N, n_p): nominal where nothing is given.
+        """Return complete parameter sets (N, n_p): nominal where no value is given.
 
         Args:
             values: numbers or arrays (N,) by name of leaf parameter, SI.
@@ -159,9 +159,13 @@ class Axis:
         times: np.ndarray | None = None,
         marks: np.ndarray | None = None,
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
-        """Reports (N, k) of all runs; of one run states, modes and held numbers (T, n) at given times, and events.
+        """Return reports of all runs; of one run also its samples and events.
 
         `marks` (N, 5, n) takes the states at the places `MARKS`, where the runs come there.
+
+        Returns:
+            Reports (N, k); states, modes and held numbers (T, n) of one run at the given times;
+            its events.
 
         Raises:
             EngineError: there is no C compiler, or it fails.

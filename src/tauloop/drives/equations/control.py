@@ -74,7 +74,7 @@ def pid(
 
 
 def switching(e: ca.SX, least: ca.SX, most: ca.SX, switches: Switches) -> ca.SX:
-    """Switching variable v(e) of the slave: -1 below e_min, 0 above e_max, a cubic with level ends in between.
+    """Return the slave's variable v(e): -1 below e_min, 0 above e_max, a cubic between.
 
     Gantry-Tau paper, Figure 9, which shows the shape and no formula: v = -(1 - 3 s^2 + 2 s^3), s =
     (e - e_min) / (e_max - e_min).

@@ -94,7 +94,7 @@ def exact_backlash(
 
 
 def stribeck_level(coulomb: ca.SX, static: ca.SX, velocity: ca.SX, v: ca.SX) -> ca.SX:
-    """Sliding friction coulomb + (static - coulomb) exp(-(v/velocity)^2)."""
+    """Return the sliding friction coulomb + (static - coulomb) exp(-(v/velocity)^2)."""
     return coulomb + (static - coulomb) * ca.exp(-((v / velocity) ** 2))
 
 
@@ -115,7 +115,7 @@ def dry_friction(
     modes: SwitchModes,
     name: str,
 ) -> DryFriction:
-    """Sticking and sliding: it sticks when v reaches zero and slips when the force to hold it exceeds `static`.
+    """Stick when v reaches zero; slip when the force to hold it exceeds `static`.
 
     A body that creeps to rest, its speed dying away and friction all but balanced, never sticks;
     the sign of such a speed is rounding. So it sticks when v has passed zero by `standstill`, which
@@ -131,6 +131,9 @@ def dry_friction(
         standstill: speed to which zero is known: the tolerance of the integration.
         modes: takes up sticking and the direction of sliding.
         name: of the body.
+
+    Returns:
+        The condition of sticking and the friction force.
     """
     sticks = modes.mode(f"{name}: sticks", start=True)
     forward = modes.mode(f"{name}: slides forward")

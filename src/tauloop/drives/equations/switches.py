@@ -20,7 +20,7 @@ class Switches(ABC):
         return ca.if_else(self.above(x - y, name), y, x)
 
     def within(self, x: ca.SX, limit: ca.SX, name: str) -> ca.SX:
-        """x, cut off at -limit and limit."""
+        """Return x, limited to [-limit, limit]."""
         over, under = (
             self.above(x - limit, f"{name} at its limit"),
             self.above(-x - limit, f"{name} at its lower limit"),

@@ -225,6 +225,9 @@ def circle_test(
         events: to look for; a terminal one ends a run.
         progress: called with what is done and what there is to do.
 
+    Returns:
+        One lap for each variation.
+
     Raises:
         InputError: the machine has no drive lines, or they make no sense; an unknown parameter.
         PoseError: the circle is out of reach or leads through a singularity.

@@ -167,7 +167,7 @@ def direct_line(
     is that mass.
 
     Args:
-        actuator: the actuator.
+        actuator: actuator that the motor replaces.
         turns: whether it turns.
         mass: what it moves, kg or kg m^2.
         bandwidth: w, rad/s.

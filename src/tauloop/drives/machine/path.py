@@ -109,7 +109,7 @@ class DrivenMotion(Result):
     sensitivities: xr.Dataset | None = None
 
     def variables(self) -> Iterator[Variable]:
-        """Error of the platform and all signals of the drive lines, over time."""
+        """Return the error of the platform and all signals of the drive lines, over time."""
         yield time_axis(self.time)
         yield from columns("error", self.columns, ("m",) * len(self.columns), self.error)
         yield from signal_variables(self.signals)
@@ -216,6 +216,9 @@ class DrivenMachine:
                 they move, where reference, feed-forward and the lines' start stay, and the
                 machine's start, such as ``position.platform.x``.
 
+        Returns:
+            The motion of the machine and its drive lines.
+
         Raises:
             InputError: numbers that make no sense, or parameters that the lines do not have. A
                 failure during the run is not raised: the result ends early and states the reason.
@@ -311,7 +314,7 @@ class PathRun:
         )
 
     def course(self, integrator: Integrator, events: Sequence[Event] = ()) -> SampledRun:
-        """From rest at the start of the trajectory, every line in the middle of its gaps.
+        """Return the inputs of a run from rest, with every line in the middle of its gaps.
 
         Raises:
             InputError: parameters that the lines do not have, or that make no sense.
@@ -378,7 +381,7 @@ class PathRun:
         return p
 
     def result(self, trace: SampledTrace, integrator: Integrator) -> DrivenMotion:
-        """Errors, signals and the energy balance."""
+        """Return the errors, the signals and the energy balance of a run."""
         system, n = self.machine.system, len(trace.states)
         plant, entry = system.plant, system.plant.platform.ports
         n_p, n_v = entry.position.size, entry.velocity.size

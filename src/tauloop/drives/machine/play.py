@@ -58,7 +58,7 @@ class PlayMap(Result):
     volume: Mapping[str, tuple[float, float]]
 
     def variables(self) -> Iterator[Variable]:
-        """Those of `data`."""
+        """Return the variables of `data`."""
         for name, values in self.data.variables.items():
             over, unit = tuple(map(str, values.dims)), values.attrs.get("units", "")
             yield Variable(name=str(name), values=values.to_numpy(), over=over, unit=unit)
@@ -82,7 +82,11 @@ class PlayMap(Result):
         return self.figures()
 
     def figures(self) -> dict[str, dict[str, float]]:
-        """Least, median and largest displacement over the usable poses, m, by actuator, and for all (`worst`)."""
+        """Return the smallest, median and largest displacement of the tool over the usable poses.
+
+        Returns:
+            Displacements, m, by actuator, and for all (`worst`).
+        """
         rows = dict(zip(self.play, self.data["each"].to_numpy(), strict=True)) | {
             "worst": self.data["worst"].to_numpy()
         }
@@ -185,6 +189,9 @@ def play_map(
         play: at each actuator from end to end, m or rad: one number, or by name of actuator.
         fixed: values of positions that are held; those not named keep their reference values.
         progress: called with what is done and what there is to do.
+
+    Returns:
+        Displacements of the tool for the play of each actuator, at every pose.
 
     Raises:
         InputError: unknown names, play that is not positive, a machine whose actuators do not

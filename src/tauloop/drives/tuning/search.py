@@ -33,7 +33,7 @@ class Minimum(Result):
         names: of the parameters (n).
         start: where the search began (n,).
         best: the best point (n,), in the units of the bounds.
-        cost: its cost.
+        cost: cost of the best parameters.
         start_cost: cost at the start; NaN if it has none.
         points, costs: all evaluations in order (N, n), (N,), NaN where there is no cost.
         ending: why the search ended.
@@ -112,6 +112,9 @@ def minimise(
         watcher: receives the number of evaluations and the smallest cost after every batch, for a
             progress bar.
 
+    Returns:
+        The best parameters with their cost, and why the search ended.
+
     Raises:
         InputError: bounds that are empty or exclude the start; a cost of the wrong shape or without
             any finite value.
@@ -178,7 +181,10 @@ def minimise_from(
     budget: int = BUDGET,
     watcher: Watcher | None = None,
 ) -> tuple[Minimum, ...]:
-    """Search from several starts (S, n), one after another; an interruption keeps those already begun.
+    """Search from several starts (S, n) in turn; an interruption keeps those already begun.
+
+    Returns:
+        The result of each start that was begun.
 
     Raises:
         InputError: as for `minimise`; all starts are checked before the first search, and an empty

@@ -185,7 +185,7 @@ class Tuning(Result):
     units: Mapping[str, str]
 
     def variables(self) -> Iterator[Variable]:
-        """Tuned parameters and criteria, before and after; least costs of all searches."""
+        """Return parameters and criteria before and after, and the costs of all searches."""
         start, best = list(self.start.values()), list(self.best.values())
         yield from rows(
             "parameter", self.best, map(self.units.__getitem__, self.best), start=start, best=best

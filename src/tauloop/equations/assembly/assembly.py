@@ -411,6 +411,9 @@ def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
         loops: the loop equations.
         locked: velocities that are held at the assembled reference pose.
 
+    Returns:
+        The closed reference pose with dependent and independent coordinates.
+
     Raises:
         AssemblyError: nothing can move, or the loops cannot be closed at the given geometry; the
             message states which loops and by how much.

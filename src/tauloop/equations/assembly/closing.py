@@ -354,7 +354,7 @@ class Probe:
     sigma: np.ndarray
 
     def standing_still(self, loops: Loops) -> tuple[Problem, ...]:
-        """The finding that all states are the same pose; empty if they differ."""
+        """Return the problem that all states are the same pose; empty if they differ."""
         if (loops.gaps(self.q, self.states) > STATE_TOLERANCE).any():
             return ()
         return (

@@ -54,7 +54,7 @@ def line_length(drum: Drum, frame: Mapping[str, Moving], d: Moving, values: Valu
     """Return the length of a line that winds onto a drum.
 
     Args:
-        drum: the drum.
+        drum: drum that the line winds onto.
         frame: unit vectors along the axes of its frame, by letter.
         d: vector from its centre to the end of the line.
         values: parameters.

@@ -358,7 +358,11 @@ def nominal(mechanism: Mechanism, symbols: Mapping[str, Any] | None = None) -> V
 
 
 def loops(mechanism: Mechanism) -> Loops:
-    """Build the loop functions of a machine at its nominal parameter values."""
+    """Build the loop functions of a machine at its nominal parameter values.
+
+    Returns:
+        The functions of the loop equations and of their derivatives.
+    """
     mechanism = with_ends(mechanism)
     shape = topology(mechanism)
     motion = symbolic_motion(shape, nominal(mechanism))

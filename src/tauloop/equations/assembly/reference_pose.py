@@ -158,6 +158,7 @@ def closed_from_further_starts(
     Repeated calls return the same poses.
 
     Args:
+        loops: loop functions of the machine.
         start: coordinates (1, n_q). Held ones stay there, lengths scatter around them, and angles
             are uniform.
         held: indices of velocities whose coordinates stay.

@@ -126,5 +126,5 @@ class CompiledController:
         return ControllerSample(force=self._force.copy(), flags=int(flags))
 
     def is_expired(self, time: float) -> bool:
-        """True if the watchdog has expired at a time, s."""
+        """Return whether the watchdog has expired at a time, s."""
         return bool(self._expired(self.memory, time))

@@ -46,6 +46,9 @@ def export_control(
         name: first part of all C names; default: the line's name and `_control`.
         folder: folder for the files; without it the result holds the texts only.
 
+    Returns:
+        The exported files with the accuracy of their functions.
+
     Raises:
         InputError: an unknown parameter, a name that gives no C identifier, or a folder that cannot
             be written.

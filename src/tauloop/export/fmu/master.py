@@ -396,7 +396,7 @@ def _controlled(
 
 
 def is_alone(instance: _CoupledInstance, model: Model) -> bool:
-    """True if the FMU is the whole controller: it sets all forces and reads no requested force."""
+    """Return whether the FMU is the whole controller, which sets all forces and reads no force."""
     links = instance.connections
     return len(links.drives) == len(model.mechanism.actuators) and not links.reads_asked
 

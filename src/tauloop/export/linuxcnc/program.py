@@ -60,7 +60,7 @@ def program_text(
         note: comment at the top.
         layout: joints and axes of the machine.
         start: start of the first move (6,), mm and deg.
-        moves: the moves.
+        moves: moves in their order.
         feed: feed, mm/min; deg/min for moves of angular axes alone.
     """
     lines = [f"({note})", "G21 G90 G94 G17 G61", f"G1 F{feed:.12g}", f"G1 {_words(layout, start)}"]

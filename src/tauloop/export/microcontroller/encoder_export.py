@@ -54,6 +54,9 @@ def export_encoder_fit(
         name: first part of all C names; default: the machine's name.
         folder: folder for the files; without it the result holds the texts only.
 
+    Returns:
+        The exported files with the accuracy of their functions.
+
     Raises:
         InputError: an unknown name, a missing leading actuator, free parameters, noise that is not
             positive, a name that gives no C identifier, or a folder that cannot be written.

@@ -81,6 +81,9 @@ def export_tracker(
         name: first part of all C names; default: the machine's name.
         folder: folder for the files; without it the result holds the texts only.
 
+    Returns:
+        The exported files.
+
     Raises:
         InputError: a fit or filters of another machine, redundant actuators, a name that gives no C
             identifier, or a folder that cannot be written.

@@ -100,6 +100,9 @@ def export_transmission(
         options: the joints and the files to write.
         progress: called with the completed and the total number of stages.
 
+    Returns:
+        The exported files, with names of joints and actuators.
+
     Raises:
         InputError: the joints do not fit (see `ActuatorMap`), a name gives no C identifier, or the
             folder cannot be written.

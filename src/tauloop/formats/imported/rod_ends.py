@@ -55,7 +55,11 @@ def ends_of(linkage: Linkage, link: Sequence[str]) -> tuple[End, End] | None:
 
 
 def end_of(linkage: Linkage, link: Sequence[str], joint: Joint) -> End | None:
-    """Follow joints through massless bodies to the neighbor while they pass through one point."""
+    """Follow joints through massless bodies to the neighbor while they pass through one point.
+
+    Returns:
+        The end at the neighbor; None if the joints do not pass through one point.
+    """
     chain, between = [joint], []
     body = linkage.inner(joint, link)
     point = (

@@ -21,7 +21,7 @@ class RodLink:
     """A link that has become a rod, or one of the two parts of a telescopic rod.
 
     Attributes:
-        rod: the rod.
+        rod: rod of the mechanism.
         link: bodies of the link.
         end: the joint center (3,) at the origin of the frame of the rod's part, m, in the frame of
             the first body.

@@ -39,7 +39,7 @@ def without_screws(reader: ScrewReader, model: XmlNode, massless_tag: str) -> Xm
 
     Args:
         reader: collects the problems.
-        model: the model.
+        model: SDF model with screw joints.
         massless_tag: tag of the element that marks a link without mass.
     """
     taken = {child.attributes.get("name", "") for child in model.children}

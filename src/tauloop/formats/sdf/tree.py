@@ -65,7 +65,7 @@ def urdf_elements(
 
     Args:
         reader: collects the problems.
-        model: the model.
+        model: SDF model to convert.
         wanted: coordinates that the caller names: their joints close no loop if another one can.
     """
     joints = {coordinate.removesuffix(".first").removesuffix(".second") for coordinate in wanted}

@@ -63,6 +63,9 @@ _SHAPE_ELEMENTS = ("visual", "collision")
 def read_urdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) -> UrdfTree:  # noqa: B008 (frozen)
     """Read a URDF file, or a xacro of one, and check that it is a single tree.
 
+    Returns:
+        Links and joints of the tree, with notes.
+
     Raises:
         DescriptionError: all problems, each with its line.
         InputError: wrong arguments of a xacro.

@@ -48,6 +48,9 @@ class WithSideFile:
     def write(self, path: Path) -> Written:
         """Write the file, its side file and its meshes; each gets its name when it is complete.
 
+        Returns:
+            Paths of all files, with notes.
+
         Raises:
             InputError: a file cannot be written.
         """

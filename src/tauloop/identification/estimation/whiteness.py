@@ -40,6 +40,9 @@ def whiteness(residual: np.ndarray, lags: int = 20) -> Whiteness:
         residual: evenly spaced in time.
         lags: number of autocorrelations; limited to a quarter of the samples.
 
+    Returns:
+        The Ljung-Box statistic, its probability and the autocorrelations.
+
     Raises:
         InputError: fewer than eight samples, or no lags.
     """

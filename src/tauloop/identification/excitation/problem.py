@@ -302,6 +302,9 @@ class ExcitationProblem:
     def judge(self, motion: SampledMotion) -> Judgement:
         """Evaluate consecutive samples of one motion, with the functions of all applications.
 
+        Returns:
+            Regressor, bounded values and use of the limits.
+
         Raises:
             PoseError: a pose is out of reach.
         """

@@ -211,6 +211,9 @@ class Excitation(Result):
     def write_log(self, path: str | Path, frequency: float) -> Path:
         """Write one period of the motion as a log (CSV or Parquet).
 
+        Returns:
+            Path of the log.
+
         Raises:
             InputError: see `sample`; or the file cannot be written.
         """

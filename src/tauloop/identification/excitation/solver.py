@@ -207,6 +207,9 @@ class ExcitationProgram:
             coefficients: the optimum (n_free, 2 K + 1).
             options: options of the solver.
             watch: called in every iteration, see `Watch`; it can stop the solver.
+
+        Returns:
+            The outcome; its value is that of the start if the optimization fails.
         """
         stage = self.criterion
         if isinstance(stage, ConditionNumber):

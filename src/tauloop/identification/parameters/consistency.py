@@ -108,7 +108,7 @@ class ConsistentIdentification(Result):
         regularised: bodies of the prior that were singular.
         at_bound: coefficients that are zero because they would be negative otherwise.
         weight, trials: weight of the prior, and the trials from which it was chosen.
-        cones: the cones.
+        cones: cones of the parameters.
         solver_status: status that the solver returned.
         training, held_out: fit of every measured output.
         unconstrained: the base parameters of the same data without cones or prior.

@@ -89,6 +89,9 @@ def essential_parameters(
         training, held_out: the same data.
         largest_deviation: largest standard deviation over size of an essential parameter.
 
+    Returns:
+        The remaining parameters with standard deviations, and those removed.
+
     Raises:
         IdentificationError: the data are not those of the identification, or no parameter would
             remain.

@@ -35,7 +35,7 @@ class ConeMap:
     """A cone's matrix as a function of scaled unknowns y: constant + sum over j of linear[j] y_j.
 
     Attributes:
-        cone: the cone.
+        cone: cone of one body or rod.
         constant, linear: (k, k) and (n, k, k).
     """
 
@@ -156,6 +156,9 @@ def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicS
     The solver is Clarabel, called by CVXPY. The problem is compiled once, with the weight as a
     parameter. Where the solver fails, Newton's method starts from the prior instead. The
     log-determinants keep it inside the cones, and `decrement` shows how far it is from the minimum.
+
+    Returns:
+        One solution for each weight.
 
     Raises:
         IdentificationError: CVXPY is not installed, or known values exclude all points of a cone;

@@ -135,7 +135,7 @@ def left_out_counts(log: Signals, source: str = "") -> dict[str, int]:
     """Return the number of samples of each force that are left out.
 
     Args:
-        log: the log.
+        log: prepared log.
         source: if given, only forces whose marks have this source are counted.
     """
     sources = {

@@ -59,6 +59,9 @@ def average_periods(log: xr.Dataset, period: float) -> PeriodAverage:
         log: an evenly sampled log, in periodic steady state from its first sample on.
         period: period of the motion, s.
 
+    Returns:
+        The averaged log, the number of periods and the noise of each channel.
+
     Raises:
         InputError: fewer than two periods, or a period that is not a whole number of samples.
     """

@@ -34,6 +34,9 @@ class Repairs:
     def read(self, *files: LogFile | str | Path, sample_rate: float | None = None) -> Signals:
         """Read a recording and repair it.
 
+        Returns:
+            The repaired signals.
+
         Raises:
             LogError: the files are damaged, or the log has an axis that is stated as held.
         """

@@ -414,6 +414,9 @@ def triangle_of(arrays: Mapping[str, np.ndarray]) -> LogTriangle:
 def write_triangle(triangle: LogTriangle, path: str | Path) -> Path:
     """Write a triangle as a NumPy archive of arrays and texts, without pickled objects.
 
+    Returns:
+        The path.
+
     Raises:
         InputError: the file cannot be written.
     """

@@ -77,6 +77,9 @@ def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
     Van Loan 2013, Matrix Computations). Only one part is in memory at a time, and the result does
     not depend on how the samples were split, up to rounding.
 
+    Returns:
+        The condensed samples, which are sufficient for least squares.
+
     Raises:
         IdentificationError: there are no parts, or their unknowns or measured outputs differ.
     """

@@ -41,6 +41,9 @@ class Parsed:
 def parsed(mechanism: Mechanism, text: str) -> Parsed:
     """Parse an expression in a machine's parameters, such as ``m1 * d_c1^2``.
 
+    Returns:
+        The expression with its unit.
+
     Raises:
         InputError: the expression cannot be read, or contains a name that is not a parameter.
     """
@@ -136,6 +139,9 @@ class ProductColumns(ReprMixin):
         standard: StandardColumns, products: Sequence[str], placed: Mapping[str, str] | None = None
     ) -> ProductColumns:
         """Parse the expressions of products and replaced parameters.
+
+        Returns:
+            Columns of the products.
 
         Raises:
             InputError: an expression cannot be read, or contains a name that is not a parameter.
@@ -251,6 +257,9 @@ class SetColumns(ReprMixin):
         products: ProductColumns, members: Mapping[str, Mapping[str, str]], units: Mapping[str, str]
     ) -> SetColumns:
         """Parse the expressions of the coefficients.
+
+        Returns:
+            Columns of the sets.
 
         Raises:
             InputError: an expression cannot be read, or a product is not one of the columns.

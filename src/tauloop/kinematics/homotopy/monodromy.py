@@ -198,6 +198,9 @@ def generic_solutions(
         report: called with the progress after every round.
         follow: follows paths.
 
+    Returns:
+        x, e and all solutions y that were found.
+
     Raises:
         PoseError: there are more solutions than the options allow, or loops keep finding new ones.
     """

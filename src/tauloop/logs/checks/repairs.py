@@ -17,7 +17,7 @@ def held(log: Log, positions: Mapping[str, tuple[float, str]]) -> Signals:
     """Return the log with positions of axes that were held and not logged.
 
     Args:
-        log: the log.
+        log: log without the held positions.
         positions: position of each axis, SI, and its unit.
 
     Raises:

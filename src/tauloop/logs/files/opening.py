@@ -22,6 +22,9 @@ def open_table(path: str | Path, between: str | None = None) -> LogTable:
         between: for a bag, the interpolation between messages of a topic, a name in
             `time_base.INTERPOLATIONS`.
 
+    Returns:
+        The open table.
+
     Raises:
         LogError: the file is missing, empty, damaged, or of another kind.
     """

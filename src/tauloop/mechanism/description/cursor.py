@@ -34,7 +34,7 @@ class Value:
     is_plain: bool = False
 
     def dimension(self, is_angular: bool) -> Dimension | None:
-        """First permitted dimension, on a sliding or a turning freedom."""
+        """Return the first permitted dimension, on a sliding or a rotating joint."""
         return self.angular if is_angular and self.angular is not None else self.linear
 
     def dimensions(self, is_angular: bool) -> tuple[Dimension, ...]:
@@ -239,7 +239,7 @@ class Cursor:
     """A node with its surroundings.
 
     Attributes:
-        node: the node.
+        node: node of the file.
         kind: the permitted form.
         where: key path in the file, for messages.
         leaf: key path in the machine, which names independent parameters: a leg's name in place of

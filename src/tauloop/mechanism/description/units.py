@@ -401,7 +401,7 @@ def misfit(
 
     Args:
         written: the text, for the message.
-        dimension: its dimension.
+        dimension: dimension of the text.
         wanted: permitted dimensions.
         number: the number, if the text is a number alone.
     """

@@ -125,7 +125,7 @@ def parse_nodes(text: str, file: str) -> Node:
     """Return the nodes of a YAML text.
 
     Args:
-        text: the text.
+        text: YAML text.
         file: its name, for messages.
 
     Raises:

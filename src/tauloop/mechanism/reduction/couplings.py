@@ -66,9 +66,12 @@ def gather_joints(
 
     Args:
         mechanism: the machine.
-        body: the body.
+        body: name of the body.
         motion: how the bodies move.
         at: the point on the body; the mean of the joints if None.
+
+    Returns:
+        The changed machine, and the step with what it preserves.
 
     Raises:
         InputError: the body turns, or parts that must move apart hang together.
@@ -157,7 +160,11 @@ def _require_still(mechanism: Mechanism, body: str, motion: BodyMotions) -> None
 
 
 def point_masses(mechanism: Mechanism, motion: BodyMotions) -> tuple[Mechanism, Step]:
-    """Replace every body that never rotates by a point mass at its origin."""
+    """Replace every body that never rotates by a point mass at its origin.
+
+    Returns:
+        The changed machine, and the step with what it preserves.
+    """
     reduced = tuple(
         replace(body, inertia=Inertia(mass=body.inertia.mass))
         if body.inertia is not None and body.name in motion.translating
@@ -192,6 +199,9 @@ def lump_translating_body(
         body: the coupling element.
         motion: how the bodies move.
         host: joint that takes the mass; without it, the joint on the link nearest to the base.
+
+    Returns:
+        The changed machine, and the step with what it preserves.
 
     Raises:
         InputError: the body turns, is the platform, or its joints cannot be made one.

@@ -60,6 +60,9 @@ def group_parallel_links(
         kept, removed: names of the links.
         motion: how the bodies move.
 
+    Returns:
+        The changed machine, and the step with what it preserves.
+
     Raises:
         InputError: they do not turn alike, or do not hang on the same bodies, or something acts on
             the removed one.
@@ -197,6 +200,9 @@ def merge_rods(mechanism: Mechanism, names: Sequence[str]) -> tuple[Mechanism, S
     The merged rod has the name of the first one.
 
     Exact when the rods stay parallel and their ends on each body have the same velocity.
+
+    Returns:
+        The changed machine, and the step with what it preserves.
 
     Raises:
         InputError: the rods differ in length, in the bodies they connect, or in the form of their

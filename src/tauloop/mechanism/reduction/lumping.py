@@ -62,6 +62,9 @@ def equivalence(inertia: Sequence[float], masses: np.ndarray, points: np.ndarray
 def drop_rod_inertia(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, Step]:
     """Make rods massless.
 
+    Returns:
+        The changed machine, and the step with what it preserves.
+
     Raises:
         InputError: there is no rod of that name.
     """
@@ -92,6 +95,9 @@ def lump_rods(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, St
     Mass and mass center are preserved (the latter of a telescopic rod at its reference length), but not
     the moment of inertia. m_B = h/L for a fixed rod; h_1/l + m_2 - h_2/l for a
     telescopic one. A mass at an end on the base is at rest and is left out.
+
+    Returns:
+        The changed machine, and the step with what it preserves.
 
     Raises:
         InputError: there is no rod of that name, or it has a full inertia.

@@ -143,6 +143,9 @@ def distribute_rod(
         carrier: the body in which the rod keeps its direction.
         motion: how the bodies move.
 
+    Returns:
+        The changed machine, and the step with what it preserves.
+
     Raises:
         InputError: the rod is telescopic, a cable or not slender, turns otherwise, or a body cannot
             have the sum.
@@ -187,6 +190,9 @@ def distribute_bar(
         body: the bar.
         carrier: the body that turns as the bar does.
         motion: how the bodies move.
+
+    Returns:
+        The changed machine, and the step with what it preserves.
 
     Raises:
         InputError: the body is not a bar between two joints without loads, its mass center is off
@@ -261,6 +267,9 @@ def lump_pinned_body(
         body: the pinned body.
         motion: how the bodies move.
 
+    Returns:
+        The changed machine, and the step with what it preserves.
+
     Raises:
         InputError: the body is the platform or not pinned, something acts on its joint, its mass
             center is off the joint in a direction that turns, or no other body can have the sum.
@@ -317,8 +326,11 @@ def concentrate_mass(
 
     Args:
         mechanism: the machine.
-        body: the body.
+        body: name of the body.
         motion: how the bodies move.
+
+    Returns:
+        The changed machine, and the step with what it preserves.
 
     Raises:
         InputError: the body has no mass, or no other body that turns alike can have the sum.

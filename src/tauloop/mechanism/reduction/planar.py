@@ -133,6 +133,9 @@ def planar_inertia(mechanism: Mechanism) -> tuple[Mechanism, Step]:
 
     With n the normal: h' = h - n (n.h), I' = (n.I n) n n^T.
 
+    Returns:
+        The changed machine, and the step with what it preserves.
+
     Raises:
         InputError: the machine turns about more than one direction.
     """
@@ -165,6 +168,9 @@ def as_laminas(mechanism: Mechanism) -> Mechanism:
     h.h/m)/2 (1 - n n^T) - h h^T/m, so that about axes in the plane through the mass center it is
     half of that about the normal. In a planar machine the added moments have no effect. Other
     machines and bodies without mass are unchanged.
+
+    Returns:
+        The machine with complete inertias.
     """
     if not is_planar(mechanism):
         return mechanism
@@ -223,6 +229,9 @@ def links_as_rods(mechanism: Mechanism) -> tuple[Mechanism, Step]:
     In the plane a link whose mass center lies on the line of its joints is a slender rod, exactly:
     h = (mc - m r_1).u, J = I_nn - 2 mc.r_1 + m r_1.r_1 about its first joint. The loop loses a
     coordinate and all equations but one.
+
+    Returns:
+        The changed machine, and the step with what it preserves.
 
     Raises:
         InputError: the machine turns about more than one direction.

@@ -48,6 +48,9 @@ def hold_platform(
             are among them.
         motion: how the bodies move.
 
+    Returns:
+        The changed machine, and the step with what it preserves.
+
     Raises:
         InputError: the platform has no coordinates of its own, turns, or something acts on a held
             freedom.

@@ -29,6 +29,9 @@ def share_parameters(
     Args:
         mechanism: the machine.
         groups: kinds of parameters that are shared, such as inertia alone.
+
+    Returns:
+        The changed machine, and the step with the shared parameters.
     """
     families: dict[str, list[Parameter]] = {}
     for parameter in mechanism.parameters:

@@ -87,7 +87,7 @@ def convex(points: np.ndarray) -> Mesh:
 
 
 def colour(solid: Solid) -> str:
-    """Color of the solid or of its role: ``#rrggbb``."""
+    """Return the color of a solid or of its role: ``#rrggbb``."""
     return solid.colour or ROLE_COLORS.get(solid.role, ROLE_COLORS["link"])
 
 

@@ -30,7 +30,7 @@ def read_visual(
         cursor: place in the file.
         values: the file's values.
         placements: its bodies and frames.
-        rods: its rods.
+        rods: entries of the rods, by name.
     """
     shapes = [shape for shape in SHAPES if cursor.has(shape)]
     if len(shapes) != 1:

@@ -105,7 +105,7 @@ class OperationCounts(Tabular):
     mechanism: Mechanism = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """Operations of every function outside Newton loops, and in each of their iterations."""
+        """Return the operations of every function outside Newton loops and in each iteration."""
         names = [
             ", ".join(filter(None, (c.quantity, c.formulation, c.frame, c.part)))
             for c in self.costs

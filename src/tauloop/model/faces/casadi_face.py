@@ -124,7 +124,7 @@ def unfolded(
     """Return all values of a program as expressions.
 
     Args:
-        program: the program.
+        program: program to write as one expression.
         inputs: expressions of its inputs, by name.
         solution: function that returns the expression of the solution of an iterated block of
             loops, from the block and its inputs.

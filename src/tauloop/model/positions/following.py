@@ -81,6 +81,7 @@ def track(runner: Runner, position: object, start: object | None = None) -> Stat
     are followed one by one. Angles continue without jumps, from the revolution of the first sample.
 
     Args:
+        runner: runner of the model's programs.
         position: given positions (N, n) in the order of time.
         start: assembled coordinates (n_q,); the default is the reference pose.
 

@@ -98,7 +98,7 @@ class CycleLeg(ReprMixin):
     least: float
 
     def path(self, duration: float) -> LegPath:
-        """Positions of the leg over normalized time."""
+        """Return positions of the leg over normalized time."""
         return LegPath(
             way=self.way, law=self.law, duration=duration, leaves=self.leaves, arrives=self.arrives
         )

@@ -108,7 +108,7 @@ class CycleStation(ReprMixin):
     """A place where the tool stops, or that it passes.
 
     Attributes:
-        name: its name.
+        name: name in the cycle.
         position: position of the platform (n_position,), m, rad and quaternions; on a conveyor:
             when the first station is reached.
         lift: path on which the tool arrives and leaves (n_position,), m; none without it.

@@ -298,7 +298,7 @@ def law_rate(rows: PathRows, law: Law, near: float) -> float:
 
     Args:
         rows: the limits.
-        law: the law.
+        law: motion law over normalized time.
         near: a rate of its size, 1/s.
 
     Raises:

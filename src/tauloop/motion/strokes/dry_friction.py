@@ -154,6 +154,9 @@ def friction_sides(
         speeds: du/dt = 1 gives the elements at parameters u (N,) these speeds (N, k).
         grid: parameters that show the shape of the path, from 0 to 1.
         breaks: parameters at which its second derivative jumps; a reversal next to one is there.
+
+    Returns:
+        Reversals, and the direction of every element between them.
     """
     grid = _refined(grid, np.abs(speeds(grid)))
     values = speeds(grid)

@@ -43,7 +43,7 @@ class Stroke(ReprMixin):
     Attributes:
         model: the machine.
         functions: the entry: `model.platform` or `model.actuators`.
-        path: the path.
+        path: curve of the moved positions.
         columns: which of the entry's positions the path moves.
         base: all positions of the entry (n_position,); those that the path does not move stay here.
     """

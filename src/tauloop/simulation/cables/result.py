@@ -161,7 +161,7 @@ def diagnostics(
 
     Args:
         model: the cable machine.
-        simulation: the simulation.
+        simulation: simulation without diagnostics.
         is_ended: whether a requested event ended the simulation.
     """
     bounds = model.mechanism.cables

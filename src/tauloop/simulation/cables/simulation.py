@@ -85,6 +85,9 @@ def simulate_cables(
             occur during an impact.
         progress: called with the simulated time and the duration.
 
+    Returns:
+        Tensions and motions between events, and why the simulation ended.
+
     Raises:
         InputError: the machine has no cables, one cannot be simulated, or the input is wrong.
         AssemblyError: a start is not assembled, or a cable tension is not determined.

@@ -139,6 +139,9 @@ def follow_many(
         plant, method, substeps, settling, wrench, payload, values: see `follow`.
         every: store one of this number of samples.
 
+    Returns:
+        Motions and forces of all starts; NaN after the early end of a start.
+
     Raises:
         InputError: a machine, an option or an array that does not fit. A failure during a run is
             not raised: the start ends early.

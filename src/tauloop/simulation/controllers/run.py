@@ -197,6 +197,9 @@ def follow(
         values: values of free parameters of the simulated machine that replace those of its file;
             one `CompiledLoop` serves all values. Changed lengths do not change the start.
 
+    Returns:
+        The motion with forces and tracking errors.
+
     Raises:
         InputError: a machine or an option that does not fit. A failure during the run is not
             raised: the result ends early and states the reason.

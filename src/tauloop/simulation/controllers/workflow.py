@@ -63,7 +63,7 @@ class ControlOptions(Options):
     """Simulation of controllers on a stroke.
 
     Attributes:
-        stroke: the stroke.
+        stroke: stroke to follow.
         controller: law of the controller, several separated by commas: pd, gravity, feed-forward,
             computed-torque, predictive; by default all but the last. Python accepts controller
             objects too.

@@ -312,7 +312,11 @@ def simulated_diagnostics(runs: tuple[TriedMotion, ...]) -> Iterator[Diagnostic]
 def simulate_with_payloads(
     trajectory: Trajectory, options: LimitOptions
 ) -> tuple[TriedMotion, ...]:
-    """Simulate the motion under the controller of the options, without payload and with it."""
+    """Simulate the motion under the controller of the options, without payload and with it.
+
+    Returns:
+        One run for each payload.
+    """
     mechanism = trajectory.stroke.model.mechanism
     law = CONTROLLERS[options.controller](bandwidth=options.bandwidth)
     sampling = Sampling(frequency=options.rate)

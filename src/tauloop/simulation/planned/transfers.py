@@ -163,7 +163,7 @@ class Transfer(FastestMotion):
         optimise: objective.
         energy: energy lost in motors and friction, J.
         wear: motor travel at full force that causes the same wear, rad or m.
-        obstacles: obstacles.
+        obstacles: obstacles that the motion avoids.
         nearest: smallest distances to each obstacle, and between rods.
         measure, allowed: largest bound of the condition number on the path, and its limit.
     """

@@ -181,6 +181,9 @@ def check_with_engines(
         engines: makers of engines by name.
         progress: called with what is done and what there is to do.
 
+    Returns:
+        Comparisons with every engine, and the engines that did not run.
+
     Raises:
         AssemblyError: the machine does not work as described.
         EngineError: nothing could be compared; all reasons.

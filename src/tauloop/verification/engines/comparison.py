@@ -215,7 +215,11 @@ def _checked(mechanism: Mechanism, motion: NamedMotion, forces: Array) -> Array:
 def force_comparison(
     quantity: str, engine: Engine, computed: EngineForces, forces: Array
 ) -> EngineComparison:
-    """Compare actuator forces of inverse dynamics (N, n_u) with those of an engine."""
+    """Compare actuator forces of inverse dynamics (N, n_u) with those of an engine.
+
+    Returns:
+        The largest difference, with its sample and column.
+    """
     return _comparison(
         quantity,
         engine,
@@ -234,16 +238,19 @@ def acceleration_comparison(
     accelerations: Array,
     scale: Array,
 ) -> EngineComparison:
-    """Forward dynamics: accelerations of the velocities that both sides have.
+    """Compare accelerations of forward dynamics in the velocities that both sides have.
 
     Args:
         quantity: by which solver.
-        engine: the engine.
+        engine: engine to compare with.
         computed: its accelerations.
         names: names of the given velocities.
         accelerations: (N, n_v).
         scale: scale of the velocities (n_v,), m or 1, so that meters and radians can be held
             against each other.
+
+    Returns:
+        The largest difference, with its sample and column.
     """
     ours, theirs = _common(names, computed.names)
     sides = (computed.accelerations[:, theirs] / scale[ours], accelerations[:, ours] / scale[ours])
@@ -259,16 +266,19 @@ def velocity_comparisons(
     actuator_jacobian: Array,
     scale: Array,
 ) -> tuple[EngineComparison, ...]:
-    """Jacobians: all velocities that both sides have, and those of actuators, if any, per unit of the independent ones.
+    """Compare Jacobians: velocities, also of actuators, per unit of the independent ones.
 
     Args:
-        engine: the engine.
+        engine: engine to compare with.
         computed: its velocities.
         names: names of the given velocities.
         independent: those per unit of which all are.
         embedding: G (N, n_v, m).
         actuator_jacobian: A G (N, n_u, m).
         scale: scale of the velocities (n_v,), m or 1.
+
+    Returns:
+        One comparison for each kind of velocity.
     """
     ours, theirs = _common(names, computed.names)
     unit = scale[[names.index(name) for name in independent]]

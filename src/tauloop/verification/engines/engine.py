@@ -84,7 +84,7 @@ class Engine(ReprMixin, ABC):
 
     @abstractmethod
     def link_motion(self, q: Array, v: Array) -> LinkMotion:
-        """Motion of the links `tree.anchored` at coordinates (N, n_q) and velocities (N, n_v)."""
+        """Return the motion of the links `tree.anchored` at q (N, n_q) and v (N, n_v)."""
 
     @abstractmethod
     def tree_forces(self, q: Array, v: Array, a: Array) -> Array:

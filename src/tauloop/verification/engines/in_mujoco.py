@@ -50,7 +50,7 @@ class MujocoEngine(Engine):
         )
 
     def tree_forces(self, q: Array, v: Array, a: Array) -> Array:
-        """Tree forces by `mj_rne`."""
+        """Return tree forces (N, n_v) by `mj_rne`."""
         data, tau = self.library.MjData(self.model), np.empty_like(v)
         for i, (q_i, v_i, a_i) in enumerate(zip(q, v, a, strict=True)):
             self._set(data, q_i, v_i)

@@ -52,6 +52,9 @@ def write_page(
         introduction: paragraphs below the heading.
         progress: called with the completed and the total number of pieces.
 
+    Returns:
+        The path.
+
     Raises:
         EngineError: plotly or viser is not installed, and a plot or a machine in motion is shown.
         InputError: the folder cannot be written.

@@ -46,7 +46,7 @@ class WrittenReport(Result):
     Attributes:
         path: the page.
         size: size of the page, bytes.
-        records: its records.
+        records: records of the results on the page.
     """
 
     path: Path

@@ -81,6 +81,9 @@ def cloud(
             poses; with cables the margin of their tensions).
         q: coordinates (n_q,) that fix the other positions; default: the reference pose.
 
+    Returns:
+        Points with their values and colors.
+
     Raises:
         InputError: an unknown property, or positions that are not lengths.
         PoseError: the machine does not close at this pose.

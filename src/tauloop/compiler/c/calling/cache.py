@@ -220,6 +220,9 @@ def keep(made: Path, target: Path) -> Path:
 
     Both are on the disk before their names are.
 
+    Returns:
+        Place of the copy.
+
     Raises:
         InputError: the file cannot be written, for example because the disk is full.
     """

@@ -212,7 +212,7 @@ def build(
     Args:
         source: C text, or several that are compiled in parallel. Then the last one contains the
             functions of one sample, the others the kernels (`c_units`).
-        compiler: the compiler.
+        compiler: C compiler with its options.
         threads: whether to enable OpenMP's pragmas.
         further: additional flags.
         folder: the cache; the default is the user's.

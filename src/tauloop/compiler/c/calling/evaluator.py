@@ -211,6 +211,9 @@ class Compiled(Evaluator):
     def build(self, function: CFunction, samples: float = math.inf) -> CompiledFunction:
         """Compile a function for runs with a number of samples, unless it is in the cache.
 
+        Returns:
+            The compiled function.
+
         Raises:
             EngineError: there is no compiler, it fails, or the cache cannot be written.
         """

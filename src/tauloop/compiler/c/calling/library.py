@@ -110,6 +110,9 @@ class Library:
     def in_memory(cls, sources: Sequence[str], compiler: EmbeddedCompiler) -> Library:
         """Compile C texts in memory.
 
+        Returns:
+            The loaded library.
+
         Raises:
             EngineError: the compiler refuses a text.
         """
@@ -134,6 +137,9 @@ class Library:
             compiler: the compiler (`compiler_for`); the default is that for much work.
             threads: whether to compile with OpenMP, which the embedded compiler has not.
             folder: the cache; the default is the user's.
+
+        Returns:
+            The loaded library.
 
         Raises:
             EngineError: no compiler was found, it fails, or the library cannot be loaded.

@@ -96,7 +96,7 @@ def target_figures(
     """Compile a file for a target and return code size, stack depth and calls.
 
     Args:
-        target: the target.
+        target: processor and compiler to compile for.
         files: C texts by name.
         source: name of the file to compile.
         functions: functions whose stack depths are requested.

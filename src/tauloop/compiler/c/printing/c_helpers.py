@@ -43,7 +43,7 @@ def c_file(package: str, name: str) -> str:
 
 @functools.cache
 def pieces() -> dict[str, str]:
-    """The pieces of `helpers.c` and `single.c` by name, in their order, without the comments in front of them."""
+    """Return the pieces of `helpers.c` and `single.c` by name, without leading comments."""
     texts = _pieces("helpers.c") | _pieces("single.c")
     nearest = texts["tl_nearest"]
     return texts | {
@@ -62,14 +62,14 @@ def _pieces(file: str) -> dict[str, str]:
 
 
 def mathematics() -> str:
-    """Elementary functions, all of them."""
+    """Return the C text of all elementary functions."""
     return "\n".join(
         pieces()[name] for name in ("tl_reduced", "tl_sin", "tl_cos", "tl_atan2", "tl_exp")
     )
 
 
 def used_helpers(body: str) -> list[str]:
-    """Helpers that a text calls: compilers warn of unused functions."""
+    """Return the helpers that a text calls: compilers warn of unused functions."""
     called = {name for name in pieces() if f"{name}(" in body} | (
         {"TL_APART"} if "TL_APART" in body else set()
     )

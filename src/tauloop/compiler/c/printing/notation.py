@@ -192,7 +192,7 @@ class Writer:
     """Writer of straight-line code in one notation, as a sequence of assignments.
 
     Attributes:
-        notation: the notation.
+        notation: notation of the printed language.
         lines: left and right sides of the assignments so far.
     """
 

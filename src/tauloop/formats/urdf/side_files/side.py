@@ -133,6 +133,9 @@ def read_side(path: str | Path, tree: UrdfTree) -> Side:
         path: the YAML file.
         tree: the URDF with the names that the side file uses.
 
+    Returns:
+        The contents of the side file.
+
     Raises:
         DescriptionError: all problems, each with key path and line.
     """

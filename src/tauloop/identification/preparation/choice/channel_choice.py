@@ -135,6 +135,9 @@ def choose_channels(
         shares: fraction of each log before its held-out part, and fraction of this part before its
             validation part.
 
+    Returns:
+        The preparation of each channel, and the validation errors before and after the choice.
+
     Raises:
         IdentificationError: the data cannot support the identification.
         InputError: a filter is not possible for this log.

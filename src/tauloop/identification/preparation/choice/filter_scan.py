@@ -172,6 +172,9 @@ def scan_filters(
             validation part.
         errors: model of the errors that standard deviations assume, as for `fit`.
 
+    Returns:
+        All trials, the chosen one, and the spread of each base parameter.
+
     Raises:
         IdentificationError: there is nothing to scan, or the data cannot support the
             identification.

@@ -62,7 +62,7 @@ class DriveReader:
         It judges the load, or the inertia of its first encoder unless `performance` is read.
 
         Args:
-            name: its name.
+            name: name of the drive line.
         """
         inertias = {
             key: self._inertia(key, cursor) for key, cursor in self._root.entries_of("inertias")

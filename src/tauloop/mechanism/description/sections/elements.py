@@ -159,7 +159,7 @@ def read_coupling(
     """Return a gear or cam between coordinates, or None after noting what is wrong.
 
     Args:
-        name: its name.
+        name: name of the coupling.
         cursor: its place.
         values: reader of values.
         coordinates: all freedoms.

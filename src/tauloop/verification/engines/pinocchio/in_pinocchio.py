@@ -55,7 +55,7 @@ class PinocchioEngine(Engine):
         return LinkMotion(rotation=R, position=p, jacobian=J[..., self.v_order], bias=bias)
 
     def tree_forces(self, q: Array, v: Array, a: Array) -> Array:
-        """Tree forces by `rnea`."""
+        """Return tree forces (N, n_v) by `rnea`."""
         data = self.model.createData()
         rnea, model = self.library.rnea, self.model
         states = zip(self._q(q), self._v(v), self._v(a), strict=True)

@@ -47,7 +47,7 @@ class ConstraintRows:
 
 
 def closure(tree: RigidTree, motion: LinkMotion, v: Array) -> ConstraintRows:
-    """Constraint rows of a tree.
+    """Return the constraint rows of a tree.
 
     With e fixed in the first frame, f in the second and d from the first origin to the second: a
     point row is e·d, its rate e·(v_2 - v_1) + (e×d)·w_1; a direction row is e·f, its rate
@@ -139,7 +139,7 @@ def _directions(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]])
 def anchored_frames(
     tree: RigidTree, motion: LinkMotion, anchors: list[Anchor], v: Array
 ) -> LinkMotion:
-    """Motion of frames fixed on the links `tree.anchored`, given in that order; frames on the ground rest."""
+    """Return the motion of frames on the links `tree.anchored`, in that order; the ground rests."""
     samples, n_v = len(motion.position), motion.jacobian.shape[-1]
     place = {link: i for i, link in enumerate((*tree.anchored, GROUND))}
     links = np.array([place[anchor.link] for anchor in anchors], dtype=int)
