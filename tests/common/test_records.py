@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import pytest
 
 import tauloop
-from tauloop.common.records import DEFERRED, dataclass as quick, deferred
+from tauloop.common.records import DEFERRED, MAX_FILLED, dataclass as quick, deferred
 
 FROZEN = {"frozen": True, "slots": True, "kw_only": True}
 
@@ -133,6 +133,56 @@ def test_arguments_and_their_faults_are_pythons(options):
         )
 
     same(tell, **options)
+
+
+@pytest.mark.parametrize(
+    ("positional", "arguments"),
+    [
+        ((), {"x": 1.0, "z": 1}),
+        ((), {"y": 1.0}),
+        ((1.0,), {"x": 1.0}),
+        ((1.0, 2.0, "a", [], 5), {}),
+        ((1.0,), {"y": 2.0, "length": 3.0}),
+    ],
+    ids=str,
+)
+def test_a_class_without_objects_refuses_wrong_arguments_as_pythons(positional, arguments):
+    def tell(point, named, own):
+        with pytest.raises(TypeError) as fault:
+            named(*positional, **arguments)
+        return str(fault.value).rpartition(".")[2]
+
+    same(tell)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_first_and_later_objects_are_filled_as_pythons(options):
+    def tell(point, named, own):
+        filled = []
+        for i in range(2 * MAX_FILLED):
+            made = named(x=i, y=4.0) if "kw_only" in options else named(i, 4.0)
+            filled.append((dataclasses.astuple(made), dataclasses.astuple(point(x=i))))
+        return filled
+
+    same(tell, **options)
+
+
+def test_objects_are_filled_before_the_class_is_compiled():
+    @quick(**FROZEN)
+    class Point:
+        """A point."""
+
+        x: float
+        names: list[str] = field(default_factory=list)
+        instance: int = 0
+
+    made = [Point(x=i, instance=i) for i in range(MAX_FILLED)]
+    placeholder = vars(Point)["__init__"]
+    assert not inspect.isfunction(placeholder)
+    made += [Point(x=i, instance=i) for i in range(3)]
+    assert inspect.isfunction(vars(Point)["__init__"])
+    assert len({id(point.names) for point in made}) == len(made)
+    assert made[:3] == made[-3:]
 
 
 def test_fields_of_a_frozen_object_are_kept():

@@ -3,7 +3,7 @@
 Python's decorator generates and compiles six methods for every class when the module is imported.
 This takes 0.7 ms for each class; a command imports two hundred, which took longer than its work.
 Here methods inspect the fields when they are called. Only ``__init__`` is compiled, and only for
-classes that are used.
+classes with several objects.
 
 A field may be `DEFERRED`: a `deferred` value is computed when the field is first read, and stored.
 """
@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable
-from dataclasses import MISSING, FrozenInstanceError, dataclass as standard, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass as standard, fields
+from functools import partial
 from operator import attrgetter
 from threading import Lock
 from types import MappingProxyType, MemberDescriptorType
@@ -137,15 +138,69 @@ def _defer(cls: Any) -> None:
             )
 
 
+#: Number of objects of a class that are filled by a loop over the fields. Compiling an ``__init__``
+#: takes as long as some tens of such loops.
+MAX_FILLED = 16
+
+
 class _Init:
-    """A placeholder of ``__init__`` that compiles it when it is first used."""
+    """A placeholder of ``__init__`` that compiles it for classes with several objects."""
 
     def __init__(self, cls: type) -> None:
         self.cls = cls
+        self.remaining = MAX_FILLED
+        self.filler: _Filler | None = None
 
     def __get__(self, instance: object, owner: type) -> Any:
+        if instance is None or self.remaining <= 0:
+            return self.compiled().__get__(instance, owner)
+        self.remaining -= 1
+        if self.filler is None:
+            self.filler = _Filler(self.cls, self.compiled)
+        return partial(self.filler, instance)
+
+    def compiled(self) -> Any:
+        """Compile ``__init__``, which takes the place of this object."""
         self.cls.__init__ = _compiled(self.cls)  # type: ignore[misc]
-        return self.cls.__init__.__get__(instance, owner)  # type: ignore[misc]
+        return self.cls.__init__  # type: ignore[misc]
+
+
+class _Filler:
+    """A function that does the same as the compiled ``__init__`` of a class."""
+
+    def __init__(self, cls: Any, compiled: Callable[[], Any]) -> None:
+        self.compiled = compiled
+        self.fields = fields(cls)
+        arguments = [item for item in self.fields if item.init]
+        self.positional = [item.name for item in arguments if not item.kw_only]
+        self.accepted = {item.name for item in arguments}
+        self.required = {item.name for item in arguments if not _has_default(item)}
+        self.has_post_init = hasattr(cls, "__post_init__")
+
+    def __call__(self, instance: Any, /, *positional: object, **named: object) -> None:
+        values = dict(zip(self.positional, positional, strict=False))
+        is_wrong = len(values) < len(positional) or not values.keys().isdisjoint(named)
+        values |= named
+        if is_wrong or not self.required <= values.keys() <= self.accepted:
+            # Python's own errors about arguments.
+            self.compiled()(instance, *positional, **named)
+            return
+        for item in self.fields:
+            if item.name in values:
+                value = values[item.name]
+            elif item.default_factory is not MISSING:
+                value = item.default_factory()
+            elif item.default is not MISSING:
+                value = item.default
+            else:
+                continue
+            object.__setattr__(instance, item.name, value)
+        if self.has_post_init:
+            instance.__post_init__()
+
+
+def _has_default(item: Field[Any]) -> bool:
+    return item.default is not MISSING or item.default_factory is not MISSING
 
 
 def _compiled(cls: Any) -> Any:
