@@ -152,7 +152,7 @@ def test_a_temporary_name_cannot_be_foreseen_nor_taken(tmp_path):
 
 
 def test_a_name_that_is_taken_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.secrets, "token_hex", lambda _: "0" * 16)
+    monkeypatch.setattr(files, "_token", lambda: "0" * 16)
     victim = tmp_path / "victim"
     victim.write_text("precious")
     (tmp_path / f".data.{'0' * 16}.csv").symlink_to(victim)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 
 import casadi as ca
 import numpy as np
@@ -16,7 +17,7 @@ import pytest
 import tauloop as tl
 from tauloop.common.errors import EngineError
 from tauloop.compiler.c import Compiled, Interpreted
-from tauloop.compiler.c.calling import library
+from tauloop.compiler.c.calling import caller, compiled, library
 from tauloop.compiler.c.calling.compiled import compile_function
 from tauloop.compiler.c.calling.compiler import find_compiler
 from tauloop.compiler.c.calling.embedded import (
@@ -25,6 +26,7 @@ from tauloop.compiler.c.calling.embedded import (
     find_embedded_compiler,
 )
 from tauloop.compiler.c.calling.evaluator import c_function, interpreted_run
+from tauloop.compiler.c.calling.library import Library
 from tauloop.compiler.program import Evaluate, Program
 from tauloop.equations.values import BatchFunction
 from tauloop.kinematics import random_states
@@ -181,6 +183,33 @@ HALF = "double half(double x); double half(double x) { return x / 2; }"
 
 def half_of(code: MemoryCode) -> float:
     return float(ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(code.address("half"))(3.0))
+
+
+def test_code_in_memory_is_called_by_the_extension_module_if_called_often(
+    compiler: EmbeddedCompiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if caller._binding() is None:
+        pytest.skip("Python's headers are not here")
+    searches: list[bool] = []
+    search = caller._binding_for
+
+    def counted(library: Library) -> ModuleType | None:
+        searches.append(True)
+        return search(library)
+
+    monkeypatch.setattr(caller, "_binding_for", counted)
+    monkeypatch.setattr(caller, "FIRST_CALLS", 3)
+    monkeypatch.setattr(compiled, "FIRST_BATCHES", 3)
+    model = tl.Model("delta", evaluator=Compiled(at_least=1000))
+    position, still = model.platform_position(model.assembly.q), np.zeros(3)
+    for motion in ((position, still, still), (position[None], still[None], still[None])):
+        searches.clear()
+        forces = []
+        for i in range(6):
+            assert len(searches) == (i > 3)
+            forces.append(model.inverse_dynamics(*motion).force)
+        assert len(searches) == 1
+        assert all(np.array_equal(force, forces[0]) for force in forces)
 
 
 def test_threads_compile_and_call_at_once(compiler: EmbeddedCompiler) -> None:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
-import shutil
 import stat
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -95,7 +92,7 @@ def write_folder(path: str | Path, fill: Callable[[Path], Path]) -> Path:
             raise FileExistsError(errno.EEXIST, "there is something of that name")
         stem, suffix = path.stem[:SHARED_NAME_LENGTH], path.suffix[:SHARED_NAME_LENGTH]
         _remove_abandoned(path.parent, stem, suffix)
-        temporary = path.with_name(f".{stem}.{secrets.token_hex(8)}{suffix}")
+        temporary = path.with_name(f".{stem}.{_token()}{suffix}")
         temporary.mkdir()
         lock_file: int | None = None
         try:
@@ -110,7 +107,7 @@ def write_folder(path: str | Path, fill: Callable[[Path], Path]) -> Path:
         finally:
             if lock_file is not None:
                 os.close(lock_file)
-            shutil.rmtree(temporary, ignore_errors=True)
+            _remove_folder(temporary)
         sync_folder(path.parent)
     return path
 
@@ -220,6 +217,10 @@ def _stream(path: Path) -> int | None:
 
 def _write_through(path: Path, write: Callable[[Path], object]) -> None:
     """Fill a temporary file and copy its bytes to a device, pipe or stream."""
+    # Their imports take milliseconds, and most processes do not write.
+    import shutil
+    import tempfile
+
     with ExitStack() as stack:
         try:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tauloop-"))
@@ -253,7 +254,7 @@ def _temporary(target: Path) -> Iterator[tuple[Path, IO[bytes]]]:
     """Create a locked file with a random name next to another one; remove it unless it is renamed."""
     stem, suffix = target.stem[:SHARED_NAME_LENGTH], target.suffix[:SHARED_NAME_LENGTH]
     _remove_abandoned(target.parent, stem, suffix)
-    temporary = target.with_name(f".{stem}.{secrets.token_hex(8)}{suffix}")
+    temporary = target.with_name(f".{stem}.{_token()}{suffix}")
     file = os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666), "r+b")
     try:
         hold(file.fileno())
@@ -271,10 +272,22 @@ def _remove_abandoned(folder: Path, stem: str, suffix: str) -> None:
         for entry in os.scandir(folder):
             if name.fullmatch(entry.name) and is_abandoned(Path(entry.path)):
                 if entry.is_dir(follow_symlinks=False):
-                    shutil.rmtree(entry.path, ignore_errors=True)
+                    _remove_folder(entry.path)
                     continue
                 with suppress(OSError):
                     os.unlink(entry.path)
+
+
+def _token() -> str:
+    """Return 16 random hexadecimal digits for a name that cannot be predicted."""
+    return os.urandom(8).hex()
+
+
+def _remove_folder(path: Path | str) -> None:
+    """Remove a folder with its files, as far as possible."""
+    import shutil  # see `_write_through`
+
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def hold(file: int) -> None:

@@ -14,7 +14,6 @@ import importlib.machinery
 import importlib.util
 import math
 import sys
-import sysconfig
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -98,25 +97,52 @@ def checked_call(
             its result.
     """
     code, table = _code(library, name, arrays)
-    module, health = _binding_for(library), arrays[-1]
-    if module is None:
-        return functools.partial(
-            _checked, code, ctypes.byref(table), buffers, health, result, otherwise
-        )
-    parts = tuple((array.ctypes.data, array.size) for array in buffers)
-    call: Callable[..., Any] = module.bind_checked(
-        library.address(name),
-        ctypes.addressof(table),
-        health.ctypes.data,
-        SMALLEST_PIVOT,
-        CONVERGED,
-        np.ndarray,
-        result,
-        otherwise,
-        (code, table, tuple(arrays), library),
-        parts,
+    health = arrays[-1]
+    by_ctypes = functools.partial(
+        _checked, code, ctypes.byref(table), buffers, health, result, otherwise
     )
-    return call
+
+    def by_module() -> Callable[..., Any]:
+        module = _binding_for(library)
+        if module is None:
+            return by_ctypes
+        parts = tuple((array.ctypes.data, array.size) for array in buffers)
+        call: Callable[..., Any] = module.bind_checked(
+            library.address(name),
+            ctypes.addressof(table),
+            health.ctypes.data,
+            SMALLEST_PIVOT,
+            CONVERGED,
+            np.ndarray,
+            result,
+            otherwise,
+            (code, table, tuple(arrays), library),
+            parts,
+        )
+        return call
+
+    return by_module() if library.path is not None else _FirstCalls(by_ctypes, by_module)
+
+
+#: Calls of code in memory without the extension module. Its search takes as long as it saves in
+#: this number of calls.
+FIRST_CALLS = 1000
+
+
+class _FirstCalls:
+    """A call of code in memory, which is replaced by a faster one if it is called often."""
+
+    __slots__ = ("call", "faster", "remaining")
+
+    def __init__(self, call: Callable[..., Any], faster: Callable[[], Callable[..., Any]]) -> None:
+        self.call, self.faster = call, faster
+        self.remaining = FIRST_CALLS
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self.remaining == 0:
+            self.call = self.faster()
+        self.remaining -= 1
+        return self.call(*arguments)
 
 
 def counted_call(
@@ -213,6 +239,9 @@ def _binding(*, is_made: bool = True) -> ModuleType | None:
     Args:
         is_made: whether the module is compiled if it is not in the cache.
     """
+    # It takes a millisecond, and the first calls of code in memory do not need it.
+    import sysconfig
+
     headers, source = (
         Path(sysconfig.get_path("include")),
         c_file("tauloop.compiler.c.calling", "caller.c"),

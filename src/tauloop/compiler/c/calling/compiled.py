@@ -34,6 +34,8 @@ HELD = ("start", "theta", "weight", "preload", "wrench", "payload")
 STRETCH = 256
 #: Line to the positions: the position of `start` and the number of steps.
 Way = tuple[np.ndarray, int] | None
+#: Number of batches that code in memory computes without the extension module.
+FIRST_BATCHES = 200
 #: Parts per thread: a delayed thread leaves some of its parts to the others.
 SHARES = 4
 
@@ -60,6 +62,7 @@ class CompiledFunction:
         self.library, self._library = library.path, library
         self.nominal = nominal
         self._threads = threads
+        self._batches = 0
         self._inputs = tuple(port.name for port in function.inputs)
         self._sizes = {port.name: port.size for port in function.outputs} | {"health": HEALTH}
 
@@ -188,9 +191,11 @@ class CompiledFunction:
     ) -> tuple[dict[str, np.ndarray], bool]:
         """Run as `batch`; also return whether all samples are sound (see `Kernel`)."""
         n = operator.index(n)
+        self._batches += 1
         outputs = self._output_arrays(n, out)
         if (
             way is None
+            and self._is_called_often
             and self._counted is not None
             and all(name in inputs for name in self._inputs)
         ):
@@ -207,6 +212,11 @@ class CompiledFunction:
         return {
             name: out[name] if name in out else empty(n, size) for name, size in self._sizes.items()
         }
+
+    @property
+    def _is_called_often(self) -> bool:
+        """Whether a search for the extension module takes less time than the module saves."""
+        return self._library.path is not None or self._batches > FIRST_BATCHES
 
     @cached_property
     def _counted(self) -> Callable[..., int | None] | None:

@@ -13,8 +13,6 @@ import functools
 import hashlib
 import os
 import platform
-import shutil
-import signal
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -93,6 +91,8 @@ class Compiler:
 
 def compiler_path() -> str | None:
     """Return the path of the first C compiler on the search path, or None."""
+    import shutil  # it takes milliseconds, and code in memory needs no program
+
     return next(filter(None, map(shutil.which, COMPILERS)), None)
 
 
@@ -194,6 +194,8 @@ def run_program(
 
 def _end(process: subprocess.Popen[str]) -> None:
     """End a process group: a program with all its child processes."""
+    import signal
+
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
@@ -302,6 +304,7 @@ def _run(commands: Sequence[list[str]], timeout: float) -> None:
 
 
 def _started(command: list[str]) -> subprocess.Popen[str]:
+    import shutil
     import subprocess
 
     try:
