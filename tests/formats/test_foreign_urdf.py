@@ -609,3 +609,13 @@ def test_what_is_written_has_its_loops_without_the_side_file(name: str, tmp_path
     assert cuts[0] == cuts[1]
     assert written.text.count("<constraint ") == len(cuts[0]) > 0
     assert Model(alone).assembly.mobility == Model(load(name)).assembly.mobility
+
+
+def test_the_length_of_an_axis_is_printed_with_the_digits_that_matter(tmp_path: Path) -> None:
+    (tmp_path / "m.urdf").write_text(
+        '<robot name="m"><link name="b"/><link name="l"><inertial><mass value="1"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        '<joint name="j" type="continuous"><parent link="b"/><child link="l"/>'
+        '<axis xyz="0 -0.70711 0.70711"/></joint></robot>'
+    )
+    assert "j: the axis has length 1.000005 and is scaled" in load(tmp_path / "m.urdf").description

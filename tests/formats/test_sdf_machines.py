@@ -693,3 +693,18 @@ def test_a_joint_with_a_pose_is_where_its_author_put_it(tmp_path: Path) -> None:
         '<joint name="elbow" type="revolute"><pose relative_to="upper"/>',
     )
     assert "m apart" not in read(tmp_path, posed).description
+
+
+def test_rounding_of_composed_rotations_is_not_noted(tmp_path: Path) -> None:
+    """The note on angles with few digits is about printed angles; a file without any gets none."""
+    text = arm().replace(
+        '<link name="lower"><pose>0 0 0.3 0 0 0</pose>',
+        '<link name="lower"><pose relative_to="upper">0 0 0.2 0 0.2 0</pose>',
+    )
+    text = text.replace(
+        '<link name="upper"><pose>0 0 0.1 0 0 0</pose>',
+        '<link name="upper"><pose>0 0 0.1 0.3 0.1 0.7</pose>',
+    )
+    assert "few digits" not in read(tmp_path, text).description
+    printed = text.replace("0 0 0.2 0 0.2 0", "0 0 0.2 0 1.57079632679 0")
+    assert "few digits" in read(tmp_path, printed).description

@@ -23,6 +23,8 @@ from tauloop.mechanism.solids.solid import Solid
 #: Angles this close to a multiple of 90 degrees, rad, count as exact: files print pi/2 with some
 #: ten digits, and inexact zeros multiply the number of operations.
 _RIGHT_ANGLE_TOLERANCE = 1e-9
+#: Largest rounding of an angle that follows from a product of rotations; no file has printed it.
+_ANGLE_ROUNDING = 1e-14
 #: Sines and cosines below this are rounding of a right angle.
 _COSINE_ROUNDING = 1e-15
 
@@ -322,7 +324,8 @@ class UrdfReader(XmlReader):
         exact = quarter * round(angle / quarter) if math.isfinite(angle) else angle
         if angle == exact or not abs(angle - exact) < _RIGHT_ANGLE_TOLERANCE:
             return angle
-        self._right_angles[name] = None
+        if abs(angle - exact) > _ANGLE_ROUNDING:
+            self._right_angles[name] = None
         return exact
 
     def axis(self, node: XmlNode, name: str, tag: str = "axis") -> Triple:
@@ -336,7 +339,7 @@ class UrdfReader(XmlReader):
             )
             return 0.0, 0.0, 1.0
         if abs(length - 1.0) > 1e-6:
-            self.note(name, f"the axis has length {length:.6g} and is scaled to one")
+            self.note(name, f"the axis has length {length:.7g} and is scaled to one")
         return (x, y, z) if length == 1.0 else (x / length, y / length, z / length)
 
     def end(
