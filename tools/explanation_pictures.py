@@ -29,11 +29,15 @@ from tauloop.drives.equations.control import switching
 from tauloop.drives.equations.elements import elastic_backlash, stribeck_level
 from tauloop.drives.equations.switches import Direct
 from tauloop.equations.values import Values
+from tauloop.formats import ImportOptions
+from tauloop.formats.mjcf.reader import load_mjcf
+from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.identification.estimation.error_models import (
     AutocorrelatedErrors,
     EstimatingEquations,
     IndependentErrors,
 )
+from tauloop.model import ForceSharing
 from tauloop.motion.laws import LAWS
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
@@ -471,6 +475,44 @@ def predictive_tracking() -> Figure:
     return drawn("ControlComparison", tl.follow_path(tl.load("delta"), options))
 
 
+def tendons() -> Figure:
+    """Draw the finger of MuJoCo's tendons bent and straight, and the tensions that hold it."""
+    path = Path(__file__).parents[1] / "examples" / "cables" / "finger.xml"
+    machine = load_mjcf(path, options=ImportOptions(platform_body="tip"))
+    model = tl.Model(machine)
+    figure = Figure(figsize=(8.6, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.4))
+    colors = dict(zip(machine.cables, (ORANGE, AMBER, BLUE, GREEN), strict=True))
+    for pose, alpha in (((0.0, 0.0), 0.35), ((0.7, 0.2), 1.0)):
+        _draw_finger(left, model, np.array(pose), colors, alpha)
+    left.set_aspect("equal")
+    left.set(xlabel="x, mm", ylabel="z, mm", title="straight, and bent by 40° and 11°")
+    angles = np.linspace(0.0, 0.9, 61)
+    x = np.stack([angles, np.full_like(angles, 0.2)], axis=1)
+    sharing = ForceSharing(preload=3.0)
+    forces = model.platform.inverse_dynamics(x, 0.0 * x, 0.0 * x, sharing=sharing)
+    for k, (name, color) in enumerate(colors.items()):
+        right.plot(np.rad2deg(angles), forces.tension[:, k], color=color, label=name)
+    right.set(xlabel="angle of the knuckle, °", ylabel="tension, N", title="tensions at rest")
+    right.set_ylim(0.0)
+    right.legend(frameon=False)
+    return figure
+
+
+def _draw_finger(
+    axes: Axes, model: tl.Model, pose: np.ndarray, colors: dict[str, str], alpha: float
+) -> None:
+    """Draw bones as lines through the joints and the tip, and each cable."""
+    geometry = machine_geometry(model, model.inverse_kinematics(pose).q)
+    cables = [segment.name for segment in geometry.shape.segments]
+    middle = geometry.origins[0, [body.name for body in geometry.shape.bodies].index("distal")]
+    bones = 1e3 * np.stack([np.zeros(3), middle, geometry.tool[0]])
+    axes.plot(bones[:, 0], bones[:, 2], color=GRAY, lw=6, alpha=0.5 * alpha)
+    for name, color in colors.items():
+        ends = 1e3 * geometry.segments[0, cables.index(name)]
+        axes.plot(ends[:, 0], ends[:, 2], "o-", ms=3, color=color, alpha=alpha)
+
+
 def drawn(part: str, result: object) -> Figure:
     """Return the figure of a result."""
     figure = PARTS[part].figure(result)
@@ -490,6 +532,7 @@ DRAWINGS: dict[str, Callable[[], Figure]] = {
     "fastest-motion": plan_path,
     "cycles": cycles,
     "motors": motors,
+    "tendons": tendons,
     "predictive-tracking": predictive_tracking,
 }
 

@@ -11,6 +11,7 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.formats.imported.leaves import Leaves
 from tauloop.formats.mjcf.settings import ACTUATORS, SERVOS, MjcfReader
+from tauloop.formats.mjcf.tendons import SpatialTendon, SpatialTendonReader
 from tauloop.formats.mjcf.tree import Bodies, TreeReader
 from tauloop.formats.urdf.builder import closing_joint
 from tauloop.formats.urdf.parts import identifier
@@ -27,18 +28,22 @@ from tauloop.mechanism.model import (
     Friction,
     Joint,
     Placement,
+    Rod,
     Spring,
+    Tension,
 )
+from tauloop.mechanism.outputs import Output
 from tauloop.mechanism.poses import FramePose
+from tauloop.mechanism.suggestions import listing
 
-#: Losses on the length of a fixed tendon that become losses of its motor.
+#: Losses on the length of a tendon that become losses of its motor.
 _TENDON_LOSSES = ("armature", "damping", "frictionloss")
 MINUS_ONE = Constant(-1.0)
 #: An actuator whose force acts at contacts.
 _CONTACT_ACTUATOR = "adhesion"
 #: Kinds of joints with one coordinate.
 _SCALAR_JOINT_KINDS = ("revolute", "prismatic")
-#: Attributes that name what an actuator drives, where that is a joint or a fixed tendon.
+#: Attributes that name what an actuator drives, where that is a joint or a tendon.
 _TRANSMISSIONS = ("joint", "jointinparent", "tendon")
 #: Values of control-law attributes that describe an ideal motor.
 _IDEAL_MOTOR_LAWS = ("", "none", "fixed")
@@ -46,12 +51,21 @@ _IDEAL_MOTOR_LAWS = ("", "none", "fixed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TendonLengths:
-    """Losses on the lengths of fixed tendons, and joints of massless bodies that follow them."""
+    """What acts on the lengths of tendons.
+
+    Attributes:
+        bodies, joints, couplings: joints of massless bodies that follow the lengths.
+        losses: losses of the lengths of others.
+        rods: lines of spatial tendons.
+        outputs: lengths of spatial tendons that are not one coordinate.
+    """
 
     bodies: list[Body] = field(default_factory=list)
     joints: list[Joint] = field(default_factory=list)
     couplings: list[Coupling] = field(default_factory=list)
     losses: list[CombinedFriction] = field(default_factory=list)
+    rods: list[Rod] = field(default_factory=list)
+    outputs: list[Output] = field(default_factory=list)
 
 
 class ConstraintReader:
@@ -73,6 +87,12 @@ class ConstraintReader:
         self._tendons: dict[str, list[tuple[str, float]]] = {}
         self._losses: dict[str, dict[str, float]] = {}
         self._springs: dict[str, tuple[float, float]] = {}
+        self._ranges: dict[str, tuple[float, float]] = {}
+        self._spatial: dict[str, SpatialTendon] = {}
+        self._pushing: dict[str, bool] = {}
+        self._coupled: set[str] = set()
+        self._tensions: dict[str, Tension] = {}
+        self._lines = SpatialTendonReader(reader=reader, leaves=leaves, tree=tree)
         self._driven: list[tuple[str, Sequence[tuple[str, float]], bool]] = []
 
     # Equality
@@ -227,7 +247,7 @@ class ConstraintReader:
         for factor, side in zip((1.0, 0.0 if is_curve else -slope), sides, strict=False):
             for joint, ratio in side:
                 ratios[joint] = ratios.get(joint, 0.0) + factor * ratio
-        turns = self._bodies.kinds[sides[0][0][0]] == "revolute"
+        turns = self._turns(sides[0][0][0])
         unit = "rad" if turns else "m"
         offset: Expression = self._leaves.structural(
             f"{name}.offset", coefficients[0], unit, "geometry"
@@ -241,7 +261,7 @@ class ConstraintReader:
                     else self._leaves.leaf(f"{name}.of.{joint}", ratio, "", "drive")
                 )
                 coupled.append((joint, leaf))
-                offset = add(offset, multiply(leaf, self._bodies.references[joint]))
+                offset = add(offset, multiply(leaf, self._reference(joint)))
         curves: tuple[tuple[str, Curve], ...] = ()
         if is_curve:
             powers = (0.0, slope, *coefficients[2:])
@@ -260,7 +280,7 @@ class ConstraintReader:
             unit: unit of the polynomial's value.
         """
         joint, ratio = side
-        per = "rad" if self._bodies.kinds[joint] == "revolute" else "m"
+        per = "rad" if self._turns(joint) else "m"
         terms: list[Expression] = []
         for power, coefficient in enumerate(coefficients):
             place = f"{name}.curves.{joint}.polynomial[{power}]"
@@ -269,7 +289,7 @@ class ConstraintReader:
             terms.append(
                 self._leaves.leaf(place, value, unit + divisor, "geometry") if value else ZERO
             )
-        curve = CurvePolynomial(coefficients=tuple(terms), about=self._bodies.references[joint])
+        curve = CurvePolynomial(coefficients=tuple(terms), about=self._reference(joint))
         return joint, curve
 
     def _side(self, node: XmlNode, name: str, key: str) -> list[tuple[str, float]]:
@@ -277,13 +297,32 @@ class ConstraintReader:
         if node.tag == "joint":
             joint = self._scalar(node, name, key)
             return [] if joint is None else [(joint, 1.0)]
-        word, remedy = self._reader.word(node, key), "name a fixed tendon"
-        return (
-            self._reader.look_up(
-                node, name, word, self._tendons, f"there is no fixed tendon {word!r}", remedy
-            )
-            or []
-        )
+        word = self._reader.word(node, key)
+        if word in self._spatial and not self._tendons[word]:
+            what = f"the tendon {word!r} {self._why_without_lines(word)}"
+            self._reader.problem(node, name, what, "name a tendon of sites that move")
+            return []
+        self._coupled.add(word)
+        what, remedy = f"there is no tendon {word!r}", "name a tendon"
+        return self._reader.look_up(node, name, word, self._tendons, what, remedy) or []
+
+    def _why_without_lines(self, tendon: str) -> str:
+        """Return why a spatial tendon has no coordinates."""
+        if geoms := self._spatial[tendon].geoms:
+            return f"runs around {listing(geoms)}, which is not modelled"
+        return "has a constant length"
+
+    def _turns(self, coordinate: str) -> bool:
+        """Return whether a coordinate is an angle; the lengths of rods are not."""
+        return coordinate not in self._lines.rods and (self._bodies.kinds[coordinate] == "revolute")
+
+    def _reference(self, coordinate: str) -> Expression:
+        """Return the coordinate of a hinge, slide or rod in the file's pose."""
+        if coordinate in self._lines.rods and coordinate not in self._bodies.references:
+            length = self._lines.lengths[coordinate]
+            leaf = self._leaves.structural(f"{coordinate}.ref", length, "m", "geometry")
+            self._bodies.references[coordinate] = leaf
+        return self._bodies.references[coordinate]
 
     def _scalar(self, node: XmlNode, name: str, key: str) -> str | None:
         """Return the hinge or slide that an attribute names; None with a problem."""
@@ -300,7 +339,7 @@ class ConstraintReader:
     # Actuators
 
     def actuators(self, root: XmlNode) -> tuple[Actuator, ...]:
-        """Return motors on joints and on fixed tendons.
+        """Return motors on joints and tendons.
 
         The forces of other actuators are listed as omitted, except of those that act on contacts.
         """
@@ -320,6 +359,7 @@ class ConstraintReader:
                     self._reader.notes.append(f"{name}: an actuator on contacts is left out")
                     continue
                 terms = self._drives(node, name)
+                self._note_pushing(node, name)
                 if not terms or self._is_same_motor(node, name, terms):
                     continue
                 drives = self._expressions(name, terms)
@@ -348,40 +388,96 @@ class ConstraintReader:
         return node.tag in SERVOS or not is_ideal
 
     def tendon_lengths(self) -> TendonLengths:
-        """Return losses, springs and inertia of tendon lengths s = sum of c_i q_i without a motor.
+        """Return losses, springs, inertia and limits of tendon lengths s = sum of c_i q_i.
 
-        Losses become losses of a combination of joints. With a spring or an inertia, s is the
-        coordinate of a joint of a massless body: a coupling ties it to the joints, and spring,
-        losses and inertia act on it.
+        Losses and inertia are those that no motor has taken. Losses become losses of a combination
+        of joints. With a spring, an inertia or limits, s is the coordinate of a joint of a massless
+        body: a coupling ties it to the joints, and all act on it. What acts on a spatial tendon of
+        one line acts on its rod.
         """
         lengths = TendonLengths()
+        self._make_cables()
         for tendon, terms in self._tendons.items():
             acting, spring = self._losses[tendon], self._springs.get(tendon)
-            if not terms or not (acting or spring):
+            limits = self._ranges.get(tendon)
+            if not terms or not (acting or spring or limits):
                 continue
-            name = self._free_name(f"{tendon or 'tendon'}_length")
+            is_line = tendon in self._spatial and len(terms) == 1 and terms[0][1] == 1.0
+            name = terms[0][0] if is_line else self._free_name(f"{tendon or 'tendon'}_length")
             turns = not self._is_length(terms)
-            ratios = tuple(
-                (joint, self._leaves.leaf(f"{name}.of.{joint}", c, unit, "drive"))
-                for joint, c, unit in self._with_units(terms)
-            )
+            ratios: list[tuple[str, Expression]] = []
+            for joint, c, unit in () if is_line else self._with_units(terms):
+                leaf = self._leaves.leaf(f"{name}.of.{joint}", c, unit, "drive")
+                ratios.append((joint, leaf))
             viscous, coulomb = acting.get("damping", 0.0), acting.get("frictionloss", 0.0)
             friction = Friction(
                 **self._leaves.friction(name, turns, viscous=viscous, coulomb=coulomb)
             )
             armature = acting.get("armature", 0.0)
-            if not (spring or armature):
+            if not (spring or armature or limits or is_line):
                 lengths.losses.append(
-                    CombinedFriction(name=name, terms=ratios, friction=friction, turns=turns)
+                    CombinedFriction(name=name, terms=tuple(ratios), friction=friction, turns=turns)
                 )
                 continue
+            lower, upper = limits or (-math.inf, math.inf)
             freedom = Freedom(
                 friction=friction if viscous or coulomb else None,
                 spring=self._spring(name, *spring, turns=turns) if spring else None,
                 inertia=self._leaves.rotor(name, armature, turns),
+                lower=lower,
+                upper=upper,
             )
-            self._add_length(lengths, name, ratios, freedom, turns=turns)
+            if is_line:
+                self._lines.act(name, freedom)
+            else:
+                self._add_length(lengths, name, tuple(ratios), freedom, turns=turns)
+        for tendon, path in self._spatial.items():
+            is_used = self._is_acting(tendon)
+            is_line = len(path.terms) == 1 and path.terms[0][1] == 1.0 and not path.constant
+            if is_used:
+                lengths.rods.extend(self._lines.rods[rod] for rod, _ in path.terms)
+            if path.output is not None and not (is_used and is_line):
+                lengths.outputs.append(path.output)
         return lengths
+
+    def _is_acting(self, tendon: str) -> bool:
+        """Return whether anything acts on a spatial tendon, or a coupling names it."""
+        users = (self._springs, self._ranges, self._pushing, self._coupled, self._tensions)
+        return bool(self._losses[tendon]) or any(tendon in names for names in users)
+
+    def _make_cables(self) -> None:
+        """Make cables of spatial tendons whose actuators only pull, or which were cables."""
+        for tendon in self._spatial:
+            terms = self._tendons[tendon]
+            if tendon in self._tensions:
+                for rod, _ in terms:
+                    self._lines.bound(rod, self._tensions[tendon])
+                continue
+            if tendon not in self._pushing:
+                continue
+            if self._pushing[tendon]:
+                self._reader.notes.append(
+                    f"tendon {tendon}: its actuator may push, so it is a strut; a cable has "
+                    "a range that only pulls"
+                )
+            elif len(terms) == 1 or not (tendon in self._springs or tendon in self._ranges):
+                for rod, _ in terms:
+                    self._lines.bound(rod, Tension(least=0.0))
+
+    def _note_pushing(self, node: XmlNode, name: str) -> None:
+        """Note whether the actuator of a spatial tendon can lengthen it."""
+        tendon = node.attributes.get("tendon", "")
+        if tendon not in self._spatial:
+            return
+        gear = (self._reader.numbers(node, name, "gear") or (1.0,))[0]
+        ranges = [self._reader.limits(node, name, "forcerange", "forcelimited")]
+        if node.tag == "motor":
+            ranges.append(self._reader.limits(node, name, "ctrlrange", "ctrllimited"))
+        is_muscle = "muscle" in (node.tag, node.attributes.get("gaintype", ""))
+        only_pulls = is_muscle or any(
+            ends is not None and max(gear * end for end in ends) <= 0.0 for ends in ranges
+        )
+        self._pushing[tendon] = self._pushing.get(tendon, False) or not only_pulls
 
     def _add_length(
         self,
@@ -394,7 +490,7 @@ class ConstraintReader:
     ) -> None:
         """Add a joint whose coordinate is the length of a tendon."""
         value = self._leaves.value
-        start = sum(value(ratio) * value(self._bodies.references[joint]) for joint, ratio in ratios)
+        start = sum(value(ratio) * value(self._reference(joint)) for joint, ratio in ratios)
         end = self._free_name(f"{name}_end")
         lengths.bodies.append(Body(name=end))
         lengths.joints.append(
@@ -415,7 +511,8 @@ class ConstraintReader:
     def _free_name(self, wanted: str) -> str:
         """Return a free name as close to the wanted one as possible."""
         name = identifier(wanted)
-        taken = {*self._bodies.world, *self._bodies.joint_names.values(), *self._names}
+        joints = self._bodies.joint_names.values()
+        taken = {*self._bodies.world, *joints, *self._names, *self._lines.rods}
         while name in taken:
             name += "_"
         self._names.add(name)
@@ -437,7 +534,8 @@ class ConstraintReader:
             or "armature" in node.attributes
         )
         has_losses = has_losses or any(self._reader.kept_friction("actuator", node).values())
-        if not has_losses or name not in self._bodies.joint_names.values():
+        joints = {*self._bodies.joint_names.values(), *self._lines.rods}
+        if not has_losses or name not in joints:
             return name
         self._reader.notes.append(
             f"the motor {name} is renamed to {name}_motor: {name} is a joint with losses"
@@ -445,45 +543,117 @@ class ConstraintReader:
         return f"{name}_motor"
 
     def read_tendons(self, root: XmlNode) -> None:
-        """Read fixed tendons: joints with coefficients, losses and springs."""
+        """Read tendons: coordinates with coefficients, losses, springs and limits."""
         for section in root.all("tendon"):
-            for plain in section.all("fixed"):
-                node = replace(self._reader.resolved(replace(plain, tag="tendon"), ""), tag="fixed")
-                name = self._reader.word(node, "name")
-                terms = []
-                for part in node.all("joint"):
-                    joint = self._scalar(part, name or "tendon", "joint")
-                    coefficient = self._reader.value(part, name or "tendon", "coef", 1.0)
-                    if joint is not None:
-                        terms.append((joint, coefficient))
-                self._tendons[name] = terms
-                values = {
-                    key: self._reader.value(node, name or "tendon", key) for key in _TENDON_LOSSES
-                }
-                self._losses[name] = {key: value for key, value in values.items() if value}
-                self._reader.use(node, "range", "limited")
-                if "range" in node.attributes:
-                    self._reader.notes.append(f"tendon {name}: its limits are not carried over")
-                self._read_spring(node, name)
             for plain in section.children:
-                if plain.tag != "fixed":
-                    node = self._reader.resolved(replace(plain, tag="tendon"), "")
-                    name = node.attributes.get("name", "")
-                    self._reader.notes.append(f"tendon {name}: <{plain.tag}> is not carried over")
-                    acting = [
-                        key
-                        for key in (*_TENDON_LOSSES, "stiffness")
-                        if self._reader.value(node, name, key)
-                    ]
-                    if acting:
-                        self._reader.omitted.append(
-                            f"{', '.join(acting)} of the {plain.tag} tendon {name}"
-                        )
+                if plain.tag not in ("fixed", "spatial"):
+                    continue
+                node = replace(
+                    self._reader.resolved(replace(plain, tag="tendon"), ""), tag=plain.tag
+                )
+                name = self._reader.word(node, "name")
+                if plain.tag == "fixed":
+                    self._read_fixed(node, name)
+                else:
+                    self._read_spatial(node, name)
 
-    def _read_spring(self, node: XmlNode, name: str) -> None:
+    def _read_fixed(self, node: XmlNode, name: str) -> None:
+        terms = []
+        for part in node.all("joint"):
+            joint = self._scalar(part, name or "tendon", "joint")
+            coefficient = self._reader.value(part, name or "tendon", "coef", 1.0)
+            if joint is not None:
+                terms.append((joint, coefficient))
+        self._tendons[name] = terms
+        self._read_losses(node, name)
+        self._reader.use(node, "range", "limited")
+        if "range" in node.attributes:
+            self._reader.notes.append(f"tendon {name}: its limits are not carried over")
+        at_rest = sum(c * self._bodies.rests.get(joint, 0.0) for joint, c in terms)
+        self._read_spring(node, name, at_rest)
+
+    def _read_losses(self, node: XmlNode, name: str) -> None:
+        values = {key: self._reader.value(node, name or "tendon", key) for key in _TENDON_LOSSES}
+        self._losses[name] = {key: value for key, value in values.items() if value}
+
+    def _read_spatial(self, node: XmlNode, name: str) -> None:
+        """Read a tendon over sites and pulleys; one around geoms is listed as omitted."""
+        path = self._lines.read(node, name or "tendon", self._free_name(name or "tendon"))
+        if path is None:
+            return
+        self._spatial[name] = path
+        self._tendons[name] = list(path.terms)
+        self._read_tension(node, name)
+        length = self._reader.extra("tendon", node, "length")
+        if length and path.terms:
+            self._lines.fix(path.terms[0][0], length)
+            self._losses[name] = {}
+            self._reader.use(node, "range", "stiffness", "damping", "springlength")
+            return
+        if not path.terms:
+            self._leave_out(node, name)
+            return
+        self._read_losses(node, name)
+        ends = self._reader.limits(node, name or "tendon", "range", "limited")
+        if ends is not None:
+            # a length is never negative, so that such an end bounds nothing
+            lower = ends[0] - path.constant if ends[0] > 0.0 else -math.inf
+            self._ranges[name] = (lower, ends[1] - path.constant)
+        self._read_spring(node, name, path.start if self._is_spring_pose() else None)
+        if name in self._springs:
+            stiffness, rest = self._springs[name]
+            self._springs[name] = (stiffness, rest - path.constant)
+
+    def _read_tension(self, node: XmlNode, name: str) -> None:
+        """Read the bounds of a cable that `mjcf.writer` put into ``<custom>``."""
+        numbers = {
+            key: self._reader.extra("tendon", node, key, math.nan)
+            for key in ("least", "greatest", "stiffness", "damping", "restitution")
+        }
+        if math.isnan(numbers["least"]):
+            return
+        leaves: dict[str, Expression] = {}
+        for key, unit in (("stiffness", "N/m"), ("damping", "N s/m")):
+            if not math.isnan(numbers[key]):
+                leaves[key] = self._leaves.leaf(
+                    f"{name}.tension.{key}", numbers[key], unit, "spring"
+                )
+        greatest, restitution = numbers["greatest"], numbers["restitution"]
+        self._tensions[name] = Tension(
+            least=numbers["least"],
+            greatest=math.inf if math.isnan(greatest) else greatest,
+            restitution=None if math.isnan(restitution) else restitution,
+            **leaves,
+        )
+
+    def _leave_out(self, node: XmlNode, name: str) -> None:
+        """Note a tendon without coordinates, and list its forces as omitted."""
+        self._losses[name] = {}
+        reason = self._why_without_lines(name)
+        self._reader.notes.append(f"tendon {name}: {reason}; it is not carried over")
+        keys = (*_TENDON_LOSSES, "stiffness")
+        acting = [key for key in keys if self._reader.value(node, name, key)]
+        if acting and self._spatial[name].geoms:
+            what = f"{', '.join(acting)} of the spatial tendon {name}, which {reason}"
+            self._reader.omitted.append(what)
+
+    def _is_spring_pose(self) -> bool:
+        """Return whether the springs of all joints rest in the file's pose."""
+        value = self._leaves.value
+        return all(
+            self._bodies.rests.get(joint, 0.0) == value(reference)
+            for joint, reference in self._bodies.references.items()
+            if joint not in self._lines.rods
+        )
+
+    def _read_spring(self, node: XmlNode, name: str, at_rest: float | None) -> None:
         """Read stiffness and rest length.
 
-        The default rest length is the one at the rest positions of the joints' springs.
+        Args:
+            node: element of the tendon.
+            name: its name.
+            at_rest: its length at the rest positions of the joints' springs, which is the default;
+                None where it is not known.
         """
         stiffness = self._reader.value(node, name or "tendon", "stiffness")
         ends = self._reader.numbers(node, name or "tendon", "springlength")
@@ -493,9 +663,14 @@ class ConstraintReader:
             what = f"the spring of tendon {name}, which is slack from length {ends[0]:g} to {ends[1]:g}"
             self._reader.omitted.append(what)
             return
-        rest = ends[0] if ends and ends[0] >= 0.0 else None
+        rest = ends[0] if ends and ends[0] >= 0.0 else at_rest
         if rest is None:
-            rest = sum(c * self._bodies.rests.get(joint, 0.0) for joint, c in self._tendons[name])
+            what = (
+                f"the spring of the spatial tendon {name}, whose rest length MuJoCo computes "
+                "from springref (state springlength)"
+            )
+            self._reader.omitted.append(what)
+            return
         self._springs[name] = (stiffness, rest)
 
     def _drives(self, node: XmlNode, name: str) -> list[tuple[str, float]]:
@@ -535,7 +710,9 @@ class ConstraintReader:
     def _left_out_because(self, key: str, word: str) -> str:
         """Return why an actuator on an element is left out; "" if it is read, or is refused."""
         if not key:
-            return "which drives no joint and no fixed tendon"
+            return "which drives no joint and no tendon"
+        if key == "tendon" and word in self._spatial and not self._tendons[word]:
+            return f"on tendon {word!r}, which {self._why_without_lines(word)}"
         if key == "tendon":
             return "" if word in self._tendons else f"on tendon {word!r}"
         joint = self._bodies.joint_names.get(word)
@@ -545,13 +722,13 @@ class ConstraintReader:
 
     def _is_length(self, terms: Sequence[tuple[str, float]]) -> bool:
         """Return whether a combination of joints is in metres: one of them slides."""
-        return any(self._bodies.kinds[joint] == "prismatic" for joint, _ in terms)
+        return any(not self._turns(joint) for joint, _ in terms)
 
     def _with_units(self, terms: Sequence[tuple[str, float]]) -> list[tuple[str, float, str]]:
         """Return the joints of a combination with their ratios and the units of these."""
         is_length = self._is_length(terms)
         return [
-            (joint, ratio, "m/rad" if is_length and self._bodies.kinds[joint] == "revolute" else "")
+            (joint, ratio, "m/rad" if is_length and self._turns(joint) else "")
             for joint, ratio in terms
         ]
 
@@ -566,7 +743,7 @@ class ConstraintReader:
         force = self._limit(node, name, "forcerange", "forcelimited")
         if node.tag == "motor":
             force = min(force, self._limit(node, name, "ctrlrange", "ctrllimited"))
-        turns = all(self._bodies.kinds[joint] == "revolute" for joint, _ in drives)
+        turns = all(self._turns(joint) for joint, _ in drives)
         losses = self._losses.get(node.attributes.get("tendon", ""), {})
         gear = abs((reader.numbers(node, name, "gear") or (1.0,))[0])
         gear = gear if gear**2 else 1.0  # a zero gear has been reported
@@ -594,7 +771,8 @@ class ConstraintReader:
         ends = self._reader.limits(node, name, key, switch)
         if ends is None:
             return math.inf
-        if -ends[0] != ends[1]:
+        is_pull = self._pushing.get(node.attributes.get("tendon", "")) is False
+        if -ends[0] != ends[1] and not is_pull:
             self._reader.notes.append(
                 f"{name}: {key} {ends[0]:g} to {ends[1]:g} is carried over as its larger end"
             )

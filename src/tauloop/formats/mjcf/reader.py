@@ -4,9 +4,10 @@ Each number that may be identified or calibrated becomes an independent paramete
 body or joint: ``arm.mass``, ``arm.center[0]``, ``arm.at[2]``, ``elbow.inertia`` (armature),
 ``elbow.friction.viscous``. The reader carries over the tree with its default classes, inertias
 (from solids if there is no ``<inertial>``), limits, springs, losses, rotors, ``connect``, ``weld``
-and linear ``joint`` equalities, motors on joints and on fixed tendons with the tendons' losses, and
-the extensions that `mjcf.writer` puts into ``<custom>``. Constraints are hard here and soft in
-MuJoCo: ``solref`` and similar settings have no effect. The description lists everything else.
+and ``joint`` equalities, tendons of joints and of sites with their losses and springs, motors on
+joints and tendons, and the extensions that `mjcf.writer` puts into ``<custom>``. Constraints are
+hard here and soft in MuJoCo: ``solref`` and similar settings have no effect. The description lists
+everything else.
 """
 
 from __future__ import annotations
@@ -156,6 +157,8 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
         joints=(*joints, *lengths.joints, *loops),
         couplings=(*couplings, *lengths.couplings),
         losses=tuple(lengths.losses),
+        rods=tuple(lengths.rods),
+        outputs=tuple(lengths.outputs),
         actuators=actuators,
         unstated_motors=() if actuators else unstated,
         platform=platform,

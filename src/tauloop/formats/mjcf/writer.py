@@ -2,7 +2,8 @@
 
 All bodies hang on one fixed body ``base``. The pose of the file is the machine's start, and ``ref``
 keeps the coordinates' values. ``connect`` and ``weld`` between sites close loops; these do not
-depend on that pose: a ball is one ``connect``, a hinge is two on its axis. Names are those of the
+depend on that pose: a ball is one ``connect``, a hinge is two on its axis. Cables and other rods
+without mass are spatial tendons. Names are those of the
 mechanism. Properties that MJCF lacks (the constant part of friction, maximum speeds, one-sided
 limits, platform and independent coordinates) are in ``<custom>``, which MuJoCo skips and
 `load_mjcf` reads. MuJoCo refuses moving bodies without mass or inertia: zeros are written as they
@@ -22,6 +23,7 @@ from tauloop.common.errors import DescriptionError
 from tauloop.common.files import write_text
 from tauloop.common.records import dataclass
 from tauloop.formats.mjcf.settings import CUSTOM_FRICTION_TERMS, CUSTOM_PREFIX
+from tauloop.formats.mjcf.tendon_paths import TendonPath, TendonPaths, tendon_paths
 from tauloop.formats.xml.meshes import MeshCopies, is_binary_stl
 from tauloop.mechanism.curves import CurvePolynomial
 from tauloop.mechanism.description.grammar import OMISSIONS
@@ -42,10 +44,14 @@ from tauloop.mechanism.model import (
     Freedom,
     Friction,
     Mechanism,
+    Placement,
+    Rod,
+    Tension,
 )
 from tauloop.mechanism.poses import FramePose, placement_pose, rotation_matrix, rotation_quaternion
 from tauloop.mechanism.solids.primitives import Primitive
 from tauloop.mechanism.solids.solid import Mesh, Solid, colour, rgba
+from tauloop.mechanism.suggestions import listing
 
 #: Number of coefficients of a polynomial between joints in MuJoCo.
 MAX_POLYCOEF = 5
@@ -93,9 +99,9 @@ def to_mjcf(mechanism: Mechanism, meshes: str = "meshes") -> MjcfText:
         DescriptionError: rigid links and ideal joints cannot represent the mechanism (see
             `mechanism.links.rigid_tree`).
     """
-    return _MjcfWriter(
-        mechanism, rigid_tree(mechanism, _MJCF_CLOSURE_KINDS, DescriptionError), MeshCopies(meshes)
-    ).write()
+    paths = tendon_paths(mechanism)
+    tree = rigid_tree(paths.mechanism, _MJCF_CLOSURE_KINDS, DescriptionError)
+    return _MjcfWriter(mechanism, tree, paths, MeshCopies(meshes)).write()
 
 
 def write_mjcf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
@@ -134,10 +140,12 @@ def coordinate_names(mechanism: Mechanism) -> dict[str, str]:
 class _MjcfWriter:
     mechanism: Mechanism
     tree: Tree
+    paths: TendonPaths
     meshes: MeshCopies
     notes: list[str] = field(default_factory=list)
     motors: dict[str, dict[str, float]] = field(default_factory=dict)
     bodies: dict[str, ElementTree.Element] = field(default_factory=dict)
+    _points: dict[Placement, str] = field(default_factory=dict)
     _light: list[str] = field(default_factory=list)
     _extras: dict[str, float] = field(default_factory=dict)
     _asymmetries: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -179,10 +187,16 @@ class _MjcfWriter:
         for closure in self.tree.closures:
             self._closure(equality, closure)
         tendons, actuators = ElementTree.Element("tendon"), ElementTree.Element("actuator")
-        for coupling in m.couplings:
+        for coupling in self.paths.mechanism.couplings:
             self._coupling(equality, tendons, coupling)
+        for path in self.paths.paths.values():
+            self._spatial(tendons, path)
+        taut = [name for name, tension in m.cables.items() if tension.least]
+        if taut:
+            self.notes.append(f"MuJoCo does not hold the least tensions of {listing(taut)}")
         for loss in m.losses:
-            self._loss(tendons, loss)
+            if loss.name not in self.paths.paths:
+                self._loss(tendons, loss)
         for actuator in m.actuators:
             self._actuator(tendons, actuators, actuator)
         root.extend(
@@ -392,6 +406,8 @@ class _MjcfWriter:
 
     def _solid(self, assets: ElementTree.Element, solid: Solid, name: str) -> None:
         """Add a geom that is only drawn; a file that would stop MuJoCo is left out."""
+        if self.paths.is_line(solid.body):
+            return  # MuJoCo draws tendons itself
         if solid.body not in self.bodies:
             self.notes.append(
                 f"solid on {solid.body}: "
@@ -511,6 +527,75 @@ class _MjcfWriter:
         numbers = {key: 0.0 if term is None else value(term) for key, term in terms.items()}
         self._tendon(tendons, {"name": loss.name} | _nonzero(numbers), ratios)
 
+    def _only_pulls(self, actuator: Actuator) -> bool:
+        """Return whether a motor is on a tendon of cables."""
+        if actuator.name not in self.paths.gears:
+            return False
+        path = self.paths.paths[self.paths.gears[actuator.name][0]]
+        return all(rod.tension is not None for rod, _ in path.lines)
+
+    def _spatial(self, tendons: ElementTree.Element, path: TendonPath) -> None:
+        """Write the lines of a tendon between sites, and what acts on its length.
+
+        The losses of its motors act there too, by ratio squared.
+        """
+        value, freedom = self.mechanism.value, path.freedom
+        losses: Mapping[str, float] = {}
+        for actuator in self.mechanism.actuators:
+            tendon, gear = self.paths.gears.get(actuator.name, ("", 0.0))
+            if tendon == path.name:
+                losses = self._losses(actuator, gear, losses)
+        attributes = {"name": path.name} | _nonzero(self._losses(freedom, others=losses))
+        if freedom.spring is not None:
+            rest = _number(value(freedom.spring.rest))
+            attributes |= {
+                "stiffness": _number(value(freedom.spring.stiffness)),
+                "springlength": f"{rest} {rest}",
+            }
+        lower, upper = max(freedom.lower, 0.0), freedom.upper
+        if freedom.limit == "stop" and np.isfinite(upper):
+            attributes["range"] = _numbers([lower, upper])
+        rod, _ = path.lines[0]
+        if rod.tension is not None:
+            attributes |= self._cable(path.name, rod, rod.tension)
+        element = ElementTree.SubElement(tendons, "spatial", attributes)
+        for k, (rod, factor) in enumerate(path.lines):
+            if k or factor != 1.0:
+                ElementTree.SubElement(element, "pulley", divisor=_number(1.0 / factor))
+            for end, placement in (("a", rod.start), ("b", rod.end)):
+                ElementTree.SubElement(element, "site", site=self._point(rod, end, placement))
+
+    def _point(self, rod: Rod, end: str, placement: Placement) -> str:
+        """Return the name of the site at the end of a rod; rods with one end share it."""
+        if placement not in self._points:
+            name = f"{rod.name}.{end}"
+            self._site(name, placement.body, placement_pose(self.mechanism, placement))
+            self._points[placement] = name
+        return self._points[placement]
+
+    def _cable(self, name: str, rod: Rod, tension: Tension) -> dict[str, str]:
+        """Keep the bounds of a cable; return the attributes of one of fixed length."""
+        value = self.mechanism.value
+        stiffness = 0.0 if tension.stiffness is None else value(tension.stiffness)
+        damping = 0.0 if tension.damping is None else value(tension.damping)
+        self._extra(f"tendon.{name}.least", tension.least)
+        self._extra(f"tendon.{name}.greatest", tension.greatest)
+        for key, number in (("stiffness", stiffness), ("damping", damping)):
+            if number:
+                self._extra(f"tendon.{name}.{key}", number)
+        if tension.restitution is not None:
+            self._extra(f"tendon.{name}.restitution", tension.restitution)
+        if rod.length is None:
+            if stiffness:
+                self.notes.append(f"cable {name}: its stretch cannot be represented in MJCF")
+            return {}
+        length = value(rod.length)
+        self._extra(f"tendon.{name}.length", length)
+        if not stiffness:
+            return {"range": _numbers([0.0, length])}
+        attributes = {"stiffness": _number(stiffness), "springlength": _numbers([0.0, length])}
+        return attributes | _nonzero({"damping": damping})
+
     def _tendon(
         self,
         tendons: ElementTree.Element,
@@ -527,7 +612,7 @@ class _MjcfWriter:
         MJCF has no motor side.
         """
         for actuator in self.mechanism.actuators:
-            if len(actuator.drives) == 1:
+            if len(actuator.drives) == 1 and actuator.name not in self.paths.gears:
                 name, ratio = actuator.drives[0]
                 number = self.mechanism.value(ratio)
                 self.motors[name] = self._losses(actuator, number, self.motors.get(name))
@@ -545,7 +630,10 @@ class _MjcfWriter:
         self._extra(f"actuator.{actuator.name}.speed", actuator.speed)
         self._extra(f"actuator.{actuator.name}.rated_force", actuator.rated_force)
         attributes = {"name": actuator.name}
-        if len(actuator.drives) == 1:
+        if actuator.name in self.paths.gears:
+            tendon, gear = self.paths.gears[actuator.name]
+            attributes |= {"tendon": tendon, "gear": _number(gear)}
+        elif len(actuator.drives) == 1:
             name, ratio = actuator.drives[0]
             attributes |= {"joint": name, "gear": _number(value(ratio))}
         else:
@@ -557,7 +645,10 @@ class _MjcfWriter:
             )
             attributes |= {"tendon": f"{actuator.name}.gear"}
         if np.isfinite(actuator.force):
-            attributes["ctrlrange"] = _numbers([-actuator.force, actuator.force])
+            ends = [-actuator.force, actuator.force]
+            if self._only_pulls(actuator):
+                ends[0 if self.paths.gears[actuator.name][1] < 0.0 else 1] = 0.0
+            attributes["ctrlrange"] = _numbers(ends)
         ElementTree.SubElement(actuators, "motor", attributes)
 
 

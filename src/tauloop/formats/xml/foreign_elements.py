@@ -362,7 +362,11 @@ _MJCF = (
         (ANY_PARENT, "include", "another local file, whose elements take its place"),
         (ANY_PARENT, "worldbody body frame joint freejoint inertial geom site", "the machine"),
         (ANY_PARENT, "asset mesh material", "what is drawn"),
-        (ANY_PARENT, "equality connect weld tendon fixed", "loops and gears"),
+        (
+            ANY_PARENT,
+            "equality connect weld tendon fixed spatial pulley",
+            "loops, gears and cables",
+        ),
         (ANY_PARENT, "actuator general motor", "motors"),
         (
             ANY_PARENT,
@@ -388,11 +392,6 @@ _MJCF = (
             ANY_PARENT,
             "extension tuple element user lengthrange",
             "settings of plugins and of the compiler",
-        ),
-        (
-            ANY_PARENT,
-            "spatial pulley",
-            "a tendon through space; listed, and its forces are reported",
         ),
         ("geom", "plugin", "a shape"),
         ("mesh", "plugin", "a shape"),

@@ -1,0 +1,250 @@
+"""Cables and other massless rods of a `Mechanism` as spatial tendons, for `mjcf.writer`.
+
+A rigid link without mass is refused by MuJoCo. A tendon between two sites has the same length, and
+the force of its actuator acts along the same line. Rods that a motor, a loss or a length drives
+together become branches of one tendon, each behind a pulley with the inverse of its ratio as
+divisor. Rods that something else ties to joints stay links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+
+from tauloop.common.records import dataclass
+from tauloop.mechanism.expression import Expression, add
+from tauloop.mechanism.model import (
+    BASE,
+    Coupling,
+    Freedom,
+    Friction,
+    Joint,
+    Mechanism,
+    Rod,
+    Spring,
+)
+
+Terms = Sequence[tuple[str, Expression]]
+
+
+@dataclass(slots=True, kw_only=True)
+class TendonPath:
+    """A spatial tendon.
+
+    Attributes:
+        name: its name.
+        lines: rods with the factors of their lengths.
+        freedom: what acts on its length.
+    """
+
+    name: str
+    lines: tuple[tuple[Rod, float], ...]
+    freedom: Freedom = field(default_factory=Freedom)
+
+
+@dataclass(slots=True, kw_only=True)
+class TendonPaths:
+    """A machine whose massless rods are tendons.
+
+    Attributes:
+        mechanism: the machine without these rods, and without joints that only follow them.
+        paths: the tendons, by name.
+        gears: tendon and gear of the actuators on tendons, by actuator.
+        followers: massless bodies that only followed the lengths of rods.
+    """
+
+    mechanism: Mechanism
+    paths: dict[str, TendonPath] = field(default_factory=dict)
+    gears: dict[str, tuple[str, float]] = field(default_factory=dict)
+    followers: tuple[str, ...] = ()
+
+    def is_line(self, link: str) -> bool:
+        """Return whether a name is that of a rod that is a tendon, of its part, or a follower's."""
+        rods = {rod.name for path in self.paths.values() for rod, _ in path.lines}
+        rods.update(self.followers)
+        return link in rods or link.removesuffix(".lower").removesuffix(".upper") in rods
+
+
+def tendon_paths(mechanism: Mechanism) -> TendonPaths:
+    """Return the machine with its massless rods as tendons where MJCF can represent them."""
+    followers = _followers(mechanism)
+    rods = _tendon_rods(mechanism, followers)
+    followers = {name: pair for name, pair in followers.items() if _names(pair[1]) <= rods.keys()}
+    bodies = tuple(mechanism.joint(name).child.body for name in followers)
+    result = TendonPaths(mechanism=_without(mechanism, rods, followers), followers=bodies)
+    builder = _Builder(mechanism, rods, result)
+    for joint, (coupling, terms) in followers.items():
+        builder.follower(mechanism.joint(joint), coupling, terms)
+    for actuator in mechanism.actuators:
+        terms = _expanded(actuator.drives, followers)
+        if _names(terms) <= rods.keys():
+            builder.motor(actuator.name, actuator.drives, followers)
+    for loss in mechanism.losses:
+        if _names(loss.terms) <= rods.keys():
+            builder.loss(loss.name, loss.terms, loss.friction)
+    used = {rod.name for path in result.paths.values() for rod, _ in path.lines}
+    for name, rod in rods.items():
+        acts = rod.telescope is not None and rod.telescope.freedom != Freedom()
+        if name not in used or acts:
+            builder.line(rod)
+    return result
+
+
+class _Builder:
+    def __init__(self, mechanism: Mechanism, rods: Mapping[str, Rod], result: TendonPaths) -> None:
+        self._value = mechanism.value
+        self._rods = rods
+        self._result = result
+
+    def line(self, rod: Rod) -> str:
+        """Add the tendon of one rod; return its name."""
+        freedom = Freedom() if rod.telescope is None else rod.telescope.freedom
+        self._result.paths[rod.name] = TendonPath(
+            name=rod.name, lines=((rod, 1.0),), freedom=freedom
+        )
+        return rod.name
+
+    def follower(self, joint: Joint, coupling: Coupling, terms: Terms) -> None:
+        """Add the tendon whose length, less the coupling's offset, is the coordinate of a joint."""
+        (freedom,) = joint.freedoms
+        shift = self._value(coupling.offset)
+        spring = freedom.spring
+        if spring is not None:
+            spring = Spring(stiffness=spring.stiffness, rest=add(spring.rest, coupling.offset))
+        freedom = replace(
+            freedom, spring=spring, lower=freedom.lower + shift, upper=freedom.upper + shift
+        )
+        name = self._name(terms, joint.name)
+        self._result.paths[name] = TendonPath(name=name, lines=self._lines(terms), freedom=freedom)
+
+    def motor(
+        self, name: str, drives: Terms, followers: Mapping[str, tuple[Coupling, Terms]]
+    ) -> None:
+        """Add the tendon that a motor drives, and its gear."""
+        first, ratio = drives[0]
+        gear = self._value(ratio)
+        if first in followers:
+            tendon = self._name(followers[first][1], first)
+        elif len(drives) == 1:
+            tendon = self.line(self._rods[first])
+        else:
+            lines = tuple((rod, factor / gear) for rod, factor in self._lines(drives))
+            tendon = self._name(drives, f"{name}.gear")
+            self._result.paths.setdefault(tendon, TendonPath(name=tendon, lines=lines))
+        self._result.gears[name] = (tendon, gear)
+
+    def loss(self, name: str, terms: Terms, friction: Friction) -> None:
+        """Add the tendon on whose length friction acts."""
+        lines = tuple((rod, abs(factor)) for rod, factor in self._lines(terms))
+        path = TendonPath(name=name, lines=lines, freedom=Freedom(friction=friction))
+        self._result.paths[name] = path
+
+    def _lines(self, terms: Terms) -> tuple[tuple[Rod, float], ...]:
+        return tuple((self._rods[name], self._value(ratio)) for name, ratio in terms)
+
+    def _name(self, terms: Terms, fallback: str) -> str:
+        """Return NAME of rods NAME_1, NAME_2 and so on, as the reader numbers them."""
+        names = [name for name, _ in terms]
+        stem = names[0].removesuffix("_1")
+        numbered = [f"{stem}_{k}" for k in range(1, len(terms) + 1)]
+        return stem if stem and names == numbered else fallback
+
+
+def _followers(mechanism: Mechanism) -> dict[str, tuple[Coupling, Terms]]:
+    """Return joints of massless bodies whose coordinates only state a sum of lengths of rods.
+
+    Each has its coupling, -s + sum of r_i L_i = offset, and the terms r_i L_i.
+    """
+    followers: dict[str, tuple[Coupling, Terms]] = {}
+    for coupling in mechanism.couplings:
+        joints = [
+            joint
+            for joint in mechanism.joints
+            if joint.kind == "prismatic" and joint.name in _names(coupling.terms)
+        ]
+        if len(joints) != 1 or coupling.curves:
+            continue
+        (joint,) = joints
+        ratio = mechanism.value(dict(coupling.terms)[joint.name])
+        terms = tuple(term for term in coupling.terms if term[0] != joint.name)
+        if ratio == -1.0 and _carries_nothing(mechanism, joint):
+            followers[joint.name] = (coupling, terms)
+    return followers
+
+
+def _carries_nothing(mechanism: Mechanism, joint: Joint) -> bool:
+    """Return whether a joint is between the base and a massless body that has no other use."""
+    body = joint.child.body
+    ends = [end.body for rod in mechanism.rods for end in (rod.start, rod.end)]
+    others = [name for other in mechanism.joints if other is not joint for name in other.bodies]
+    return (
+        joint.parent.body == BASE
+        and mechanism.body(body).inertia is None
+        and body not in (*ends, *others, mechanism.platform.body)
+    )
+
+
+def _tendon_rods(
+    mechanism: Mechanism, followers: Mapping[str, tuple[Coupling, Terms]]
+) -> dict[str, Rod]:
+    """Return the rods that tendons represent, by name."""
+    rods = {rod.name: rod for rod in mechanism.rods if _is_line(rod)}
+    stated = {*mechanism.platform.independent, *mechanism.unstated_motors}
+    blocked = rods.keys() & stated
+    following = {coupling.name for coupling, _ in followers.values()}
+    for coupling in mechanism.couplings:
+        if coupling.name not in following:
+            blocked |= _names(coupling.terms) | {name for name, _ in coupling.curves}
+    groups = [terms for _, terms in followers.values()]
+    groups += [loss.terms for loss in mechanism.losses]
+    groups += [_expanded(actuator.drives, followers) for actuator in mechanism.actuators]
+    while True:
+        left = rods.keys() - blocked
+        mixed = [terms for terms in groups if not _is_tendon(mechanism, terms, left)]
+        more = {name for terms in mixed for name in _names(terms)} & left
+        if not more:
+            return {name: rods[name] for name in rods if name in left}
+        blocked |= more
+
+
+def _is_line(rod: Rod) -> bool:
+    """Return whether a rod is a straight line without mass, of a free length or a cable."""
+    is_massless = rod.lower is None and rod.upper is None
+    is_free = rod.telescope is not None or rod.tension is not None
+    return is_massless and is_free and rod.drum is None
+
+
+def _is_tendon(mechanism: Mechanism, terms: Terms, rods: set[str]) -> bool:
+    """Return whether a combination is one of these rods alone, with ratios of one sign."""
+    signs = {mechanism.value(ratio) > 0.0 for _, ratio in terms}
+    zeros = any(mechanism.value(ratio) == 0.0 for _, ratio in terms)
+    return _names(terms) <= rods and len(signs) == 1 and not zeros
+
+
+def _expanded(terms: Terms, followers: Mapping[str, tuple[Coupling, Terms]]) -> Terms:
+    """Return the rods of a motor on a joint that follows them; else its own coordinates."""
+    names = _names(terms)
+    if len(names) == 1 and names <= followers.keys():
+        return followers[names.pop()][1]
+    return terms
+
+
+def _names(terms: Terms) -> set[str]:
+    return {name for name, _ in terms}
+
+
+def _without(
+    mechanism: Mechanism,
+    rods: Mapping[str, Rod],
+    followers: Mapping[str, tuple[Coupling, Terms]],
+) -> Mechanism:
+    """Return the machine without rods and joints that tendons replace."""
+    gone = {coupling.name for coupling, _ in followers.values()}
+    bodies = {mechanism.joint(name).child.body for name in followers}
+    return replace(
+        mechanism,
+        rods=tuple(rod for rod in mechanism.rods if rod.name not in rods),
+        bodies=tuple(body for body in mechanism.bodies if body.name not in bodies),
+        joints=tuple(joint for joint in mechanism.joints if joint.name not in followers),
+        couplings=tuple(c for c in mechanism.couplings if c.name not in gone),
+    )

@@ -1,0 +1,190 @@
+"""Spatial tendons of an MJCF: straight lines between sites become massless telescopic rods.
+
+The length of a tendon is the sum over its branches of the distances between successive sites,
+divided by the divisor of the branch's pulley. Every line between bodies that move relative to each
+other becomes a rod whose length is a coordinate; the tendon is then a sum of these coordinates, as a
+fixed tendon is one of joints. A tendon on which nothing acts adds no coordinates. The length of a
+tendon that is not one coordinate is an output. Lines around geoms are not modelled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.formats.imported.leaves import Leaves
+from tauloop.formats.mjcf.settings import MjcfReader
+from tauloop.formats.mjcf.tree import TreeReader
+from tauloop.formats.urdf.parts import identifier
+from tauloop.formats.xml.nodes import XmlNode
+from tauloop.mechanism.description.units import LENGTH
+from tauloop.mechanism.expression import Constant, Expression, add, multiply
+from tauloop.mechanism.model import Freedom, Placement, Rod, Telescope, Tension
+from tauloop.mechanism.outputs import Output, Point, PointDistance
+from tauloop.mechanism.poses import FramePose
+
+#: Elements of a path by kind of step.
+_SITE, _PULLEY, _GEOM = "site", "pulley", "geom"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpatialTendon:
+    """The path of a spatial tendon.
+
+    Attributes:
+        terms: rods with the factors of their lengths in the tendon's.
+        constant: length of the lines whose ends are at rest relative to each other, m.
+        start: length in the file's pose, m.
+        output: its length as an output; None where it is the length of one rod.
+        geoms: names of the geoms around which it runs; if there are any, it has no terms.
+    """
+
+    terms: tuple[tuple[str, float], ...] = ()
+    constant: float = 0.0
+    start: float = 0.0
+    output: Output | None = None
+    geoms: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class SpatialTendonReader:
+    """Reads the paths of spatial tendons.
+
+    Attributes:
+        reader: collects problems.
+        leaves: receives the positions of sites.
+        tree: the worldbody, which has been read.
+        rods: rods of the lines, by name.
+        lengths: distance between the ends of each rod in the file's pose, m.
+    """
+
+    reader: MjcfReader
+    leaves: Leaves
+    tree: TreeReader
+    rods: dict[str, Rod] = field(default_factory=dict)
+    lengths: dict[str, float] = field(default_factory=dict)
+    _sites: dict[str, Placement] = field(default_factory=dict)
+
+    def read(self, node: XmlNode, name: str, rod_name: str) -> SpatialTendon | None:
+        """Return the path of a tendon, and add its rods; None with a problem.
+
+        Args:
+            node: element ``<spatial>``.
+            name: its name in the file.
+            rod_name: name of its rod; several rods have numbers too.
+        """
+        geoms = tuple(self.reader.word(part, _GEOM) for part in node.all(_GEOM))
+        for part in node.children:
+            self.reader.use(part, "sidesite")
+        if geoms:
+            return SpatialTendon(geoms=geoms)
+        lines = self._lines(node, name)
+        if lines is None:
+            return None
+        moving: list[tuple[str, str, float]] = []
+        constant = start = 0.0
+        for first, second, factor in lines:
+            length = self._distance(first, second)
+            start += factor * length
+            bodies = [self._carrier(self.tree.bodies.sites[site][0]) for site in (first, second)]
+            if bodies[0] == bodies[1]:
+                constant += factor * length
+            else:
+                moving.append((first, second, factor))
+        distances: list[Expression] = []
+        for first, second, factor in lines:
+            ends = (Point(self._placement(site)) for site in (first, second))
+            distances.append(multiply(Constant(factor), PointDistance(*ends)))
+        terms: list[tuple[str, float]] = []
+        for k, (first, second, factor) in enumerate(moving, 1):
+            rod = rod_name if len(moving) == 1 else f"{rod_name}_{k}"
+            self._add_rod(rod, first, second)
+            terms.append((rod, factor))
+        output = Output(
+            name=rod_name,
+            expression=add(*distances),
+            dimension=LENGTH,
+            note=f"length of the tendon {name}",
+        )
+        return SpatialTendon(terms=tuple(terms), constant=constant, start=start, output=output)
+
+    def act(self, name: str, freedom: Freedom) -> None:
+        """Set what acts on the length of a rod."""
+        rod = self.rods[name]
+        telescope = Telescope(reference=self.lengths[name], freedom=freedom)
+        self.rods[name] = replace(rod, telescope=telescope)
+
+    def bound(self, name: str, tension: Tension) -> None:
+        """Make a rod a cable."""
+        self.rods[name] = replace(self.rods[name], tension=tension)
+
+    def fix(self, name: str, length: float) -> None:
+        """Make a rod one of fixed length, m."""
+        leaf = self.leaves.leaf(f"{name}.length", length, "m", "geometry")
+        self.rods[name] = replace(self.rods[name], telescope=None, length=leaf)
+
+    def _lines(self, node: XmlNode, name: str) -> list[tuple[str, str, float]] | None:
+        """Return pairs of sites with the factors of their distances; None with a problem."""
+        reader, sites = self.reader, self.tree.bodies.sites
+        lines: list[tuple[str, str, float]] = []
+        previous, factor = "", 1.0
+        for part in node.children:
+            if part.tag == _PULLEY:
+                divisor = reader.value(part, name, "divisor", 1.0)
+                if divisor <= 0.0:
+                    what = f"a pulley has the divisor {divisor:g}"
+                    reader.problem(part, name, what, "give a positive number")
+                    return None
+                previous, factor = "", 1.0 / divisor
+            elif part.tag == _SITE:
+                word = reader.word(part, _SITE)
+                what, remedy = f"there is no site {word!r}", "define it on a body"
+                if reader.look_up(part, name, word, sites, what, remedy) is None:
+                    return None
+                if previous:
+                    lines.append((previous, word, factor))
+                previous = word
+        if not lines:
+            what = "no two successive sites span a line"
+            reader.problem(node, name, what, "name at least two sites")
+            return None
+        return lines
+
+    def _distance(self, first: str, second: str) -> float:
+        """Return the distance of two sites in the file's pose, m."""
+        points = []
+        for site in (first, second):
+            body, pose = self.tree.bodies.sites[site]
+            points.append((self.tree.bodies.world[body] @ pose).position)
+        return float(np.linalg.norm(points[1] - points[0]))
+
+    def _carrier(self, body: str) -> str:
+        """Return the innermost body to which welds attach a body."""
+        welds = {
+            joint.child.body: joint.parent.body
+            for joint in self.tree.bodies.joints
+            if joint.kind == "fixed"
+        }
+        while body in welds:
+            body = welds[body]
+        return body
+
+    def _add_rod(self, name: str, first: str, second: str) -> None:
+        length = self._distance(first, second)
+        self.lengths[name] = length
+        self.rods[name] = Rod(
+            name=name,
+            start=self._placement(first),
+            end=self._placement(second),
+            telescope=Telescope(reference=length),
+        )
+
+    def _placement(self, site: str) -> Placement:
+        """Return the point of a site; all lines from it share its parameters."""
+        if site not in self._sites:
+            body, pose = self.tree.bodies.sites[site]
+            point = FramePose(position=pose.position)
+            self._sites[site] = self.tree.placement(body, point, f"{identifier(site)}.site")
+        return self._sites[site]
