@@ -2,7 +2,8 @@
 
     python benchmarks/bench_speed.py [--only dynamics ...] [--json] [--markdown docs/speed.md]
 
-`--markdown` writes the rows with a peer between the two marks in a page. Results must agree before they are
+`--markdown` writes two tables between the two marks in a page: the ratios of dynamics to every peer,
+and the other rows with their peer. Results must agree before they are
 timed. The first run on a computer builds Pinocchio's C++ program, which takes about six minutes.
 """
 
@@ -26,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 from rows import dynamics, page, regressor, starting, streaming, tracking
 from rows.limits import core
-from rows.row import HEADINGS, LEGEND, Row, markdown
+from rows.row import HEADINGS, LEGEND, Row, markdown, ratios, ratios_markdown
 
 from tauloop.common.errors import TauloopError
 from tauloop.compiler.c.calling.compiler import FLAGS
@@ -72,7 +73,13 @@ def main(arguments: list[str] | None = None) -> int:
         page.write(
             options.markdown,
             SPEED_MARKS,
-            [*markdown([row for row in found if row.peer]), "", *(f"{line}\n" for line in about)],
+            [
+                *ratios_markdown(found),
+                "",
+                *markdown(found),
+                "",
+                *(f"{line}\n" for line in about),
+            ],
         )
         progress.print(f"written: {options.markdown}")
         return 0
@@ -147,6 +154,11 @@ def _print(rows: list[Row], about: list[str]) -> None:
     for row in rows:
         table.add_row(*row.cells)
     screen.print(table)
+    head, *lines = ratios(rows)
+    compared = Table(*head, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for cells in lines:
+        compared.add_row(*cells)
+    screen.print(compared)
     for line in (*LEGEND, *about):
         screen.print(line, markup=False)
 

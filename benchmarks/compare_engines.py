@@ -1,4 +1,4 @@
-"""Inverse and forward dynamics of parallel machines: Tauloop compared with Pinocchio and MuJoCo in one run.
+"""Inverse and forward dynamics of parallel machines: Tauloop compared with other engines in one run.
 
     python benchmarks/compare_engines.py [--machines rcid delta ...] [--json]
 
@@ -40,8 +40,15 @@ INVERSE_COLUMNS = (
     ("Pinocchio", "python", "Python"),
     ("MuJoCo", "call", "C"),
     ("MuJoCo", "python", "Python"),
+    ("Drake", "call", "C++"),
+    ("Drake", "python", "Python"),
+    ("CasADi's C", "call", ""),
 )
-FORWARD_COLUMNS = (("Pinocchio", "call", "C++"), ("MuJoCo", "call", "C"))
+FORWARD_COLUMNS = (
+    ("Pinocchio", "call", "C++"),
+    ("MuJoCo", "call", "C"),
+    ("CasADi's C", "call", ""),
+)
 LEGEND = (
     "Tauloop starts from the platform's motion and computes the kinematics; the peers are given all coordinates.",
     "call: one call in machine code. batch: a sample of a large batch, one core, all checks included. "

@@ -67,9 +67,60 @@ def test_a_small_machine_is_compared(
     for work in ("inverse", "forward"):
         for own in machine[work]["tauloop"]:
             assert own["note"] or own["difference"] <= bench.TOLERANCE
+    assert [peer["name"] for peer in machine["inverse"]["peers"]] == [
+        "Pinocchio",
+        "MuJoCo",
+        "Drake",
+        "CasADi's C",
+    ]
     for peer in machine["inverse"]["peers"]:
+        if "pip install 'tauloop[bench]'" in peer["note"]:
+            continue
         assert peer["version"]
         assert peer["difference"] <= bench.TOLERANCE
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["delta", "gantry_tau_5dof", "hexapod", "spidermill"])
+def test_drake_agrees(bench: ModuleType, name: str) -> None:
+    pytest.importorskip("pydrake", reason="Drake is not installed")
+    comparison = peers("comparison")
+    mechanism = comparison.frictionless(load(name))
+    engine, motion, _ = comparison.consistent(mechanism, STATES, np.random.default_rng(2))
+    states = comparison.tree_states(engine, motion)
+    result = peers("drake_peer").run(comparison.peer_tree(engine.tree), states, 0.0)
+    wanted = engine.inverse_dynamics(motion).forces
+    assert comparison.difference(result.forces, wanted) <= bench.TOLERANCE
+
+
+@pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics"])
+def test_c_code_of_casadi_agrees(bench: ModuleType, function: str) -> None:
+    comparison = peers("comparison")
+    mechanism = comparison.frictionless(load(MACHINE))
+    engine, motion, states = comparison.consistent(mechanism, STATES, np.random.default_rng(3))
+    forces = engine.inverse_dynamics(motion).forces
+    third, wanted = (
+        (states.acceleration, forces)
+        if function == "inverse_dynamics"
+        else (forces, states.acceleration)
+    )
+    arrays = (states.position, states.velocity, third)
+    result = peers("casadi_peer").run(mechanism, function, arrays, 0.0)
+    assert comparison.difference(result.values, wanted) <= bench.TOLERANCE
+
+
+def test_ratios_to_every_peer_are_listed(bench: ModuleType) -> None:
+    row = rows("row")
+    made = [
+        row.Row(work="a", tauloop=1e-7, limit=5e-8, all_peers={"One 1": 2e-6, "Two 2": 3e-6}),
+        row.Row(work="b", tauloop=2e-7, all_peers={"Two 2": 3e-6}),
+        row.Row(work="with one peer", tauloop=1e-7, peer="Peer", peer_time=1e-6),
+    ]
+    assert list(row.ratios(made)) == [
+        ["work", "Tauloop", "limit", "over limit", "One 1", "Two 2"],
+        ["a", "100 ns", "50.0 ns", "2.00×", "20.0×", "30.0×"],
+        ["b", "200 ns", "", "", "", "15.0×"],
+    ]
 
 
 def test_wrong_forces_are_not_timed(

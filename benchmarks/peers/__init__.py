@@ -1,1 +1,1 @@
-"""What `compare_engines.py` compares: Pinocchio in C++, MuJoCo in C, their Python loops, and Tauloop itself."""
+"""What the benchmarks compare: Pinocchio, MuJoCo, Drake and CasADi's own C, loops in Python, and Tauloop."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from peers import mujoco_peer, pinocchio_cpp, pinocchio_python
+from peers import casadi_peer, drake_peer, mujoco_peer, pinocchio_cpp, pinocchio_python
 from peers.bodies import peer_tree
 from peers.own import FORWARD, INVERSE, Contender, Ready
 from peers.states import NotComparable, PeerStates, shared_out, tree_states
@@ -140,7 +140,16 @@ def compared(
         mechanism, settings.states, np.random.default_rng(settings.seed)
     )
     reference = engine.inverse_dynamics(motion).forces
-    before = _peers(engine, motion, reference, settings, say)
+    peers_of = _Peers(
+        mechanism=mechanism,
+        engine=engine,
+        motion=motion,
+        chosen=chosen,
+        forces=reference,
+        settings=settings,
+        say=say,
+    )
+    before = peers_of.times()
 
     arrays = (chosen.position, chosen.velocity, chosen.acceleration)
     inverse = [
@@ -154,7 +163,7 @@ def compared(
         _own(c, mechanism, arrays, chosen.acceleration, settings, say, "forward") for c in wanted
     ]
     # The peers run before and after Tauloop, so that a busy minute does not count against them.
-    after = _peers(engine, motion, reference, settings, say)
+    after = peers_of.times()
     peers = [tuple(map(_faster, one, other)) for one, other in zip(before, after, strict=True)]
     return Comparison(
         machine=mechanism.name,
@@ -208,26 +217,61 @@ def closing_engine(mechanism: Mechanism) -> Engine:
         return mujoco_engine(mechanism)
 
 
-def _peers(
-    engine: Engine,
-    motion: NamedMotion,
-    reference: Array,
-    settings: Settings,
-    say: Callable[[str], None],
-) -> tuple[tuple[Times, ...], tuple[Times, ...]]:
-    """Return inverse and forward dynamics of the peers."""
-    try:
-        states = tree_states(engine, motion)
-    except NotComparable as error:
-        return (Times(name="Pinocchio", note=str(error)), Times(name="MuJoCo", note=str(error))), ()
-    parts = []
-    for name, measure in (("Pinocchio", _pinocchio), ("MuJoCo", _mujoco)):
-        say(name)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Peers:
+    """The peers' side of the comparison of one machine.
+
+    Attributes:
+        mechanism: the machine.
+        engine: the machine in the engine that closes its loops.
+        motion, chosen: the states in the forms of engines and of Tauloop.
+        forces: reference of the actuator forces (N, n_u).
+        settings: how it is measured.
+        say: called with a text on each step.
+    """
+
+    mechanism: Mechanism
+    engine: Engine
+    motion: NamedMotion
+    chosen: RandomStates
+    forces: Array
+    settings: Settings
+    say: Callable[[str], None]
+
+    def times(self) -> tuple[tuple[Times, ...], tuple[Times, ...]]:
+        """Return the times of inverse and forward dynamics, in the same order of peers."""
         try:
-            parts.append(measure(engine, states, reference, settings))
-        except (EngineError, NotComparable) as error:
-            parts.append((Times(name=name, note=str(error)), Times(name=name, note=str(error))))
-    return tuple(part[0] for part in parts), tuple(part[1] for part in parts)
+            states: PeerStates | NotComparable = tree_states(self.engine, self.motion)
+        except NotComparable as error:
+            states = error
+        parts = []
+        for name, measure in (("Pinocchio", _pinocchio), ("MuJoCo", _mujoco), ("Drake", _drake)):
+            self.say(name)
+            try:
+                if isinstance(states, NotComparable):
+                    raise states
+                parts.append(measure(self.engine, states, self.forces, self.settings))
+            except (EngineError, NotComparable) as error:
+                parts.append((Times(name=name, note=str(error)), Times(name=name, note=str(error))))
+        self.say("CasADi")
+        p, v, a = self.chosen.position, self.chosen.velocity, self.chosen.acceleration
+        inverse = self._casadi("inverse_dynamics", (p, v, a), self.forces)
+        forward = self._casadi("forward_dynamics", (p, v, self.forces), a)
+        parts.append((inverse, forward))
+        return tuple(part[0] for part in parts), tuple(part[1] for part in parts)
+
+    def _casadi(self, function: str, arrays: tuple[Array, Array, Array], wanted: Array) -> Times:
+        try:
+            found = casadi_peer.run(self.mechanism, function, arrays, self.settings.seconds)
+        except NotComparable as error:
+            return Times(name="CasADi's C", note=str(error))
+        return Times(
+            name="CasADi's C",
+            version=found.version,
+            call=found.call,
+            difference=_agreeing("CasADi's C", difference(found.values, wanted)),
+            note="the same expressions, printed by CasADi and built with the same flags",
+        )
 
 
 def _pinocchio(
@@ -289,6 +333,23 @@ def _mujoco(
     return inverse, Times(
         name="MuJoCo", version=found.version, call=found.forward, overhead=overhead, note=note
     )
+
+
+def _drake(
+    engine: Engine, states: PeerStates, reference: Array, settings: Settings
+) -> tuple[Times, Times]:
+    found = drake_peer.run(peer_tree(engine.tree), states, settings.seconds)
+    inverse = Times(
+        name="Drake",
+        version=found.version,
+        call=found.tree,
+        python=found.loop,
+        difference=_agreeing("Drake", difference(found.forces, reference)),
+        overhead=found.overhead,
+        note="forces of the tree; distributing them among the actuators is not timed",
+    )
+    note = "its continuous plants have no loop constraints"
+    return inverse, Times(name="Drake", version=found.version, note=note)
 
 
 def _own(

@@ -152,7 +152,7 @@ def _build(peer: PeerTree, states: PeerStates) -> _Built:
     workspaces = pin.StdVec_RigidConstraintData()
     for point in points:
         workspaces.append(point.createData())
-    select = _selection(peer, states)
+    select = selection(peer, states)
     driven = list(loads.driven)
     passive = [i for i in range(model.nv) if i not in loads.driven]
 
@@ -174,7 +174,7 @@ def _build(peer: PeerTree, states: PeerStates) -> _Built:
     )
 
 
-def _selection(peer: PeerTree, states: PeerStates) -> Array:
+def selection(peer: PeerTree, states: PeerStates) -> Array:
     """The chosen rows (n, 3 n_constraints) from the three that Pinocchio gives for each point."""
     constraints = peer.tree.constraints
     every = np.zeros((sum(len(c.points) for c in constraints), 3 * len(constraints)))

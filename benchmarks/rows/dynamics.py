@@ -1,18 +1,22 @@
-"""Inverse and forward dynamics from the platform's motion, compared with the faster of Pinocchio and MuJoCo."""
+"""Inverse and forward dynamics from the platform's motion, compared with every peer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from guard import BATCH, WIDTHS, GuardedRow, inputs_of, restricted, widths
 from peers.comparison import Settings, Work, compared
+from peers.timing import seconds_per_call
 
 from rows.limits import limits
 from rows.machines import NotThere, machine
 from rows.row import Row
 from tauloop import Mechanism, Model
-from tauloop.compiler.c.calling.compiled import CompiledFunction
+from tauloop.compiler.c.calling.compiled import CompiledFunction, compile_function
+from tauloop.compiler.c.calling.compiler import Compiler, find_compiler
 from tauloop.kinematics import random_states
 from tauloop.verification.engines import frictionless
 
@@ -22,7 +26,7 @@ class Wanted:
     """Issue 3's targets for one machine: (call, batch) of inverse and forward dynamics; one call from Python."""
 
     inverse: tuple[str, str] = ("", "")
-    forward: tuple[str, str] | None = None
+    forward: tuple[str, str] = ("", "")
     python: str | None = None
 
 
@@ -55,41 +59,56 @@ def rows(settings: Settings, say: Callable[[str], None]) -> Iterator[Row]:
         except NotThere as error:
             yield Row(work=f"{name}, inverse dynamics", tauloop=None, note=str(error))
             continue
-        chosen = replace(settings, contenders=("compiled",), forward=wanted.forward is not None)
+        chosen = replace(settings, contenders=("compiled",))
         found = compared(mechanism, chosen, lambda text, name=name: say(f"{name}: {text}"))
-        yield from _pair(name, mechanism, found.inverse, "inverse", wanted.inverse)
-        if wanted.forward is not None:
-            yield from _pair(name, mechanism, found.forward, "forward", wanted.forward)
+        pairs = (
+            (found.inverse, "inverse", wanted.inverse),
+            (found.forward, "forward", wanted.forward),
+        )
+        for work, direction, targets in pairs:
+            yield from _times(name, mechanism, work, direction, targets, settings.seconds)
         if wanted.python is not None:
             yield from _python(name, found.inverse, wanted.python)
 
 
-def _pair(
-    name: str, mechanism: Mechanism, work: Work, what: str, targets: tuple[str, str]
+def _times(
+    name: str,
+    mechanism: Mechanism,
+    work: Work,
+    direction: str,
+    targets: tuple[str, str],
+    seconds: float,
 ) -> Iterator[Row]:
-    """Yield the rows of a call and of a sample of a batch."""
+    """Yield the rows of a call, of a sample of a batch, and of the batch with AVX2 alone."""
     (own,) = work.tauloop
-    peer = min(
-        (p for p in work.peers if p.call is not None), key=lambda p: p.call or 0.0, default=None
-    )
-    peer_fields = (
-        {"peer": peer.name, "version": peer.version, "peer_time": peer.call} if peer else {}
-    )
     if own.call is None or own.batch is None:
         yield Row(work=f"{name}, {work.name}", tauloop=None, note=own.note)
         return
+    called = [peer for peer in work.peers if peer.call is not None]
+    nearest = min(called, key=lambda peer: peer.call or 0.0, default=None)
+    peer_fields: dict[str, Any] = {
+        "all_peers": {f"{peer.name} {peer.version}": peer.call for peer in called}
+    }
+    if nearest is not None:
+        peer_fields |= {
+            "peer": nearest.name,
+            "version": nearest.version,
+            "peer_time": nearest.call,
+        }
     model = Model(frictionless(mechanism))
-    kernel = model.platform.compiled(PROGRAMS[what][0], (PROGRAMS[what][1],))
-    iterations = newton_iterations(model, kernel, what)
+    program, output = PROGRAMS[direction]
+    kernel = model.platform.compiled(program, (output,))
+    iterations = newton_iterations(model, kernel, direction)
     note = f"{iterations:.1f} Newton steps" if iterations else ""
-    for label, time, target, in_lanes in (
-        ("call", own.call, targets[0], False),
-        ("batch", own.batch, targets[1], True),
-    ):
-        limit, divider = limits(kernel.function, iterations, in_lanes=in_lanes)
-        work_text = f"{name}, {work.name}, {label}"
+    timed = [("call", own.call, targets[0], False, ()), ("batch", own.batch, targets[1], True, ())]
+    compiler = find_compiler()
+    if compiler is not None and widths() == ["avx2", "avx512"]:
+        time = _avx2_batch(model, direction, compiler, seconds)
+        timed.append(("batch, AVX2", time, "", True, WIDTHS["avx2"]))
+    for label, time, target, in_lanes, further in timed:
+        limit, divider = limits(kernel.function, iterations, in_lanes=in_lanes, further=further)
         yield Row(
-            work=work_text,
+            work=f"{name}, {work.name}, {label}",
             tauloop=time,
             target=target,
             limit=limit,
@@ -97,6 +116,19 @@ def _pair(
             note=note,
             **peer_fields,
         )
+
+
+def _avx2_batch(model: Model, direction: str, compiler: Compiler, seconds: float) -> float:
+    """Return the time of a sample of a batch without AVX-512."""
+    program, output = PROGRAMS[direction]
+    function = model.platform.source_function(program, (output,))
+    kernel = compile_function(function, restricted(compiler, "avx2"))
+    row = GuardedRow(
+        machine=model.mechanism.name, program=program, output=output, samples=BATCH, is_batch=True
+    )
+    inputs = dict(inputs_of(model, kernel, row))
+    outputs = kernel.batch(inputs, BATCH)
+    return seconds_per_call(lambda: kernel.batch(inputs, BATCH, out=outputs), seconds, BATCH)
 
 
 def newton_iterations(model: Model, kernel: CompiledFunction, what: str, n: int = 256) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 #: Prefixes for seconds.
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -20,6 +20,8 @@ HEADINGS = (
     "divider",
     "note",
 )
+#: Columns of the table of ratios before those of the peers.
+RATIO_HEADINGS = ("work", "Tauloop", "limit", "over limit")
 #: Columns that a page of the documentation shows; the others serve who works on the code.
 PAGE_HEADINGS = ("work", "Tauloop", "peer", "peer's time", "ratio", "limit", "note")
 LEGEND = (
@@ -42,6 +44,7 @@ class Row:
         limit: least time by the number of operations.
         divider: time of the divisions and roots alone.
         note: what the reader should know.
+        all_peers: times of every peer by name, for the table of ratios; empty where there is one peer.
     """
 
     work: str
@@ -53,6 +56,7 @@ class Row:
     limit: float | None = None
     divider: float | None = None
     note: str = ""
+    all_peers: dict[str, float] = field(default_factory=dict)
 
     @property
     def ratio(self) -> float | None:
@@ -91,10 +95,36 @@ def three(number: float) -> str:
 
 
 def markdown(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the lines of a page's table."""
-    yield "| " + " | ".join(PAGE_HEADINGS) + " |"
-    yield "|---" * len(PAGE_HEADINGS) + "|"
+    """Yield the lines of a page's table of the rows with one peer."""
+    single = [row for row in rows if row.peer and not row.all_peers]
+    yield from _markdown_table([list(PAGE_HEADINGS), *map(_page_cells, single)])
+
+
+def ratios_markdown(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the lines of a page's table of ratios."""
+    yield from _markdown_table(list(ratios(rows)))
+
+
+def _page_cells(row: Row) -> list[str]:
+    cells = dict(zip(HEADINGS, row.cells, strict=True))
+    return [cells[heading] for heading in PAGE_HEADINGS]
+
+
+def _markdown_table(lines: Sequence[Sequence[str]]) -> Iterator[str]:
+    head, *rest = lines
+    yield "| " + " | ".join(head) + " |"
+    yield "|---" * len(head) + "|"
+    for cells in rest:
+        yield "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"
+
+
+def ratios(rows: Sequence[Row]) -> Iterator[list[str]]:
+    """Yield the rows of the table of ratios to every peer, the headings first."""
+    rows = [row for row in rows if row.all_peers and row.tauloop]
+    peers = list(dict.fromkeys(name for row in rows for name in row.all_peers))
+    yield [*RATIO_HEADINGS, *peers]
     for row in rows:
         cells = dict(zip(HEADINGS, row.cells, strict=True))
-        shown = [cells[heading].replace("|", "/") for heading in PAGE_HEADINGS]
-        yield "| " + " | ".join(shown) + " |"
+        found = [row.all_peers.get(peer) for peer in peers]
+        times = [f"{three(time / row.tauloop)}×" if time else "" for time in found]
+        yield [*(cells[heading] for heading in RATIO_HEADINGS), *times]
