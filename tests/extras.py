@@ -31,6 +31,7 @@ EXTRAS = {
     "mcap": ("dev", "mcap-protobuf-support"),
     "mcap_protobuf": ("dev", "mcap-protobuf-support"),
     "mypy": ("dev", "mypy"),
+    "pydrake": ("bench", "drake"),
     "pythonfmu": ("dev", "pythonfmu"),
     "pythonfmu3": ("dev", "pythonfmu3"),
     "rerun": ("rerun", "rerun-sdk"),

@@ -83,7 +83,7 @@ def test_a_small_machine_is_compared(
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["delta", "gantry_tau_5dof", "hexapod", "spidermill"])
 def test_drake_agrees(bench: ModuleType, name: str) -> None:
-    pytest.importorskip("pydrake", reason="Drake is not installed")
+    extra("pydrake")
     comparison = peers("comparison")
     mechanism = comparison.frictionless(load(name))
     engine, motion, _ = comparison.consistent(mechanism, STATES, np.random.default_rng(2))
