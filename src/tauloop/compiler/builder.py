@@ -470,23 +470,35 @@ def pivot_order(samples: np.ndarray) -> tuple[tuple[int, int], ...]:
 def eliminate(A: ca.SX, b: ca.SX, order: tuple[tuple[int, int], ...]) -> tuple[ca.SX, ca.SX]:
     """Solve A x = b by elimination in a given order.
 
+    The last two equations are solved by their determinant where all four entries are present and all
+    pivots before them are constant: that takes one division less than two pivots, and no entry has
+    to differ from zero. After a pivot p near zero, the determinant would lose 1 / p^2 in accuracy
+    where pivots lose 1 / p.
+
     Args:
         A: matrix (n, n).
         b: right sides (n, k).
         order: n pairs (row, column).
 
     Returns:
-        x (n, k) and the pivots (n,).
+        x (n, k) and the pivots; a determinant takes the place of the last two.
     """
     A, b = ca.SX(A), ca.SX(b)
     pivots: list[ca.SX] = []
-    reciprocals: list[ca.SX | None] = []
+    reciprocals: list[ca.SX] = []
+    x = ca.SX(*b.shape)
+    steps = len(order)
     for step, (i, j) in enumerate(order):
-        pivots.append(A[i, j])
         rest = order[step + 1 :]
-        # the last reciprocal would be used only once, so a division is shorter
+        is_safe = all(pivot.is_constant() for pivot in pivots)
+        if len(rest) == 1 and is_safe and _is_full(A, order[step:]):
+            determinant = _solve_two(A, b, x, order[step:])
+            pivots.append(determinant)
+            steps = step
+            break
+        pivots.append(A[i, j])
         reciprocal = 1 / A[i, j]
-        reciprocals.append(reciprocal if rest else None)
+        reciprocals.append(reciprocal)
         for r, _ in rest:
             if A[r, j].is_zero():
                 continue
@@ -495,28 +507,47 @@ def eliminate(A: ca.SX, b: ca.SX, order: tuple[tuple[int, int], ...]) -> tuple[c
                 if not A[i, c].is_zero():
                     A[r, c] = A[r, c] - factor * A[i, c]
             b[r, :] = b[r, :] - factor * b[i, :]
-    x = ca.SX(*b.shape)
-    for step in range(len(order) - 1, -1, -1):
+    for step in range(steps - 1, -1, -1):
         i, j = order[step]
         value = b[i, :]
         for _, c in order[step + 1 :]:
             if not A[i, c].is_zero():
                 value = value - A[i, c] * x[c, :]
-        inverse = reciprocals[step]
-        x[j, :] = value / A[i, j] if inverse is None else value * inverse
+        # the last reciprocal would be used only once, so a division is shorter
+        is_last = step == len(order) - 1
+        x[j, :] = value / A[i, j] if is_last else value * reciprocals[step]
     return x, ca.vertcat(ca.SX(0, 1), *pivots)
+
+
+def _is_full(A: ca.SX, pairs: tuple[tuple[int, int], ...]) -> bool:
+    """Return whether no entry of the rows and columns of these pairs is a structural zero."""
+    return not any(A[i, j].is_zero() for i, _ in pairs for _, j in pairs)
+
+
+def _solve_two(A: ca.SX, b: ca.SX, x: ca.SX, pairs: tuple[tuple[int, int], ...]) -> ca.SX:
+    """Solve two equations by their determinant, fill x, and return the determinant."""
+    (i, j), (r, c) = pairs
+    determinant = A[i, j] * A[r, c] - A[i, c] * A[r, j]
+    reciprocal = 1 / determinant
+    x[j, :] = (A[r, c] * reciprocal) * b[i, :] - (A[i, c] * reciprocal) * b[r, :]
+    x[c, :] = (A[i, j] * reciprocal) * b[r, :] - (A[r, j] * reciprocal) * b[i, :]
+    return determinant
 
 
 def solve_symmetric(A: ca.SX, b: ca.SX) -> tuple[ca.SX, ca.SX]:
     """Solve A x = b for a symmetric positive matrix by L D L^T without pivoting.
 
-    Only the lower half is read.
+    Only the lower half is read. Two equations are solved by their determinant, see `eliminate`.
 
     Returns:
         x (n, k) and the pivots D (n,).
     """
     n = A.size1()
     A, x = ca.SX(A), ca.SX(b)
+    if n == 2 and not A[1, 0].is_zero():
+        A[0, 1] = A[1, 0]
+        solution = ca.SX(*x.shape)
+        return solution, _solve_two(A, x, solution, ((0, 0), (1, 1)))
     L = ca.SX(n, n)
     reciprocals: list[ca.SX] = []
     pivots: list[ca.SX] = []
