@@ -23,16 +23,16 @@ DESCRIBES_RESULT = re.compile(r"\b(returns?|returned|yields?)\b", re.IGNORECASE)
 
 def section(docstring: str, title: str) -> str:
     """Return the text of a section of a docstring; empty without the section."""
-    found = re.search(rf"^{title}:\n(.*?)(?=^\S|\Z)", docstring, re.DOTALL | re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(rf"^{title}:\n(.*?)(?=^\S|\Z)", docstring, re.DOTALL | re.MULTILINE)
+    return match[1] if match else ""
 
 
 def entries(text: str) -> dict[str, str]:
     """Return the descriptions of a section by name; `a, b: text` describes two names."""
-    found = re.findall(r"^    ([\w*, ]+?):(.*(?:\n {8,}.*)*)", text, re.MULTILINE)
+    rows = re.findall(r"^    ([\w*, ]+?):(.*(?:\n {8,}.*)*)", text, re.MULTILINE)
     return {
         name.strip(" *"): " ".join(description.split())
-        for names, description in found
+        for names, description in rows
         for name in names.split(",")
     }
 
@@ -88,12 +88,12 @@ def faults(tree: ast.Module) -> Iterator[str]:
     "folder", sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))
 )
 def test_docstrings_describe_results_arguments_and_attributes(folder: str) -> None:
-    found = [
+    problems = [
         f"{path.relative_to(SOURCE)}:{fault}"
         for path in sorted((SOURCE / folder).rglob("*.py"))
         for fault in faults(ast.parse(path.read_text(encoding="utf-8")))
     ]
-    assert found == []
+    assert problems == []
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ class TendonPath:
     """A spatial tendon.
 
     Attributes:
-        name: its name.
+        name: name of the tendon.
         lines: rods with the factors of their lengths.
         freedom: what acts on its length.
     """
