@@ -21,7 +21,7 @@ TITLES = {"urdf": "URDF", "sdf": "SDF", "mjcf": "MJCF"}
 HEADINGS = {
     Treatment.READ: "Read",
     Treatment.HARMLESS: "Harmless",
-    Treatment.REFUSED: "Refused",
+    Treatment.REFUSED: "Rejected",
 }
 #: Words of the meaning of a harmless element that the page states: the others are listed by parent.
 STATED_WORDS = ("read", "reported", "looked for", "drawn", "listed")
@@ -42,12 +42,12 @@ What Tauloop does with each element of an imported file:
 
 - **Read**: it changes the machine.
 - **Harmless**: it has no effect on the motion; the notes count it.
-- **Refused**: without it the machine would be another one.
+- **Rejected**: without it the machine would be another one.
 
-`tauloop check` reports any other element (exit code 1). It is refused if its name contains
+`tauloop check` reports any other element (exit code 1). It is rejected if its name contains
 {cells(TIE_WORDS)}.
 
-A plugin is refused if its name or its library contains {cells(PLUGIN_TIE_WORDS)}. Forces of plugins with
+A plugin is rejected if its name or its library contains {cells(PLUGIN_TIE_WORDS)}. Forces of plugins with
 {cells(PLUGIN_FORCE_WORDS)} in their names are [left out](importing.md#forces-that-are-left-out).
 
 <a id="drake-properties"></a>Drake's properties for drawing and contact, harmless in links, models and robots, are

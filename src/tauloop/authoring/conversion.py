@@ -74,8 +74,8 @@ def convert(
 
     A machine file reads back as an equal machine with all its parameters. Other formats contain
     numbers: loops are cut, rods become bodies, and omissions are listed. The text is read back before
-    it is written. A machine that would not be readable is refused. The result is doubtful if forces at
-    random states or the tool's pose differ.
+    it is written. A machine that would not be readable is rejected. The result is doubtful if forces
+    at random states or the tool's pose differ.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.

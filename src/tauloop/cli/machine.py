@@ -176,7 +176,7 @@ WithinLimitsOption = Annotated[
     bool,
     typer.Option(
         "--within-limits",
-        help="Refuse poses beyond a stop of the machine file; otherwise they are reported.",
+        help="Reject poses beyond a stop of the machine file; otherwise they are reported.",
     ),
 ]
 
@@ -234,10 +234,10 @@ def announced(model: Model, within_limits: bool = False) -> Model:
 
     Args:
         model: the machine.
-        within_limits: whether a reference pose beyond a stop is refused.
+        within_limits: whether a reference pose beyond a stop is rejected.
 
     Raises:
-        PoseError: the reference pose is refused: which coordinates, and by how much.
+        PoseError: the reference pose is rejected: which coordinates, and by how much.
     """
     if within_limits:
         require_within_limits(model.limits.diagnostics(model.assembly.q))

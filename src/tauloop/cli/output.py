@@ -162,7 +162,7 @@ def text_file(path: Path | None, text: Callable[[], str]) -> Written:
 
 
 def require_limits(result: Any, within_limits: bool) -> None:
-    """Refuse a result beyond a stop if it must be within limits.
+    """Reject a result beyond a stop if it must be within limits.
 
     Raises:
         PoseError: which coordinates, by how much, and where.
@@ -192,7 +192,7 @@ def finish(
         figure: file of the figure (default: that of `--out`); figures of other packages' parts are
             written next to it, each with the name of its part.
         draw: draws the figure if it shows more than the result.
-        within_limits: whether a result beyond a stop is refused.
+        within_limits: whether a result beyond a stop is rejected.
         written: files that the workflow has written.
 
     Raises:

@@ -147,7 +147,7 @@ def write_text(path: str | Path, text: str) -> Path:
 
 
 def require_writable(*paths: str | Path | None) -> None:
-    """Refuse paths that `write_file` could not write, before a long calculation of their contents.
+    """Reject paths that `write_file` could not write, before a long calculation of their contents.
 
     Raises:
         InputError: paths that are folders, or whose folders do not exist or are not writable, ...;

@@ -2,7 +2,7 @@
 
 With `keywords`, ``simulate(machine, options)`` also accepts ``simulate(machine, duration="1 s")``.
 Fields, defaults and limits are defined in the class of options only: keywords create an object of
-that class, or replace fields of the object that the caller passes. Unknown arguments are refused
+that class, or replace fields of the object that the caller passes. Unknown arguments are rejected
 with a similar name as the suggestion, never with a TypeError.
 """
 

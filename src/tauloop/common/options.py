@@ -204,7 +204,7 @@ def each(read: Callable[[str], Any]) -> Callable[[Iterable[str]], tuple[Any, ...
 
 
 def require(options: Any, error: type[TauloopError] = InputError, owner: str = "") -> None:
-    """Refuse values of wrong types and outside limits and choices, all at once.
+    """Reject values of wrong types and outside limits and choices, all at once.
 
     Call it from ``__post_init__``. Each value of a tuple is checked, and each value of a mapping under
     its key.
@@ -305,13 +305,13 @@ def _name_problems(
 
 
 class NamedFields(metaclass=_FieldsClass):
-    """Base of dataclasses that users create: unknown and missing fields are refused by name."""
+    """Base of dataclasses that users create: unknown and missing fields are rejected by name."""
 
     __slots__ = ()
 
 
 class Options(NamedFields, ReprMixin):
-    """Base of classes of options, which refuse invalid and contradictory values at creation."""
+    """Base of classes of options, which reject invalid and contradictory values at creation."""
 
     __slots__ = ()
 
@@ -331,7 +331,7 @@ class Options(NamedFields, ReprMixin):
             return getattr(self, new)
 
     def __post_init__(self) -> None:
-        """Refuse wrong types, values out of range, and contradictory values, all at once."""
+        """Reject wrong types, values out of range, and contradictory values, all at once."""
         type_problems, limit_problems = _problems(self)
         problems = Problems([*type_problems, *limit_problems])
         if not type_problems:

@@ -32,7 +32,7 @@ class JsonKey:
         key: the key in JSON.
         path: names of attributes, starting at the object.
         optional: whether the key is left out if the value is None.
-        nullable: whether numbers that are not finite become null; otherwise they are refused.
+        nullable: whether numbers that are not finite become null; otherwise they are rejected.
         flat: whether the keys of the value become keys of the object itself, except for keys that
             the object has already. None has no keys.
         summary: function whose result replaces the value in JSON; None for the value itself.

@@ -101,8 +101,8 @@ _FLAGS_LOCK = Lock()
 def _with_fields(cls: type, kw_only: bool, slots: bool) -> type:
     """Return a dataclass without methods.
 
-    Python refuses a class derived from a frozen one unless it is frozen. This class is frozen later,
-    so the flags of its bases are cleared meanwhile.
+    Python rejects a class derived from a frozen one unless it is frozen. This class is frozen
+    later, so the flags of its bases are cleared meanwhile.
     """
     flags = [
         vars(base)["__dataclass_params__"]
@@ -269,7 +269,7 @@ def _comparison(cls: Any, frozen: bool) -> dict[str, Any]:
 
 
 def _freeze(cls: Any) -> None:
-    """Refuse assignments to the fields of a class."""
+    """Reject assignments to the fields of a class."""
     names = frozenset(cls.__dataclass_fields__)
 
     def __setattr__(self: Any, name: str, value: object) -> None:

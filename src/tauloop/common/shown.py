@@ -36,7 +36,7 @@ class ReprMixin:
     if not TYPE_CHECKING:  # Type checkers know the attributes.
 
         def __getattr__(self, name: str) -> Any:
-            """Refuse an unknown attribute, with Tauloop's name for that of another library.
+            """Reject an unknown attribute, with Tauloop's name for that of another library.
 
             Raises:
                 AttributeError: always.

@@ -555,7 +555,7 @@ def _require(
     observations: Sequence[Observation],
     known: Mapping[str, float] | None,
 ) -> None:
-    """Refuse what makes no fit.
+    """Reject what makes no fit.
 
     Raises:
         InputError: with all problems.

@@ -504,7 +504,7 @@ def _sample_times(time: object | None, count: int) -> np.ndarray:
 
 
 def _require_momenta(model: Model, *, is_hybrid: bool) -> None:
-    """Refuse forces from momenta for redundant actuators and passive freedoms."""
+    """Reject forces from momenta for redundant actuators and passive freedoms."""
     reason = ""
     if model.assembly.is_redundant:
         reason = "redundant actuators need weights to share forces"

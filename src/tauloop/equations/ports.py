@@ -69,7 +69,7 @@ def checked(
         ports: required ports by name.
         arguments: array-likes of shape (n,) for one sample or (N, n) for many; or mappings from
             column names.
-        finite: whether to refuse numbers that are not finite; else the caller must call
+        finite: whether to reject numbers that are not finite; else the caller must call
             `require_finite`.
 
     Returns:

@@ -99,7 +99,7 @@ class Format(ABC):
     def require_meaning(
         self, path: str | Path, side: Path | None, options: ImportOptions | None
     ) -> None:
-        """Refuse import options that do not apply to this format.
+        """Reject import options that do not apply to this format.
 
         Raises:
             InputError: all such options, each with the reason.

@@ -146,7 +146,7 @@ def dumps(machine: object, meshes: MeshCopies | None = None) -> str:
             otherwise it is written in SI units.
 
     Raises:
-        DescriptionError: the file would be refused when it is read (a length that is not positive,
+        DescriptionError: the file would be rejected when it is read (a length that is not positive,
             a parameter without a required unit); line numbers refer to the text.
 
     Examples:

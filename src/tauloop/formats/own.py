@@ -106,7 +106,7 @@ class Sdf(Format):
 
 @final
 class Urdf(Format):
-    """URDF with a side file; its reader refuses other files with the same endings by name."""
+    """URDF with a side file; its reader rejects other files with the same endings by name."""
 
     name, title, endings = "urdf", "a URDF file", (".urdf", ".xacro", ".xml", ".mjcf")
     motor_element = (

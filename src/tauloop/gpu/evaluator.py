@@ -275,7 +275,7 @@ class DeviceRows:
 class Cuda(Evaluator):
     """Kernels on an NVIDIA graphics processor, compiled at run time and cached.
 
-    Calculations that cannot run there are refused.
+    Calculations that cannot run there are rejected.
 
     Attributes:
         device: device of the kernels: `Gpu()`, or `Processor()`, the host processor, for tests.

@@ -121,7 +121,7 @@ class RegressorFold:
         )
 
     def _require(self, diagnostics: np.ndarray, length: int, n: int) -> None:
-        """Refuse samples that are out of reach or singular, or whose forces are not finite.
+        """Reject samples that are out of reach or singular, or whose forces are not finite.
 
         Raises:
             PoseError: the samples of the first such chunk.

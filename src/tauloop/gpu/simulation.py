@@ -150,7 +150,7 @@ class ControlKernel:
         return ready[0], ready[1], ready[2]
 
     def _require(self, loop: Loop, every: int) -> None:
-        """Refuse loops that do not fit the kernel, or that kernels do not support."""
+        """Reject loops that do not fit the kernel, or that kernels do not support."""
         problems = Problems()
         controller = loop.controller
         made_for = (loop.plant, loop.model, type(controller), controller.space, loop.method.tableau)

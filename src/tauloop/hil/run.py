@@ -36,7 +36,7 @@ MAX_COMPUTING_SHARE = 0.1
 MIN_ASSESSED_STEPS = 1000
 #: Number of copies of the recording in memory: when the plant passes it on, and when it is written.
 COPIES = 2
-#: Exit code of a plant whose address is refused, as in `plant.c`.
+#: Exit code of a plant whose address is rejected, as in `plant.c`.
 ADDRESS_REFUSED = 3
 
 
@@ -47,7 +47,7 @@ class PlantRun(Result):
     Attributes:
         machine: name of the machine.
         options: options of the run.
-        counts: steps; commands that were in time, missing, late, lost, repeated, refused or from
+        counts: steps; commands that were in time, missing, late, lost, repeated, rejected or from
             unknown senders; brakings; stalls, and periods that were skipped or caught up.
         times: by kind: count, median, 99th and 99.9th percentile, largest, s. Kinds are the
             lateness of waking, the same of an empty loop, the computation of a step in processor
@@ -127,7 +127,7 @@ def run_plant(
 
 
 def _require_room(options: PlantOptions, columns: int) -> None:
-    """Refuse a recording that does not fit into memory, or into the folder of temporary files.
+    """Reject a recording that does not fit into memory, or into the folder of temporary files.
 
     Raises:
         InputError: states the number of samples, their memory, and how many fit.

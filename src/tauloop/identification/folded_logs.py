@@ -79,7 +79,7 @@ def arrays_of(data: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 
 def require_foldable(options: IdentificationOptions) -> None:
-    """Refuse options that need the samples of all logs at once.
+    """Reject options that need the samples of all logs at once.
 
     Raises:
         InputError: lists each such option.

@@ -250,7 +250,7 @@ class IdentificationOptions(Options):
             `model base-parameters` does.
         consistent: also fit all standard parameters within physical limits, close to those of the
             machine file.
-        within_limits: refuse poses beyond a stop of the machine file; otherwise they are reported.
+        within_limits: reject poses beyond a stop of the machine file; otherwise they are reported.
         preparation: options of the preparation of the logs.
         terms: known terms, and terms in addition to those of the machine file.
 

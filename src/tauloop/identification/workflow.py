@@ -422,7 +422,7 @@ class _IdentificationData:
 
 
 def _require_suitable(options: IdentificationOptions, count: int) -> None:
-    """Refuse options that need another number of logs."""
+    """Reject options that need another number of logs."""
     problems = Problems()
     if options.compare_logs and count < 2:
         what = "is given with a single log, which cannot be compared"

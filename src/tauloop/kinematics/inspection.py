@@ -63,7 +63,7 @@ class CheckOptions(Options):
     """What a machine must have to be usable.
 
     Attributes:
-        driven: refuse degrees of freedom that no actuator drives.
+        driven: reject degrees of freedom that no actuator drives.
 
     Examples:
         >>> import tauloop as tl
@@ -218,7 +218,7 @@ def _unbuilt(model: Model) -> tuple[list[Problem], list[Problem]]:
 
     Returns:
         Faults: functions that cannot be built. And limitations: functions of the actuators' motion
-            that are refused by
+            that are rejected by
         name, while those of the platform's motion work.
     """
     faults: list[Problem] = []

@@ -49,7 +49,7 @@ class KinematicsOptions(Options):
         all_modes: list every mode, not only that of the reference pose.
         seed: seed of the search for modes.
         thorough: also test blocks of many angles for completeness; takes minutes.
-        within_limits: refuse poses beyond a stop of the machine file; otherwise they are reported.
+        within_limits: reject poses beyond a stop of the machine file; otherwise they are reported.
         encoder_noise: standard deviation of the encoders of redundant actuators, which weights
             them: '0.1 mm' for all, or by name, 'line1.winch=0.1mm'; default: 1e-5 rad, and 1e-5
             of the machine's characteristic length.
@@ -357,7 +357,7 @@ def _poses(
 
 
 def _limited(model: Model, q: np.ndarray, within_limits: bool) -> tuple[Diagnostic, ...]:
-    """Return how far a pose is beyond stops; refuse it on request."""
+    """Return how far a pose is beyond stops; reject it on request."""
     diagnostics = tuple(model.limits.diagnostics(q))
     if within_limits:
         require_within_limits(diagnostics)
@@ -373,7 +373,7 @@ class JacobianOptions(Options):
             frame.
         wrt: velocities of the columns; by default the platform's for a pose of the platform, and the
             actuators' for a pose of the actuators.
-        within_limits: refuse poses beyond a stop of the machine file; otherwise they are reported.
+        within_limits: reject poses beyond a stop of the machine file; otherwise they are reported.
 
     Examples:
         >>> import tauloop as tl

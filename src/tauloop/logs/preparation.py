@@ -37,7 +37,7 @@ _FREQUENCY = "give a frequency above zero, Hz"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation(Options):
-    """Preparation of a log for identification; settings without meaning for any log are refused.
+    """Preparation of a log for identification; settings without meaning for any log are rejected.
 
     Attributes:
         cutoff: -3 dB frequency of one pass of the filter of positions (and measured velocities),

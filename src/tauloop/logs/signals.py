@@ -84,7 +84,7 @@ def butterworth(x: np.ndarray, *, rate: float, cutoff: float, order: int) -> np.
 
 
 def require_filter(count: int, rate: float, cutoff: float, order: int) -> None:
-    """Refuse a low-pass that is impossible at this rate, or that has too few samples.
+    """Reject a low-pass that is impossible at this rate, or that has too few samples.
 
     Raises:
         InputError: cutoff not below half the rate, or too few samples for the order.
@@ -97,7 +97,7 @@ def require_filter(count: int, rate: float, cutoff: float, order: int) -> None:
 
 
 def require_cutoff(rate: float, cutoff: float) -> None:
-    """Refuse a cut-off that is not below half the rate.
+    """Reject a cut-off that is not below half the rate.
 
     Raises:
         InputError: the cutoff is not between zero and half the rate.

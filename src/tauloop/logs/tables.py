@@ -321,7 +321,7 @@ class ParquetTable(LogTable):
 
 
 def require_parquet(file: str) -> None:
-    """Refuse Parquet without the package that reads and writes it.
+    """Reject Parquet without the package that reads and writes it.
 
     Raises:
         LogError: pyarrow is not installed.

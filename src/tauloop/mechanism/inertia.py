@@ -16,7 +16,7 @@ from tauloop.mechanism.model import Inertia, Vector
 Array = NDArray[np.float64]
 
 #: Principal moments may violate positivity and the triangle inequality by this fraction of the
-#: trace. Flat bodies and thin bars satisfy them with equality, and rounding must not refuse them.
+#: trace. Flat bodies and thin bars satisfy them with equality, and rounding must not reject them.
 DEGENERACY_TOLERANCE = 1e-9
 #: Largest moment of inertia that is accepted, kg m^2; far larger numbers overflow.
 _MAX_MOMENT = 1e30

@@ -525,7 +525,7 @@ class Mechanism(ReprMixin):
     Attributes:
         outputs: quantities of a pose that the file defines.
         unstated_motors: joints of an imported file that may have motors, where the file does not
-            state which have one. There are no actuators then, and forces are refused.
+            state which have one. There are no actuators then, and forces are rejected.
         omitted_forces: forces that the description of another tool states and that are not part of
             this machine.
         unknown_elements: elements of that description whose effect on the machine is unknown.

@@ -739,7 +739,7 @@ class Model(ReprMixin):
 
 
 def _require_leaves(mechanism: Mechanism, names: tuple[str, ...]) -> None:
-    """Refuse names that are not independent parameters."""
+    """Reject names that are not independent parameters."""
     problems, table = Problems(), mechanism.parameters
     for name in names:
         if name not in table.names:

@@ -139,7 +139,7 @@ def motion_along(
 def require_differentiable(
     system: System, force: ForceLaw | None, wrench: Wrench | ToolForce | None
 ) -> None:
-    """Refuse forces, wrenches and friction that cannot be differentiated.
+    """Reject forces, wrenches and friction that cannot be differentiated.
 
     Raises:
         InputError: forces or a wrench that follow the motion in Python, Coulomb friction; all at

@@ -346,7 +346,7 @@ class Simulator:
         return branches
 
     def require_branch(self, y: np.ndarray, q: np.ndarray) -> None:
-        """Refuse starts that differ from the closed forms' solution of the loops.
+        """Reject starts that differ from the closed forms' solution of the loops.
 
         Coordinates that are constant on the reference branch have other values at these starts.
 

@@ -273,7 +273,7 @@ class System:
 
 
 def _require_closing(loops: Loops, K: np.ndarray, v: np.ndarray) -> None:
-    """Refuse velocities (N, n_v) that open loops, with Jacobians K (N, rows, n_v).
+    """Reject velocities (N, n_v) that open loops, with Jacobians K (N, rows, n_v).
 
     Raises:
         AssemblyError: the loop that opens fastest, and its rate.

@@ -242,7 +242,7 @@ class OneByOne(Calculation):
             self._unchanged = Model(mechanism)
 
     def run(self, inputs: Mapping[str, np.ndarray], whole: Sequence[int]) -> ComputedSamples:
-        """Compute samples one after the other; of a refused sample the first problem is stored.
+        """Compute samples one after the other; of a rejected sample the first problem is stored.
 
         Returns:
             Values and problems of the samples.

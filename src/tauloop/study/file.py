@@ -324,7 +324,7 @@ def _described(
 ) -> tuple[Mechanism | DriveLine | None, str]:
     """Return the machine or drive line, and the text of its file; None and "" without one.
 
-    Files of other tools are written as machine files. A file that names other files is refused,
+    Files of other tools are written as machine files. A file that names other files is rejected,
     because workers receive only its text.
     """
     name = place.text if place is not None else None

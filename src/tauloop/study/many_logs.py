@@ -63,7 +63,7 @@ class FoldOptions(Options):
 
     Attributes:
         identification: options for every log; those that need samples of all logs at once are
-            refused.
+            rejected.
         study: workers, and whether to resume.
         add: condensed logs (.npz) of an earlier run, to which the new logs are added.
 
@@ -314,7 +314,7 @@ class _Folding:
     def distinct(
         self, logs_arrays: Iterator[dict[str, np.ndarray]], known: dict[int, str]
     ) -> Iterator[LogTriangle]:
-        """Yield the triangles of logs with new samples, and refuse repeated ones."""
+        """Yield the triangles of logs with new samples, and reject repeated ones."""
         logs = [log for log in self.logs if log not in self.refused]
         for log, triangle in zip(logs, map(triangle_of, logs_arrays), strict=True):
             if (first := known.setdefault(int(triangle.marks[0]), log)) == log:
@@ -325,7 +325,7 @@ class _Folding:
     def read(
         self, result: str, number: int, more: Mapping[str, Any]
     ) -> Iterator[dict[str, np.ndarray]]:
-        """Return the arrays of all logs that are not refused; note refused and faulty logs.
+        """Return the arrays of all logs that are not rejected; note rejected and faulty logs.
 
         Raises:
             IdentificationError: a log that was read before cannot be read again.

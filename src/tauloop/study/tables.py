@@ -10,7 +10,7 @@ from tauloop.study import FoldedLogs, ScalarSummary, StudyResult
 
 #: Largest number of problems that are listed.
 MAX_LISTED_PROBLEMS = 5
-#: Largest number of refused or faulty logs that are listed.
+#: Largest number of rejected or faulty logs that are listed.
 MAX_LISTED_LOGS = 10
 
 
@@ -79,7 +79,7 @@ def _worst(item: ScalarSummary) -> str:
 
 
 def fold_tables(result: FoldedLogs) -> Iterator[Printed]:
-    """Yield parameters with deviations, residuals, and refused or faulty logs."""
+    """Yield parameters with deviations, residuals, and rejected or faulty logs."""
     data = result.as_dict()
     title = f"{result.machine}: base parameters of {result.logs} logs, {result.samples} samples"
     parameters = (

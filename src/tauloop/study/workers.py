@@ -1,7 +1,7 @@
 """Workers that compute batches of samples: this process, further processes, or a Dask cluster.
 
 A worker receives the study with its machine as text. It stores what it has built and compiled for
-the next batch, and refuses work of another version of Tauloop. A batch whose workers die repeatedly
+the next batch, and rejects work of another version of Tauloop. A batch whose workers die repeatedly
 is set aside.
 """
 

@@ -22,11 +22,11 @@ TRUNCATED_SHARES = (0.0, 0.3, 0.7)
 
 
 def check_format(format_: Format, *, example: Path | None = None) -> None:
-    """Check a format: machines keep their forces through its files, and damaged files are refused.
+    """Check a format: machines keep their forces through its files, and damaged files are rejected.
 
     Random machines are written and read again, as far as the format writes and reads, and the
-    forces of both are compared. Machines that the format refuses are skipped. Truncated files and
-    files of zeros must be refused with a Tauloop error.
+    forces of both are compared. Machines that the format rejects are skipped. Truncated files and
+    files of zeros must be rejected with a Tauloop error.
 
     Args:
         format_: the format, as named by the entry point.

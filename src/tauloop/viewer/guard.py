@@ -62,7 +62,7 @@ class Guard:
     def refusal(
         self, path: str, hosts: Sequence[str], origins: Sequence[str], address: str, port: int
     ) -> str | None:
-        """Return why a request is refused, as a sentence; None if it is accepted.
+        """Return why a request is rejected, as a sentence; None if it is accepted.
 
         A page of another site whose name has this computer's address (DNS rebinding) has that name
         in `Host`; any other page of the browser has its own name in `Origin`.
@@ -153,7 +153,7 @@ def start_guarded(guard: Guard, start: Callable[[], Any]) -> Any:
 
 
 def _asking(guard: Guard, answer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a `process_request` that refuses with 403, or else returns viser's answer."""
+    """Return a `process_request` that rejects with 403, or else returns viser's answer."""
 
     def process_request(connection: Any, request: Any) -> Any:
         headers = request.headers

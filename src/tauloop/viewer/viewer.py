@@ -124,7 +124,7 @@ class Viewer:
             start = np.array(view.q)
             if view.playback is None:
                 start = _at_the_position_of(self.model, self.q, view.model, start)
-            # A mesh that cannot be read is refused before the old scene is removed.
+            # A mesh that cannot be read is rejected before the old scene is removed.
             parts(machine_solids(view.model))
             self.server.scene.reset()
             self.server.gui.reset()

@@ -804,7 +804,7 @@ def needed(kind: type[Instrument]) -> tuple[str, ...]:
 def require_instruments(
     instruments: list[Instrument], mechanism: Mechanism, topology: Topology
 ) -> None:
-    """Refuse instruments that cannot work on a machine, all problems at once.
+    """Reject instruments that cannot work on a machine, all problems at once.
 
     Raises:
         InputError: with every problem.

@@ -237,7 +237,7 @@ def select_poses(
 
 
 def _require_count(count: int, n_candidates: int, repeated: bool) -> None:
-    """Refuse a number of poses below one or above that of the candidates."""
+    """Reject a number of poses below one or above that of the candidates."""
     if count < 1 or (count > n_candidates and not repeated):
         what = f"{count} of {n_candidates} candidates"
         remedy = "choose at least one pose and no more than there are, or give more candidates"

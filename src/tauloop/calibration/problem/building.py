@@ -109,7 +109,7 @@ def build_measured_pose(
 
 
 def _require_forward_kinematics(reach: Reach, series: Series, kind: ResidualKind) -> None:
-    """Refuse loop equations as residuals where they are needed to determine the coordinates."""
+    """Reject loop equations as residuals where they are needed to determine the coordinates."""
     if isinstance(kind, ForwardKinematics):
         return
     remedy = "use ForwardKinematics() residuals (`--residuals forward-kinematics`)"
@@ -126,7 +126,7 @@ def _require_forward_kinematics(reach: Reach, series: Series, kind: ResidualKind
 
 
 def _require_finite(measured_pose: MeasuredPose, rates: np.ndarray) -> None:
-    """Refuse readings without derivatives, such as a distance between two poses that coincide."""
+    """Reject readings without derivatives, such as a distance between two poses that coincide."""
     series = measured_pose.series
     problems = Problems()
     for i in np.flatnonzero(~np.isfinite(rates).all(axis=(1, 2))):
@@ -185,7 +185,7 @@ def with_encoders(
 def _require_reached(
     measured_pose: MeasuredPose, x: np.ndarray, assembly: Assembly, where: str
 ) -> None:
-    """Refuse readings at which the loops of the nominal geometry do not close."""
+    """Reject readings at which the loops of the nominal geometry do not close."""
     state = measured_pose.state(x, measured_pose.q)
     unreached = np.flatnonzero(~state.is_reached)
     if not len(unreached):
@@ -245,7 +245,7 @@ def _widest_gap(assembly: Assembly, phi: np.ndarray, count: int) -> tuple[str, s
 
 
 def _require_stable(reach: Reach, measured_pose: MeasuredPose, x: np.ndarray) -> None:
-    """Refuse poses at which a freely hanging machine has no stable equilibrium."""
+    """Reject poses at which a freely hanging machine has no stable equilibrium."""
     if reach.equilibrium is None:
         return
     stiffness = stiffness_of(measured_pose, reach.assembly, reach.equilibrium, x, measured_pose.q)

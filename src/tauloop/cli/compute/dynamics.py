@@ -34,7 +34,7 @@ def dynamics(
     table. Give a machine with passive degrees of freedom the positions of its actuators
     (--actuators, or --entry actuators with a table): the accelerations of the passive degrees of
     freedom are computed with the forces. A table that passes a singularity between two rows is
-    refused. Exit code 1 when a pose is beyond a stop.
+    rejected. Exit code 1 when a pose is beyond a stop.
     """
     model = load_model(machine, side, formulation=formulation, threads=threads)
     with bar("forces") as progress:

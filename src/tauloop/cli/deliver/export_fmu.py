@@ -46,7 +46,7 @@ def export_fmu(
 
 
 def _refuse_controller(kind: str, controller: tl.ControllerOptions) -> None:
-    """Refuse options of a controller for an FMU without a controller, all at once."""
+    """Reject options of a controller for an FMU without a controller, all at once."""
     default = tl.ControllerOptions()
     tl.InputError.raise_if_any(
         tl.Problem(

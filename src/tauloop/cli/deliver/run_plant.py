@@ -21,7 +21,7 @@ def run_plant(
 
     The loop is compiled; packets use UDP or shared memory. The run starts with the controller's
     hello and ends after the duration or by Ctrl-C, SIGTERM or SIGHUP. It reports lost, late,
-    repeated and refused packets and the times of its steps, and writes what it has recorded. Exit
+    repeated and rejected packets and the times of its steps, and writes what it has recorded. Exit
     code 1 when a step takes more than a tenth of its period, or has no solution.
     """
     if out is not None and options.duration is None:

@@ -97,7 +97,7 @@ def identify(
 
 
 def _refuse_folding(options: tl.FoldOptions, triangle: Path | None) -> None:
-    """Refuse options of folded logs, all at once, without --folded."""
+    """Reject options of folded logs, all at once, without --folded."""
     needs_folding = {
         "triangle": triangle is not None,
         "add": options.add is not None,

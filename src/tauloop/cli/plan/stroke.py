@@ -24,7 +24,7 @@ def stroke(
     """Plan a trajectory: a path, a motion law, and a duration (given, or the shortest possible).
 
     The table is input of `tauloop dynamics --motion`. A path that leaves the workspace or passes
-    through a singularity is refused with its location. `tauloop plan transfer` optimizes the path
+    through a singularity is rejected with its location. `tauloop plan transfer` optimizes the path
     too (--optimize time, energy or wear), and `tauloop plan path` keeps more limits along a path.
     """
     result = tl.plan_stroke(load_model(machine, side, within_limits=within_limits), options)

@@ -20,6 +20,6 @@ def check(
     coordinates that are constant or do not determine the pose, a start outside its limits, loops of
     unclear rank. Exit code 2 when it cannot be read or its loops do not close. Exit code 0 with
     notes: a regular pose replaces a singular reference pose, degrees of freedom without an actuator
-    (--driven refuses them), redundant actuators, a guessed assembly mode.
+    (--driven rejects them), redundant actuators, a guessed assembly mode.
     """
     finish(tl.check(load_machine(machine, side), options))

@@ -580,7 +580,7 @@ def renew_keywords(
 ) -> dict[str, Any]:
     """Return keyword arguments by their current names, with a warning for each old name.
 
-    An old name is kept if its new name is given too: the caller refuses it as unknown.
+    An old name is kept if its new name is given too: the caller rejects it as unknown.
 
     Args:
         owner: name of the function or class that is called.

@@ -177,7 +177,7 @@ def differentiable_names(axis: Axis) -> tuple[str, ...]:
 
 
 def _require(line: DriveLine, names: Sequence[str]) -> None:
-    """Refuse what has no sensitivities here.
+    """Reject what has no sensitivities here.
 
     Raises:
         InputError: with all problems.

@@ -39,7 +39,7 @@ from tauloop.mechanism.model import Actuator, Friction as MachineFriction, Mecha
 
 
 def require_lines(mechanism: Mechanism) -> None:
-    """Refuse a machine without drive lines.
+    """Reject a machine without drive lines.
 
     Raises:
         InputError: no actuator has one.

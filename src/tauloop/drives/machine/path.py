@@ -142,7 +142,7 @@ class DrivenMachine:
             period: of the control of actuators without a drive line where no actuator has one, s.
             presliding: m or rad; Coulomb friction that would stick with the machine is then LuGre
                 friction, whose bristles bend so far at the actuator before they slide. Without it
-                such friction is refused.
+                such friction is rejected.
             folder: the cache; the user's own without it.
 
         Raises:

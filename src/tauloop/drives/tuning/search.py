@@ -188,7 +188,7 @@ def minimise_from(
 
     Raises:
         InputError: as for `minimise`; all starts are checked before the first search, and an empty
-            list is refused.
+            list is rejected.
     """
     starts = np.asarray(starts, dtype=float)
     problems = (

@@ -100,7 +100,7 @@ def written_files(files: Mapping[str, str | bytes], folder: Path) -> tuple[Path,
 
 
 def refuse_another_project(folder: Path, name: str) -> None:
-    """Refuse a folder with the CMakeLists.txt of another project.
+    """Reject a folder with the CMakeLists.txt of another project.
 
     Raises:
         InputError: the folder has a CMakeLists.txt of another project.

@@ -77,7 +77,7 @@ class SingleAccuracy:
 
     Attributes:
         states: number of regular states that were compared.
-        refused: number of these states that the floats' own diagnostics refuse.
+        refused: number of these states that the floats' own diagnostics reject.
         outputs: accuracy of each unit of each output.
     """
 

@@ -185,7 +185,7 @@ def _require(
     inputs: Mapping[str, ForeignVariable],
     targets: Mapping[str, str],
 ) -> None:
-    """Refuse unknown names on either side, and variables that are not plain numbers."""
+    """Reject unknown names on either side, and variables that are not plain numbers."""
     problems = Problems()
     if target not in into:
         known = (*inputs, *targets)

@@ -269,7 +269,7 @@ def co_simulate(
 
 
 def _require_coupled(model: Model, options: AnyOptions | ControlOptions) -> None:
-    """Refuse options that do not work with an FMU, all at once."""
+    """Reject options that do not work with an FMU, all at once."""
     problems = Problems()
     if not isinstance(options, SimulationOptions | ControlOptions):
         problems.add("fmu", "has no effect on free motion or a round trip", "leave it out")

@@ -20,7 +20,7 @@ _LISTED_FAULTS = 5
 
 
 def require_unpackable(path: Path, limit: float | None = None) -> None:
-    """Refuse an archive that would fill the disk, or that writes outside of its folder.
+    """Reject an archive that would fill the disk, or that writes outside of its folder.
 
     The sizes are those that the archive states. A member with more data ends with an error when it
     is unpacked.

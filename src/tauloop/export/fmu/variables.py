@@ -93,7 +93,7 @@ class FmuVariables(ReprMixin):
     turns: tuple[FmuVariable, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse two variables with the same name.
+        """Reject two variables with the same name.
 
         Raises:
             InputError: names that occur more than once.

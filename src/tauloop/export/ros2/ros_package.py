@@ -128,7 +128,7 @@ def export_ros2(
         The package: texts of the files by name, driven joints, and the written paths.
 
     Raises:
-        InputError: a name that ROS refuses, a folder that cannot be written, or one that holds
+        InputError: a name that ROS rejects, a folder that cannot be written, or one that holds
             another package.
         DescriptionError: URDF cannot represent the machine.
         AssemblyError: the machine does not assemble as described.

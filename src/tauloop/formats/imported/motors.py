@@ -9,7 +9,7 @@
    given, efforts state nothing;
 7. structure: without a loop all joints have motors. With a loop the structure does not determine
    them: the machine has no actuator but `Mechanism.unstated_motors`, `check` reports this, and
-   forces are refused.
+   forces are rejected.
 
 Joints that follow others (``<mimic>``) are passive in all sources but the first two.
 """

@@ -21,7 +21,7 @@ from tauloop.mechanism.model import Inertia, Mechanism, SlenderPart, Vector
 #: Moments of inertia are equal, and products vanish, within this fraction of the largest moment.
 _MOMENT_TOLERANCE = 1e-6
 #: An axial inertia below this fraction of the transverse one counts as zero: writers put a smallest
-#: value where a zero is refused.
+#: value where a zero is rejected.
 _NEGLIGIBLE_AXIAL_SHARE = 1e-8
 
 

@@ -708,7 +708,7 @@ class ConstraintReader:
         return tuple(drives)
 
     def _left_out_because(self, key: str, word: str) -> str:
-        """Return why an actuator on an element is left out; "" if it is read, or is refused."""
+        """Return why an actuator on an element is left out; "" if it is read, or is rejected."""
         if not key:
             return "which drives no joint and no tendon"
         if key == "tendon" and word in self._spatial and not self._tendons[word]:

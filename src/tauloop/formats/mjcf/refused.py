@@ -1,7 +1,7 @@
 """Settings of an MJCF file that change the motion of the machine and are not supported.
 
 Masses that MuJoCo's compiler changes, and forces that an option switches off, would silently give
-another machine, so they are refused. The drag of the surrounding medium is left out, and results
+another machine, so they are rejected. The drag of the surrounding medium is left out, and results
 that need forces are then doubtful.
 """
 
@@ -59,7 +59,7 @@ def refuse_bounds(reader: MjcfReader, root: XmlNode, heaviest: float, largest: f
 
 
 def _refuse_masses(reader: MjcfReader, root: XmlNode, allowed: Mapping[str, float]) -> None:
-    """Refuse compiler settings above the values that leave the masses of a file unchanged."""
+    """Reject compiler settings above the values that leave the masses of a file unchanged."""
     for node in root.all("compiler"):
         for key, most in allowed.items():
             if reader.number(node, "compiler", key, 0.0) > most:

@@ -1,6 +1,6 @@
 """Cables and other massless rods of a `Mechanism` as spatial tendons, for `mjcf.writer`.
 
-A rigid link without mass is refused by MuJoCo. A tendon between two sites has the same length, and
+A rigid link without mass is rejected by MuJoCo. A tendon between two sites has the same length, and
 the force of its actuator acts along the same line. Rods that a motor, a loss or a length drives
 together become branches of one tendon, each behind a pulley with the inverse of its ratio as
 divisor. Rods that something else ties to joints stay links.

@@ -6,7 +6,7 @@ depend on that pose: a ball is one ``connect``, a hinge is two on its axis. Cabl
 without mass are spatial tendons. Names are those of the
 mechanism. Properties that MJCF lacks (the constant part of friction, maximum speeds, one-sided
 limits, platform and independent coordinates) are in ``<custom>``, which MuJoCo skips and
-`load_mjcf` reads. MuJoCo refuses moving bodies without mass or inertia: zeros are written as they
+`load_mjcf` reads. MuJoCo rejects moving bodies without mass or inertia: zeros are written as they
 are, and the compiler's own bounds raise them close to the smallest value that passes.
 """
 

@@ -363,7 +363,7 @@ class SdfReader(XmlReader):
         return machines[0]
 
     def _refuse_ties(self, root: XmlNode, world: XmlNode | None, model: XmlNode) -> tuple[str, ...]:
-        """Refuse elements and plugins that tie links together; return the unknown ones.
+        """Reject elements and plugins that tie links together; return the unknown ones.
 
         Harmless ones are listed in the notes.
         """
@@ -403,7 +403,7 @@ class SdfReader(XmlReader):
     def _read_surroundings(
         self, world: XmlNode | None, model: XmlNode, links: Mapping[str, XmlNode]
     ) -> tuple[str, ...]:
-        """List fluid forces, refuse kinematic links, and return the weightless links."""
+        """List fluid forces, reject kinematic links, and return the weightless links."""
         wind = descend(world, "wind", "linear_velocity")
         blows = wind is not None and any(self.numbers(wind, "wind", (0.0, 0.0, 0.0)))
         everywhere = self.flag(model.first("enable_wind"), "enable_wind")

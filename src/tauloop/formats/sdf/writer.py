@@ -4,7 +4,7 @@ The side file contains what SDF cannot represent. The pose of the file is the ma
 all joints are at zero; ``offsets`` in the side file restore the coordinates. Loops close natively:
 the child of such a joint already has another parent. Passive joints have an effort of zero. SDF has
 universal and ball joints. A joint of another kind is a chain of links; a free joint is an element
-that only Tauloop reads. SDF has no massless links and refuses impossible moments: intermediate
+that only Tauloop reads. SDF has no massless links and rejects impossible moments: intermediate
 links get 1e-9 kg and a mark, and moments of zero get the smallest value that passes.
 """
 

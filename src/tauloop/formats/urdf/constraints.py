@@ -161,7 +161,7 @@ def _joined(loops: Sequence[UrdfLoop], joints: Sequence[UrdfJoint]) -> set[str]:
 
 
 def _loop_joint(reader: UrdfReader, node: XmlNode, links: Mapping[str, XmlNode]) -> UrdfLoop:
-    """Return Isaac Sim's ``<loop_joint>``, which is a ball joint; other types are refused."""
+    """Return Isaac Sim's ``<loop_joint>``, which is a ball joint; other types are rejected."""
     name = reader.name(node)
     kind = reader.text(node, name, "type")
     if kind and kind != "spherical":

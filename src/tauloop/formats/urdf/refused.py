@@ -1,6 +1,6 @@
 """Refusal of files that are not a URDF, and of forms of its elements that must not be ignored.
 
-`xml.foreign_elements` lists the elements that are refused by name.
+`xml.foreign_elements` lists the elements that are rejected by name.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def refuse_other_formats(reader: UrdfReader, root: XmlNode) -> bool:
 
 
 def refuse_parts(reader: UrdfReader, robot: XmlNode) -> None:
-    """Refuse links and joints inside other elements, and references to other files."""
+    """Reject links and joints inside other elements, and references to other files."""
     for node in robot.children:
         if node.tag in ("link", "joint", *LOOP_ELEMENTS, *_REFERRING_ELEMENTS):
             continue
@@ -57,7 +57,7 @@ def refuse_parts(reader: UrdfReader, robot: XmlNode) -> None:
 
 
 def refuse_repeats(reader: UrdfReader, robot: XmlNode) -> None:
-    """Refuse repeated children of links and joints that may occur once."""
+    """Reject repeated children of links and joints that may occur once."""
     for node in robot.children:
         for element in (node, *node.all("inertial")) if node.tag in ("link", "joint") else ():
             for tag in _UNIQUE_CHILDREN[element.tag]:

@@ -73,7 +73,7 @@ def dumps(mechanism: Mechanism, meshes: MeshCopies | None = None) -> str:
             files.
 
     Raises:
-        DescriptionError: the file would be refused when it is read.
+        DescriptionError: the file would be rejected when it is read.
     """
     text = EDITOR_LINE + yaml.dump(
         _YamlWriter(mechanism, meshes or MeshCopies("meshes")).machine(),

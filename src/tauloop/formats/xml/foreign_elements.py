@@ -1,11 +1,11 @@
-"""Table of the elements of URDF, SDF and MJCF files: read, harmless or refused.
+"""Table of the elements of URDF, SDF and MJCF files: read, harmless or rejected.
 
 An element that ties links together or changes a mass must not be ignored: the result would silently
 be another machine. Every element is therefore in one of three lists. Elements of the first list are
 read. Those of the second have no effect on the motion (they draw, sense, collide or configure a
-simulation) and are counted in the notes. Those of the third are refused by name. `check` reports an
-element that is in none of the lists as a problem of the machine; it is refused if its name contains
-a word for a tie (`TIE_WORDS`).
+simulation) and are counted in the notes. Those of the third are rejected by name. `check` reports
+an element that is in none of the lists as a problem of the machine; it is rejected if its name
+contains a word for a tie (`TIE_WORDS`).
 
 `docs/foreign-elements.md` is generated from this table.
 """
@@ -88,7 +88,7 @@ class ElementRow:
         parent: tag of the enclosing element; `ANY_PARENT` for any.
         tags: tags of the elements.
         treatment: treatment of the elements.
-        meaning: purpose of the elements; for refused ones the reason and the remedy.
+        meaning: purpose of the elements; for rejected ones the reason and the remedy.
     """
 
     file_format: str
@@ -131,7 +131,7 @@ _URDF = (
         (
             "robot",
             "loop_joint",
-            "a ball joint that closes a loop (Isaac Sim); other types are refused",
+            "a ball joint that closes a loop (Isaac Sim); other types are rejected",
         ),
         (
             "robot",
@@ -375,7 +375,7 @@ _MJCF = (
         ),
         ("actuator", "plugin", "a motor with a control law, as an ideal motor"),
         (ANY_PARENT, "keyframe key", "starts that can be chosen"),
-        (ANY_PARENT, "deformable", "its parts are refused by name"),
+        (ANY_PARENT, "deformable", "its parts are rejected by name"),
     ),
     *_rows(
         "mjcf",
@@ -460,7 +460,7 @@ class Inventory:
 
     Attributes:
         harmless: number of harmless elements by name, "TAG of PARENT" below the top.
-        refused: refused elements, including unknown ones with a word for a tie in the name.
+        refused: rejected elements, including unknown ones with a word for a tie in the name.
         unknown: elements in none of the lists.
     """
 
@@ -513,7 +513,7 @@ def inventory(file_format: str, *roots: XmlNode) -> Inventory:
 
 
 def refuse(reader: XmlReader, refused: tuple[Unread, ...], remedy: str) -> None:
-    """Add a problem for each refused element.
+    """Add a problem for each rejected element.
 
     Args:
         reader: collects problems.

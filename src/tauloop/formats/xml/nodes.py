@@ -1,6 +1,6 @@
 """Safe reading of XML as plain nodes with line numbers.
 
-Document types and entities are refused; size and depth are limited.
+Document types and entities are rejected; size and depth are limited.
 """
 
 from __future__ import annotations

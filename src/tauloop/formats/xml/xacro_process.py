@@ -145,7 +145,7 @@ class _Template:
         self.xacro: Any = None
 
     def allowed(self, path: str | os.PathLike[str]) -> Path:
-        """Return a path with its links resolved; paths outside the folders are refused."""
+        """Return a path with its links resolved; paths outside the folders are rejected."""
         place = Path(path).resolve()
         if not any(place.is_relative_to(root) for root in self.roots):
             what = f"{os.fspath(path)!r} is outside the folder of the file"
@@ -173,7 +173,7 @@ class _Template:
         )
 
     def parse(self, _given: object, filename: str) -> minidom.Document:
-        """Return an included file; document types, which could expand without limit, are refused."""
+        """Return an included file; document types, which could grow without limit, are rejected."""
         place = self.allowed(filename)
         if not place.is_file():
             self.xacro.filestack.pop()  # as xacro does; it continues if the file is optional
@@ -234,7 +234,7 @@ def _environment(name: str, *_: object) -> str:
 
 
 def _require_plain(expression: str) -> None:
-    """Refuse an expression that is more than plain arithmetic, texts, lists and calls."""
+    """Reject an expression that is more than plain arithmetic, texts, lists and calls."""
     try:
         tree = ast.parse(expression.strip(), mode="eval")
     except (SyntaxError, ValueError):

@@ -700,7 +700,7 @@ def _friction_owners(model: Model, data: RegressionData) -> tuple[str, ...]:
 
 @contextmanager
 def faults_first(faults: Sequence[Problem]) -> Iterator[None]:
-    """List the faults before the problems of a refused fit, because they may be its cause."""
+    """List the faults before the problems of a rejected fit, because they may be its cause."""
     try:
         yield
     except IdentificationError as error:

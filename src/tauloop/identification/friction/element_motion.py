@@ -185,7 +185,7 @@ def elements(model: Model) -> dict[str, bool]:
 
 
 def require_elements(model: Model, names: Sequence[str]) -> None:
-    """Refuse an empty list of names, and names that are not elements.
+    """Reject an empty list of names, and names that are not elements.
 
     Raises:
         IdentificationError: lists all problems.

@@ -116,7 +116,7 @@ class ExternalWrenchOptions(Options):
         fill_gaps: largest number of missing samples in a row that are interpolated; they are
             counted.
         resample: take samples at even times where they were stamped at uneven ones.
-        within_limits: refuse poses beyond a stop of the machine file; otherwise they are reported.
+        within_limits: reject poses beyond a stop of the machine file; otherwise they are reported.
 
     Examples:
         >>> import tauloop as tl

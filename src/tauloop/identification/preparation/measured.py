@@ -82,7 +82,7 @@ def recorded(source: LogSource, name: str, folder: Path | None, repairs: Repairs
 
 
 def _require_different(logs: Sequence[MeasuredLog]) -> None:
-    """Refuse identical logs.
+    """Reject identical logs.
 
     Their samples would count twice, or a fit would be evaluated on its own data.
     """
@@ -136,7 +136,7 @@ def commanded_regressor(
 
 
 def _require_same_motion(log: MeasuredLog, commanded: MeasuredLog, model: Model) -> None:
-    """Refuse commanded positions that do not belong to the measured motion, sample by sample.
+    """Reject commanded positions that do not belong to the measured motion, sample by sample.
 
     Positions belong to another motion if they differ from the measured ones by a large fraction of
     the standard deviation (`MAX_COMMAND_DIFFERENCE`).
@@ -170,7 +170,7 @@ def _outputs_of(data: RegressionData) -> set[str]:
 
 
 def require_same_outputs(logs: Sequence[MeasuredLog], data: Sequence[RegressionData]) -> None:
-    """Refuse logs that do not all have the forces of the same actuators.
+    """Reject logs that do not all have the forces of the same actuators.
 
     Raises:
         InputError: lists each log that differs from the first, with its missing or additional
@@ -196,7 +196,7 @@ def require_same_outputs(logs: Sequence[MeasuredLog], data: Sequence[RegressionD
 
 
 def require_all_outputs(logs: Sequence[MeasuredLog], data: Sequence[RegressionData]) -> None:
-    """Refuse a validation log whose forces are not exactly those of all fitted logs together.
+    """Reject a validation log whose forces are not exactly those of all fitted logs together.
 
     Args:
         logs: the fitted logs, followed by the validation log.

@@ -168,7 +168,7 @@ def prepare_logs(
             prepared alike, so that nothing may be chosen.
 
     Raises:
-        PoseError: a motion goes beyond limits, and the options refuse this.
+        PoseError: a motion goes beyond limits, and the options reject this.
         InputError, IdentificationError: the filters cannot be scanned, or the periods cannot be
             averaged.
     """

@@ -50,7 +50,7 @@ PERIOD_TOLERANCE = 1e-6
 DELAY_STEPS = 5
 #: Samples by which a record may be read beyond its ends, which allows for rounding of the delay.
 EDGE_TOLERANCE = 1e-6
-#: Runs whose positions differ by more than this fraction of the stroke (RMS) are refused.
+#: Runs whose positions differ by more than this fraction of the stroke (RMS) are rejected.
 MAX_MOTION_DIFFERENCE = 0.05
 #: A larger fraction of the stroke (RMS) makes the result doubtful, because the difference of the
 #: motions may affect the difference of the forces.
@@ -491,7 +491,7 @@ def _complete_channels(log: xr.Dataset) -> set[str]:
 
 
 def _require_same_motion(names: tuple[str, ...], shares: np.ndarray, delay: float) -> None:
-    """Refuse runs whose positions differ by too large a fraction of the stroke."""
+    """Reject runs whose positions differ by too large a fraction of the stroke."""
     LogError.raise_if_any(
         Problem(
             f"position.{name}",
@@ -525,7 +525,7 @@ def _log(
 
 
 def _require_logs(logs: Mapping[str, object]) -> None:
-    """Refuse arguments that are neither a log nor a path."""
+    """Reject arguments that are neither a log nor a path."""
     InputError.raise_if_any(
         Problem(name, f"is of type {type(log).__name__}", "give a path or an xarray.Dataset")
         for name, log in logs.items()

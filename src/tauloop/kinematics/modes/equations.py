@@ -217,7 +217,7 @@ class PositionProblem:
 
 
 def _require_polynomials(mechanism: Mechanism) -> None:
-    """Refuse machines with equations that are not polynomials in coordinates, cosines and sines.
+    """Reject machines with equations that are not polynomials in coordinates, cosines and sines.
 
     Raises:
         AssemblyError: the message names cams and lines on drums.

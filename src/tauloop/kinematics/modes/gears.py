@@ -194,7 +194,7 @@ def _are_exact(fractions: list[Fraction], ratios: np.ndarray) -> bool:
 def _refuse_high(
     rest: PositionEquations, gears: Gears, rows: list[int], equations: PositionEquations, file: str
 ) -> None:
-    """Refuse multiples in loops that would lead to too many paths."""
+    """Reject multiples in loops that would lead to too many paths."""
     both = ca.vertcat(rest.c, rest.s)
     used: np.ndarray = np.array(
         ca.DM(ca.jacobian_sparsity(rest.psi, both), 1).full(), dtype=bool

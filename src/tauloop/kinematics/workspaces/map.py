@@ -410,7 +410,7 @@ def workspace_grid(
 
 
 def _require_size(shape: Sequence[float]) -> None:
-    """Refuse a grid that would exceed the memory, before it is created."""
+    """Reject a grid that would exceed the memory, before it is created."""
     poses = math.prod(map(float, shape))
     if poses > LARGEST_GRID:
         sizes = " x ".join(f"{size:g}" for size in shape)
@@ -768,7 +768,7 @@ class _PoseClassifier:
 
 
 def _require_cables(model: Model, names: tuple[str, ...], limits: WorkspaceLimits) -> None:
-    """Refuse cable options without cables, and cables that do not hold a pose.
+    """Reject cable options without cables, and cables that do not hold a pose.
 
     Raises:
         InputError: see `workspace`.

@@ -22,7 +22,7 @@ class FillGaps(Options):
 
     Attributes:
         longest: largest number of consecutive missing samples to interpolate; longer gaps are
-            refused.
+            rejected.
     """
 
     longest: int = option(

@@ -30,7 +30,7 @@ class ForceTable:
     force: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Refuse points that are not in increasing order.
+        """Reject points that are not in increasing order.
 
         Raises:
             InputError: fewer than two points, unequal numbers of positions and forces, or positions

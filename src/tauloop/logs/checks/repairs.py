@@ -107,7 +107,7 @@ def resampled(log: Log, gaps: FillGaps | None = None) -> Signals:
 
 
 def _require_short_gaps(time: np.ndarray, missing: np.ndarray, gaps: FillGaps | None) -> None:
-    """Refuse stamps that decrease, and longer gaps than may be interpolated."""
+    """Reject stamps that decrease, and longer gaps than may be interpolated."""
     longest = 0 if gaps is None else gaps.longest
     problems = Problems()
     for k in np.flatnonzero(np.diff(time) < 0.0)[:1]:

@@ -297,7 +297,7 @@ def is_bag(path: Path) -> bool:
 
 
 def require_rosbags(file: str) -> None:
-    """Refuse bags without the package that reads and writes them.
+    """Reject bags without the package that reads and writes them.
 
     Raises:
         LogError: rosbags is not installed.

@@ -93,7 +93,7 @@ def read_log(
         files: the files with their columns; a plain path is a file with names ``quantity.channel``.
         sample_rate: samples per second, Hz, where no file has a time column; time then starts at
             zero.
-        gaps: interpolation of missing samples, which are refused by default.
+        gaps: interpolation of missing samples, which are rejected by default.
         resample: whether samples are resampled at even times (`resampled`), which accepts uneven,
             late and repeated stamps.
         uneven: whether steps of time may differ, as those of a simulation with variable steps.

@@ -24,7 +24,7 @@ def unpacked(path: Path) -> bytes:
 
 
 def require_archive(path: Path) -> None:
-    """Refuse a NumPy archive (npz) whose members would fill the memory by their stated sizes.
+    """Reject a NumPy archive (npz) whose members would fill the memory by their stated sizes.
 
     Raises:
         LogError: the stated sizes would fill the memory.
@@ -35,7 +35,7 @@ def require_archive(path: Path) -> None:
 
 
 def require_ratio(path: Path, size: int) -> None:
-    """Refuse a file that would fill the memory by its stated size."""
+    """Reject a file that would fill the memory by its stated size."""
     if size > most_unpacked(path):
         raise _expands(path, size)
 

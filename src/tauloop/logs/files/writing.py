@@ -87,7 +87,7 @@ def unknown_ending(path: str | Path) -> Problem | None:
 
 
 def _check_types(path: object, log: object) -> None:
-    """Refuse arguments of other types by name, such as swapped ones."""
+    """Reject arguments of other types by name, such as swapped ones."""
     problems = Problems()
     if not isinstance(path, str | Path):
         remedy = "give the path of the file to write, then the log"

@@ -45,7 +45,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """Free text; `is_needed` if an empty text is refused."""
+    """Free text; `is_needed` if an empty text is rejected."""
 
     is_needed: bool = False
 

@@ -301,7 +301,7 @@ def scopes(machine: Cursor) -> list[Scope]:
 
 
 def _check_counts(parts: list[Scope]) -> None:
-    """Refuse a file whose repeated legs exceed the size of any machine.
+    """Reject a file whose repeated legs exceed the size of any machine.
 
     Raises:
         DescriptionError: the file has too many elements; their number.

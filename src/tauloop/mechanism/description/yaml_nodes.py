@@ -1,7 +1,7 @@
 """YAML text as plain nodes that store their line: no tags, no aliases, no Python objects.
 
 Text is converted event by event, so that a hostile file (multiplying aliases, endless nesting) is
-refused before it is built. Scalars remain text; the reader of a section interprets them.
+rejected before it is built. Scalars remain text; the reader of a section interprets them.
 """
 
 from __future__ import annotations

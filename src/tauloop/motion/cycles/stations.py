@@ -136,7 +136,7 @@ class CycleStation(ReprMixin):
     blend: float | None = None
 
     def __post_init__(self) -> None:
-        """Convert values to arrays, and refuse contradictory ones.
+        """Convert values to arrays, and reject contradictory ones.
 
         Raises:
             InputError: numbers that are not finite, of another size or sign, or that a point on the
@@ -209,7 +209,7 @@ class CycleList(ReprMixin):
     blend: float = DEFAULT_BLEND
 
     def __post_init__(self) -> None:
-        """Refuse lists without two stops, and conveyors that do not match.
+        """Reject lists without two stops, and conveyors that do not match.
 
         Raises:
             InputError: what is wrong.
@@ -330,7 +330,7 @@ def _station(place: Cursor, data: dict[str, Any], model: Model) -> CycleStation 
 
 
 def _collected(place: Cursor, made: Any) -> Any:
-    """Return the result of a function; None if it refuses, which is noted."""
+    """Return the result of a function; None if it raises an error, which is noted."""
     try:
         return made()
     except InputError as error:

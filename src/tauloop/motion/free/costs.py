@@ -33,7 +33,7 @@ def copper_of(mechanism: Mechanism, copper: float) -> np.ndarray:
 
 
 def require_goal(model: Model, optimise: str, copper: float) -> None:
-    """Refuse a goal for which the machine file lacks data.
+    """Reject a goal for which the machine file lacks data.
 
     Raises:
         InputError: no heat of motors, or motors whose wear has no sum.

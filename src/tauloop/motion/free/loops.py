@@ -139,7 +139,7 @@ class IteratedLoops:
         return values
 
     def require_led(self, stroke: Stroke, u: np.ndarray, free: np.ndarray) -> None:
-        """Follow a path, and refuse it where its loops were closed in another mode.
+        """Follow a path, and reject it where its loops were closed in another mode.
 
         Raises:
             PoseError: where on the path.

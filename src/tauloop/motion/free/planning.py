@@ -219,7 +219,7 @@ class FreePlanner:
         self._last = motion
 
     def _require_clear(self, q: np.ndarray, ends: np.ndarray) -> None:
-        """Refuse ends that are too near to an obstacle."""
+        """Reject ends that are too near to an obstacle."""
         tool = self.model.platform.tool(ends, start=q).place
         for name, values in self.surroundings.distances(self.model, q, tool).items():
             for word, value in zip(("start", "end"), values, strict=True):

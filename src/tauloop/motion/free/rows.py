@@ -103,7 +103,7 @@ class Surroundings(Options):
 
 
 def require_no_cables(model: Model) -> None:
-    """Refuse machines whose motion is not an expression.
+    """Reject machines whose motion is not an expression.
 
     Raises:
         InputError: cables.

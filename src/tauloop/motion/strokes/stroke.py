@@ -313,7 +313,7 @@ def stroke(
 
 
 def _require_regular(stroke: Stroke) -> None:
-    """Refuse a stroke through a singularity."""
+    """Reject a stroke through a singularity."""
     if stroke.condition <= SINGULAR_CONDITION:
         return
     at, functions = np.array([stroke.worst]), stroke.functions

@@ -200,7 +200,7 @@ def _bare_winches(mechanism: Mechanism) -> dict[str, str]:
 
 
 def _require_possible(mechanism: Mechanism, is_held: bool) -> None:
-    """Refuse cables that cannot be simulated.
+    """Reject cables that cannot be simulated.
 
     Raises:
         InputError: lists all of them.

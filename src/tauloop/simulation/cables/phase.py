@@ -301,7 +301,7 @@ class PhaseForce(ForceLaw):
 
 
 def _require_equal_locks(original: Model, model: Model, locks: Locks) -> None:
-    """Refuse locked coordinates whose reference value changes when the cables are removed.
+    """Reject locked coordinates whose reference value changes when the cables are removed.
 
     Raises:
         InputError: the coordinates, with both values.

@@ -408,7 +408,7 @@ class _CableRun:
 
 
 def _require(model: Model, duration: float) -> None:
-    """Refuse machines and durations that cannot be simulated.
+    """Reject machines and durations that cannot be simulated.
 
     Raises:
         InputError: no cables, no duration, or a lock on the length of a cable.

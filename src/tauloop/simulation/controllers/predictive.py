@@ -348,7 +348,7 @@ def _fit(loop: Loop, position: np.ndarray) -> np.ndarray:
 
 
 def _require_limits(law: PredictiveTracking, loop: Loop) -> None:
-    """Refuse limits relative to largest forces that are unknown."""
+    """Reject limits relative to largest forces that are unknown."""
     problems = Problems()
     relative_limits = {"motor_curve": bool(law.motor_curve), "reversal": law.reversal > 0}
     for name, is_given in relative_limits.items():

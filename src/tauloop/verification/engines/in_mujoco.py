@@ -110,7 +110,7 @@ def mujoco_engine(mechanism: Mechanism) -> MujocoEngine:
 def _model(mj: Any, tree: RigidTree) -> Any:
     """Compile with unit masses, then write the true ones.
 
-    The compiler refuses moving bodies without mass or with a zero moment of inertia, which slender
+    The compiler rejects moving bodies without mass or with a zero moment of inertia, which slender
     rods and the links between two joints have, and it would make impossible inertias possible; the
     model's own fields take them as they are, and nothing used here divides by a mass.
     """

@@ -112,7 +112,7 @@ class Puller:
         return q, obstacle
 
     def _require_before_stops(self, q: np.ndarray, tried: np.ndarray) -> None:
-        """Refuse a pose that exceeds a stop by more than the current pose does."""
+        """Reject a pose that exceeds a stop by more than the current pose does."""
         margin, before = self._limits.margins(np.stack([tried, q]), ("stop",))
         if ((margin < 0.0) & (margin < before)).any():
             (worst, *_) = self._limits.beyond(tried[None])

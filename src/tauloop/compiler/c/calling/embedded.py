@@ -5,8 +5,8 @@ code runs a few times slower than gcc's, because it does not optimize.
 
 Nothing is written to disk. The machine code lies in pages of its own, which are made read-only and
 executable after linking, so that no page stays both writable and executable. Text with
-writable static data is refused. TinyCC sees no headers and no libraries: functions of the mathematical library
-are declared here and linked by their addresses.
+writable static data is rejected. TinyCC sees no headers and no libraries: functions of the mathematical
+library are declared here and linked by their addresses.
 
 Source: the interface is that of libtcc.h (Bellard, TinyCC).
 """
@@ -233,7 +233,7 @@ class MemoryCode:
             compiler: the compiler.
 
         Raises:
-            EngineError: the compiler refuses a text (with its message), or the system does not
+            EngineError: the compiler rejects a text (with its message), or the system does not
                 allow memory to be executed.
         """
         for source in sources:

@@ -114,7 +114,7 @@ class Library:
             The loaded library.
 
         Raises:
-            EngineError: the compiler refuses a text.
+            EngineError: the compiler rejects a text.
         """
         library = cls.__new__(cls)
         library.path = None

@@ -2,7 +2,7 @@
 
 The stack depth of a function is the maximum over all chains of calls from it, of the sum of stack
 frames. gcc writes both (-fcallgraph-info=su). A chain that returns to a function would be a
-recursion, which is refused.
+recursion, which is rejected.
 """
 
 from __future__ import annotations

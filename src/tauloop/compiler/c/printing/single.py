@@ -17,7 +17,7 @@ import numpy as np
 SINGLE_STEP_TOLERANCE = 1e-4
 #: Maximum number of Newton steps, which bounds the time of a call.
 NEWTON_ITERATIONS = 20
-#: Limit of the Euclidean norm of inputs and outputs, beyond which a result is refused: products of
+#: Limit of the Euclidean norm of inputs and outputs, beyond which a result is rejected: products of
 #: three such numbers are still floats.
 LARGEST = 1e12
 #: Pivots below this fraction of their typical size indicate a singular pose: rounding may reach

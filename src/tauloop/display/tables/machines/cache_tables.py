@@ -19,7 +19,7 @@ STATE_TEXTS = {
 
 
 def cache_tables(cache: CompiledCache) -> Iterator[Printed]:
-    """Yield the number of removed files, or the libraries, last used first, with refused ones."""
+    """Yield the number of removed files, or the libraries, last used first, with rejected ones."""
     if cache.removed is not None:
         yield f"{cache.folder}: {cache.removed} files removed"
         return

@@ -34,7 +34,7 @@ class GazeboExtensions:
 
 
 def read_gazebo(reader: UrdfReader, robot: XmlNode) -> GazeboExtensions:
-    """Return the forces in ``<gazebo>`` elements; refuse plugins that tie links together."""
+    """Return the forces in ``<gazebo>`` elements; reject plugins that tie links together."""
     weightless: list[str] = []
     omitted: list[str] = []
     for node in robot.all("gazebo"):

@@ -85,7 +85,7 @@ class Coordinates:
         Args:
             cursor: place of the name.
             word: the name as written.
-            needs_coordinate: whether angular velocities, which have no coordinate, are refused.
+            needs_coordinate: whether angular velocities, which have no coordinate, are rejected.
         """
         candidates = (cursor.prefix + word, word)
         for name in candidates:

@@ -1,6 +1,6 @@
 """Couplings as Pinocchio has them: mimic joints, with its own recursive Newton-Euler on them.
 
-Its constraint solver refuses models with mimic joints, so that this serves trees without loops. So
+Its constraint solver rejects models with mimic joints, so that this serves trees without loops. So
 does its `aba`, and its `crba` is silently wrong where a joint that follows carries another that
 leads (Pinocchio 4.1: the mass matrix of three geared links lacks an entry, 1e-3 of the
 accelerations), so that mass matrices are made column by column.

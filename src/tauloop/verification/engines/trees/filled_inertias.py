@@ -1,7 +1,7 @@
-"""Inertias that an engine refuses, filled in where the difference cannot act.
+"""Inertias that an engine rejects, filled in where the difference cannot act.
 
 A planar machine is described by moments about the normal of its plane; what is left out is zero,
-and the rounding of the parallel-axis theorem makes it negative, which Pinocchio refuses. A link
+and the rounding of the parallel-axis theorem makes it negative, which Pinocchio rejects. A link
 that turns about a fixed direction n of its own alone feels nothing but J = n.I n: it gets the
 inertia J (n n^T + (1 - n n^T) / 2) of a flat body across n. One that does not turn at all feels
 nothing of its inertia.
