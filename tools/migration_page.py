@@ -22,7 +22,7 @@ from tauloop.common.names.deprecated import (
 MIGRATION_PAGE = Path(__file__).parents[1] / "docs" / "migration.md"
 INTRODUCTION = f"""# From version 0.1 to 0.2
 
-Old names work in version 0.2 with a warning that states the new name, and are removed in {REMOVED_IN}. In Python, show
+Old names work in version 0.2 with a warning that names the new name, and are removed in {REMOVED_IN}. In Python, show
 the warnings with `python -W default::DeprecationWarning script.py`.
 
 Options classes are no longer required: functions take the fields of their options as keywords. A machine may be a

@@ -332,12 +332,12 @@ def _find_remedies(
 
     Each is the value nearest to the present one.
 
-    Values that the user states belong to a real machine. They are changed only if no other dimension
-    helps by `REMEDY_FACTORS`; then each is tried towards the value of the source.
+    Values that the user specifies belong to a real machine. They are changed only if no other
+    dimension helps by `REMEDY_FACTORS`; then each is tried towards the value of the source.
 
     Args:
         text: text of the source.
-        own: values that the user states.
+        own: values that the user specifies.
         works: whether the machine works with values.
         effect: what the machine does with a changed dimension.
         progress: called with trials done and trials in all.

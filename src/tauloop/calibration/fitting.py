@@ -43,7 +43,7 @@ from tauloop.mechanism.description import units
 LOOP_TOLERANCE = 5e-8
 #: Largest cosine between the residuals and a column of the Jacobian at an optimum.
 STATIONARITY_TOLERANCE = 1e-4
-#: Range of the weighted sum of squares over degrees of freedom in which the stated noise is
+#: Range of the weighted sum of squares over degrees of freedom in which the given noise is
 #: accepted; wider for few degrees of freedom.
 VARIANCE_FACTOR_RANGE = (0.25, 4.0)
 #: A correction of the machine beyond this number of tolerances is doubtful. A tolerance is the
@@ -64,7 +64,7 @@ class FitOptions(Options):
         leave_out_weak: also leave out unknowns that the data determine less well than their
             tolerance.
         exchanges: processor time for the search for exchanged encoder columns, s; 0 for no search.
-        scale_covariance: estimate the size of the noise from the residuals instead of the stated
+        scale_covariance: estimate the size of the noise from the residuals instead of the given
             noise.
         refuse: raise an error for measurements that are not plausible.
     """
@@ -197,7 +197,7 @@ class _ErrorBars:
 def _error_bars(
     problem: CalibrationProblem, solution: Solution, *, scale_covariance: bool
 ) -> _ErrorBars:
-    """Return the uncertainty of a solution, with the stated noise or the size of the residuals."""
+    """Return the uncertainty of a solution, with the given noise or the size of the residuals."""
     factor = variance_factor(solution)
     scale = factor if scale_covariance and factor is not None else 1.0
     C = covariance(solution, scale, problem.tolerances)

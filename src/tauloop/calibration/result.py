@@ -63,7 +63,7 @@ def _number(value: float | None) -> float:
 
 
 def _stated_deviation(deviation: float | None, parameter: Parameter) -> str:
-    """Return a text that states a standard deviation in the unit of a parameter."""
+    """Return a text that gives a standard deviation in the unit of a parameter."""
     if deviation is None:
         return "no standard deviation: too few readings to estimate it"
     return f"standard deviation {deviation / parameter.scale:.3g} {parameter.unit}".rstrip()

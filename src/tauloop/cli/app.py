@@ -117,7 +117,7 @@ def _first_word(machine: Annotated[str, typer.Argument(autocompletion=machines)]
 class LazyGroup(Quick, TyperGroup):
     """Commands that are imported when they are used, because pictures and tables import slowly.
 
-    Subclasses state the commands.
+    Subclasses define the commands.
     """
 
     def entries(self) -> Mapping[str, CommandEntry | CommandGroup]:

@@ -85,7 +85,7 @@ class ImportArguments:
         typer.Option(
             "--gravity",
             metavar="X,Y,Z",
-            help="Gravity, such as 0,0,-9.81 (m/s^2), for a URDF or MJCF that does not state it.",
+            help="Gravity, such as 0,0,-9.81 (m/s^2), for a URDF or MJCF that does not specify it.",
         ),
     ] = None
     keyframe: Annotated[

@@ -1,4 +1,4 @@
-"""Errors of Tauloop: each problem states where it is, what is wrong, and what to do about it."""
+"""Errors of Tauloop: each problem reports where it is, what is wrong, and what to do about it."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class QuantityUnit(Protocol):
 
         Raises:
             ValueError: not a number with a unit of this dimension, or of one of the others; the
-                attributes `what` and `remedy` state why.
+                attributes `what` and `remedy` give the reason.
         """
         ...
 
@@ -78,7 +78,7 @@ class Option:
     Attributes:
         least, most, above, below: limits of a number, or of each number of several; None for no
             limit. `below` infinity means that a number is finite.
-        remedy: remedy for values outside the limits; by default it states the limits.
+        remedy: remedy for values outside the limits; by default it names the limits.
         choices: allowed texts; empty for all texts.
         named: objects that the command line accepts by their names. Python also accepts other
             objects of their type.
@@ -424,7 +424,7 @@ def _convert_text(name: str, value: Any, spec: Option, hint: Any) -> Any:
 
 
 def _parsed(name: str, text: str, spec: Option, members: tuple[Any, ...]) -> Any:
-    """Return the value that a text states, or the text if the field accepts texts.
+    """Return the value of a text, or the text if the field accepts texts.
 
     Raises:
         InputError: the text is not a name of the field's objects.

@@ -318,7 +318,7 @@ class Catalogue:
         """Return a program of this machine.
 
         Raises:
-            AssemblyError: it contains forces of motors, and the machine file does not state the
+            AssemblyError: it contains forces of motors, and the machine file does not specify the
                 motors.
         """
         if spec not in self._programs:

@@ -152,8 +152,8 @@ class GearEntry(ReprMixin):
         inertia: on the motor side, kg m^2.
         mass: kg.
         rated, peak: continuous and largest force on the joint side, N m or N; infinite if not
-            stated.
-        max_speed: on the motor side, rad/s; infinite if not stated.
+            given.
+        max_speed: on the motor side, rad/s; infinite if not given.
     """
 
     name: str

@@ -86,7 +86,7 @@ class MotorCandidate(ReprMixin):
             (null in JSON) if the mean speed is beyond the largest one.
         speed: largest speed over the smaller one of the motor's and the gear's.
         gear_load: largest force on the joint side over the gear's limit, or its root mean square
-            over the rated one, whichever is larger; 0 without stated limits.
+            over the rated one, whichever is larger; 0 without given limits.
         inertia_ratio: largest load inertia over that of rotor and gear, at the motor; None if the
             load inertia is unknown.
         points: (N, 2) speed and torque of the motor over the motion, rad/s and N m.

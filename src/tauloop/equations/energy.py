@@ -86,7 +86,7 @@ def require_energy(mechanism: Mechanism) -> None:
     of the coordinates.
 
     Raises:
-        DescriptionError: the message states which rods, and the difference of transverse inertias.
+        DescriptionError: the message reports which rods, and the difference of transverse inertias.
     """
     problems = Problems()
     for rod in mechanism.rods:

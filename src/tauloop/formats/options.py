@@ -38,7 +38,7 @@ class ImportOptions(Options):
         independent: velocity names of the independent coordinates. If empty, those that the file
             names, else all coordinates of a tree; with loops, assembly chooses them.
         motors: names of motors of the description, or of joints with one motor each; if empty, the
-            description states which joints have motors (see `tauloop.formats.imported.motors`).
+            description specifies which joints have motors (see `tauloop.formats.imported.motors`).
         rods: options that make rods of links with ball joints at both ends, and telescopic rods of
             legs on slides; None leaves every body as in the file.
         model_name: name of the model in a world (SDF) with several machines.

@@ -131,7 +131,7 @@ class Gpu(Device):
         """The module CuPy.
 
         Raises:
-            EngineError: CuPy, a driver or a device is missing; states what to install.
+            EngineError: CuPy, a driver or a device is missing; reports what to install.
         """
         try:
             cupy = importlib.import_module("cupy")

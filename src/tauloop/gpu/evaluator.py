@@ -134,7 +134,7 @@ class DeviceFunction:
         positions on a straight line from there.
 
         Raises:
-            EngineError: the kernel cannot be compiled or loaded; states what is missing.
+            EngineError: the kernel cannot be compiled or loaded; reports what is missing.
         """
         self.function, self.device, self.precision = function, device, precision
         self.inputs = DeviceInputs(function, device, precision, nominal)
@@ -310,7 +310,7 @@ class Cuda(Evaluator):
         """Return a kernel for batches.
 
         Raises:
-            EngineError: the kernel cannot be compiled or loaded; states what is missing.
+            EngineError: the kernel cannot be compiled or loaded; reports what is missing.
         """
         return DeviceKernel(DeviceFunction(function, self.device, folder=self.folder))
 
@@ -331,7 +331,7 @@ class Cuda(Evaluator):
         """Return a kernel over rows.
 
         Raises:
-            EngineError: the kernel cannot be compiled or loaded; states what is missing.
+            EngineError: the kernel cannot be compiled or loaded; reports what is missing.
         """
         return DeviceRows(
             self.device, self.device.kernel(text, name, letters, self.folder), precision
@@ -347,7 +347,7 @@ class Cuda(Evaluator):
 
         Raises:
             InputError: no such program or output.
-            EngineError: the kernel cannot be compiled or loaded; states what is missing.
+            EngineError: the kernel cannot be compiled or loaded; reports what is missing.
         """
         runner = motion.runner
         origin = motion.ports.at(runner.nominal["start"]) if runner.walks_in_code else None

@@ -54,7 +54,7 @@ class RegressorFold:
 
         Raises:
             InputError: a triangle of the parameters does not fit into shared memory.
-            EngineError: the kernel cannot be compiled or loaded; states what is missing.
+            EngineError: the kernel cannot be compiled or loaded; reports what is missing.
         """
         self.model, self.chunks, self.cuda = model, chunks, cuda
         self.function = motion.source_function("regressor_actuators", ("regressor",))

@@ -73,7 +73,7 @@ class ControlKernel:
             method: an explicit integrator.
 
         Raises:
-            EngineError: the kernel cannot be compiled or loaded; states what is missing.
+            EngineError: the kernel cannot be compiled or loaded; reports what is missing.
         """
         self._made_for = (plant, model, type(controller), controller.space, method)
         self._device, self._parts = cuda.device, ControlLayouts(plant, model, controller)

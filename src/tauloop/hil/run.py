@@ -130,7 +130,7 @@ def _require_room(options: PlantOptions, columns: int) -> None:
     """Reject a recording that does not fit into memory, or into the folder of temporary files.
 
     Raises:
-        InputError: states the number of samples, their memory, and how many fit.
+        InputError: reports the number of samples, their memory, and how many fit.
     """
     size, samples = 8 * columns, options.steps
     available = min(available_memory() / COPIES, shutil.disk_usage(tempfile.gettempdir()).free)

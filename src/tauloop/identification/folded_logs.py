@@ -120,7 +120,7 @@ def fold_file(
         machine: its description, or its `identification_model`.
         log: a file, or data.
         options: options of the identification. If the log has measured velocities, the source of
-            velocity must be stated.
+            velocity must be given.
 
     Raises:
         InputError: options need all logs at once, or a source of velocity would be chosen for this

@@ -185,7 +185,7 @@ def describe_log(
         options: columns and units that the files do not show.
 
     Returns:
-        The description, and what remains to be stated.
+        The description, and what remains to be given.
 
     Raises:
         InputError: options name columns or quantities that do not exist.

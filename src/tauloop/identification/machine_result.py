@@ -61,7 +61,7 @@ class MachineIdentification(Result):
         friction_laws: laws of friction that the findings report as missing and options can add.
         force_delays: delays of forces that the findings report, s, by output.
         late_outputs: outputs whose force is late for another cause than friction.
-        terms: known and additional terms, as stated or as chosen by validation.
+        terms: known and additional terms, as given or as chosen by validation.
         motion: times (N,), s, and actuator positions (N, n) of the first log, SI.
     """
 

@@ -100,9 +100,9 @@ class PreparationOptions(Options):
 
     Attributes:
         velocity_source: velocities from positions, measured, or fused of both; chosen by validation unless
-            stated here or in the recording.
+            given here or in the recording.
         cutoff: cut-off frequency of a zero-phase low-pass of positions and measured velocities,
-            such as 40Hz. If neither this option nor the recording states it, validation chooses
+            such as 40Hz. If neither this option nor the recording specifies it, validation chooses
             cut-off, order, standstill, decimation and laws of friction.
         order: order of the Butterworth low-pass.
         standstill: fraction of an actuator's largest speed below which it counts as at rest.
@@ -317,7 +317,7 @@ class IdentificationOptions(Options):
 
 
 def texts_of(options: Any) -> dict[str, Any]:
-    """Return the options that differ from their defaults, as a study's file states them, by field.
+    """Return the options that differ from their defaults, as the file of a study has them, by field.
 
     Raises:
         InputError: a value is a Python object that cannot be expressed as text.

@@ -127,7 +127,7 @@ def identify(
 
     Logs are repaired, prepared (filters, velocities, averages of periods) and checked for faults.
     They are then fitted together as f = Y(q, v, a) p + e, where f are the measured forces. The last
-    part of each log is held out. A log without a stated preparation is prepared as the first log.
+    part of each log is held out. A log without a given preparation is prepared as the first log.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -222,7 +222,7 @@ def log_data(
         model: see `identification_model`.
         log: a file, or data.
         options: options of the identification.
-        may_choose: whether validation may choose options that are not stated, as in `identify`.
+        may_choose: whether validation may choose options that are not given, as in `identify`.
             Logs that must all be treated alike need the same options, so that nothing is chosen.
         searches_fit: whether the beginning of the log is also fitted by itself, and faults that the
             fit shows are among the problems. A log that does not determine the parameters has none of these.
@@ -280,7 +280,7 @@ def _ties(model: Model, options: IdentificationOptions) -> Ties | None:
 
 
 def _may_choose_friction(model: Model, options: IdentificationOptions) -> bool:
-    """Return whether friction laws may be chosen: none are stated, and forces determine them."""
+    """Return whether friction laws may be chosen: none are given, and forces determine them."""
     terms = options.terms
     are_stated = bool(terms.asymmetric or terms.stribeck or terms.presliding)
     are_undetermined = bool(

@@ -93,7 +93,7 @@ class Method:
         """Raise if tolerances are too small for a precision.
 
         Raises:
-            InputError: the message states which, and possible choices.
+            InputError: the message reports which, and possible choices.
         """
         is_adaptive = self.tableau is not None and self.tableau.is_adaptive
         if precision is Precision.SINGLE and is_adaptive and self.rtol < LEAST_TOLERANCE:

@@ -97,7 +97,7 @@ def stated_columns(port: Port, position: object, where: str = "actuators") -> tu
 
 
 def _named_actuators(model: Model, port: Port, position: object, where: str) -> list[int]:
-    """Return the indices of the actuators whose positions are stated."""
+    """Return the indices of the actuators whose positions are given."""
     count = len(model.mechanism.actuators)
     if position is None:
         return []

@@ -106,7 +106,7 @@ def unstated_passive(model: Model, stated: Sequence[str]) -> tuple[int, ...]:
 
     Args:
         model: the machine.
-        stated: names of the columns that are stated.
+        stated: names of the columns that are given.
     """
     if model.mechanism.unstated_motors or not model.assembly.passive:
         return ()
@@ -132,7 +132,7 @@ def static_equilibrium(
 
     Raises:
         PoseError: the loops do not close where the search begins.
-        AssemblyError: the description does not state where motors are.
+        AssemblyError: the description does not specify where motors are.
     """
     ports, loops = model.actuators.ports, model.assembly.loops
     reference = ports.at(model.assembly.q)

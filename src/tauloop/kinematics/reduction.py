@@ -179,7 +179,7 @@ class Reduction(Result):
 
     Attributes:
         full, mechanism: the machine before and after.
-        steps: the steps in order; each states what it preserved and what it approximated.
+        steps: the steps in order; each reports what it preserved and what it approximated.
         undone: steps that were not kept, because they changed the mobility, each with the reason.
         comparison: measured against the full machine.
         coordinates, equations, couplings: numbers of coordinates, of loop equations without those

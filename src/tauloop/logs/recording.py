@@ -131,7 +131,7 @@ class Recording(ReprMixin):
     Attributes:
         files: the files with their columns.
         sample_rate: Hz; None where a file has a time column.
-        preparation: preparation of the log; None if the file states none.
+        preparation: preparation of the log; None if the file specifies none.
         known_forces: known forces of elements that the machine's description does not contain.
     """
 

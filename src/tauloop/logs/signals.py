@@ -232,7 +232,7 @@ def _filtered_in_parts(
         windows = sliding_window_view(columns, band.shape[1], axis=0)[::step]
         filtered = band @ windows.transpose(0, 2, 1)
         thinned = thinned if first else np.empty((count, *x.shape[1:]))
-        # The number of rows is stated, because it cannot follow from the size without columns.
+        # The number of rows is given, because it cannot follow from the size without columns.
         rows = filtered.shape[0] * filtered.shape[1]
         thinned[first : first + outputs] = filtered.reshape(rows, *x.shape[1:])[:outputs]
     return thinned

@@ -55,7 +55,7 @@ class LogTable(ABC):
     Attributes:
         file: file name for messages.
         names: column names without units.
-        units: unit text of each column, empty if the file states none.
+        units: unit text of each column, empty if the file specifies none.
         has_names: whether the file names its columns; otherwise they are called 1, 2, ...
         may_be_late: whether stamps are those of receipt, which may be late and uneven.
         arrival: time of receipt of each sample (N,), s of the recorder's clock, if known.

@@ -269,7 +269,7 @@ class Joint:
         reference: start values of the coordinates (m, rad, quaternion w x y z); they also pick the
             branch.
         freedoms: one per velocity.
-        is_cut: whether the description states that this joint closes a loop, so that it has no
+        is_cut: whether the description specifies that this joint closes a loop, so that it has no
             coordinates; otherwise the toolkit chooses which joints it cuts.
     """
 

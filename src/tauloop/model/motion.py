@@ -94,7 +94,7 @@ class Motion:
 
         Raises:
             InputError: wrong names, shapes or values.
-            PoseError: out of reach or singular; the message states which loop and by how much.
+            PoseError: out of reach or singular; the message reports which loop and by how much.
         """
         return self.runner.kinematics(_given_motion(position, velocity, acceleration), start, theta)
 
@@ -127,7 +127,7 @@ class Motion:
             start: assembled coordinates (n_q,); the default is the reference pose.
 
         Raises:
-            PoseError: out of reach; the message states which loop and by how much.
+            PoseError: out of reach; the message reports which loop and by how much.
             AssemblyError: the motion jumps, because it has left its assembly mode.
         """
         return track(self.runner, position, start)

@@ -542,7 +542,7 @@ class Runner:
         """Raise unless every sample is in reach and regular.
 
         Raises:
-            PoseError: the message states samples and loops, by how much, and the condition number.
+            PoseError: the message reports samples and loops, by how much, and the condition number.
         """
         self._require_unit_quaternions(inputs["position"])
         what = (
@@ -573,7 +573,7 @@ class Runner:
         """Raise if quaternions in positions (N, n) do not have unit norm; checked on all threads.
 
         Raises:
-            InputError: the message states the sample and the error of its norm.
+            InputError: the message reports the sample and the error of its norm.
         """
         off = [0.0]
 
@@ -600,7 +600,7 @@ class Runner:
         """Raise unless all cable tensions are within their bounds.
 
         Raises:
-            PoseError: the message states the samples and the missing wrench.
+            PoseError: the message reports the samples and the missing wrench.
         """
         if health.is_sound:
             return

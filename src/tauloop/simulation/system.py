@@ -62,7 +62,7 @@ class System:
             with_wrench: whether a wrench at the tool acts.
 
         Raises:
-            AssemblyError: the machine's description does not state where the motors are.
+            AssemblyError: the machine's description does not specify where the motors are.
             InputError: a model with cables, or momenta that do not determine the velocities.
             DescriptionError: Hamilton's equations with a rod that has no kinetic energy.
         """

@@ -22,7 +22,7 @@ from tauloop.display.renderers.solid_drawing import SolidDrawing
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.model import Model
 
-#: Shortest duration of a film, s: shorter motions are slowed down, and the heading states it.
+#: Shortest duration of a film, s: shorter motions are slowed down, and the heading gives it.
 MIN_FILM_DURATION = 4.0
 #: Frames per second, and the largest number of frames.
 FRAME_RATE, MAX_FRAMES = 25.0, 300

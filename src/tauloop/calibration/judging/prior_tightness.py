@@ -1,7 +1,7 @@
 """Width of the priors that the data support: likelihood of the measurements over the priors' width.
 
 Whitened residuals are r = r_0 + J x, linearized at the optimum. Unknowns u have priors with
-deviations s D, where D are the stated ones; the other unknowns are free. P projects onto the
+deviations s D, where D are the given ones; the other unknowns are free. P projects onto the
 directions that free unknowns cannot change. There the measurements are normal about zero:
 
     P r_0 ~ N(0, f I + s^2 (P J_u D) (P J_u D)^T),
@@ -25,14 +25,14 @@ from tauloop.calibration.solving.solver import Solution
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
 
-#: Widths from 10^-MAX_EXPONENT to 10^MAX_EXPONENT times the stated one are searched.
+#: Widths from 10^-MAX_EXPONENT to 10^MAX_EXPONENT times the given one are searched.
 MAX_EXPONENT = 3.0
 #: Number of grid points of this search before the best is refined.
 GRID_POINTS = 25
 #: 95 % quantile of chi squared with one degree of freedom; twice the difference in log likelihood
 #: is compared with it to find the ends of intervals.
 CHI_SQUARED_95 = 3.84
-#: The 99.9 % quantile, beyond which the stated width is doubtful.
+#: The 99.9 % quantile, beyond which the given width is doubtful.
 CHI_SQUARED_999 = 10.83
 #: Singular values below this fraction of the largest are zero.
 PRIOR_RANK_TOLERANCE = 1e-12
@@ -44,10 +44,10 @@ class PriorTightness:
 
     Attributes:
         unknowns: number of unknowns with priors.
-        width: factor on the stated deviations with the largest likelihood; at most 1000.
+        width: factor on the given deviations with the largest likelihood; at most 1000.
         lower, upper: 95 % interval of this factor.
         ratio: twice the difference of log likelihoods between this factor and one; above 10.83 the
-            stated deviations are unlikely.
+            given deviations are unlikely.
     """
 
     unknowns: int
@@ -75,12 +75,12 @@ class PriorTightness:
 def prior_tightness(
     problem: CalibrationProblem, solution: Solution, *, known_noise: bool = False
 ) -> PriorTightness | None:
-    """Compare the stated width of the priors with the width that the data support.
+    """Compare the given width of the priors with the width that the data support.
 
     Args:
         problem: the calibration.
         solution: its optimum.
-        known_noise: whether the noise is as stated; otherwise it is estimated with the width.
+        known_noise: whether the noise is as given; otherwise it is estimated with the width.
 
     Returns:
         None without priors, or if no residual depends on an unknown with a prior.

@@ -15,7 +15,7 @@ OUTLIER_FALSE_ALARM = 0.01
 MAX_OUTLIER_SHARE = 0.1
 #: Probability with which an interval covers the true value.
 CONFIDENCE = 0.95
-#: Probability that noise as stated has a variance factor below, or above, the accepted range.
+#: Probability that noise as given has a variance factor below, or above, the accepted range.
 VARIANCE_FALSE_ALARM = 1e-3
 #: Eigenvalues of the scaled information below this fraction of the largest are rounding errors. The
 #: information squares the Jacobian, whose entries have errors of up to 1e-8 from Newton's method.
@@ -101,7 +101,7 @@ def interval_factor(freedom: int, *, known_noise: bool) -> float | None:
 
     Args:
         freedom: degrees of freedom of the fit.
-        known_noise: whether the stated noise is used.
+        known_noise: whether the given noise is used.
 
     Returns:
         None without degrees of freedom to estimate the noise.
@@ -131,7 +131,7 @@ def undetermined(solution: Solution, scale: np.ndarray) -> np.ndarray:
 def variance_factor(solution: Solution) -> float | None:
     """Return the weighted sum of squares (residuals and priors) over degrees of freedom.
 
-    It is about one if the noise is as stated. Priors count as measurements of zero. It is None
+    It is about one if the noise is as given. Priors count as measurements of zero. It is None
     without degrees of freedom.
     """
     prior = solution.prior * solution.correction
@@ -142,7 +142,7 @@ def variance_factor(solution: Solution) -> float | None:
 
 
 def variance_range(freedom: int, usual: tuple[float, float]) -> tuple[float, float]:
-    """Return the smallest and largest variance factor that is consistent with the stated noise.
+    """Return the smallest and largest variance factor that is consistent with the given noise.
 
     Args:
         freedom: degrees of freedom of the fit.

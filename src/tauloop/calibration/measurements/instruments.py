@@ -625,7 +625,7 @@ class Between(Instrument):
 
     @property
     def default_reading(self) -> float | None:
-        """Length of the gauge, m; None if it is not stated."""
+        """Length of the gauge, m; None if it is not given."""
         return self.length
 
     def readings_from_rows(self, rows: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ class MeasurementSet(ReprMixin):
     Attributes:
         series: the measurements.
         parameters: proposed unknowns.
-        tolerances: usual sizes of corrections; None if not stated.
+        tolerances: usual sizes of corrections; None if not given.
         encoder_noise: standard deviation of the encoders, SI.
         bounds: minimum and maximum values of unknowns by name or pattern, SI.
     """
@@ -32,7 +32,7 @@ class MeasurementSet(ReprMixin):
 
 
 def joined(sets: Sequence[MeasurementSet]) -> MeasurementSet:
-    """Join several sets; tolerances and bounds are those of the first set that states them.
+    """Join several sets; tolerances and bounds are those of the first set that gives them.
 
     Returns:
         One set with all series.

@@ -378,7 +378,7 @@ def _series_of(
 
 
 def _noise(place: Cursor, stated: Any, instrument: Instrument | None) -> tuple[float, ...]:
-    """Return the stated standard deviations of the errors, SI; empty if they have problems."""
+    """Return the given standard deviations of the errors, SI; empty if they have problems."""
     amounts = stated if isinstance(stated, tuple) else (stated,)
     if instrument is None or not is_whole(amounts):
         return ()

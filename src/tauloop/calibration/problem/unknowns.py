@@ -80,7 +80,7 @@ class Bounds:
 
     Attributes:
         lower, upper: the bounds; minus or plus infinity for none.
-        unit: m, rad or 1, which must be that of the unknown; empty if not stated.
+        unit: m, rad or 1, which must be that of the unknown; empty if not given.
     """
 
     lower: float = -np.inf

@@ -57,7 +57,7 @@ class Solution(ReprMixin):
 
     @property
     def information(self) -> np.ndarray:
-        """Information matrix J^T W J + P (n, n), SI: inverse covariance if the noise is as stated."""
+        """Information matrix J^T W J + P (n, n), SI: inverse covariance for the given noise."""
         return np.asarray(
             self.jacobian.T @ (self.weights[:, None] * self.jacobian) + np.diag(self.prior**2)
         )

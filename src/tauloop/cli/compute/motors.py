@@ -39,7 +39,7 @@ def motors(
     """Size motors and gears for a motion.
 
     Shows peak and root mean square of force, speed, power and energy of every motor. With a
-    catalogue it ranks motors and gears by mass, and states which limit each uses most. Exit code 1
+    catalogue it ranks motors and gears by mass, and reports which limit each uses most. Exit code 1
     when a motor of the machine file cannot carry the motion.
     """
     model = load_model(machine, side, threads=threads)

@@ -38,7 +38,7 @@ class _WithOldNames(enum.EnumMeta):
 
 
 class StopReason(enum.Enum, metaclass=_WithOldNames):
-    """Base of the enumerations that state why a calculation stopped."""
+    """Base of the enumerations of reasons why a calculation stopped."""
 
     @property
     def message(self) -> str:

@@ -1,6 +1,6 @@
 """Programs of a given motion: coordinates, forces and regressors.
 
-Each starts from the state of the kinematics, whose velocities and accelerations are as stated in
+Each starts from the state of the kinematics, whose velocities and accelerations are as given in
 the catalogue.
 """
 

@@ -221,7 +221,7 @@ class DrivenMachine:
 
         Raises:
             InputError: numbers that make no sense, or parameters that the lines do not have. A
-                failure during the run is not raised: the result ends early and states the reason.
+                failure during the run is not raised: the result ends early and reports the reason.
             PoseError: the trajectory cannot be run at all.
         """
         run = PathRun(self, trajectory, values, settling, feed_forward)

@@ -78,8 +78,8 @@ class TuningOptions(Options):
         initial: start values of the search, such as 'kp=200'; default: the values of the drive line.
         starts: number of searches; all but the first start at random points within the bounds.
         values: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
-        motor_setup: use of the motors: as the file states; preloaded: the slave always pulls back; one:
-            without the slave.
+        motor_setup: use of the motors: as in the file; preloaded: the slave always pulls back;
+            one: without the slave.
         step: size of the reference step, such as 0.1 (m or rad) or 5mm.
         duration: duration of the simulated step, such as 10 or 10s.
         load: load on the judged body, N or N m.

@@ -416,7 +416,7 @@ def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
 
     Raises:
         AssemblyError: nothing can move, or the loops cannot be closed at the given geometry; the
-            message states which loops and by how much.
+            message reports which loops and by how much.
     """
     if not loops.topology.n_v:
         raise AssemblyError.of(

@@ -16,7 +16,7 @@ def assembled_at(assembly: Assembly, q: np.ndarray) -> Assembly:
     """Return the assembly with its reference pose at other coordinates (n_q,), closed to rounding.
 
     Raises:
-        AssemblyError: the loops do not close there (the message states which, and by how much), or
+        AssemblyError: the loops do not close there (the message reports which, and by how much), or
             their rank differs.
     """
     loops, start = assembly.loops, numbers(q, "start")[None, :]

@@ -328,7 +328,7 @@ def require_within_limits(diagnostics: Iterable[Diagnostic]) -> None:
         diagnostics: diagnostics of any result.
 
     Raises:
-        PoseError: coordinates are beyond a stop; the message states which, by how much and where.
+        PoseError: coordinates are beyond a stop; the message reports which, by how much and where.
     """
     remedy = (
         "stay within the stops, or correct the machine file: "

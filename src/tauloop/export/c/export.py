@@ -254,7 +254,7 @@ def finished_export(
     Args:
         stem: first part of every name.
         cases: the functions, with inputs and expected outputs.
-        notes: what the header states for all functions.
+        notes: what the header specifies for all functions.
         source: origin of the functions, for the manifest.
         folder: folder for the files.
         options: precision and target; default: double precision on any processor.

@@ -44,7 +44,7 @@ def library_files(
         stem: first part of every name.
         files: source, header and test program by name.
         cases: the functions.
-        notes: what the header states for all functions.
+        notes: what the header specifies for all functions.
         version: version of the library.
         single: whether the functions use floats.
     """

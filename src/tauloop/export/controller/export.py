@@ -51,7 +51,7 @@ def export_controller(
     The forces of every sample are finite and within their limits, for any input. Flags state what
     was wrong: an input that is not a number, a stale encoder, a lost pose, saturation, a missed
     deadline. The controller holds the last good forces for some samples; then the actuators stop
-    with a stated deceleration and brake.
+    with a given deceleration and brake.
 
     Args:
         machine: the controller's model of the machine; its free parameters stay parameters of the

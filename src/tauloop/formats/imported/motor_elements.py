@@ -1,4 +1,4 @@
-"""Elements of a URDF or SDF that state which joints have motors.
+"""Elements of a URDF or SDF that specify which joints have motors.
 
 These are ``<ros2_control>`` and ``<transmission>`` in the forms of ROS 1, ROS 2 and Drake.
 
@@ -69,7 +69,7 @@ _READ_OF_CONTROLLED = ("command_interface", "state_interface", "param")
 def read_motor_elements(
     file: str, robot: XmlNode, joints: Collection[str], followers: Collection[str]
 ) -> MotorElements:
-    """Return the motors, rotors and couplings that the elements of a file state.
+    """Return the motors, rotors and couplings that the elements of a file specify.
 
     Args:
         file: name of the file for messages.
@@ -117,7 +117,7 @@ def _states_anything(control: XmlNode) -> bool:
 
 
 def motor_nodes(parent: XmlNode) -> list[XmlNode]:
-    """Return the elements that state motors, including those in ``<gazebo>`` and plugins."""
+    """Return the elements that specify motors, including those in ``<gazebo>`` and plugins."""
     nodes: list[XmlNode] = []
     for child in parent.children:
         if child.tag in (TRANSMISSION, ROS2_CONTROL):

@@ -1,4 +1,4 @@
-"""The joints of an imported machine that have motors, by the first source that states them.
+"""The joints of an imported machine that have motors, by the first source that gives them.
 
 1. the caller's names (``--motors``): motors of the file, or joints;
 2. the side file: ``actuators``, or ``name_mot`` of Gepetto's robot.yaml;
@@ -66,13 +66,13 @@ def choose_motors(
     is_open: bool,
     problems: Problems,
 ) -> ChosenMotors:
-    """Return the motors of the first source that states any.
+    """Return the motors of the first source that gives any.
 
     Args:
         tree: the URDF.
         wanted: names of motors or joints that the caller gives; empty for none.
-        actuators: actuators of a side file; None where it states none.
-        side_motors: joints with a motor in Gepetto's side file; None where it states none.
+        actuators: actuators of a side file; None where it gives none.
+        side_motors: joints with a motor in Gepetto's side file; None where it gives none.
         held: joints that couplings hold or make follow others.
         is_open: whether loops or gears exist, so that fewer joints than all determine the motion.
         problems: receives the problems of the source that is used.

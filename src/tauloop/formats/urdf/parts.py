@@ -51,7 +51,7 @@ class UrdfJoint:
 
     `kind` is a key of `JOINT_KINDS`. `axes` are those of a universal joint, which URDF itself does
     not have, and `axis_joints` its rotations, named after its coordinates. `effort` is None if the
-    file states none. `stiffness` and `rest` belong to a spring, and `start` is the coordinate at
+    file specifies none. `stiffness` and `rest` belong to a spring, and `start` is the coordinate at
     the start. The joint's frame on its child is at `child_xyz`, rotated by `child_rpy`; URDF itself
     puts the child's frame there.
     """
@@ -175,14 +175,14 @@ class UrdfTree:
         root: the link without a parent.
         links, joints: links and joints in the order of the file.
         loops, couplings: loop closures, then gears, each in the order of the file.
-        independent: joints whose coordinates the file calls independent (GRBDA); empty if it states
+        independent: joints whose coordinates the file calls independent (GRBDA); empty if it gives
             none.
         notes: findings for the user, such as unused elements and zeros.
         solids: solids of the links, for drawing.
         renamed: new names of links that could not keep theirs, by their names in the file.
         motors: motors that elements of the file state.
-        cut_efforts: efforts of the joints that close loops, in formats that state them.
-        gravity: (3,) m/s^2, if the file states it.
+        cut_efforts: efforts of the joints that close loops, in formats that specify them.
+        gravity: (3,) m/s^2, if the file specifies it.
         weightless: links on which gravity does not act.
         omitted_forces, unknown_elements: as in `Mechanism`.
     """

@@ -38,7 +38,7 @@ from tauloop.mechanism.model import (
     Vector,
 )
 
-#: Gravity in the tools that a description is for, m/s^2, if neither it nor a side file states one.
+#: Gravity in the tools that a description is for, m/s^2, if neither it nor a side file gives one.
 CONVENTIONAL_GRAVITY = (0.0, 0.0, -9.81)
 #: A body lighter than this fraction of the heaviest represents a frame: exporters write 1e-9 kg
 #: where a link must not be massless.
@@ -61,7 +61,7 @@ def load_urdf(
         urdf_path: the URDF file.
         side_path: gravity, platform, offsets, friction, rotor inertia, actuators and loops; or
             Gepetto's robot.yaml.
-        gravity: (3,) m/s^2 in the frame of the root link, if no side file states it; equal to
+        gravity: (3,) m/s^2 in the frame of the root link, if no side file specifies it; equal to
             `options.gravity`.
         options: import options.
 

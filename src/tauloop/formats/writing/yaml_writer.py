@@ -235,7 +235,7 @@ class _YamlWriter:
     def _provenance(self) -> tuple[str, str]:
         """Return the most frequent status and source.
 
-        An empty source cannot be stated per value, so it has priority as the default.
+        An empty source cannot be given per value, so it has priority as the default.
         """
         pairs = Counter((p.status, p.source) for p in self._mechanism.parameters)
         if not pairs:

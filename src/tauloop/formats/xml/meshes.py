@@ -36,7 +36,7 @@ def stl_bytes(mesh: Mesh) -> bytes:
 
 
 def is_binary_stl(path: Path) -> bool:
-    """Return whether a file has the length that its binary STL header states.
+    """Return whether a file has the length that its binary STL header specifies.
 
     A text STL has not.
     """

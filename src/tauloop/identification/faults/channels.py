@@ -1,7 +1,7 @@
 """Detection of wrong channels of a log: wrong sign, exchanged, delayed, or with a wrong scale.
 
 Each fault is tested by correcting it: the model is fitted again, and the channel is reported if the
-misfit falls by a stated factor. Drives with a wrong sign that no misfit shows are detected by
+misfit falls by a given factor. Drives with a wrong sign that no misfit shows are detected by
 negative friction (`faults.wrong_signs`).
 
 Friction that reverses over some distance after a reversal of the motion (presliding) resembles a

@@ -1,6 +1,6 @@
 """Choice of friction laws by validation on a part of the logs.
 
-A law is chosen here if neither the machine file nor the user states it. A standstill that was
+A law is chosen here if neither the machine file nor the user specifies it. A standstill that was
 chosen without the laws may compensate for missing presliding friction, because it removes friction
 at low speed. The same is true of a source of velocity. Both are therefore tried again with the
 laws. A standstill may also hide the reversals at which a late force of friction is seen, so that it
@@ -120,7 +120,7 @@ def choose_friction(
 
     Args:
         prepared: the part of the logs that is used for the choice.
-        terms: the stated terms.
+        terms: the given terms.
         identify_with: identification with terms.
         fit_with: fit with terms.
         elements: elements whose presliding friction is tried.
@@ -183,7 +183,7 @@ def _better_without_delays(
 
     Args:
         prepared: the part of the logs that is used for the choice, with the chosen standstill.
-        terms: the stated terms.
+        terms: the given terms.
         fit_with: fit with terms.
         delays: delays of forces, s, by output.
         standstill: the other standstill.

@@ -122,7 +122,7 @@ class PreslidingChoice(ReprMixin):
         without: elements for which no length reduces the error.
         errors: validation errors, % (root mean square over outputs), without any presliding
             friction, and with the chosen lengths.
-        stated: elements with a stated length.
+        stated: elements with a given length.
     """
 
     lengths: Mapping[str, float]
@@ -186,7 +186,7 @@ class _LengthSearch:
     def __init__(
         self, fits: BlockFits, motions: Sequence[ElementMotion], lengths: dict[str, float]
     ) -> None:
-        """Start with stated lengths."""
+        """Start with given lengths."""
         self._fits = fits
         self._motions = motions
         self._scales = fits.largest

@@ -120,7 +120,7 @@ class LinkFamily(ReprMixin):
         members: names of the parameters.
         freedoms: number of members that must be known to determine the others.
         stated: a choice of that number of members; other choices are possible.
-        changes: changes of all members for a change of 1 (SI) of the stated member, for a family
+        changes: changes of all members for a change of 1 (SI) of the given member, for a family
             with one freedom. They are evaluated at the values nearest to the machine file.
     """
 
@@ -400,7 +400,7 @@ def _fitted(equations: LinkEquations, start: np.ndarray) -> tuple[np.ndarray, fl
 
     The misfit of row i is (W^T P W r)_i over the square root of (W^T P W)_ii, where P is the
     projection on the rows' redundant part. It is in standard deviations, and standard normal if the
-    errors of the rows have their stated covariance. Rows without redundancy have no misfit.
+    errors of the rows have their given covariance. Rows without redundancy have no misfit.
 
     Source: Baarda 1968, A testing procedure for use in geodetic networks (the test of single rows).
     """

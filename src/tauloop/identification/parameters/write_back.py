@@ -39,7 +39,7 @@ def identified_mechanism(
     Args:
         model: the machine.
         values: (n_pi,) values of `model.parameters`, SI.
-        source: source that is stated for every value.
+        source: source that is given for every value.
 
     Raises:
         InputError: the number of finite values differs from the number of parameters, or a spring

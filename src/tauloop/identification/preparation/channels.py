@@ -53,7 +53,7 @@ class Channels(PlainData):
 
 
 def force_limits(model: Model) -> dict[str, float]:
-    """Return the largest force of every actuator for which the machine file states one, by name."""
+    """Return the largest forces that the machine file specifies, by name of the actuator."""
     return {
         actuator.name: actuator.force
         for actuator in model.mechanism.actuators

@@ -30,7 +30,7 @@ def measured_logs(
 ) -> list[MeasuredLog]:
     """Return the logs, read and repaired.
 
-    A log without a stated preparation is prepared as the first log.
+    A log without a given preparation is prepared as the first log.
 
     Raises:
         InputError: two logs are identical.

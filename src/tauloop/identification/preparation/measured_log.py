@@ -32,7 +32,7 @@ from tauloop.logs.log import TIME, as_signals
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MeasuredLog(PlainData, ReprMixin):
-    """A log with its name and with the properties that its recording states.
+    """A log with its name and with the properties that its recording specifies.
 
     Attributes:
         name: name of the file, or any other name.
@@ -42,7 +42,7 @@ class MeasuredLog(PlainData, ReprMixin):
         average: average of the periods, if periods are averaged.
         highest: highest frequency, Hz, of the averaged motion.
         runs: result of the two-run method, if it was used.
-        is_prepared: whether the recording states its preparation.
+        is_prepared: whether the recording specifies its preparation.
     """
 
     name: str = field(metadata=json_keys("log"))
@@ -56,7 +56,7 @@ class MeasuredLog(PlainData, ReprMixin):
 
     @property
     def how(self) -> Preparation:
-        """The preparation; without filters if none is stated."""
+        """The preparation; without filters if none is given."""
         return self.preparation or Preparation(cutoff=None)
 
     @property

@@ -75,7 +75,7 @@ def periodic_regression(
 
 
 def not_repeated(average: PeriodAverage) -> tuple[Problem, ...]:
-    """Return a problem for each position that does not repeat after the stated period."""
+    """Return a problem for each position that does not repeat after the given period."""
     if average.periods == 1:
         return ()
     names = [name for name in average.noise if name.startswith("position.")]
@@ -143,7 +143,7 @@ def force_noise(averages: Sequence[PeriodAverage], model: Model, output: str) ->
 
     Returns:
         The standard deviations. None for redundant actuators, whose resultants mix the forces
-        differently at every sample, and if a log is one period without a stated noise.
+        differently at every sample, and if a log is one period without a given noise.
     """
     names = [
         a.name for a in model.mechanism.actuators if a.name in channels(averages[0].log, "force")

@@ -286,7 +286,7 @@ def prepared_again(
 def usable_names(
     model: Model, prepared: PreparedLogs, options: IdentificationOptions
 ) -> tuple[str, ...]:
-    """Return the channels whose measured velocity may be used; none if a source is stated."""
+    """Return the channels whose measured velocity may be used; none if a source is given."""
     if options.preparation.velocity_source is not None:
         return ()
     return tuple(usable_velocities(model, [entry.log for entry in prepared.logs]))
@@ -323,9 +323,9 @@ def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Diagnostic]:
 
 
 def _unstated(options: IdentificationOptions) -> tuple[str, ...]:
-    """Return the options of the preparation that validation may choose: those not stated.
+    """Return the options of the preparation that validation may choose: those not given.
 
-    If the user states a cut-off, no option is chosen.
+    If the user specifies a cut-off, no option is chosen.
     """
     stated = options.preparation.stated
     if "cutoff" in stated:
@@ -338,7 +338,7 @@ def _unstated(options: IdentificationOptions) -> tuple[str, ...]:
 def _with_cutoffs(logs: Sequence[MeasuredLog]) -> list[MeasuredLog]:
     """Return the logs with a cut-off for every channel.
 
-    A channel without a stated cut-off gets the lowest of the cut-offs that follow from the noise of
+    A channel without a given cut-off gets the lowest of the cut-offs that follow from the noise of
     the logs.
     """
     prepared = []

@@ -38,7 +38,7 @@ class Repairs:
             The repaired signals.
 
         Raises:
-            LogError: the files are damaged, or the log has an axis that is stated as held.
+            LogError: the files are damaged, or the log has an axis that is given as held.
         """
         log = read_signals(*files, sample_rate=sample_rate, gaps=self.gaps, resample=self.resample)
         return held(log, self.held) if self.held else log
@@ -47,7 +47,7 @@ class Repairs:
         """Return a repaired log in memory.
 
         Raises:
-            LogError: the log has an axis that is stated as held, or time stamps decrease or have
+            LogError: the log has an axis that is given as held, or time stamps decrease or have
                 gaps that are not to be filled.
         """
         log = resampled(log, self.gaps) if self.resample else log

@@ -89,7 +89,7 @@ class KnownForce:
         channel: the actuator; the sign is that of its force channel.
         of: position channel that the force depends on.
         law: force as a function of position.
-        units: units of position and force in the law, "" if it states none.
+        units: units of position and force in the law, "" if it gives none.
     """
 
     channel: str

@@ -24,10 +24,10 @@ def unpacked(path: Path) -> bytes:
 
 
 def require_archive(path: Path) -> None:
-    """Reject a NumPy archive (npz) whose members would fill the memory by their stated sizes.
+    """Reject a NumPy archive (npz) whose members would fill the memory by their declared sizes.
 
     Raises:
-        LogError: the stated sizes would fill the memory.
+        LogError: the declared sizes would fill the memory.
         zipfile.BadZipFile: it is not an archive.
     """
     with zipfile.ZipFile(path) as packed:
@@ -35,7 +35,7 @@ def require_archive(path: Path) -> None:
 
 
 def require_ratio(path: Path, size: int) -> None:
-    """Reject a file that would fill the memory by its stated size."""
+    """Reject a file that would fill the memory by its declared size."""
     if size > most_unpacked(path):
         raise _expands(path, size)
 

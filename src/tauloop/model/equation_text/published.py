@@ -43,7 +43,7 @@ class PublishedCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRatio:
-    """Ratio of the operations of two formulations, as a paper states it."""
+    """Ratio of the operations of two formulations, as a paper gives it."""
 
     source: str
     quantity: str

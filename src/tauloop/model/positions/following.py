@@ -86,7 +86,7 @@ def track(runner: Runner, position: object, start: object | None = None) -> Stat
         start: assembled coordinates (n_q,); the default is the reference pose.
 
     Raises:
-        PoseError: out of reach; the message states which loop and by how much.
+        PoseError: out of reach; the message reports which loop and by how much.
         AssemblyError: the motion jumps, because it has left its assembly mode.
     """
     target = np.atleast_2d(

@@ -61,7 +61,7 @@ def cable_machine(
             winches.
 
     Raises:
-        InputError: a cable cannot be simulated; states the reason.
+        InputError: a cable cannot be simulated; reports the reason.
     """
     bounds, builder = mechanism.cables, _CableBuilder(mechanism)
     _require_possible(mechanism, held is not None)

@@ -202,7 +202,7 @@ def follow(
 
     Raises:
         InputError: a machine or an option that does not fit. A failure during the run is not
-            raised: the result ends early and states the reason.
+            raised: the result ends early and reports the reason.
         PoseError: the trajectory cannot be followed at all.
         EngineError: there is no C compiler, or it fails.
     """

@@ -308,7 +308,7 @@ def require_health(
     """Raise unless all samples (N, 4), an array on any device, are in reach and regular.
 
     Raises:
-        PoseError: the message states the first failed sample and the reason.
+        PoseError: the message reports the first failed sample and the reason.
     """
     least, pivot, residual, _ = health.T
     kinds = (

@@ -233,7 +233,7 @@ class Compiled(Evaluator):
 
 
 def default_evaluator(*, threads: int = 1, folder: Path | None = None) -> Compiled:
-    """Return the evaluator of models without a stated one: each run has the faster compiler."""
+    """Return the evaluator of models without a given one: each run has the faster compiler."""
     return Compiled(at_least=WORTH_OPTIMIZING, threads=threads, folder=folder)
 
 

@@ -62,12 +62,12 @@ def compiler_for(
     """Return the compiler for a run: the system's for much work, else the embedded one.
 
     The embedded compiler takes milliseconds, the system's compiler tenths of a second for code that
-    is some ten times faster in batches. The choice depends on the stated work alone, never on what
+    is some ten times faster in batches. The choice depends on the given work alone, never on what
     the cache contains, so the same call gives the same numbers every time. If one is missing, the
     other takes its place.
 
     Args:
-        evaluations: stated work: number of samples of a batch, or of evaluations of rates.
+        evaluations: given work: number of samples of a batch, or of evaluations of rates.
         least: number of evaluations from which the system's compiler is chosen.
 
     Raises:

@@ -175,7 +175,7 @@ def require_continuity(
         is_angle: which coordinates are angles (n_q,), which may jump by full revolutions.
 
     Raises:
-        AssemblyError: the message states where it jumps and by how much.
+        AssemblyError: the message reports where it jumps and by how much.
     """
     if len(q) < 3:
         return

@@ -23,7 +23,7 @@ _BASES = {
 
 
 def log_description_tables(result: LogDescription) -> Iterator[Printed]:
-    """Yield the file, its columns, columns without use, and what remains to be stated."""
+    """Yield the file, its columns, columns without use, and what remains to be given."""
     yield Paragraph(text=result.text, tone="code")
     rows = (
         (item.column, item.quantity, item.channel, item.unit, _BASES[item.basis])

@@ -1,4 +1,4 @@
-"""Joints that could have the motors of a machine whose file does not state them."""
+"""Joints that could have the motors of a machine whose file does not specify them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _conditions(rows: np.ndarray, rank: int) -> np.ndarray:
 
 
 def unstated_motors(assembly: Assembly) -> Problem:
-    """Return the problem that the file does not state the motors; the remedy names candidates."""
+    """Return the problem that the file does not specify the motors; the remedy names candidates."""
     joints, mobility = assembly.mechanism.unstated_motors, assembly.mobility
     freedoms = "1 degree of freedom" if mobility == 1 else f"{mobility} degrees of freedom"
     what = (

@@ -102,9 +102,9 @@ _UNKNOWN_GROUPS = ("friction", "drive")
 class Side:
     """Contents of a side file; `actuators`, `motors`, `tool` and `independent` are None if absent.
 
-    `motors` are joints with a motor of ratio 1, if the file states nothing more about motors.
-    `convention` is the tool whose gravity applies if the file states none; empty if that tool has
-    none. `tree` is the URDF, with joints of other kinds where the file states them.
+    `motors` are joints with a motor of ratio 1, if the file specifies nothing more about motors.
+    `convention` is the tool whose gravity applies if the file specifies none; empty if that tool
+    has none. `tree` is the URDF, with joints of other kinds where the file specifies them.
     `omitted_forces` and `unknown_elements` are those of `Mechanism`.
     """
 

@@ -23,7 +23,7 @@ def clipped_channels(
 
     A clipped channel has several consecutive samples at exactly this value, or, if noise was added
     after the limit, within a small fraction of its range, while the machine moves. A force may also
-    be at the limit that the machine file states. Forces are not reported if the log leaves out
+    be at the limit that the machine file specifies. Forces are not reported if the log leaves out
     their samples at a limit (`without_saturated`) and enough other samples remain.
 
     Args:

@@ -12,12 +12,12 @@ from tauloop.model import Model
 
 #: Largest number of samples that are used, spread evenly over the log.
 MAX_TESTED_SAMPLES = 200
-#: Possible units of time stamps that are stated in seconds, by their size in seconds.
+#: Possible units of time stamps that are given in seconds, by their size in seconds.
 POSSIBLE_TIME_UNITS = {1e-3: "ms", 1e-6: "us"}
 #: Inertial forces belong to another unit if they agree with the square of its factor up to this
 #: factor. Machine files have smaller errors, and units differ by far more.
 MAX_INERTIA_FACTOR = 5.0
-#: With the stated unit, the residual must be larger by at least this factor.
+#: With the given unit, the residual must be larger by at least this factor.
 MIN_RESIDUAL_RATIO = 1.4
 #: Roles of the parameters that are fitted freely, because machine files seldom state friction.
 FREE_ROLES = ("viscous", "coulomb", "offset")
@@ -30,7 +30,7 @@ def wrong_time_unit(
 
     Forces are fitted by g G + x A + friction. G are the forces at rest of the machine file, and A
     the forces that motion adds with the inertias of the file. Friction is free, and every output is
-    weighted by its own force. If times are stated in seconds, but their unit is s seconds, then
+    weighted by its own force. If times are given in seconds, but their unit is s seconds, then
     x / g = 1 / s^2. Without forces at rest, x = 1 / s^2.
 
     Args:

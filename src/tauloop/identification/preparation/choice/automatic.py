@@ -1,10 +1,10 @@
 """Options of the preparation, chosen by validation on thinned logs.
 
-An option is chosen here if neither the recording nor the user states it. The options are tried one
-after the other: cut-off, order, standstill, and then the cut-off again. Each trial fits the first
-part of the samples before the held-out part. The rest of them validates the fit, with the forces as
-measured. The decimation follows from the cut-off, because forces and regressor contain nothing
-above it.
+An option is chosen here if neither the recording nor the user specifies it. The options are tried
+one after the other: cut-off, order, standstill, and then the cut-off again. Each trial fits the
+first part of the samples before the held-out part. The rest of them validates the fit, with the
+forces as measured. The decimation follows from the cut-off, because forces and regressor contain
+nothing above it.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def choose_channels(
         model, logs, preparations, output, ties: as for `regression_data`, with one preparation for
             each log.
         velocities: channels whose measured velocity is tried (see `usable_velocities`). A source
-            that a preparation states for a channel is not changed.
+            that a preparation gives for a channel is not changed.
         cutoffs: cut-offs to try for single channels, Hz; empty to try none.
         estimator: estimator of the parameters; weighted least squares if None.
         shares: fraction of each log before its held-out part, and fraction of this part before its
@@ -211,7 +211,7 @@ def choose_channels(
 
 
 def _is_source_stated(name: str, preparations: Sequence[Preparation]) -> bool:
-    """Return whether a preparation states the source of velocity of a channel."""
+    """Return whether a preparation gives the source of velocity of a channel."""
     return any(p.velocity is not None or name in p.velocities for p in preparations)
 
 
