@@ -337,6 +337,10 @@ WRONG = {
         ),
         [("a", 3)],
     ),
+    "only parts that are not shown": (
+        world('<replicate count="3"/>'),
+        [("replicate", 3)],
+    ),
     "parts that are not shown": (
         world(BODY, '<replicate count="3"/>', behind='<composite type="cable"/>'),
         [("replicate", 4), ("composite", 6)],

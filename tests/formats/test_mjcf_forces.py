@@ -458,3 +458,9 @@ def test_ranges_of_balls_by_default_class_are_left_out(tmp_path: Path) -> None:
         ).assembly.mobility
         == 4
     )
+
+
+@pytest.mark.parametrize("servo", ["an intvelocity", "a damper"])
+def test_servos_have_the_article_of_their_name(tmp_path: Path, servo: str) -> None:
+    ends = f'<actuator><{servo.split()[1]} name="s" joint="wrist"/></actuator>'
+    assert f"s: {servo} actuator is read" in read(tmp_path, arm(ends=ends)).description

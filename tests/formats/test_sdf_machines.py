@@ -708,3 +708,30 @@ def test_rounding_of_composed_rotations_is_not_noted(tmp_path: Path) -> None:
     assert "few digits" not in read(tmp_path, text).description
     printed = text.replace("0 0 0.2 0 0.2 0", "0 0 0.2 0 1.57079632679 0")
     assert "few digits" in read(tmp_path, printed).description
+
+
+def test_a_joint_without_an_axis_turns_about_z_with_a_note(tmp_path: Path) -> None:
+    text = arm().replace("<axis><xyz>0 1 0</xyz></axis></joint>", "</joint>", 1)
+    machine = read(tmp_path, text)
+    assert "joint shoulder: <axis> has no <xyz>; SDF's default is z" in machine.description
+    joint = next(joint for joint in machine.joints if joint.name == "shoulder")
+    assert joint.axes == ("z",)
+    assert "SDF's default is z" not in read(tmp_path, arm()).description
+
+
+def test_the_world_as_child_is_refused_as_such(tmp_path: Path) -> None:
+    text = arm().replace(
+        "<parent>world</parent><child>stand</child>", "<parent>stand</parent><child>world</child>"
+    )
+    with pytest.raises(DescriptionError) as raised:
+        read(tmp_path, text)
+    assert "floor: its child is the world, which SDF does not allow" in str(raised.value)
+
+
+def test_types_of_joints_have_no_case(tmp_path: Path) -> None:
+    """As in libsdformat; an unknown type gets all known ones as remedy."""
+    text = arm().replace('type="revolute"', 'type="Revolute"').replace('"fixed"', '"FIXED"')
+    assert len(read(tmp_path, text).actuators) == 2
+    with pytest.raises(DescriptionError) as raised:
+        read(tmp_path, arm(kind="hinge"))
+    assert "screw, gearbox" in str(raised.value)

@@ -378,6 +378,11 @@ def test_text_that_is_no_description(text: str, what: str, line: int | None) -> 
         assert refusals[0].line == line
 
 
+def test_the_remedy_for_a_list_of_bodies_is_a_mapping_from_names() -> None:
+    (problem,) = (problem for problem in problems("bodies: [arm]\n") if problem.where == "bodies")
+    assert problem.remedy == "write a mapping from names"
+
+
 @pytest.mark.parametrize(
     ("data", "what"),
     [

@@ -34,7 +34,7 @@ from tauloop.mechanism.model import (
 )
 from tauloop.mechanism.outputs import Output
 from tauloop.mechanism.poses import FramePose
-from tauloop.mechanism.suggestions import listing
+from tauloop.mechanism.suggestions import a, listing
 
 #: Losses on the length of a tendon that become losses of its motor.
 _TENDON_LOSSES = ("armature", "damping", "frictionloss")
@@ -738,7 +738,7 @@ class ConstraintReader:
         reader = self._reader
         if self._is_servo(node):
             reader.notes.append(
-                f"{name}: a {node.tag} actuator is read as an ideal motor, without its control law"
+                f"{name}: {a(node.tag)} actuator is read as an ideal motor, without its control law"
             )
         force = self._limit(node, name, "forcerange", "forcelimited")
         if node.tag == "motor":

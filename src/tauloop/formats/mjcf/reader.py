@@ -122,7 +122,8 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
         bodies = tree.read(world)
     bodies = tree.bodies
     refuse_bounds(reader, root, bodies.heaviest, tree.largest_length)
-    if not bodies.bodies:
+    is_generated = any(item.node.tag in GENERATORS for item in listed.refused)
+    if not bodies.bodies and not is_generated:
         reader.problem(root, "worldbody", "there is no body", "give a model that moves")
     constraints = ConstraintReader(reader, leaves, tree)
     constraints.read_tendons(root)

@@ -19,7 +19,7 @@ from tauloop.common.records import dataclass
 from tauloop.formats.lengths import largest_length
 from tauloop.formats.sdf.include import version_note, version_problem
 from tauloop.formats.sdf.nested import MODEL, WORLD, flattened, has_joint
-from tauloop.formats.sdf.screws import without_screws
+from tauloop.formats.sdf.screws import SCREW, without_screws
 from tauloop.formats.urdf.constraints import BALL_BODIES, BALL_POINTS, BALL_TAG
 from tauloop.formats.urdf.parts import roll_pitch_yaw, rotation
 from tauloop.formats.xml.foreign_elements import inventory, plugins, refuse
@@ -256,7 +256,7 @@ class SdfReader(XmlReader):
         gearboxes = {
             name: node
             for name, node in self._named(model, "joint").items()
-            if node.attributes.get("type", "").strip() == _GEARBOX
+            if node.attributes.get("type", "").strip().lower() == _GEARBOX
         }
         read = [
             self._joint(name, node, links)
@@ -583,13 +583,10 @@ class SdfReader(XmlReader):
 
     def _joint(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> SdfJoint | None:
         word = self.text(node, name, "type")
-        remedy = f"use one of {listing(KIND_OF_SDF_TYPE, 10)}; gears go into a side file"
+        remedy = f"use one of {listing((*KIND_OF_SDF_TYPE, SCREW, _GEARBOX), 10)}"
+        what = f"a joint of type {word!r} is not read"
         kind = (
-            self.look_up(
-                node, name, word, KIND_OF_SDF_TYPE, f"a joint of type {word!r} is not read", remedy
-            )
-            if word
-            else None
+            self.look_up(node, name, word.lower(), KIND_OF_SDF_TYPE, what, remedy) if word else None
         )
         ends = []
         for tag in ("parent", "child"):
@@ -600,7 +597,15 @@ class SdfReader(XmlReader):
             else:
                 ends.append(self._link_of(element.content, node, links))
         parent, child = ends
-        if child == WORLD or (parent and parent == child):
+        if child == WORLD:
+            self.problem(
+                node,
+                name,
+                "its child is the world, which SDF does not allow",
+                "exchange <parent> and <child>, with the pose and axis of the joint",
+            )
+            return None
+        if parent and parent == child:
             self.problem(
                 node,
                 name,
@@ -679,6 +684,8 @@ class SdfReader(XmlReader):
     def _axis(self, node: XmlNode, name: str, tag: str, at: FramePose) -> np.ndarray:
         """Return a joint's axis (3,) in the joint's frame."""
         xyz = descend(node, tag, "xyz")
+        if xyz is None:
+            self.notes.append(f"joint {name}: <{tag}> has no <xyz>; SDF's default is z")
         axis = np.array(
             [0.0, 0.0, 1.0] if xyz is None else self.numbers(xyz, name, (0.0, 0.0, 1.0))
         )

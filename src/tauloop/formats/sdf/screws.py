@@ -14,7 +14,7 @@ from tauloop.formats.sdf.nested import element, pose_element
 from tauloop.formats.writing.expression_writer import number
 from tauloop.formats.xml.nodes import XmlNode
 
-_SCREW = "screw"
+SCREW = "screw"
 #: Elements for the lead of a screw, m per revolution (right-handed), and for the number that older
 #: files state in its place, rad/m (left-handed).
 SCREW_PITCH_TAG, OLD_PITCH_TAG = "screw_thread_pitch", "thread_pitch"
@@ -45,7 +45,9 @@ def without_screws(reader: ScrewReader, model: XmlNode, massless_tag: str) -> Xm
     taken = {child.attributes.get("name", "") for child in model.children}
     children: list[XmlNode] = []
     for child in model.children:
-        is_screw = child.tag == "joint" and child.attributes.get("type", "").strip() == _SCREW
+        is_screw = (
+            child.tag == "joint" and child.attributes.get("type", "").strip().lower() == SCREW
+        )
         children += _expanded(reader, child, taken, massless_tag) if is_screw else [child]
     return replace(model, children=children)
 

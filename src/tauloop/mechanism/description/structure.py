@@ -219,7 +219,7 @@ def describe(kind: Kind) -> str:
     if isinstance(kind, ListOf):
         return f"a list of {kind.length}" if kind.length is not None else "a list"
     if isinstance(kind, MapOf):
-        return f"a mapping from {kind.key} names"
+        return "a mapping from names" if kind.key == "name" else f"a mapping from {kind.key} names"
     if isinstance(kind, Shape):
         return (
             f"{a(kind.name)}: a mapping with {listing([field.name for field in kind.fields], 20)}"
