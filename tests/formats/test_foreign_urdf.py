@@ -611,6 +611,22 @@ def test_what_is_written_has_its_loops_without_the_side_file(name: str, tmp_path
     assert Model(alone).assembly.mobility == Model(load(name)).assembly.mobility
 
 
+def test_drakes_rotor_in_a_joint_of_a_urdf_is_sent_to_its_transmission(tmp_path: Path) -> None:
+    """Drake reads it in the `<actuator>` of a `<transmission>` alone."""
+    text = (
+        '<robot name="m" xmlns:drake="d"><link name="b"/><link name="l"><inertial><mass value="1"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        '<joint name="j" type="continuous"><parent link="b"/><child link="l"/>'
+        '<drake:gear_ratio value="10"/></joint></robot>'
+    )
+    (tmp_path / "m.urdf").write_text(text)
+    with pytest.raises(DescriptionError) as raised:
+        load(tmp_path / "m.urdf")
+    (problem,) = raised.value.problems
+    assert problem.what == "<drake:gear_ratio> in a joint is not read"
+    assert "move it into the <actuator> there" in problem.remedy
+
+
 def test_the_length_of_an_axis_is_printed_with_the_digits_that_matter(tmp_path: Path) -> None:
     (tmp_path / "m.urdf").write_text(
         '<robot name="m"><link name="b"/><link name="l"><inertial><mass value="1"/>'

@@ -604,6 +604,8 @@ SNIPPETS: dict[Place, str] = {
         sensor="",
         verbose="",
         drake__screw_thread_pitch='<drake:screw_thread_pitch value="0.1"/>',
+        drake__rotor_inertia='<drake:rotor_inertia value="1e-4"/>',
+        drake__gear_ratio='<drake:gear_ratio value="10"/>',
     ),
     **_snippets("sdf", "sdf", light='<light name="sun"/>', actor='<actor name="man"/>'),
     **_snippets("sdf", "sdf", include="<include><uri>model://other</uri></include>"),

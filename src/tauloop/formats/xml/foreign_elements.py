@@ -232,6 +232,11 @@ _URDF = (
             "drake:screw_thread_pitch",
             "a screw: couple a revolute and a prismatic joint in a side file",
         ),
+        (
+            "joint",
+            "drake:rotor_inertia drake:gear_ratio",
+            "Drake reads it in a URDF's `<transmission>`: move it into the `<actuator>` there",
+        ),
     ),
 )
 _SDF = (
