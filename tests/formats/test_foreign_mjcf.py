@@ -118,6 +118,27 @@ def test_equalities_miss_by_what_they_miss_in_mujoco(
         assert np.abs(np.abs(ours) - np.abs(theirs)).max(initial=0.0) < AGREEMENT
 
 
+@pytest.mark.parametrize(
+    "relpose", ["0.1 0.2 0.3 1 2 3 4", "0 0 0 1 0 0 0", "0.1 0.2 0.3 0 0 0 0", ""]
+)
+@pytest.mark.parametrize("anchor", ["0.3 -0.1 0.2", ""])
+def test_a_weld_with_an_anchor_misses_by_what_it_misses_in_mujoco(
+    tmp_path: Path, relpose: str, anchor: str
+) -> None:
+    """The position of a stated relpose is that of the anchor in body1, not of body2."""
+    mujoco = extra("mujoco")
+    words = f'relpose="{relpose}"' * bool(relpose) + f' anchor="{anchor}"' * bool(anchor)
+    text = machine(ends=f'<equality><weld body1="b" body2="c" {words}/></equality>')
+    gaps, model = loops(read(tmp_path, text)), mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    ours = gaps.residuals(np.array([gaps.topology.reference]))[0][0]
+    at = [k for k, name in enumerate(gaps.names) if name in ("weld_1: x", "weld_1: y", "weld_1: z")]
+    assert np.linalg.norm(ours[at]) == pytest.approx(
+        np.linalg.norm(data.efc_pos[:3]), abs=AGREEMENT
+    )
+
+
 # A whole leg, moved by MuJoCo's own terms
 
 

@@ -197,7 +197,7 @@ class ConstraintReader:
                 reader.problem(node, name, "has no anchor", 'add anchor="x y z", a point of body1')
             anchor = FramePose(position=reader.triple(node, name, "anchor"))
             return (first, anchor), (second, one_in_two @ anchor)
-        reader.use(node, "anchor")  # it weighs the soft constraint; a hard one holds every point
+        anchor = FramePose(position=reader.triple(node, name, "anchor"))
         if reader.value(node, name, "torquescale", 1.0) == 0.0:
             what = "torquescale=0 leaves all rotations free, so it is not a weld"
             reader.problem(node, name, what, "write <connect> with its anchor on body1")
@@ -210,11 +210,11 @@ class ConstraintReader:
                 "write position and quaternion",
             )
             return None
-        if not any(numbers[3:]):
+        if not any(numbers[3:]):  # a weld of the initial pose holds every point
             return (first, one_in_two.inverse()), (second, FramePose())
         turn = replace(node, attributes={"quat": " ".join(map(repr, numbers[3:]))})
         pose = FramePose(position=np.array(numbers[:3]), rotation=reader.orientation(turn, name))
-        return (first, pose), (second, FramePose())
+        return (first, pose), (second, anchor)  # MuJoCo's position is that of the anchor in body1
 
     def _coupling(self, node: XmlNode, name: str) -> Coupling | None:
         """Return the coupling x1 - x1_0 = a0 + a1 d + ... + a4 d^4, d = x2 - x2_0, of joints or tendons.
