@@ -341,6 +341,10 @@ WRONG = {
         world('<replicate count="3"/>'),
         [("replicate", 3)],
     ),
+    "a world that moves": (
+        world('<frame><joint name="w"/></frame>', "<freejoint/>", '<inertial pos="0 0 0"/>', BODY),
+        [("joint", 3), ("freejoint", 4), ("inertial", 5)],
+    ),
     "parts that are not shown": (
         world(BODY, '<replicate count="3"/>', behind='<composite type="cable"/>'),
         [("replicate", 4), ("composite", 6)],

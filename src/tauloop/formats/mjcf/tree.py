@@ -119,6 +119,10 @@ class TreeReader:
 
     def read(self, world: XmlNode) -> Bodies:
         """Return the bodies and joints below the world."""
+        for child, _, _ in self._flattened(world, FramePose(), ""):
+            if child.tag in ("joint", "freejoint", "inertial"):
+                what = f"the world has a <{child.tag}>, but does not move"
+                self._reader.problem(child, child.tag, what, "move it into a body")
         self._children(world, BASE, FramePose(), "")
         return self.bodies
 
