@@ -40,8 +40,8 @@ LEGEND_OFFSET = -26.0
 SIMILAR = 1.6
 #: Characters of a title or note in an inch.
 CHARACTERS = 14.5
-#: Entries of a legend below a map that are next to each other.
-LEGEND_COLUMNS = 3
+#: Entries of a legend below a map that are next to each other, and their characters in all.
+LEGEND_COLUMNS, LEGEND_CHARACTERS = 3, 90
 
 #: Styles of lines that reach from one side of the axes to the other.
 FULL_WIDTH = {
@@ -496,6 +496,12 @@ def _start_at_a_decade(axis: Any) -> None:
         getattr(axis.axes, f"set_{axis.axis_name}lim")(low, 1.3 * high)
 
 
+def _legend_columns(names: Sequence[str]) -> int:
+    """Return the number of entries next to each other that fit below a map."""
+    longest = max(len(name) for name in names)
+    return min(max(LEGEND_CHARACTERS // longest, 1), LEGEND_COLUMNS)
+
+
 def _legend(axes: Any, plot: Plot) -> None:
     """Put a legend where it covers nothing: to the right of lines, below maps."""
     from matplotlib.patches import Patch
@@ -515,7 +521,7 @@ def _legend(axes: Any, plot: Plot) -> None:
         loc="upper left",
         bbox_to_anchor=(0.0, 0.0) if is_below else (1.005, 1.0),
         bbox_transform=axes.transAxes + below if is_below else axes.transAxes,
-        ncols=LEGEND_COLUMNS if is_below else 1,
+        ncols=_legend_columns(list(unique)) if is_below else 1,
         fontsize=SMALL,
         labelcolor=TEXT,
         frameon=False,

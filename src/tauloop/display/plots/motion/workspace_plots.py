@@ -11,6 +11,7 @@ from tauloop.common.records import dataclass
 from tauloop.display.palette import COLORS, MEASURED, PREDICTED, TEXT
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotClass, PlotSpan, PlotTrace
 from tauloop.display.plots.building import MAX_SCENE_STATES, by_name, motion, rounded
+from tauloop.display.plots.motion.machine_outline import outline_traces
 from tauloop.display.sampling import in_degrees
 from tauloop.kinematics.workspaces.map import OUTPUT, Reason, Workspace, output_units
 from tauloop.mechanism.suggestions import listing
@@ -37,6 +38,8 @@ MEASURES = {
 }
 #: Points of a map along its longer direction: on a page, and in a figure.
 PAGE_POINTS, FIGURE_POINTS = 120, 900
+#: Elements that the legend names for each reason, and their characters in all.
+MAX_NAMED_ELEMENTS, MAX_ELEMENT_CHARACTERS = 3, 28
 #: How long the machine takes along the border, s.
 WALK = 12.0
 
@@ -252,7 +255,11 @@ def section_plot(
         title=f"Usable poses: {label}",
         x=f"{names[0]} [{units[0]}]",
         y=f"{names[1]} [{units[1]}]",
-        traces=(*_borders(section, scales), _reference(section, scales)),
+        traces=(
+            *_borders(section, scales),
+            *outline_traces(section, scales),
+            _reference(section, scales),
+        ),
         grid=tuple(map(rounded, values.T)),
         grid_x=rounded(scales[0] * x),
         grid_y=rounded(scales[1] * y),
@@ -286,8 +293,24 @@ def _classes(
     if not present:
         return (), ()
     numbers = {int(reason): k for k, reason in enumerate(present)}
-    classes = tuple(PlotClass(name=item.text, color=REASON_COLORS[item]) for item in present)
+    classes = tuple(
+        PlotClass(name=region_name(section, item), color=REASON_COLORS[item]) for item in present
+    )
     return classes, tuple(tuple(map(numbers.get, row)) for row in reasons.T.tolist())
+
+
+def region_name(workspace: Workspace, reason: Reason) -> str:
+    """Return a reason with the elements that exclude most of its poses, such as stops."""
+    blame = workspace.figures["blame"][workspace.reason == reason]
+    counts = np.bincount(blame[blame >= 0].astype(int), minlength=len(workspace.elements))
+    order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+    names = [workspace.elements[k].removesuffix(" singularity") for k in order]
+    shown = names[:MAX_NAMED_ELEMENTS]
+    while len(shown) > 1 and len(", ".join(shown)) > MAX_ELEMENT_CHARACTERS:
+        shown.pop()
+    if len(names) > len(shown):
+        shown.append(f"{len(names) - len(shown)} more")
+    return f"{reason.text}: {', '.join(shown)}" if shown else reason.text
 
 
 def _borders(section: Workspace, scales: np.ndarray) -> Iterator[PlotTrace]:
