@@ -6,6 +6,7 @@ Each is drawn from results of the library, so that a picture shows what the code
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -475,6 +476,39 @@ def predictive_tracking() -> Figure:
     return drawn("ControlComparison", tl.follow_path(tl.load("delta"), options))
 
 
+def load_cases() -> Figure:
+    """Draw the loads of the first shoulder over the delta's cycle, with the times of its load cases."""
+    path = Path(__file__).parents[1] / "examples" / "cycles" / "adept.yaml"
+    log = tl.plan_cycle("delta", path).log(1000.0)
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "cycle.csv"
+        tl.logs.write_log(table, log)
+        motion = tl.inverse_dynamics("delta", motion=table, joint_forces=True)
+    joint, cases = motion.joint("leg2.shoulder"), motion.joint_forces.load_cases()
+    assert joint.radial is not None
+    assert joint.axial is not None
+    figure = Figure(figsize=(8.6, 3.2), layout="constrained")
+    axes = figure.subplots()
+    for name, values, color in (("radial", joint.radial, BLUE), ("axial", joint.axial, ORANGE)):
+        axes.plot(1e3 * motion.time, values, color=color, label=name)
+    for name, case in cases.of("leg2.shoulder").items():
+        if name in ("largest radial force", "largest axial force", "smallest axial force"):
+            color = BLUE if "radial" in name else ORANGE
+            value = case.radial if "radial" in name else case.axial
+            axes.plot(1e3 * case.time, value, "o", color=color)
+            axes.annotate(
+                f"{name}\n{value:.0f} N at {1e3 * case.time:.0f} ms",
+                (1e3 * case.time, value),
+                xytext=(8, 4 if value > 0 else -24),
+                textcoords="offset points",
+                fontsize=8,
+            )
+    axes.set(xlabel="time, ms", ylabel="force in leg2.shoulder, N")
+    axes.margins(y=0.2)
+    axes.legend(frameon=False)
+    return figure
+
+
 def tendons() -> Figure:
     """Draw the finger of MuJoCo's tendons bent and straight, and the tensions that hold it."""
     path = Path(__file__).parents[1] / "examples" / "cables" / "finger.xml"
@@ -533,6 +567,7 @@ DRAWINGS: dict[str, Callable[[], Figure]] = {
     "cycles": cycles,
     "motors": motors,
     "tendons": tendons,
+    "load-cases": load_cases,
     "predictive-tracking": predictive_tracking,
 }
 

@@ -84,6 +84,8 @@ LOG_DESCRIPTION = FileKind(content="the description", endings=(".yaml", ".yml"))
 #: A recording of a machine in motion for a viewer.
 RECORDING = FileKind(content="a recording for Rerun or Foxglove", endings=(".rrd", ".mcap"))
 CSV = FileKind(content="a table", endings=(".csv",))
+#: The load cases of joints; its ending is one of a table too, so that it comes first.
+LOAD_CASES = FileKind(content="the load cases of all joints", endings=(".cases.csv",))
 #: The JSON file of a whole result, for `tauloop report`.
 RESULT = FileKind(content="the whole result, for `tauloop report`", endings=(".json",))
 #: A picture.

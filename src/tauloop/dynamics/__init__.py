@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         JointForce as JointForce,
         JointForces as JointForces,
     )
+    from tauloop.dynamics.load_cases import LoadCase as LoadCase, LoadCases as LoadCases
     from tauloop.dynamics.machine_dynamics import (
         DynamicsOptions as DynamicsOptions,
         MotionAccelerations as MotionAccelerations,

@@ -13,6 +13,7 @@ from tauloop.common.errors import InputError
 from tauloop.common.plain import json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
+from tauloop.dynamics.load_cases import LoadCases, load_cases
 from tauloop.equations.joint_reactions import ReactionPoint
 from tauloop.mechanism.model import PLATFORM_JOINT
 from tauloop.mechanism.suggestions import unknown_names
@@ -134,6 +135,10 @@ class JointForces(Tabular):
             axial=axial,
             radial=radial,
         )
+
+    def load_cases(self) -> LoadCases:
+        """Return the samples at which the loads of every joint are largest, with all its loads."""
+        return load_cases(self)
 
     def _axis(self, k: int) -> np.ndarray | None:
         """Return the axis (N, 3) of a joint or rod in the base frame; None without a single axis."""

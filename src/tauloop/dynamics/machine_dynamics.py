@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from tauloop.dynamics.joint_forces import JointForce, JointForces
+    from tauloop.dynamics.load_cases import LoadCase
 
 #: Largest accepted error of two-point differences, as a fraction of the largest force.
 MAX_DIFFERENCE_ERROR = 0.01
@@ -198,6 +199,13 @@ class MotionForces(Result):
     def shown_joint_forces(self) -> JointForces | None:
         """Forces in all joints if the options request them, else None."""
         return self.joint_forces if self.options.joint_forces else None
+
+    @property
+    @in_json("load_cases", optional=True)
+    def shown_load_cases(self) -> tuple[LoadCase, ...] | None:
+        """Load cases of all joints if the options request forces in joints of a motion, else None."""
+        is_shown = self.options.joint_forces and len(self.time) > 1
+        return self.joint_forces.load_cases().cases if is_shown else None
 
     @property
     def given(self) -> str:

@@ -13,17 +13,22 @@ from tauloop.cli.machine import (
     WorkersOption,
     load_model,
 )
-from tauloop.cli.output import command, finish, log_file
-from tauloop.cli.outputs import FIGURE, TABLE
+from tauloop.cli.output import command, finish, log_file, text_file
+from tauloop.cli.outputs import FIGURE, LOAD_CASES, TABLE
 from tauloop.cli.terminal.screen import bar
 
 
-@command(out=TABLE.of("time, motion of platform and actuators, and forces"), figure=FIGURE)
+@command(
+    load_cases=LOAD_CASES,
+    out=TABLE.of("time, motion of platform and actuators, and forces"),
+    figure=FIGURE,
+)
 def dynamics(
     machine: MachineArgument,
     options: tl.DynamicsOptions,
     side: SideOption = None,
     formulation: FormulationOption = "newton-euler",
+    load_cases: Path | None = None,
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
     threads: WorkersOption = "1",
@@ -40,4 +45,5 @@ def dynamics(
     with bar("forces") as progress:
         result = tl.inverse_dynamics(model, options, progress=progress)
     log, draw = log_file(out, result.log), lambda: result.plot("force")[0].figure
-    finish(result, log, draw=draw, within_limits=within_limits)
+    cases = text_file(load_cases, lambda: result.joint_forces.load_cases().to_csv())
+    finish(result, log, cases, draw=draw, within_limits=within_limits)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from tauloop.display.pieces import Printed, Table
 from tauloop.display.tables import doubts, table
-from tauloop.dynamics import JointForces, MotionForces
+from tauloop.dynamics import JointForces, LoadCase, LoadCases, MotionForces
 
 #: Samples that are shown; the rest is in the file or in JSON.
 MAX_SAMPLES = 10
 #: Components below this fraction of the largest one are rounding errors and are shown as zero.
 ROUNDING_SHARE = 1e-12
+#: Load and time of a joint without a load of a kind.
+NO_LOAD = (None, None)
 
 
 def dynamics_tables(motion: MotionForces) -> Iterator[Printed]:
@@ -103,16 +105,7 @@ def _joint_tables(joints: JointForces) -> Iterator[Printed]:
         rows = [(name, *wrench[k]) for k, name in enumerate(joints.names)]
         yield table("Forces in joints", "joint", *heads, rows=rows)
     else:
-        yield table(
-            "Largest forces in joints",
-            "joint",
-            ("force [N]", ".4g"),
-            ("at [s]", ".4g"),
-            ("axial [N]", ".4g"),
-            ("radial [N]", ".4g"),
-            ("moment [N m]", ".4g"),
-            rows=[_largest_row(joints, name) for name in joints.names],
-        )
+        yield from _load_tables(joints.load_cases(), joints.names)
     yield (
         "forces act on the child body of a joint, and on the body at the end of a rod, in the axes "
         "of the joint's frame on that body"
@@ -125,12 +118,33 @@ def _joint_tables(joints: JointForces) -> Iterator[Printed]:
         )
 
 
-def _largest_row(joints: JointForces, name: str) -> tuple[object, ...]:
-    """Return the largest magnitudes in a joint, with the time of the largest force."""
-    joint = joints.joint(name)
-    force = np.linalg.norm(joint.force, axis=1)
-    sample = int(np.argmax(force))
-    axial = None if joint.axial is None else np.abs(joint.axial).max()
-    radial = None if joint.radial is None else joint.radial.max()
-    moment = np.linalg.norm(joint.moment, axis=1).max()
-    return (name, force[sample], joints.time[sample], axial, radial, moment)
+def _load_tables(cases: LoadCases, names: Sequence[str]) -> Iterator[Table]:
+    """Yield the largest loads of every joint with their times: resultants, and those of axes."""
+    rows = [(name, _largest_loads(cases.of(name))) for name in names]
+    columns = (("force [N]", ".4g"), ("at [s]", ".4g"), ("moment [N m]", ".4g"), ("at [s]", ".4g"))
+    resultants = [(name, *loads["force"], *loads["moment"]) for name, loads in rows]
+    yield table("Largest forces in joints", "joint", *columns, rows=resultants)
+    columns = (("radial [N]", ".4g"), ("at [s]", ".4g"), ("axial [N]", ".4g"), ("at [s]", ".4g"))
+    along = [
+        (name, *loads["radial"], *loads["axial"])
+        for name, loads in rows
+        if loads["radial"] != NO_LOAD or loads["axial"] != NO_LOAD
+    ]
+    if along:
+        yield table("Largest forces across and along axes", "joint", *columns, rows=along)
+
+
+def _largest_loads(cases: Mapping[str, LoadCase]) -> dict[str, tuple[float | None, float | None]]:
+    """Return the largest force, radial force, axial force of either sign, and moment, with times."""
+    axial = [cases.get("largest axial force"), cases.get("smallest axial force")]
+    signed = [case for case in axial if case is not None and case.axial is not None]
+    chosen = {
+        "force": cases.get("largest force"),
+        "radial": cases.get("largest radial force"),
+        "axial": max(signed, key=lambda case: abs(case.axial or 0.0), default=None),
+        "moment": cases.get("largest moment"),
+    }
+    return {
+        load: NO_LOAD if case is None else (getattr(case, load), case.time)
+        for load, case in chosen.items()
+    }

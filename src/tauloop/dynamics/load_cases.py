@@ -1,0 +1,149 @@
+"""Load cases of bearings: the samples of a motion at which a load of a joint is largest."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tauloop.common.datasets import Tabular, Variable
+from tauloop.common.records import dataclass
+
+if TYPE_CHECKING:
+    from tauloop.dynamics.joint_forces import JointForce, JointForces
+
+#: Loads of a joint with their units, in the order of columns.
+LOAD_UNITS = {"force": "N", "radial": "N", "axial": "N", "moment": "N m", "tilting": "N m"}
+#: The load of which each case has the largest value, and its sign there.
+CASES = {
+    "largest force": ("force", 1.0),
+    "largest radial force": ("radial", 1.0),
+    "largest axial force": ("axial", 1.0),
+    "smallest axial force": ("axial", -1.0),
+    "largest moment": ("moment", 1.0),
+    "largest tilting moment": ("tilting", 1.0),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadCase:
+    """All loads of a joint at the sample at which one of them is largest.
+
+    A load that rigid bodies do not determine is None.
+
+    Attributes:
+        joint: the joint, or the rod with ".start" or ".end".
+        case: which load is largest, such as "largest radial force".
+        time: time of the sample, s.
+        force: magnitude of the force, N.
+        radial: magnitude of the force across the axis, N; None without an axis too.
+        axial: force along the axis, N, positive in tension for a rod; None without an axis too.
+        moment: magnitude of the moment, N m.
+        tilting: magnitude of the moment across the axis, N m; None without an axis too.
+    """
+
+    joint: str
+    case: str
+    time: float
+    force: float | None
+    radial: float | None
+    axial: float | None
+    moment: float | None
+    tilting: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadCases(Tabular):
+    """The load cases of all joints and rod ends over a motion.
+
+    Attributes:
+        cases: the cases, joint by joint. A load that rigid bodies do not determine has none.
+    """
+
+    cases: tuple[LoadCase, ...]
+
+    def of(self, joint: str) -> dict[str, LoadCase]:
+        """Return the cases of one joint by name; empty for an unknown joint."""
+        return {case.case: case for case in self.cases if case.joint == joint}
+
+    def variables(self) -> Iterator[Variable]:
+        """Yield joint, case, time and loads of every case."""
+        over = ("load_case",)
+        numbers = [f"{case.joint}: {case.case}" for case in self.cases]
+        yield Variable(name="load_case", values=numbers, over=over)
+        for name in ("joint", "case"):
+            values = [getattr(case, name) for case in self.cases]
+            yield Variable(name=name, values=values, over=over)
+        for name, unit in {"time": "s", **LOAD_UNITS}.items():
+            loads = [_number(getattr(case, name)) for case in self.cases]
+            yield Variable(name=name, values=loads, over=over, unit=unit)
+
+    def to_csv(self) -> str:
+        """Return the text of a CSV file with a row for each case, SI units; empty without an axis."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        units = {"time": "s", **LOAD_UNITS}
+        writer.writerow(["joint", "case", *(f"{name} [{unit}]" for name, unit in units.items())])
+        for case in self.cases:
+            numbers = (getattr(case, name) for name in units)
+            texts = ["" if number is None else repr(float(number)) for number in numbers]
+            writer.writerow([case.joint, case.case, *texts])
+        return text.getvalue()
+
+
+def load_cases(joints: JointForces) -> LoadCases:
+    """Return the samples at which the loads of every joint are largest.
+
+    Args:
+        joints: forces and moments in all joints over a motion.
+    """
+    cases: list[LoadCase] = []
+    for name in joints.names:
+        joint = joints.joint(name)
+        loads = _loads(joint)
+        for case, (load, sign) in CASES.items():
+            values = loads[load]
+            if values is None or np.isnan(values).all():
+                continue
+            sample = int(np.nanargmax(sign * values))
+            cases.append(
+                LoadCase(
+                    joint=name,
+                    case=case,
+                    time=float(joints.time[sample]),
+                    force=_at(loads["force"], sample),
+                    radial=_at(loads["radial"], sample),
+                    axial=_at(loads["axial"], sample),
+                    moment=_at(loads["moment"], sample),
+                    tilting=_at(loads["tilting"], sample),
+                )
+            )
+    return LoadCases(cases=tuple(cases))
+
+
+def _loads(joint: JointForce) -> dict[str, np.ndarray | None]:
+    """Return the loads (N,) of a joint by name; None for those that need an axis it lacks."""
+    tilting = None
+    if joint.axis is not None:
+        moment = joint.moment_in_base
+        along = np.sum(moment * joint.axis, axis=1)
+        tilting = np.linalg.norm(moment - along[:, None] * joint.axis, axis=1)
+    return {
+        "force": np.linalg.norm(joint.force, axis=1),
+        "radial": joint.radial,
+        "axial": joint.axial,
+        "moment": np.linalg.norm(joint.moment, axis=1),
+        "tilting": tilting,
+    }
+
+
+def _at(values: np.ndarray | None, sample: int) -> float | None:
+    """Return the load of a sample; None for one that is not known."""
+    return None if values is None or np.isnan(values[sample]) else float(values[sample])
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else value
