@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compiled_machines import compilers, model
-from linuxcnc_modules import MACHINES, compiled, in_units, poses, program_text
+from linuxcnc_modules import MACHINES, CompiledModule, compiled, in_units, poses, program_text
 from machine_texts import shipped_text
 
 import tauloop as tl
+from tauloop.compiler.c.calling.library import Library
 from tauloop.export.linuxcnc.machine import pin_name
 from tauloop.export.tables import linuxcnc_tables
 
@@ -52,6 +53,34 @@ def test_both_ways_are_tauloops(name: str):
     status, places = module.forward(joints)
     assert not status.any()
     assert np.abs(places - world).max() < ROUNDING
+
+
+@needs_compiler
+def test_motors_with_an_offset_are_counted_from_their_own_zero():
+    """All numbers of joints differ by the offset, which is a parameter and changes on its pin too."""
+    motor = ("motor_1: {on: shoulder_1,", "motor_1: {on: shoulder_1, offset: zero,")
+    value = ("parameters:\n", "parameters:\n  zero: 20 deg\n")
+    text = shipped_text("five_bar", motor, value)
+    machine = tl.Model(tl.loads(text))
+    export = tl.export_linuxcnc(machine)
+    module = CompiledModule(
+        export, Library.made(program_text(export)), np.array(machine.assembly.q)
+    )
+    world, joints = poses("five_bar")
+    plain, shifted = compiled("five_bar").export.layout.joints, export.layout.joints
+    ends = [(joint.home, joint.lower, joint.upper) for joint in (plain[0], shifted[0])]
+    assert ends[1] == pytest.approx([end + 20.0 for end in ends[0]])
+    names = [pin.parameter for pin in export.pins]
+    pins = module.pins
+    for offset in (20.0, 35.0):
+        pins[names.index("zero")] = offset
+        shift = np.array([offset, 0.0])
+        status, angles = module.inverse(world, pins)
+        assert not status.any()
+        assert np.abs(angles - joints - shift).max() < ROUNDING
+        status, places = module.forward(joints + shift, pins)
+        assert not status.any()
+        assert np.abs(places - world).max() < ROUNDING
 
 
 @needs_compiler

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,6 +16,7 @@ from extras import extra
 import tauloop as tl
 from tauloop import InputError
 from tauloop.export.ros2 import Ros2Package
+from tauloop.mechanism.expression import Constant
 
 #: Both sides of a loop, placed by another program's kinematics from the joints that the package
 #: publishes, m.
@@ -91,6 +93,21 @@ def test_joints_of_the_package_close_the_loops_in_another_program_s_kinematics(
             assert np.abs(apart).max() < CLOSED
         plate = machine.platform_position(machine.actuators.track(np.vstack([start, angles])).q)[-1]
         assert robot.get_transform("plate")[:3, 3] == pytest.approx(plate, abs=CLOSED)
+
+
+def test_offsets_of_motors_do_not_move_the_joints(package: Ros2Package, tmp_path: Path) -> None:
+    machine = tl.load("delta")
+    offsets = [
+        replace(actuator, offset=Constant(0.2 + k)) for k, actuator in enumerate(machine.actuators)
+    ]
+    shifted = tl.export_ros2(replace(machine, actuators=tuple(offsets)), folder=tmp_path)
+    (tmp_path / "plain").mkdir()
+    cores = [Core(package, tmp_path / "plain"), Core(shifted, tmp_path)]
+    for core in cores:
+        for k, name in enumerate(package.driven):
+            assert core.take(name, 0.1 * k) == 1
+        assert core.compute() == 0
+    assert list(cores[1].positions) == pytest.approx(list(cores[0].positions), abs=CLOSED)
 
 
 def test_what_cannot_be_is_said_and_the_last_pose_stays(tmp_path: Path) -> None:

@@ -285,13 +285,16 @@ def positions(kind: str, crank: float, knee: float) -> tuple[float, float]:
 @pytest.mark.parametrize("dialect", [ROS1, ROS2], ids=["ros1", "ros2"])
 @pytest.mark.parametrize("kind", ["DifferentialTransmission", "FourBarLinkageTransmission"])
 def test_two_motors_share_two_joints(tmp_path: Path, dialect: str, kind: str) -> None:
-    """Encoders by ros2_control's own formulae with offsets; forces are those of the joints by virtual work."""
+    """Joints keep the URDF's coordinates; encoders follow ros2_control's own formulae with offsets.
+
+    Forces are those of the joints by virtual work.
+    """
     model = tl.Model(read(tmp_path, four_bar(dialect.format(kind=kind), loop="")))
     plain = tl.Model(read(tmp_path, four_bar(loop="")))
     crank, knee, rocker = 0.7, -0.4, 0.3
-    measured = {"crank_pin": crank - 0.2, "knee_pin": knee - 0.5, "rocker_pin": rocker}
+    pose = {"crank_pin": crank, "knee_pin": knee, "rocker_pin": rocker}
     encoders = positions(kind, crank, knee)
-    q = np.array([measured[name] for name in model.topology.coordinate_names])
+    q = np.array([pose[name] for name in model.topology.coordinate_names])
     assert_allclose(model.actuator_position(q), encoders, rtol=1e-12)
     encoder_positions = dict(zip(("left", "right", "rocker_pin"), (*encoders, rocker), strict=True))
     hybrid = tl.inverse_dynamics(
@@ -300,7 +303,6 @@ def test_two_motors_share_two_joints(tmp_path: Path, dialect: str, kind: str) ->
     assert hybrid is not None
     assert hybrid.passive_names == ("rocker_pin",)
     motion = {"rocker_pin": float(hybrid.passive_acceleration[0, 0])}
-    pose = {"crank_pin": crank, "knee_pin": knee, "rocker_pin": rocker}
     forces = tl.inverse_dynamics(plain, tl.DynamicsOptions(pose=pose, acceleration=motion)).forces
     torque = dict(zip(forces.actuator_names, forces.force[0], strict=True))
     assert abs(torque["rocker_pin"]) < 1e-9
@@ -322,7 +324,9 @@ def test_a_simple_transmission_of_ros2_has_its_reduction_at_the_joint(tmp_path: 
     assert motors_of(mechanism) == {"m": {"crank_pin": 40.0}}
     assert (actuator.force, actuator.speed) == (9.0 / 40.0, 9.0 * 40.0)
     limits = mechanism.joint("crank_pin").freedoms[0]
-    assert (limits.lower, limits.upper, limits.speed) == (-3.25, 2.75, 9.0)
+    assert (limits.lower, limits.upper, limits.speed) == (-3.0, 3.0, 9.0)
+    assert mechanism.value(actuator.offset) == -40.0 * 0.25
+    assert mechanism.value("crank_pin.transmission_offset") == 0.25
 
 
 def test_drakes_rotor_adds_its_inertia_at_the_joint_alone(tmp_path: Path) -> None:
@@ -396,6 +400,51 @@ def test_a_transmission_that_is_not_understood_is_refused_unless_motors_are_name
     assert list(motors_of(read(tmp_path, four_bar(element), "crank_pin"))) == ["crank_pin"]
 
 
+def test_an_offset_moves_the_motors_zero_and_no_joint(tmp_path: Path) -> None:
+    """The tool is where the URDF's own joint coordinates place it."""
+    simple = GEARED.replace('"crank_pin"/>', '"crank_pin"><offset>0.3</offset></joint>')
+    elements = [simple, ROS1.format(kind="DifferentialTransmission")]
+    pose = {"crank_pin": 0.7, "knee_pin": -0.4, "rocker_pin": 0.0}
+    plain = tl.inverse_kinematics(read(tmp_path, four_bar(loop="")), pose)
+    for element in elements:
+        shifted = tl.inverse_kinematics(read(tmp_path, four_bar(element, loop="")), pose)
+        assert_allclose(shifted.tool_pose, plain.tool_pose, atol=1e-12)
+
+
+def test_motors_of_one_joint_may_have_several_offsets(tmp_path: Path) -> None:
+    first = GEARED.replace('"crank_pin"/>', '"crank_pin"><offset>0.3</offset></joint>')
+    second = first.replace('name="motor"', 'name="twin"').replace("0.3", "0.1")
+    model = tl.Model(read(tmp_path, four_bar(first, second)))
+    crank = model.assembly.q[model.topology.coordinate_names.index("crank_pin")]
+    expected = [50.0 * (crank - 0.3), 50.0 * (crank - 0.1)]
+    assert_allclose(model.actuator_position(model.assembly.q), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("ending", ["yaml", "urdf", "sdf", "xml"])
+def test_written_files_keep_the_zero_of_a_motor(tmp_path: Path, ending: str) -> None:
+    machine = read(tmp_path, four_bar(ROS1.format(kind="DifferentialTransmission"), loop=""))
+    written = tl.convert(machine, tmp_path / f"again.{ending}").written
+    again = load(tmp_path / f"again.{ending}", written.side)
+    models = [tl.Model(machine), tl.Model(again)]
+    read_at_start = [model.actuator_position(model.assembly.q) for model in models]
+    assert_allclose(read_at_start[0], [50.0 * -1.9, -30.0 * 1.1], rtol=1e-12)
+    assert_allclose(read_at_start[1], read_at_start[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("side_offset", "position"), [(0.3, 0.7), (0.1, 0.5)])
+def test_offsets_of_a_side_file_and_of_a_transmission(
+    tmp_path: Path, side_offset: float, position: float
+) -> None:
+    """The URDF's coordinate is 0.7 + side_offset; equal offsets mean that the encoder is measured."""
+    element = GEARED.replace('"crank_pin"/>', '"crank_pin"><offset>0.3</offset></joint>')
+    side = f"format: tauloop-urdf-side/1\noffsets: {{crank_pin: {side_offset} rad}}\n"
+    machine = read(tmp_path, four_bar(element, loop=""), side=side)
+    model = tl.Model(machine)
+    q = np.zeros(3)
+    q[model.topology.coordinate_names.index("crank_pin")] = 0.7
+    assert_allclose(model.actuator_position(q), [50.0 * position], rtol=1e-12)
+
+
 def test_couplings_keep_their_meaning_where_transmissions_have_offsets(tmp_path: Path) -> None:
     mimic = '<mimic joint="crank_pin" multiplier="-2" offset="0.1"/>'
     text = four_bar(loop="").replace(
@@ -407,8 +456,9 @@ def test_couplings_keep_their_meaning_where_transmissions_have_offsets(tmp_path:
     )
     model = tl.Model(read(tmp_path, text.replace("</robot>", f"{offset}</robot>")))
     names = model.topology.coordinate_names
-    q = model.inverse_kinematics([0.4, 0.0]).q  # the crank is at 0.7 in the URDF's own coordinate
+    q = model.inverse_kinematics([0.7, 0.0]).q
     assert_allclose(q[names.index("knee_pin")], -2.0 * 0.7 + 0.1, rtol=1e-12)
+    assert_allclose(model.actuator_position(q), [0.7 - 0.3], rtol=1e-12)
 
 
 # SDF: the same rule

@@ -310,6 +310,27 @@ def test_two_links_on_a_slide_are_a_telescopic_rod(
     )
 
 
+@pytest.mark.parametrize(("axis", "sense"), [("0 0 1", 1.0), ("0 0 -1", -1.0)])
+def test_a_motor_with_an_offset_keeps_its_zero_on_the_slide(
+    tmp_path: Path, axis: str, sense: float
+) -> None:
+    """p = 20 (slide - 0.05), where the slide's coordinate is sense (length - 0.5)."""
+    element = (
+        '<transmission name="t"><type>transmission_interface/SimpleTransmission</type>'
+        '<joint name="slide"><offset>0.05</offset></joint><actuator name="motor">'
+        "<mechanicalReduction>20</mechanicalReduction></actuator></transmission></robot>"
+    )
+    text = jack(hinges=BALL, axis=axis).replace("</robot>", element)
+    side = "\n".join(line for line in PUSHED.splitlines() if not line.startswith("name_mot"))
+    machine = recognized(write(tmp_path, text, side), platform="lever", independent=("pivot",))
+    assert "its motor keeps its zero" in machine.description
+    model = Model(machine)
+    q = model.inverse_kinematics([0.1]).q
+    length = q[model.topology.coordinate_names.index("slide")]
+    expected = 20.0 * (sense * (length - 0.5) - 0.05)
+    assert model.actuator_position(q) == pytest.approx([expected], rel=1e-9)
+
+
 NO_LEGS = {
     "beside the line": (jack(hinges=UNIVERSAL, aside=0.01), "does not lie on the line"),
     "universal joints at both ends": (

@@ -21,7 +21,7 @@ from tauloop.equations.assembly.freedoms.motor_candidates import unstated_motors
 from tauloop.equations.assembly.loops import ClosureRow, closure, nominal
 from tauloop.equations.formulations import NEWTON_EULER, Formulation
 from tauloop.equations.formulations.hamilton import CanonicalTerms, canonical_terms
-from tauloop.equations.newton_euler import transmission
+from tauloop.equations.newton_euler import actuator_offsets, transmission
 from tauloop.equations.ports import EntryPorts
 from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
 from tauloop.equations.values import DynamicParameter, Entries, dynamic_parameters
@@ -74,6 +74,11 @@ class Expressions:
     def transmission(self) -> ca.SX:
         """Matrix A (n_u, n_v) of actuator velocities p' = A v; actuator forces act by S = A^T."""
         return transmission(*self.parts)
+
+    @cached_property
+    def actuator_offsets(self) -> ca.SX:
+        """Positions b (n_u,) of the actuators, p = A q + b, where all coordinates are zero."""
+        return actuator_offsets(self.mechanism, self.values)
 
     @property
     def at_rest(self) -> ca.SX:

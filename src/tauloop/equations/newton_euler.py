@@ -179,6 +179,11 @@ def transmission(mechanism: Mechanism, topology: Topology, values: Values) -> ca
     return A
 
 
+def actuator_offsets(mechanism: Mechanism, values: Values) -> ca.SX:
+    """Return b (n_u,) of the actuator positions p = A q + b."""
+    return ca.SX(ca.vertcat(*(values.scalar(motor.offset) for motor in mechanism.actuators)))
+
+
 class _Wrenches:
     """Total force and moment about each body's origin.
 

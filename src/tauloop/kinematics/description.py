@@ -85,6 +85,8 @@ class Description(Tabular):
             "name": actuator.name,
             "drives": {name: mechanism.value(ratio) for name, ratio in actuator.drives},
         }
+        if offset := mechanism.value(actuator.offset):
+            row["offset"] = offset
         if actuator.drive is not None:
             row["drive_line"] = drive_line_figures(mechanism, actuator.drive)
         return row

@@ -419,7 +419,7 @@ class Rod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actuator:
-    """A motor with a transmission: its position is p = sum of ratio_j q_j over driven coordinates.
+    """A motor with a transmission: its position is p = offset + sum of ratio_j q_j.
 
     The force on coordinate j is ratio_j u. One term is an ordinary gear or direct drive, several
     are a coupling.
@@ -428,6 +428,7 @@ class Actuator:
         name: unique name.
         drives: (coordinate name, ratio) pairs; a coordinate is a scalar joint freedom or a
             telescopic rod.
+        offset: its position where the driven coordinates are zero, rad or m.
         inertia: inertia on the motor side, kg m^2 (or kg for a linear motor).
         friction: losses on the motor side.
         turns: whether the motor turns (rad, N m) or slides (m, N); None: as the coordinates that it
@@ -442,6 +443,7 @@ class Actuator:
 
     name: str
     drives: tuple[tuple[str, Expression], ...]
+    offset: Expression = ZERO
     turns: bool | None = None
     inertia: Expression | None = None
     friction: Friction | None = None

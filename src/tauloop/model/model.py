@@ -640,7 +640,8 @@ class Model(ReprMixin):
         topology = self.topology
         driven = list(self.assembly.driven)
         joints = full_coordinates(q, topology)[..., [topology.q_of_v[i] for i in driven]]
-        return np.asarray(joints @ self.assembly.loops.transmission[:, driven].T)
+        loops = self.assembly.loops
+        return np.asarray(joints @ loops.transmission[:, driven].T + loops.actuator_offsets)
 
     @property
     def actuator_units(self) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from tauloop.compiler.c.calling.evaluator import Evaluator, Kernel, c_function
 from tauloop.compiler.program import Evaluate, Program
 from tauloop.equations.assembly.assembly import Assembly
 from tauloop.equations.assembly.loops import closure, nominal, stacked
-from tauloop.equations.newton_euler import transmission
+from tauloop.equations.newton_euler import actuator_offsets, transmission
 from tauloop.equations.tree import coordinate_rates, symbolic_motion
 from tauloop.equations.values import BatchFunction, Values
 
@@ -225,7 +225,7 @@ def _encoder_misfits(assembly: Assembly, scene: Scene, q: ca.SX, p: ca.SX) -> ca
     motors = [actuator.name for actuator in mechanism.actuators]
     scale = ca.vertcat(*(scene.nuisances[f"encoder.{name}.scale"] for name in motors))
     offset = ca.vertcat(*(scene.nuisances[f"encoder.{name}.offset"] for name in motors))
-    return A @ scalars - (scale * p + offset)
+    return A @ scalars + actuator_offsets(mechanism, scene.values) - (scale * p + offset)
 
 
 def independent_rows(assembly: Assembly) -> tuple[int, ...]:

@@ -93,10 +93,10 @@ def reflected_inertia_program(state: MotionState, *, motors: Set[str], links: Se
 
 
 def actuator_positions(state: MotionState) -> ca.SX:
-    """Return the motor positions p = A q (n_u,)."""
+    """Return the motor positions p = A q + b (n_u,)."""
     q = state.configuration.q
     scalars = column(q[i] if i >= 0 else ca.SX(0) for i in state.topology.q_of_v)
-    return ca.densify(state.transmission @ scalars)
+    return ca.densify(state.transmission @ scalars + state.actuator_offsets)
 
 
 def _inertia(state: MotionState, elements: Set[str], group: str) -> ca.SX:

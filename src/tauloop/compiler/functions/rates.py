@@ -96,7 +96,11 @@ def actuator_motion(assembly: Assembly, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.S
     topology, transmission = assembly.topology, ca.DM(assembly.loops.transmission)
     lengths = [(i, iq) for i, iq in enumerate(topology.q_of_v) if iq >= 0]
     placed = ca.sparsify(transmission[:, [i for i, _ in lengths]])
-    return placed @ q[[iq for _, iq in lengths]], ca.sparsify(transmission) @ v
+    position = placed @ q[[iq for _, iq in lengths]]
+    offset = assembly.loops.actuator_offsets
+    if offset.any():
+        position += ca.DM(offset)
+    return position, ca.sparsify(transmission) @ v
 
 
 class Acting:

@@ -524,7 +524,8 @@ class ActuatorMap(ReprMixin):
             for first, last in ((lower, upper), (upper, lower))
         ]
         with np.errstate(invalid="ignore"):
-            return np.stack([np.where(A == 0.0, 0.0, A * end).sum(axis=1) for end in ends], axis=1)
+            sums = [np.where(A == 0.0, 0.0, A * end).sum(axis=1) for end in ends]
+            return np.stack(sums, axis=1) + assembly.loops.actuator_offsets[:, None]
 
     @cached_property
     def inertia(self) -> Program:

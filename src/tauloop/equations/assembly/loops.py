@@ -19,7 +19,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.equations.assembly.drums import Moving as Moving, line_length
 from tauloop.equations.curves import curve_derivatives
-from tauloop.equations.newton_euler import combination, transmission
+from tauloop.equations.newton_euler import actuator_offsets, combination, transmission
 from tauloop.equations.topology import Topology, topology, with_ends
 from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion, symbolic_motion
 from tauloop.equations.values import BatchFunction, Values, unit_vector
@@ -286,6 +286,7 @@ class Loops(ReprMixin):
         function: q -> (phi, K by columns).
         acceleration: (q, v) -> bias k with K a = k.
         transmission: matrix A (n_u, n_v) of actuator velocities.
+        actuator_offsets: positions of the actuators where all coordinates are zero (n_u,).
         coupling_ratios, coupling_offsets: coefficients (n, n_v) and right-hand sides (n,) of the
             couplings without curves: coupling_ratios @ q = coupling_offsets.
         length: characteristic length of the machine, m; it makes angles and lengths comparable.
@@ -299,6 +300,7 @@ class Loops(ReprMixin):
     function: BatchFunction
     acceleration: BatchFunction
     transmission: np.ndarray
+    actuator_offsets: np.ndarray
     coupling_ratios: np.ndarray
     coupling_offsets: np.ndarray
     length: float
@@ -382,6 +384,7 @@ def loops(mechanism: Mechanism) -> Loops:
         ),
         acceleration=BatchFunction(ca.Function("bias", [q, v], [ca.densify(-acceleration)])),
         transmission=np.array(ca.DM(transmission(mechanism, shape, motion.values)).full()),
+        actuator_offsets=np.array(ca.DM(actuator_offsets(mechanism, motion.values)).full()).ravel(),
         coupling_ratios=coupling_ratios,
         coupling_offsets=coupling_offsets,
         length=mechanism.characteristic_length,

@@ -274,8 +274,9 @@ def _joints(model: Model) -> tuple[MachineJoint, ...]:
     limit_index = {column: k for k, column in enumerate(limits.columns)}
     joints = []
     homes = np.atleast_1d(model.actuator_position(model.assembly.q))
-    for actuator, row, home in zip(
-        model.mechanism.actuators, model.assembly.loops.transmission, homes, strict=True
+    loops = model.assembly.loops
+    for actuator, row, offset, home in zip(
+        model.mechanism.actuators, loops.transmission, loops.actuator_offsets, homes, strict=True
     ):
         turns = topology.motor_turns(actuator)
         si = DEG if turns else MM
@@ -286,9 +287,8 @@ def _joints(model: Model) -> tuple[MachineJoint, ...]:
             speed = min(speed, abs(ratio) * topology.freedoms[v].speed)
             k = limit_index.get(topology.q_of_v[v])
             if k is not None:
-                lower, upper = sorted(
-                    (ratio * float(limits.lower[k]), ratio * float(limits.upper[k]))
-                )
+                ends = (float(limits.lower[k]), float(limits.upper[k]))
+                lower, upper = sorted(ratio * end + float(offset) for end in ends)
         joint = MachineJoint(
             name=actuator.name,
             turns=turns,

@@ -20,7 +20,7 @@ from tauloop.compiler.program import Evaluate, Newton, Program
 from tauloop.compiler.solving.bounded import Bounded
 from tauloop.compiler.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.equations.assembly.loops import nominal
-from tauloop.equations.newton_euler import transmission
+from tauloop.equations.newton_euler import actuator_offsets, transmission
 from tauloop.equations.values import BatchFunction
 from tauloop.export.linuxcnc.machine import MachineLayout, Pin
 from tauloop.model.model import Model
@@ -96,23 +96,31 @@ def kinematic_functions(model: Model) -> KinematicFunctions:
 
 
 def _joints_program(state: MotionState) -> Program:
-    """Return all coordinates and the joints p = A(theta) q, with the ratios of the parameters."""
+    """Return all coordinates and the joints p = A(theta) q + b(theta), with given parameters."""
     placed = [i for i, iq in enumerate(state.topology.q_of_v) if iq >= 0]
     q = state.configuration.q
     joint = (
         ca.sparsify(state.transmission[:, placed]) @ q[[state.topology.q_of_v[i] for i in placed]]
     )
-    return state.builder.finish({"q": q, "joint": ca.densify(joint)})
+    return state.builder.finish({"q": q, "joint": ca.densify(joint + state.actuator_offsets)})
 
 
 def _drive_program(model: Model) -> Program:
-    """Return positions at nominal ratios A_0 from joints p at given ratios: A_0 A(theta)^-1 p."""
+    """Return positions at nominal ratios and offsets from joints p at given ones.
+
+    With p = A(theta) q + b(theta), they are A_0 A(theta)^-1 (p - b(theta)) + b_0.
+    """
     theta, ports = ca.SX.sym("theta", len(model.free)), model.actuators.ports
     values = nominal(model.mechanism, {name: theta[i] for i, name in enumerate(model.free)})
     A = ca.sparsify(transmission(model.mechanism, model.topology, values)[:, list(ports.v)])
     joint = position = ca.SX.sym("joint", A.size1())
+    offsets = actuator_offsets(model.mechanism, values)
+    nominal_offsets = model.assembly.loops.actuator_offsets
+    if ca.depends_on(offsets, theta):
+        position = joint - offsets + ca.DM(nominal_offsets)
     if ca.depends_on(A, theta):
-        position = ca.DM(np.linalg.inv(ports.to_v)) @ ca.solve(A, joint)
+        q = ca.solve(A, joint - offsets)
+        position = ca.DM(np.linalg.inv(ports.to_v)) @ q + ca.DM(nominal_offsets)
     function = ca.Function("drive", [joint, theta], [ca.densify(position)])
     step = Evaluate(
         function=BatchFunction(function), inputs=("joint", "theta"), outputs=("position",)

@@ -33,7 +33,7 @@ from tauloop.formats.imported.motor_elements import ROS2_CONTROL
 from tauloop.formats.urdf.reader import load_urdf
 from tauloop.formats.urdf.transmission_writer import MOCK_HARDWARE
 from tauloop.formats.urdf.writer import to_urdf
-from tauloop.mechanism.expression import ONE, Expression, evaluate
+from tauloop.mechanism.expression import ONE, ZERO, Expression, evaluate
 from tauloop.mechanism.model import JOINT_KINDS, Mechanism
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
@@ -221,6 +221,9 @@ class _Joints:
         drives = [motors.get(name, {name: ONE}) for name in model.actuators.ports.position.columns]
         self.driven = tuple(dict.fromkeys(name for terms in drives for name in terms))
         self._ratios = [self._ratio_row(terms, values) for terms in drives]
+        zeros = {actuator.name: actuator.offset for actuator in mechanism.actuators}
+        columns = model.actuators.ports.position.columns
+        self._zeros = [evaluate(zeros.get(name, ZERO), values) for name in columns]
 
     def _ratio_row(
         self, terms: Mapping[str, Expression], values: Mapping[str, float]
@@ -254,6 +257,7 @@ class _Joints:
             f"static const double machine_joint_offsets[MACHINE_JOINTS] = {{{_numbers(self._offsets)}}};",
             f"static const int machine_driven[MACHINE_DRIVEN] = {{{driven}}};",
             f"static const double machine_ratios[MACHINE_MOTORS][MACHINE_DRIVEN] = {{{ratios}}};",
+            f"static const double machine_motor_offsets[MACHINE_MOTORS] = {{{_numbers(self._zeros)}}};",
             f"static const double machine_start[MACHINE_COORDINATES] = {{{_numbers(start)}}};",
             "/* Floating links: parent, child, and index of the first coordinate of x, y, z, qw, qx, qy, qz. */",
             "static const struct { const char *parent, *child; int first; } machine_floating[MACHINE_FLOATING + 1] = {",

@@ -39,6 +39,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from tauloop.formats.urdf.parts import (
     MotorElements,
@@ -99,7 +100,6 @@ def read_motor_elements(
                 source=f"<{TRANSMISSION}>",
                 motors=motors,
                 passive=tuple(reader.passive),
-                offsets=reader.offsets,
                 problems=tuple(reader.problems),
             )
         )
@@ -151,7 +151,7 @@ def with_unique_names(motors: Sequence[StatedMotor]) -> tuple[StatedMotor, ...]:
         if count[motor.name] == 1:
             return motor
         joints = "_".join(name for name, _ in motor.drives)
-        return StatedMotor(name=f"{joints}_{motor.name}", drives=motor.drives)
+        return replace(motor, name=f"{joints}_{motor.name}")
 
     return tuple(renamed(motor) for motor in motors)
 
@@ -187,13 +187,11 @@ class _TransmissionReader(_JointNames):
     """Reads transmissions of both dialects.
 
     Attributes:
-        offsets: offset of each joint, rad or m.
         passive: joints that transmissions connect to state interfaces only.
     """
 
     def __init__(self, file: str, joints: Collection[str]) -> None:
         super().__init__(file, joints)
-        self.offsets: dict[str, float] = {}
         self.passive: list[str] = []
 
     def motors(self, nodes: Sequence[XmlNode], passive: Collection[str]) -> tuple[StatedMotor, ...]:
@@ -238,8 +236,10 @@ class _TransmissionReader(_JointNames):
             return []
         m = [self._reduction(joint, where) for joint in joints]
         n = [self._reduction(actuator, where) for actuator in actuators]
-        for name, joint in zip(names, joints, strict=True):
-            self._offset(name, joint, where)
+        offset_of = {
+            name: self.content(joint, where, ("offset",), 0.0)
+            for name, joint in zip(names, joints, strict=True)
+        }
         if kind == "SimpleTransmission":
             # the files of the PR2 specify a further reduction directly in <transmission>
             rows = [[n[0] * m[0] * self._reduction(node, where)]]
@@ -251,7 +251,10 @@ class _TransmissionReader(_JointNames):
         for actuator, row in zip(actuators, rows, strict=True):
             name = identifier(self.text(actuator, where, "name")) or identifier(where)
             drives = tuple((joint, ratio) for joint, ratio in zip(names, row, strict=True) if ratio)
-            motors.append(StatedMotor(name=name, drives=drives))
+            offsets = tuple(offset_of[joint] for joint, _ in drives)
+            motors.append(
+                StatedMotor(name=name, drives=drives, offsets=offsets if any(offsets) else ())
+            )
         return motors
 
     def _type(self, node: XmlNode) -> str:
@@ -294,12 +297,6 @@ class _TransmissionReader(_JointNames):
             )
             return 1.0
         return value
-
-    def _offset(self, name: str, node: XmlNode, where: str) -> None:
-        offset = self.content(node, where, ("offset",), 0.0)
-        if self.offsets.setdefault(name, offset) != offset:
-            what = f"the offset of {name} is {offset:g}, and {self.offsets[name]:g} in another transmission"
-            self.problem(node, where, what, "keep one of them")
 
     def _is_measured(self, node: XmlNode, name: str) -> bool:
         """Return whether a transmission connects a joint to state interfaces only (ROS 1)."""
@@ -365,7 +362,6 @@ class _ControlReader(_JointNames):
             source=f"<{ROS2_CONTROL}>",
             motors=(*direct, *geared),
             passive=tuple(name for name in passive if name not in behind),
-            offsets=reader.offsets,
             problems=(*self.problems, *reader.problems),
         )
 

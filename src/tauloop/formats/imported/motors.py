@@ -18,13 +18,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import replace
 
 from tauloop.common.errors import Problems
 from tauloop.common.records import dataclass
 from tauloop.formats.imported.leaves import Leaves
 from tauloop.formats.urdf.parts import MotorStatement, StatedMotor, UrdfJoint, UrdfTree, identifier
-from tauloop.mechanism.expression import ONE, Constant, Expression
+from tauloop.mechanism.expression import (
+    ONE,
+    ZERO,
+    Constant,
+    Expression,
+    Leaf,
+    add,
+    multiply,
+    negate,
+)
 from tauloop.mechanism.model import Actuator
 from tauloop.mechanism.suggestions import listing, suggestion
 
@@ -35,15 +44,26 @@ class ChosenMotors:
 
     Attributes:
         motors: the motors of the file or its side file.
-        offsets: joint positions (rad or m) from which the motors' positions are counted.
         unstated: joints that may have motors, where nothing states which do.
         notes: the source of the choice, and the passive joints.
     """
 
     motors: tuple[StatedMotor | Actuator, ...] = ()
-    offsets: Mapping[str, float] = field(default_factory=dict)
     unstated: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """The coordinate of a file minus that of the machine.
+
+    Attributes:
+        expression: in parameters, rad or m.
+        value: its nominal value.
+    """
+
+    expression: Expression
+    value: float
 
 
 def scalar_joints(tree: UrdfTree) -> dict[str, UrdfJoint]:
@@ -113,11 +133,8 @@ def _named(
     known: dict[str, StatedMotor | Actuator] = {
         motor.name: motor for motor in direct(scalar_joints(tree))
     }
-    offsets: dict[str, float] = {}
-    origin: dict[str, MotorStatement] = {}
     for statement in reversed(tree.motors.statements):
         known |= {motor.name: motor for motor in statement.motors}
-        origin |= {motor.name: statement for motor in statement.motors}
     known |= {actuator.name: actuator for actuator in actuators}
     chosen: dict[str, StatedMotor | Actuator] = {}
     for word in wanted:
@@ -132,11 +149,7 @@ def _named(
         if name in chosen:
             problems.add("motors", f"{word!r} is named twice", "name it once")
         chosen[name] = known[name]
-        if name in origin and isinstance(known[name], StatedMotor):
-            offsets |= {
-                joint: origin[name].offsets.get(joint, 0.0) for joint, _ in known[name].drives
-            }
-    return ChosenMotors(motors=tuple(chosen.values()), offsets=offsets)
+    return ChosenMotors(motors=tuple(chosen.values()))
 
 
 def _stated(tree: UrdfTree, statement: MotorStatement, passive: set[str]) -> ChosenMotors:
@@ -162,13 +175,13 @@ def _stated(tree: UrdfTree, statement: MotorStatement, passive: set[str]) -> Cho
             "several motors share a joint, so that its effort limits none of them: "
             f"{listing(limited)}"
         )
-    offsets = {name: offset for name, offset in statement.offsets.items() if offset}
-    if offsets:
-        listed = ", ".join(f"{name} {offset:g}" for name, offset in offsets.items())
+    shifted = [motor.name for motor in statement.motors if motor.offsets]
+    if shifted:
         notes.append(
-            f"coordinates are counted from the offsets of transmissions, as encoders are: {listed}"
+            "positions of motors are zero at the offsets of their transmissions: "
+            f"{listing(shifted)}"
         )
-    return ChosenMotors(motors=statement.motors, offsets=offsets, notes=tuple(notes))
+    return ChosenMotors(motors=statement.motors, notes=tuple(notes))
 
 
 def _by_effort(tree: UrdfTree, left: Sequence[UrdfJoint], is_open: bool) -> ChosenMotors | None:
@@ -194,16 +207,23 @@ def _by_effort(tree: UrdfTree, left: Sequence[UrdfJoint], is_open: bool) -> Chos
 
 
 def make_actuators(
-    chosen: ChosenMotors, tree: UrdfTree, leaves: Leaves
+    chosen: ChosenMotors, tree: UrdfTree, leaves: Leaves, shifts: Mapping[str, Shift]
 ) -> tuple[tuple[Actuator, ...], list[str]]:
     """Return the actuators of a machine, and notes on their names.
 
-    Ratios other than 1 and -1 are independent parameters.
+    Ratios other than 1 and -1, and offsets of joints, are independent parameters.
+
+    Args:
+        chosen: the motors.
+        tree: the URDF.
+        leaves: receives the parameters.
+        shifts: the file's coordinate minus the machine's by joint, where they differ.
     """
     joints = scalar_joints(tree)
     taken = {link.name for link in tree.links} | {joint.name for joint in tree.joints}
     taken |= {loop.name for loop in tree.loops} | {coupling.name for coupling in tree.couplings}
     taken |= {motor.name for motor in chosen.motors if isinstance(motor, Actuator)}
+    zeros = _Zeros(joints, leaves, shifts)
     made: list[Actuator] = []
     notes: list[str] = []
     for motor in chosen.motors:
@@ -217,8 +237,42 @@ def make_actuators(
         taken.add(name)
         if name != motor.name:
             notes.append(f"motor {motor.name!r} is renamed to {name!r}")
-        made.append(_actuator(name, motor, joints, leaves))
+        actuator = _actuator(name, motor, joints, leaves)
+        made.append(replace(actuator, offset=zeros.offset(motor, actuator.drives)))
     return tuple(made), notes
+
+
+class _Zeros:
+    """Offsets of motors from those of the joints of their transmissions."""
+
+    def __init__(
+        self, joints: Mapping[str, UrdfJoint], leaves: Leaves, shifts: Mapping[str, Shift]
+    ) -> None:
+        self._joints, self._leaves, self._shifts = joints, leaves, shifts
+        self._made: dict[tuple[str, float], Leaf] = {}
+
+    def offset(self, motor: StatedMotor, drives: Sequence[tuple[str, Expression]]) -> Expression:
+        """Return the position of a motor where the machine's coordinates are zero.
+
+        It is the sum of ratio_j (shift_j - offset_j), with the file's coordinate minus the
+        machine's as shift. Equal nominal values cancel: then the coordinate is the encoder's.
+        """
+        terms: list[Expression] = []
+        for (joint, ratio), offset in zip(drives, motor.offsets, strict=False):
+            shift = self._shifts.get(joint)
+            if not offset or (shift is not None and shift.value == offset):
+                continue
+            zero = negate(self._leaf(joint, offset))
+            terms.append(multiply(ratio, zero if shift is None else add(shift.expression, zero)))
+        return add(*terms) if terms else ZERO
+
+    def _leaf(self, joint: str, offset: float) -> Leaf:
+        """Return the parameter of a joint's offset; motors with equal offsets share it."""
+        if (joint, offset) not in self._made:
+            unit = "m" if self._joints[joint].kind == "prismatic" else "rad"
+            name = f"{joint}.transmission_offset"
+            self._made[joint, offset] = self._leaves.leaf(name, offset, unit, "drive")
+        return self._made[joint, offset]
 
 
 def _actuator(

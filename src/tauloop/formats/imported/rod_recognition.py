@@ -28,7 +28,7 @@ from tauloop.formats.imported.rod_ends import POINT_TOLERANCE, End, ends_of
 from tauloop.formats.imported.rod_inertia import RodPart, rod_inertias
 from tauloop.formats.imported.rod_solids import RodLink, rod_solids
 from tauloop.formats.imported.starts import free_joint, starting_inside
-from tauloop.formats.imported.telescopes import driving, legs, telescopes, telescopic_rod
+from tauloop.formats.imported.telescopes import Leg, driving, legs, telescopes, telescopic_rod
 from tauloop.formats.imported.welds import with_merged_welds
 from tauloop.formats.options import ImportOptions, RodRecognition
 from tauloop.mechanism.expression import Parameter, ParameterTable
@@ -56,7 +56,7 @@ def recognize_rods(
     parameters: list[Parameter] = []
     gone_bodies: set[str] = set()
     gone_joints: set[str] = set()
-    shrinking: set[str] = set()
+    telescopic: dict[str, Leg] = {}
     links: dict[str, RodLink] = {}
 
     def take(
@@ -83,8 +83,7 @@ def recognize_rods(
             f"{rod.name}.upper": RodLink(rod=rod, link=leg.upper, end=leg.B.point, line=z_up),
         }
         take(*telescope, parts, (leg.A, leg.B))
-        if leg.sense < 0.0:
-            shrinking.add(leg.slide.name)
+        telescopic[leg.slide.name] = leg
     for link in linkage.links():
         ends = ends_of(linkage, link)
         if ends is None or gone_joints & {*ends[0].joints, *ends[1].joints}:
@@ -113,7 +112,7 @@ def recognize_rods(
         notes.append(f"limits inside the joints of rods are left out: {', '.join(limited)}")
     bodies = tuple(body for body in mechanism.bodies if body.name not in gone_bodies)
     joints += _carriers(linkage, bodies, joints, mechanism.platform.body, notes)
-    actuators = tuple(driving(actuator, shrinking) for actuator in mechanism.actuators)
+    actuators = tuple(driving(actuator, telescopic) for actuator in mechanism.actuators)
     changed = replace(
         mechanism, bodies=bodies, joints=joints, rods=(*mechanism.rods, *rods), actuators=actuators
     )

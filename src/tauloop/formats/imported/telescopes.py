@@ -8,7 +8,7 @@ between two balls is a slender rod that does not spin.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,15 @@ from tauloop.formats.imported.linkage import Linkage, axis_of
 from tauloop.formats.imported.rod_ends import POINT_TOLERANCE, End, end_of
 from tauloop.formats.imported.rod_inertia import RodPart, rod_inertias
 from tauloop.formats.options import RodRecognition
-from tauloop.mechanism.expression import Constant, Parameter, add, negate
+from tauloop.mechanism.expression import (
+    ZERO,
+    Constant,
+    Expression,
+    Parameter,
+    add,
+    multiply,
+    negate,
+)
 from tauloop.mechanism.model import Actuator, Freedom, Joint, Rod, Telescope
 
 
@@ -45,6 +53,12 @@ class Leg:
     length: float
     line: tuple[np.ndarray, np.ndarray]
     turn: np.ndarray
+
+    @property
+    def shift(self) -> float:
+        """The length where the slide's coordinate is zero, m."""
+        start = self.slide.reference[0] if self.slide.reference else 0.0
+        return self.length - self.sense * start
 
 
 def legs(linkage: Linkage, notes: list[str]) -> list[Leg]:
@@ -149,11 +163,14 @@ def telescopic_rod(
     )
     if inertias is None:
         return None
-    shift = leg.length - leg.sense * (leg.slide.reference[0] if leg.slide.reference else 0.0)
+    shift = leg.shift
     counted = "the coordinate" if leg.sense > 0.0 else "less the coordinate"
-    notes.append(
-        f"{name} is now a length: {shift:.6g} m and {counted} of the file; its motor counts it"
+    keeps_zero = any(
+        actuator.offset != ZERO and name in dict(actuator.drives)
+        for actuator in linkage.mechanism.actuators
     )
+    motor = "its motor keeps its zero" if keeps_zero else "its motor counts it"
+    notes.append(f"{name} is now a length: {shift:.6g} m and {counted} of the file; {motor}")
     rod = Rod(
         name=name,
         start=leg.A.outside,
@@ -170,7 +187,7 @@ def telescopic_rod(
 def _along(leg: Leg) -> Freedom:
     """Return the freedom of the slide as one of the length l = sense q + shift."""
     (freedom,) = leg.slide.freedoms or (Freedom(),)
-    shift = leg.length - leg.sense * (leg.slide.reference[0] if leg.slide.reference else 0.0)
+    shift = leg.shift
     spring, friction = freedom.spring, freedom.friction
     if leg.sense < 0.0:
         freedom = replace(freedom, lower=-freedom.upper, upper=-freedom.lower)
@@ -186,9 +203,19 @@ def _along(leg: Leg) -> Freedom:
     )
 
 
-def driving(actuator: Actuator, shrinking: set[str]) -> Actuator:
-    """Return the actuator with negated ratios for lengths that shrink with the slide."""
-    drives = tuple(
-        (name, negate(ratio) if name in shrinking else ratio) for name, ratio in actuator.drives
-    )
-    return replace(actuator, drives=drives)
+def driving(actuator: Actuator, legs: Mapping[str, Leg]) -> Actuator:
+    """Return the actuator of slides that are now lengths l = sense q + shift, by name.
+
+    A motor without an offset counts the length, or less it. An offset states the motor's zero on
+    the slide, which is kept: ratio q = sense ratio (l - shift).
+    """
+    drives: list[tuple[str, Expression]] = []
+    offset = actuator.offset
+    for name, ratio in actuator.drives:
+        leg = legs.get(name)
+        if leg is not None:
+            ratio = negate(ratio) if leg.sense < 0.0 else ratio
+            if actuator.offset != ZERO:
+                offset = add(offset, multiply(ratio, Constant(-leg.shift)))
+        drives.append((name, ratio))
+    return replace(actuator, drives=tuple(drives), offset=offset)

@@ -755,9 +755,12 @@ class ConstraintReader:
             coulomb=losses.pop("frictionloss", 0.0) / gear,
             **reader.kept_friction("actuator", node),
         )
+        offset = reader.extra("actuator", node, "offset", 0.0)
+        unit = "rad" if turns else "m"
         return Actuator(
             name=name,
             drives=drives,
+            offset=self._leaves.structural(f"{name}.offset", offset, unit, "drive"),
             turns=turns,
             inertia=self._leaves.rotor(name, inertia, turns),
             friction=Friction(**friction) if friction else None,

@@ -629,6 +629,9 @@ class _MjcfWriter:
         self._keep_friction(f"actuator.{actuator.name}", self._motor_friction(actuator))
         self._extra(f"actuator.{actuator.name}.speed", actuator.speed)
         self._extra(f"actuator.{actuator.name}.rated_force", actuator.rated_force)
+        if offset := value(actuator.offset):
+            self._extra(f"actuator.{actuator.name}.offset", offset)
+            self.notes.append(f"actuator {actuator.name}: MuJoCo does not apply its offset")
         attributes = {"name": actuator.name}
         if actuator.name in self.paths.gears:
             tendon, gear = self.paths.gears[actuator.name]

@@ -123,10 +123,17 @@ class UrdfCoupling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedMotor:
-    """A motor of a file, at the position sum of ratio_j (q_j - offset_j) over joints by name."""
+    """A motor of a file, at the position sum of ratio_j (q_j - offset_j) over joints by name.
+
+    Attributes:
+        name: its name.
+        drives: (joint, ratio) pairs.
+        offsets: offsets of these joints, rad or m; empty where all are zero.
+    """
 
     name: str
     drives: tuple[tuple[str, float], ...]
+    offsets: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,14 +144,12 @@ class MotorStatement:
         source: the elements, for notes.
         motors: motors in the order of the file.
         passive: joints that these elements state to be without a motor.
-        offsets: offsets of the joints of transmissions, rad or m.
         problems: faults of the elements, raised where the statement is used.
     """
 
     source: str
     motors: tuple[StatedMotor, ...] = ()
     passive: tuple[str, ...] = ()
-    offsets: Mapping[str, float] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
 
 

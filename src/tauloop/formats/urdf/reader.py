@@ -10,7 +10,7 @@ named after its link or joint: ``link_1.mass``, ``link_1.center[0]``, ``link_1.i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from tauloop.common.errors import DescriptionError, Problems
 from tauloop.formats.imported.leaves import Leaves
-from tauloop.formats.imported.motors import ChosenMotors, choose_motors, make_actuators
+from tauloop.formats.imported.motors import ChosenMotors, Shift, choose_motors, make_actuators
 from tauloop.formats.imported.rod_recognition import finished
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.urdf.builder import JointExtra, make_coupling, make_joint, make_loop
@@ -90,7 +90,7 @@ def machine_of(tree: UrdfTree, side: Side, path: Path, options: ImportOptions) -
     loops = tuple(dict.fromkeys((*tree.loops, *side.loops)))
     chosen = _motors(tree, side, options, bool(loops), problems)
     extras = {
-        joint.name: _extra(joint, side.joints.get(joint.name), chosen, tree, leaves)
+        joint.name: _extra(joint, side.joints.get(joint.name), tree, leaves)
         for joint in tree.joints
     }
     bodies = tuple(
@@ -108,14 +108,19 @@ def machine_of(tree: UrdfTree, side: Side, path: Path, options: ImportOptions) -
     kinds = {joint.name: joint.kind for joint in tree.joints}
     couplings = tuple(
         make_coupling(
-            _counted_from(coupling, chosen.offsets),
+            coupling,
             kinds.get(coupling.terms[0][0]) != "prismatic",
             leaves,
         )
         for coupling in tree.couplings
     )
     couplings += side.couplings
-    actuators, renamed = make_actuators(chosen, tree, leaves)
+    shifts = {
+        name: Shift(expression=extra.offset, value=extra.offset_value)
+        for name, extra in extras.items()
+        if extra.offset != ZERO
+    }
+    actuators, renamed = make_actuators(chosen, tree, leaves, shifts)
     notes = [*_notes(tree, side), *chosen.notes, *renamed]
     platform = _platform(tree, joints, side, options, notes, problems)
     weightless = _weightless(tree)
@@ -173,15 +178,10 @@ def _motors(
 
 
 def _extra(
-    joint: UrdfJoint, extra: JointExtra | None, chosen: ChosenMotors, tree: UrdfTree, leaves: Leaves
+    joint: UrdfJoint, extra: JointExtra | None, tree: UrdfTree, leaves: Leaves
 ) -> JointExtra:
     """Return the properties of a joint from the side file, else from its transmission."""
     extra = extra or JointExtra()
-    offset = chosen.offsets.get(joint.name, 0.0)
-    if offset and extra.offset == ZERO:
-        unit = "rad" if joint.kind == "revolute" else "m"
-        expression = leaves.leaf(f"offsets.{joint.name}", offset, unit, "geometry")
-        extra = replace(extra, offset=expression, offset_value=offset)
     ratio, inertia = tree.motors.rotors.get(joint.name, (1.0, 0.0))
     if inertia and extra.freedom.inertia is None:
         unit = "kg m^2" if joint.kind == "revolute" else "kg"
@@ -191,12 +191,6 @@ def _extra(
             extra, freedom=replace(extra.freedom, inertia=multiply(multiply(n, n), rotor))
         )
     return extra
-
-
-def _counted_from(coupling: UrdfCoupling, offsets: Mapping[str, float]) -> UrdfCoupling:
-    """Return a coupling between coordinates that are relative to offsets of transmissions."""
-    shift = sum(ratio * offsets.get(name, 0.0) for name, ratio in coupling.terms)
-    return replace(coupling, offset=coupling.offset - shift) if shift else coupling
 
 
 def _heavy(tree: UrdfTree) -> list[str]:

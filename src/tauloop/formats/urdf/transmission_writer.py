@@ -22,22 +22,33 @@ _RATIO_TOLERANCE = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Transmission:
-    """A transmission: reductions of its actuators and joints by name, in role order."""
+    """A transmission: reductions of its actuators and joints by name, in role order.
+
+    Attributes:
+        kind: its type.
+        actuators, joints: the reductions.
+        ratios: (n, n) positions of the actuators per unit of the joints.
+    """
 
     kind: str
     actuators: Mapping[str, float]
     joints: Mapping[str, float]
+    ratios: np.ndarray
 
 
 def add_ros2_control(
-    robot: ElementTree.Element, motors: Sequence[StatedMotor], offsets: Mapping[str, float]
+    robot: ElementTree.Element,
+    motors: Sequence[StatedMotor],
+    shifts: Mapping[str, float],
+    positions: Mapping[str, float],
 ) -> tuple[str, ...]:
     """Add the motors to a URDF.
 
     Args:
         robot: the root element.
         motors: motors with the names of the URDF.
-        offsets: by joint, the URDF's coordinate minus the one that the motors are relative to.
+        shifts: by joint, the URDF's coordinate minus the machine's.
+        positions: by motor, its position where the machine's coordinates are zero.
 
     Returns:
         Names of the motors without a transmission; they are left out.
@@ -58,8 +69,24 @@ def add_ros2_control(
         for state in ("position", "velocity"):
             ElementTree.SubElement(joint, "state_interface", name=state)
     for item in transmissions:
-        _add_transmission(control, item, offsets)
+        _add_transmission(control, item, _joint_offsets(item, shifts, positions))
     return tuple(left)
+
+
+def _joint_offsets(
+    item: _Transmission, shifts: Mapping[str, float], positions: Mapping[str, float]
+) -> dict[str, float]:
+    """Return the offsets of the joints of a transmission.
+
+    With the URDF's coordinates u = q + c and positions p = A q + b of the motors, the offsets are
+    c - A^-1 b, so that p = A (u - offset).
+    """
+    b = np.array([positions.get(name, 0.0) for name in item.actuators])
+    moved = np.linalg.solve(item.ratios, b)
+    return {
+        name: shifts.get(name, 0.0) - float(angle)
+        for name, angle in zip(item.joints, moved, strict=True)
+    }
 
 
 def _add_transmission(
@@ -94,7 +121,10 @@ def _transmissions(motors: Sequence[StatedMotor]) -> tuple[list[_Transmission], 
         ((joint, ratio),) = motor.drives
         made.append(
             _Transmission(
-                kind="SimpleTransmission", actuators={motor.name: 1.0}, joints={joint: ratio}
+                kind="SimpleTransmission",
+                actuators={motor.name: 1.0},
+                joints={joint: ratio},
+                ratios=np.array([[ratio]]),
             )
         )
     return made, [motor.name for motor in left if motor not in single]
@@ -111,11 +141,13 @@ def _pair(first: StatedMotor, second: StatedMotor) -> _Transmission | None:
     (a1, a2), (b1, b2) = (
         (drives.get(names[0], 0.0), drives.get(names[1], 0.0)) for drives in (a, b)
     )
+    ratios = np.array([[a1, a2], [b1, b2]])
     if not a2:
         return _Transmission(
             kind="FourBarLinkageTransmission",
             actuators={first.name: a1, second.name: b1},
             joints={names[0]: 1.0, names[1]: b2 / b1},
+            ratios=ratios,
         )
     if not np.isclose(a1 * b2, -a2 * b1, rtol=_RATIO_TOLERANCE, atol=0.0):
         return None
@@ -123,4 +155,5 @@ def _pair(first: StatedMotor, second: StatedMotor) -> _Transmission | None:
         kind="DifferentialTransmission",
         actuators={first.name: 1.0, second.name: b1 / a1},
         joints={names[0]: a1, names[1]: a2},
+        ratios=ratios,
     )

@@ -289,6 +289,7 @@ class _UrdfWriter(SideWriter):
         value = self.mechanism.value
         joints = {element.get("name") for element in self.robot.findall("joint")}
         motors: list[StatedMotor] = []
+        positions: dict[str, float] = {}
         left: list[str] = []
         for actuator in self.mechanism.actuators:
             drives = tuple(
@@ -296,9 +297,10 @@ class _UrdfWriter(SideWriter):
             )
             if all(name in joints for name, _ in drives):
                 motors.append(StatedMotor(name=self.motors[actuator.name], drives=drives))
+                positions[self.motors[actuator.name]] = value(actuator.offset)
             else:
                 left.append(self.motors[actuator.name])
-        left += add_ros2_control(self.robot, motors, self.counted_from)
+        left += add_ros2_control(self.robot, motors, self.counted_from, positions)
         if left:
             self.notes.append(f"motors that the side file alone states: {', '.join(left)}")
 

@@ -110,7 +110,10 @@ class ElementWriter:
         turns = actuator.turns
         if turns is None:
             turns = any(self.is_angular(name) for name, _ in actuator.drives)
-        return written | keys_of(ACTUATOR, replace(actuator, drive=None), turns, self.text)
+        keys = keys_of(ACTUATOR, replace(actuator, drive=None), turns, self.text)
+        if actuator.offset == ZERO:
+            del keys["offset"]
+        return written | keys
 
     def drive(self, actuator: Actuator) -> dict[str, Any]:
         """Return the drive line of an actuator, if it has one."""

@@ -380,8 +380,9 @@ def _terms(ratio: Value) -> MapOf:
 _RATIO = value(None, "drive", "not zero")
 ACTUATOR = Shape(
     name="actuator",
-    doc="A motor with a transmission; its position is the sum of ratio times coordinate. With a ratio in rad/m (a "
-    "screw) the motor turns although the joint slides; inertia, friction, force and speed are those of the motor.",
+    doc="A motor with a transmission; its position is the sum of ratio times coordinate, plus the offset. With a "
+    "ratio in rad/m (a screw) the motor turns although the joint slides; offset, inertia, friction, force and speed "
+    "are those of the motor.",
     fields=(
         field(
             "on",
@@ -391,6 +392,11 @@ ACTUATOR = Shape(
         field("ratio", _RATIO, "motor motion per motion of the coordinate; 1 if absent"),
         field(
             "drives", _terms(_RATIO), "in place of `on`: several coordinates, each with its ratio"
+        ),
+        field(
+            "offset",
+            value(units.POSITIONS, "drive"),
+            "the motor's position where its coordinates are zero; zero if absent",
         ),
         field(
             "inertia", value(units.INERTIAS, "drive", "not negative"), "inertia on the motor's side"

@@ -267,7 +267,8 @@ def fit_actuators(
     coordinates = [assembly.topology.q_of_v[i] for i in driven]
 
     def readings(q: np.ndarray) -> np.ndarray:
-        return np.asarray(q[:, coordinates] @ A[np.ix_(chosen, driven)].T)
+        positions = q[:, coordinates] @ A[np.ix_(chosen, driven)].T
+        return np.asarray(positions + assembly.loops.actuator_offsets[chosen])
 
     origin = assembly.q if start is None else entry.runner.pose(start)
     q = np.broadcast_to(origin, (len(target), len(origin))).copy()

@@ -40,7 +40,8 @@ def leading_drive(
     """Return the coordinates that the leading actuators drive and couplings do not determine.
 
     With R x = r for the couplings among the driven coordinates and x = (y, z), where z follows y: z
-    = R_z^-1 (r - R_y y), so that p = (A_y - A_z R_z^-1 R_y) y + A_z R_z^-1 r.
+    = R_z^-1 (r - R_y y), so that p = (A_y - A_z R_z^-1 R_y) y + A_z R_z^-1 r + b with the
+    actuators' offsets b.
 
     Args:
         loops: loops of the machine.
@@ -58,7 +59,7 @@ def leading_drive(
     return LeadingDrive(
         v=tuple(driven[k] for k in leaders),
         matrix=A[:, leaders] - back @ ratios[:, leaders],
-        offset=back @ sums,
+        offset=back @ sums + loops.actuator_offsets[list(leading)],
     )
 
 

@@ -32,7 +32,7 @@ int passive_joints_compute(struct passive_joints *state, double position[MACHINE
     for (int k = 0; k < MACHINE_DRIVEN; ++k)
         if (!state->is_known[k]) return 1;
     for (int i = 0; i < MACHINE_MOTORS; ++i) {
-        motor[i] = 0.0;
+        motor[i] = machine_motor_offsets[i];
         for (int k = 0; k < MACHINE_DRIVEN; ++k)
             motor[i] += machine_ratios[i][k] * (state->driven[k] - machine_joint_offsets[machine_driven[k]]);
     }

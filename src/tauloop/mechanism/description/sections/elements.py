@@ -130,6 +130,9 @@ def read_actuator(
         key: values.number(cursor.get(key), is_angular) for key in ("force", "rated_force", "speed")
     }
     copper = values.number(cursor.get("copper"), is_angular)
+    offset = values.expression(cursor.get("offset"), is_angular)
+    if offset is None and cursor.has("offset"):
+        return None
     place = cursor.get("drive")
     drive = None
     # imported late: few machines have a drive line, and the import takes as long as the machine's
@@ -140,6 +143,7 @@ def read_actuator(
     return Actuator(
         name=name,
         drives=drives,
+        offset=ZERO if offset is None else offset,
         turns=is_angular,
         inertia=values.expression(cursor.get("inertia"), is_angular),
         friction=read_friction(cursor.get("friction"), values, is_angular),

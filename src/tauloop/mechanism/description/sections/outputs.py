@@ -191,7 +191,7 @@ class OutputReader:
         return next((name for name in candidates if name in self._actuators), None)
 
     def _motor(self, name: str) -> Quantity | None:
-        """Return the position of a motor: the sum of ratio times coordinate."""
+        """Return the position of a motor: the sum of ratio times coordinate, plus its offset."""
         actuator = self._actuators[name]
         if actuator is None:
             return None
@@ -199,7 +199,7 @@ class OutputReader:
             multiply(ratio, self._coordinate(coordinate).expression)
             for coordinate, ratio in actuator.drives
         )
-        return Quantity(add(*terms), ANGLE if actuator.turns else LENGTH)
+        return Quantity(add(*terms, actuator.offset), ANGLE if actuator.turns else LENGTH)
 
     def _note_no_number(self, word: str, cursor: Cursor) -> None:
         """Note that a name is that of another element, or unknown."""
