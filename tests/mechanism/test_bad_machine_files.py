@@ -232,6 +232,9 @@ MISTAKES: list[tuple[str, str, str, str, str] | tuple[str, str, str, str, str, i
     ("limits: [0.4 m, 0.8 m]", "limits: [0.7 m, 0.8 m]", "rods.jack.telescopic.limits", "leave out the start value 0.6 m", "widen"),
     # actuators
     ("{on: pin,", "{on: pins,", "actuators.motor.on", "no coordinate named pins", "did you mean pin?"),
+    ("{on: pin,", "{on: {pin: 2},", "actuators.motor.on", "this is a mapping", r"several go under drives: {NAME: value"),
+    ("{on: pin,", "{on: [pin],", "actuators.motor.on", "this is a list", r"several go under drives: {NAME: value"),
+    ("ram: {on: jack}", "ram: {drives: jack}", "actuators.ram.drives", "this is the text 'jack'", r"drives: {NAME: value, ...}; or write one name under on"),
     ("{on: pin,", "{on: fork,", "actuators.motor.on", "fork is a universal joint, which has several degrees of freedom", "fork.first, fork.second"),
     ("{on: pin,", "{on: fork.third,", "actuators.motor.on", "no coordinate named fork.third", "did you mean fork.first"),
     ("{on: pin,", "{on: bar,", "actuators.motor.on", "no coordinate named bar", "define it"),

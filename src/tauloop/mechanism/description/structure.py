@@ -18,6 +18,7 @@ from tauloop.mechanism.description.cursor import (
     Collector,
     Cursor,
     Either,
+    Field,
     Kind,
     ListOf,
     MapOf,
@@ -81,15 +82,20 @@ def document(
     return root
 
 
-def check_structure(cursor: Cursor) -> None:
-    """Note every place below a cursor whose form differs from its kind."""
+def check_structure(cursor: Cursor, alternative: str = "") -> None:
+    """Note every place below a cursor whose form differs from its kind.
+
+    Args:
+        cursor: the place.
+        alternative: advice on another key for contents of another form.
+    """
     kind = chosen(cursor.kind, cursor.node)
     if isinstance(cursor.node, Scalar) and not cursor.node.text and not cursor.node.is_quoted:
         cursor.problem(
             "there is nothing after the colon", f"write {describe(cursor.kind)}, or remove the key"
         )
     elif not accepts(cursor.kind, cursor.node):
-        cursor.problem(f"this is {_form(cursor)}", f"write {describe(cursor.kind)}")
+        cursor.problem(f"this is {_form(cursor)}", f"write {describe(cursor.kind)}{alternative}")
     elif isinstance(kind, Value):
         if isinstance(cursor.node, Mapping):
             check_structure(qualified(cursor))
@@ -124,7 +130,7 @@ def _check_shape(cursor: Cursor, shape: Shape) -> None:
     for field in shape.fields:
         child = cursor.get(field.name)
         if child is not None:
-            check_structure(child)
+            check_structure(child, _alternative(shape, field))
         elif field.required:
             where = f"{cursor.where}.{field.name}" if cursor.where else field.name
             cursor.collector.add(
@@ -133,6 +139,18 @@ def _check_shape(cursor: Cursor, shape: Shape) -> None:
                 f"this key of {a(shape.name)} is missing",
                 f"add {field.name}: {field.doc}",
             )
+
+
+def _alternative(shape: Shape, field: Field) -> str:
+    """Return advice on the key of a shape that takes the same names, one or several; "" if none."""
+    for other in shape.fields:
+        if isinstance(field.kind, Reference) and isinstance(other.kind, MapOf):
+            if field.kind.to == other.kind.key:
+                return f"; several go under {other.name}: {{NAME: value, ...}}"
+        elif isinstance(field.kind, MapOf) and isinstance(other.kind, Reference):
+            if field.kind.key == other.kind.to:
+                return f": {field.name}: {{NAME: value, ...}}; or write one name under {other.name}"
+    return ""
 
 
 def _remedy(cursor: Cursor, entry: MappingEntry, known: list[str]) -> str:
