@@ -155,6 +155,11 @@ def central_differences(x: np.ndarray, period: float) -> np.ndarray:
     return np.asarray(np.gradient(x, period, axis=0, edge_order=2))
 
 
+def integrated(velocity: np.ndarray, period: float) -> np.ndarray:
+    """Return the integral (N,) over time by the trapezoidal rule, zero at the first sample."""
+    return np.concatenate([[0.0], np.cumsum(0.5 * period * (velocity[1:] + velocity[:-1]))])
+
+
 def decimate(x: np.ndarray, factor: int, cutoff: float | None = None) -> np.ndarray:
     """Return every `factor`-th sample after a zero-phase low-pass at half the new rate.
 

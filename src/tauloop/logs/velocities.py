@@ -11,8 +11,9 @@ import scipy.fft
 from tauloop.common.errors import LogError, Problem, Problems
 from tauloop.common.records import dataclass
 from tauloop.logs.checks.saturation import closed, limits_reached, moving
+from tauloop.logs.encoder_steps import MAX_NOISE_SHARE, encoder_step, position_offset
 from tauloop.logs.log import Log, as_signals, by_channel, channels, units
-from tauloop.logs.signals import butterworth, central_differences, sample_period
+from tauloop.logs.signals import butterworth, central_differences, integrated, sample_period
 
 #: Sources of a channel's velocity.
 SOURCES = ("positions", "measured", "fused")
@@ -252,11 +253,6 @@ def _without_line(x: np.ndarray) -> np.ndarray:
     return np.asarray(x - columns @ np.linalg.lstsq(columns, x, rcond=None)[0])
 
 
-def integrated(velocity: np.ndarray, period: float) -> np.ndarray:
-    """Return the integral (N,) over time by the trapezoidal rule, zero at the first sample."""
-    return np.concatenate([[0.0], np.cumsum(0.5 * period * (velocity[1:] + velocity[:-1]))])
-
-
 def _noises(difference: np.ndarray, period: float) -> tuple[float, float]:
     """Return the standard deviations of white noise of a velocity and of positions.
 
@@ -299,7 +295,8 @@ def velocities_of_source(log: Log, sources: Mapping[str, str]) -> np.ndarray:
     `MeasuredVelocity`). Fused: with both noises white, the minimum-variance combination weighs
     frequencies by 1 / (1 + (f / f_c)^2) for differentiated positions and by the rest for the
     measured velocity (a complementary filter, Brown and Hwang 2012, Introduction to random signals
-    and applied Kalman filtering, section 8.12); f_c is the crossover.
+    and applied Kalman filtering, section 8.12); f_c is the crossover. The error of a coarse encoder
+    is not white at reversals, so that its changes of reading are used (see `encoder_steps`).
 
     Args:
         log: log with velocities of all channels whose source is not their positions.
@@ -321,17 +318,27 @@ def velocities_of_source(log: Log, sources: Mapping[str, str]) -> np.ndarray:
         corrected = (earlier(own, worth.delay, period) - worth.offset) / worth.scale
         own = np.where(saturated, own, corrected)
         if sources[name] == "fused":
-            # low-passed before it is differentiated: at the ends of the log the filter keeps the
-            # noise as it is
-            apart = butterworth(
-                position - integrated(own, period),
-                rate=1.0 / period,
-                cutoff=worth.crossover,
-                order=1,
-            )
-            own = own + central_differences(apart, period)
+            own = own + central_differences(_offset(position, own, worth, period), period)
         velocity[:, k] = own
     return velocity
+
+
+def _offset(
+    position: np.ndarray, velocity: np.ndarray, quality: MeasuredVelocity, period: float
+) -> np.ndarray:
+    """Return the smoothed difference (N,) between the positions and the integrated velocity."""
+    step = encoder_step(position)
+    if quality.noise > 0.0 and quality.position_noise < MAX_NOISE_SHARE * step:
+        noise = quality.noise / abs(quality.scale)
+        return position_offset(position, velocity, step, noise, period)
+    # low-passed before it is differentiated: at the ends of the log the filter keeps the
+    # noise as it is
+    return butterworth(
+        position - integrated(velocity, period),
+        rate=1.0 / period,
+        cutoff=quality.crossover,
+        order=1,
+    )
 
 
 def _require(log: Log, wanted: list[str], velocities: dict[str, MeasuredVelocity]) -> None:

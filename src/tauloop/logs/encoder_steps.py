@@ -1,0 +1,83 @@
+"""Positions from the times at which a coarse encoder changes its reading.
+
+Between two changes, the error of a reading depends on the motion and is nearly constant at a
+reversal. At a change, the position is known: it is the boundary between the two readings.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.logs.signals import integrated
+
+#: Distances between readings may differ from multiples of the step by this fraction of a step.
+STEP_TOLERANCE = 0.05
+#: An encoder whose noise exceeds this fraction of its step does not show when it passes a boundary.
+MAX_NOISE_SHARE = 0.5
+#: Smallest number of different readings.
+MIN_READINGS = 16
+#: Smallest drift of the integrated velocity between two samples, as a fraction of the step.
+MIN_DRIFT = 1e-4
+
+
+def encoder_step(position: np.ndarray) -> float:
+    """Return the step of an encoder, m or rad; zero if positions (N,) are not multiples of one."""
+    readings = np.unique(position)
+    if len(readings) < MIN_READINGS or 2 * len(readings) > len(position):
+        return 0.0
+    gaps = np.diff(readings)
+    counts = np.round(gaps / np.median(gaps))
+    if not counts.min() >= 1.0:
+        return 0.0
+    step = float((readings[-1] - readings[0]) / counts.sum())
+    errors = np.abs(gaps / step - counts)
+    return step if errors.max() <= STEP_TOLERANCE else 0.0
+
+
+def position_offset(
+    position: np.ndarray, velocity: np.ndarray, step: float, noise: float, period: float
+) -> np.ndarray:
+    """Return the position minus the integrated velocity (N,), as a smoothed random walk.
+
+    The white noise of the velocity makes its integral drift as a random walk. Readings of the
+    encoder measure the offset with different variances. A change by one step within a period has
+    that of a uniform distribution over the motion within the period, and a change by several steps
+    that of one over a step. A reading that remains for n samples counts as one measurement.
+    The smoothed walk (Rauch, Tung and Striebel 1965, Maximum likelihood estimates of linear dynamic
+    systems) is the minimum of a sum of squares with a tridiagonal matrix.
+
+    Args:
+        position: readings (N,), m or rad.
+        velocity: measured velocity (N,), m/s or rad/s.
+        step: step of the encoder, m or rad.
+        noise: standard deviation of the velocity, m/s or rad/s.
+        period: sampling period, s.
+    """
+    from scipy.linalg import solveh_banded  # slow to import, and few logs have velocities
+
+    count = len(position)
+    moved = integrated(velocity, period)
+    offset = position - moved
+    changes = np.abs(np.diff(np.round((position - position[0]) / step)))
+    variance = _variances_between_changes(changes, step)
+    is_fast = np.zeros(count, dtype=bool)
+    is_fast[1:] |= changes >= 2
+    is_fast[:-1] |= changes >= 2
+    variance[is_fast] = step**2 / 12.0
+    at = np.flatnonzero((changes == 1) & ~is_fast[:-1])
+    speed = np.maximum(0.5 * np.abs(velocity[at] + velocity[at + 1]), noise)
+    offset[at] = 0.5 * (position[at] + position[at + 1] - moved[at] - moved[at + 1])
+    variance[at] = np.minimum(speed * period, step) ** 2 / 12.0
+    drift = max(noise * period, MIN_DRIFT * step) ** 2
+    diagonal = np.full(count, 2.0)
+    diagonal[[0, -1]] = 1.0
+    bands = np.full((2, count), -1.0 / drift)
+    bands[1] = diagonal / drift + 1.0 / variance
+    return np.asarray(solveh_banded(bands, offset / variance))
+
+
+def _variances_between_changes(changes: np.ndarray, step: float) -> np.ndarray:
+    """Return the variance (N,) of each reading if readings that remain count once."""
+    number = np.concatenate([[0], np.cumsum(changes > 0)])
+    samples = np.bincount(number)[number]
+    return np.asarray(samples * step**2 / 12.0)
