@@ -97,7 +97,7 @@ nightly-versions: $(BIN)/python
 	@for versions in lowest-direct highest; do \
 	    echo "== $$versions"; $(BIN)/python -m venv --clear out/$$versions || exit 1; \
 	    $(BIN)/uv pip install --quiet --python out/$$versions/bin/python --compile-bytecode --resolution $$versions \
-	        --editable '.[all,dev]' --editable papers || exit 1; \
+	        --editable '.[all,engines,film,jax,dev]' --editable papers || exit 1; \
 	    out/$$versions/bin/python -m pytest -n 2 $(ARGS) || exit 1; \
 	done
 
@@ -149,19 +149,19 @@ clean:
 
 # An installation is renewed when pyproject.toml, or that of papers/, changes.
 $(CORE): pyproject.toml $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[analysis]'
 	@touch $@
 
 $(ALL): pyproject.toml papers/pyproject.toml $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[all,dev]' --editable papers
+	$(BIN)/python -m pip install --quiet --editable '.[all,engines,film,jax,dev]' --editable papers
 	@touch $@ $(CORE)
 
 $(FUZZ): pyproject.toml papers/pyproject.toml $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[all,dev,fuzz]' --editable papers
+	$(BIN)/python -m pip install --quiet --editable '.[all,engines,film,jax,dev,fuzz]' --editable papers
 	@touch $@ $(CORE) $(ALL)
 
 $(BENCH): pyproject.toml papers/pyproject.toml $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[all,dev,bench]' --editable papers
+	$(BIN)/python -m pip install --quiet --editable '.[all,engines,film,jax,dev,bench]' --editable papers
 	@touch $@ $(CORE) $(ALL)
 
 $(DOCS): pyproject.toml $(BIN)/python

@@ -104,7 +104,7 @@ def test_a_log_as_plain_arrays_needs_no_data_frames(tmp_path):
         "time [s],position.motor [rad],force.motor [N m]\n0,1,2\n1,2,3\n2,3,4\n", encoding="ascii"
     )
     code = "from tauloop.logs import read_signals; assert len(read_signals(sys.argv[1]).time) == 3"
-    assert slow(code, str(log)) == {"numpy", "scipy"}
+    assert slow(code, str(log)) == {"numpy"}
 
 
 def test_identification_needs_no_data_frames():

@@ -32,8 +32,10 @@ from tauloop.cli.commands import (
 )
 from tauloop.cli.outputs import FIGURE
 from tauloop.cli.terminal.completion import TAKES_MACHINE, machines
+from tauloop.common.errors import EngineError
 from tauloop.common.extensions import installed_plugins
 from tauloop.common.names import deprecated
+from tauloop.common.optional import reports_missing_extras
 from tauloop.mechanism.suggestions import suggestion
 
 #: Group of the entry points of commands in other distributions.
@@ -172,8 +174,25 @@ class LazyGroup(Quick, TyperGroup):
             return None
         if isinstance(entry, CommandGroup):
             return Subgroup(cmd_name)
-        module = importlib.import_module(f"tauloop.cli.{entry.module}")
+        try:
+            with reports_missing_extras():
+                module = importlib.import_module(f"tauloop.cli.{entry.module}")
+        except EngineError as error:
+            return _without_extra(cmd_name, error)
         return built(cmd_name, getattr(module, entry.function), EXAMPLES[self.path_of(cmd_name)])
+
+
+def _without_extra(name: str, error: EngineError) -> Any:
+    """Return a command that takes any arguments and reports a missing extra."""
+    from tauloop.cli.output import reports_errors
+
+    def command() -> None:
+        raise error
+
+    single = typer.Typer(add_completion=False)
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    single.command(name, context_settings=settings)(reports_errors(command))
+    return typer.main.get_command(single)
 
 
 class Subgroup(LazyGroup):

@@ -18,6 +18,7 @@ from tauloop.cli.outputs import FileKind, chosen_files, out_option
 from tauloop.cli.terminal.screen import SHARED_OPTIONS, Screen, bar, is_json, is_quiet, json_text
 from tauloop.common.errors import InputError, Problem, Problems, TauloopError, solving
 from tauloop.common.files import require_writable, unwritable_folder, write_file, write_text
+from tauloop.common.optional import reports_missing_extras
 from tauloop.common.progress import Stages
 from tauloop.common.result import Diagnostic, Result, Status, plain
 from tauloop.display.parts import ReportPart, parts_of
@@ -376,7 +377,7 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
         before = SHARED_OPTIONS.set(asked)
         LOADED_MACHINE.set(None)
         try:
-            with solving(InputError):
+            with solving(InputError), reports_missing_extras():
                 own = {name: value for name, value in kwargs.items() if name not in added}
                 problems = Problems()
                 if kinds:

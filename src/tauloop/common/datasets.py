@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tauloop.common.errors import InputError
+from tauloop.common.optional import reports_missing_extras
 from tauloop.common.plain import PlainData
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -174,6 +175,7 @@ class Tabular(PlainData, ReprMixin):
             if quantities is not None:
                 yield from quantities(getattr(self, item.name))
 
+    @reports_missing_extras()
     def to_xarray(self) -> xr.Dataset:
         """Return all quantities as labeled arrays.
 
@@ -251,6 +253,7 @@ class Tabular(PlainData, ReprMixin):
         )
         return written
 
+    @reports_missing_extras()
     def plot(self, *names: str, axes: Axes | Sequence[Axes] | None = None) -> tuple[Axes, ...]:
         """Plot with Matplotlib and return the axes, which can be restyled; see `tauloop.plot`."""
         # The package of plots imports this one.

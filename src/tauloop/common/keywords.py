@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.names import deprecated
 from tauloop.common.names.suggestions import suggestion
+from tauloop.common.optional import reports_missing_extras
 from tauloop.common.options import KEY, Option, Options, of_wrong_type, value_problems
 from tauloop.common.records import dataclass
 
@@ -62,10 +63,11 @@ def keywords(*classes: type) -> Callable[[_Function], _Function]:
         @wraps(function)
         def called(*args: Any, **named: Any) -> Any:
             values = call.arguments(args, named)
-            if call.variadic is None:
-                return function(**values)
-            positional = [values.pop(name) for name in call.positional]
-            return function(*positional, *values.pop(call.variadic, ()), **values)
+            with reports_missing_extras():
+                if call.variadic is None:
+                    return function(**values)
+                positional = [values.pop(name) for name in call.positional]
+                return function(*positional, *values.pop(call.variadic, ()), **values)
 
         called.__signature__ = call.signature()  # type: ignore[attr-defined]
         called.options_classes = classes  # type: ignore[attr-defined]

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-from scipy.integrate import RK45
 
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -42,25 +41,50 @@ class Tableau(ReprMixin):
 
 @cache
 def dormand_prince() -> Tableau:
-    """Return the pair of orders 5(4) and its dense output, as in SciPy (Shampine 1986)."""
-    A = np.zeros((7, 7))
-    A[:6, :5] = RK45.A
-    A[6, :6] = RK45.B
-    return Tableau(
-        A=A, c=np.append(RK45.C, 1.0), error=np.array(RK45.E), dense=np.array(RK45.P), order=5
+    """The pair of orders 5(4) with its dense output of order 4 (Dormand, Prince 1980; Shampine 1986)."""
+    rows = (
+        (),
+        (1 / 5,),
+        (3 / 40, 9 / 40),
+        (44 / 45, -56 / 15, 32 / 9),
+        (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
+        (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
+        (35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
     )
+    A = np.zeros((7, 7))
+    for i, row in enumerate(rows):
+        A[i, : len(row)] = row
+    c = np.array([0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1, 1])
+    error = np.array([-71 / 57600, 0, 71 / 16695, -71 / 1920, 17253 / 339200, -22 / 525, 1 / 40])
+    dense = np.array(
+        [
+            [1, -8048581381 / 2820520608, 8663915743 / 2820520608, -12715105075 / 11282082432],
+            [0, 0, 0, 0],
+            [0, 131558114200 / 32700410799, -68118460800 / 10900136933, 87487479700 / 32700410799],
+            [0, -1754552775 / 470086768, 14199869525 / 1410260304, -10690763975 / 1880347072],
+            [
+                0,
+                127303824393 / 49829197408,
+                -318862633887 / 49829197408,
+                701980252875 / 199316789632,
+            ],
+            [0, -282668133 / 205662961, 2019193451 / 616988883, -1453857185 / 822651844],
+            [0, 40617522 / 29380423, -110615467 / 29380423, 69997945 / 29380423],
+        ]
+    )
+    return Tableau(A=A, c=c, error=error, dense=dense, order=5)
 
 
 @cache
 def runge_kutta_4() -> Tableau:
-    """Return the classical method of order 4, with Hermite's cubic as dense output."""
+    """The classical method; between steps Hermite's cubic through both ends."""
     return chained((0.5, 0.5, 1.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6), is_dense=True)
 
 
 def chained(
     places: tuple[float, ...], weights: tuple[float, ...], *, is_dense: bool = False
 ) -> Tableau:
-    """Return a method of fixed steps whose stages need only the previous stage.
+    """A method of fixed steps whose stages each need only the one before: rates at y + h c_k (rate before).
 
     Without a dense output nothing is known within its steps, and the rate at their ends is left to
     the next ones: for control loops, whose forces change there. With one it is Hermite's cubic
@@ -70,9 +94,6 @@ def chained(
         places: c of the stages after the first, in steps.
         weights: b of all stages.
         is_dense: whether it has a dense output.
-
-    Returns:
-        Stages have the rates at y + h c_k (previous rate).
     """
     size = len(weights) + 1
     A = np.zeros((size, size))
@@ -90,7 +111,7 @@ def chained(
 
 
 def known_within(method: Tableau) -> Tableau:
-    """Return a method with its dense output, or with Hermite's cubic through both ends."""
+    """A method with a dense output: its own, or where it has none Hermite's cubic through both ends of a step."""
     if method.dense.size:
         return method
     # y0 + h (k_1 x + (3 d - 2 k_1 - k_s) x^2 + (k_1 + k_s - 2 d) x^3) with d = sum of the weights

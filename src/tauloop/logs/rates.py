@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import scipy.fft
 
 from tauloop.common.errors import InputError
 from tauloop.logs.signals import (
@@ -116,6 +115,8 @@ def _smooth_rates(
     x: np.ndarray, rate: float, cutoffs: Sequence[float], order: int
 ) -> list[np.ndarray]:
     """Return the result of `smooth_rates` for a piece."""
+    import scipy.fft
+
     count, window = len(x), round(rate / min(cutoffs)) + 1
     whole = _continued(x, scipy.fft.next_fast_len(count - 1) - count + 1, window, rate)
     cubics = _cubic(whole, window, rate)[: len(cutoffs)]
@@ -220,14 +221,15 @@ def _spectrum(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     along = np.linspace(-1.0, 1.0, len(x))
     line = np.polynomial.Polynomial.fit(along, x, 1)
     power = (
-        np.abs(scipy.fft.rfft((x - line(along)) * np.cos(0.5 * np.pi * along) ** TAPER_POWER)[1:])
-        ** 2
+        np.abs(np.fft.rfft((x - line(along)) * np.cos(0.5 * np.pi * along) ** TAPER_POWER)[1:]) ** 2
     )
     return np.arange(1, len(power) + 1) / len(x), power
 
 
 def _cosines(series: np.ndarray) -> np.ndarray:
     """Return the derivative (N,) of a sine series with coefficients multiplied by frequencies."""
+    import scipy.fft
+
     padded = np.zeros(len(series) + 2)
     padded[1:-1] = series
     return np.asarray(scipy.fft.dct(padded, type=1, overwrite_x=True) / (2.0 * (len(padded) - 1)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy.fft
 from numpy.lib.stride_tricks import sliding_window_view
 
 from tauloop.common.errors import InputError
@@ -72,6 +71,8 @@ def butterworth(x: np.ndarray, *, rate: float, cutoff: float, order: int) -> np.
     Raises:
         InputError: cutoff not below half the rate, or too few samples for the order.
     """
+    import scipy.fft  # of an extra, which reading a log without timing faults does not need
+
     require_filter(len(x), rate, cutoff, order)
     last = scipy.fft.next_fast_len(len(x) - 1)
     along = np.linspace(0.0, 1.0, last + 1)
@@ -127,6 +128,8 @@ def gain_of_sines(along: np.ndarray, *, rate: float, cutoff: float, order: int) 
 
 def _passed(x: np.ndarray, along: np.ndarray, gain: np.ndarray) -> np.ndarray:
     """Return one column (N,) after the gain of every sine (see `butterworth`)."""
+    import scipy.fft
+
     more = len(along) - len(x)
     longer = np.concatenate([x, 2.0 * x[-1] - x[len(x) - 1 - more : -1][::-1]])
     line = longer[0] * (1.0 - along) + longer[-1] * along

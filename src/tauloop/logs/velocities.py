@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
-import scipy.fft
 
 from tauloop.common.errors import LogError, Problem, Problems
 from tauloop.common.records import dataclass
@@ -262,7 +261,9 @@ def _noises(difference: np.ndarray, period: float) -> tuple[float, float]:
     own; both shares are fitted to the density, each time relative to the previous fit, so that all
     frequencies have equal weight.
     """
-    from scipy.optimize import nnls  # slow to import, and most logs have no velocities
+    # SciPy is of an extra and slow to import, and most logs have no velocities.
+    import scipy.fft
+    from scipy.optimize import nnls
 
     count = len(difference)
     density = np.abs(scipy.fft.rfft(difference - difference.mean())) ** 2 / count

@@ -1,7 +1,7 @@
 """Rotations and poses as arrays; leading axes are samples.
 
-Quaternions use SciPy's Rotation. Functions import it when called, because commands that only read a
-machine do not need it.
+They need NumPy only: SciPy's Rotation belongs to an extra, and its import takes longer than forward
+kinematics.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from tauloop.common.records import dataclass
 from tauloop.mechanism.model import AxisName, Mechanism, Placement
 
 Array = NDArray[np.float64]
+
+#: Sine below which a direction counts as parallel to the z axis.
+_MIN_SINE = 1e-12
 
 #: Unit vectors by axis letter.
 UNIT_VECTORS: dict[str, tuple[float, float, float]] = {
@@ -102,6 +105,16 @@ def rotation_about(axis: Array, angle: Array) -> Array:
     )
 
 
+def shortest_turn(direction: Array) -> Array:
+    """Return axes (3, 3) with z along a direction, by the shortest rotation."""
+    z = direction / np.linalg.norm(direction)
+    axis = np.cross([0.0, 0.0, 1.0], z)
+    sine = float(np.linalg.norm(axis))
+    angle = math.atan2(sine, float(z[2]))
+    axis = axis / sine if sine > _MIN_SINE else np.array([1.0, 0.0, 0.0])
+    return rotation_about(axis, np.array(angle))
+
+
 def skew(vector: Array) -> Array:
     """Return the cross product matrices (..., 3, 3): S(x) y = x × y."""
     matrix = np.zeros((*vector.shape, 3))
@@ -122,30 +135,44 @@ def angle_about(axis: Array, start: Array, end: Array) -> Array:
 
 def quaternion_rotation(quaternion: Array) -> Array:
     """Return the rotation (..., 3, 3) of quaternions (..., 4), w x y z."""
-    from scipy.spatial.transform import Rotation
-
-    rotation = Rotation.from_quat(quaternion.reshape(-1, 4), scalar_first=True).as_matrix()
-    return np.asarray(rotation.reshape(*quaternion.shape[:-1], 3, 3))
+    unit = quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True)
+    w, x, y, z = np.moveaxis(unit, -1, 0)
+    rows = [
+        [x * x - y * y - z * z + w * w, 2.0 * (x * y - z * w), 2.0 * (x * z + y * w)],
+        [2.0 * (x * y + z * w), -x * x + y * y - z * z + w * w, 2.0 * (y * z - x * w)],
+        [2.0 * (x * z - y * w), 2.0 * (y * z + x * w), -x * x - y * y + z * z + w * w],
+    ]
+    return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
 
 
 def rotation_quaternion(rotation: Array) -> Array:
-    """Return the unit quaternions (..., 4), w x y z with w not negative, of rotations (..., 3, 3)."""
-    from scipy.spatial.transform import Rotation
+    """Return the unit quaternions (..., 4), w x y z, of rotations (..., 3, 3).
 
-    quaternion = Rotation.from_matrix(rotation.reshape(-1, 3, 3)).as_quat(
-        canonical=True, scalar_first=True
-    )
+    The first component that is not zero is positive.
+    """
+    quaternion = np.roll(_quaternions_xyzw(rotation.reshape(-1, 3, 3)), 1, axis=1)
+    first = np.argmax(quaternion != 0.0, axis=1)
+    quaternion[quaternion[range(len(quaternion)), first] < 0.0] *= -1.0
     return np.asarray(quaternion.reshape(*rotation.shape[:-2], 4))
 
 
 def rotation_vector(rotation: Array) -> Array:
-    """Return the rotation vectors (..., 3), rad, at most half a turn, of rotations (..., 3, 3).
+    """Return the rotation vectors (..., 3), rad, at most half a turn, of rotations (..., 3, 3)."""
+    quaternion = _quaternions_xyzw(rotation.reshape(-1, 3, 3))
+    quaternion[quaternion[:, 3] < 0.0] *= -1.0
+    sine = np.linalg.norm(quaternion[:, :3], axis=1)
+    angle = 2.0 * np.arctan2(sine, quaternion[:, 3])
+    ratio = np.divide(angle, sine, out=np.full(len(sine), 2.0), where=sine > 0.0)
+    return np.asarray((ratio[:, None] * quaternion[:, :3]).reshape(*rotation.shape[:-2], 3))
+
+
+def _quaternions_xyzw(R: Array) -> Array:
+    """Return unit quaternions (N, 4), x y z w of either sign, of rotations (N, 3, 3).
 
     Four times the products q q^T of a unit quaternion (x, y, z, w) are sums of entries of its
-    rotation. The row with the largest diagonal entry gives q without loss of digits. SciPy does the
-    same, but its import takes longer than forward kinematics. Source: Shepperd 1978.
+    rotation. The row with the largest diagonal entry gives q without loss of digits.
+    Source: Shepperd 1978.
     """
-    R = rotation.reshape(-1, 3, 3)
     trace = np.trace(R, axis1=1, axis2=2)
     products = np.empty((len(R), 4, 4))
     products[:, :3, :3] = R + R.swapaxes(1, 2)
@@ -155,12 +182,7 @@ def rotation_vector(rotation: Array) -> Array:
     products[:, 3, 3] = 1.0 + trace
     largest = np.argmax(products[:, range(4), range(4)], axis=1)
     quaternion = products[range(len(R)), largest]
-    quaternion /= np.linalg.norm(quaternion, axis=1, keepdims=True)
-    quaternion[quaternion[:, 3] < 0.0] *= -1.0
-    sine = np.linalg.norm(quaternion[:, :3], axis=1)
-    angle = 2.0 * np.arctan2(sine, quaternion[:, 3])
-    ratio = np.divide(angle, sine, out=np.full(len(R), 2.0), where=sine > 0.0)
-    return np.asarray((ratio[:, None] * quaternion[:, :3]).reshape(*rotation.shape[:-2], 3))
+    return np.asarray(quaternion / np.linalg.norm(quaternion, axis=1, keepdims=True))
 
 
 def turned_quaternion(quaternion: Array, turn: Array) -> Array:

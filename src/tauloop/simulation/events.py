@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import brentq
 
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.simulation.stepping.steps import Steps
@@ -63,6 +62,8 @@ def _located(event: Event, steps: Steps, i: int, near: np.ndarray, decode: Decod
         # the dense output differs from the state at the step's end by rounding or by a projection
         time = end
     else:
+        from scipy.optimize import brentq  # of an extra, and few simulations have events
+
         time = float(brentq(value, start, end, xtol=TIME_TOLERANCE, rtol=1e-15))
     q, v = state(time)
     return Occurrence(name=event.name, time=time, q=q[0], v=v[0], is_terminal=event.is_terminal)

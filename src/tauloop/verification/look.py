@@ -40,9 +40,11 @@ WIDTHS = (
 )
 #: What each extra is for.
 USES = {
+    "analysis": "logs, identification, calibration, control, plots",
     "parquet": "logs in Parquet",
     "hdf5": "logs in HDF5 and of MATLAB 7.3",
     "ros": "logs as bags of ROS",
+    "mujoco": "verify: MuJoCo",
     "engines": "verify: MuJoCo and Pinocchio",
     "tuning": "genetic algorithm and fronts of tune",
     "consistency": "physically consistent identification",

@@ -47,10 +47,17 @@ def lazy_names(
             from tauloop.common.names.deprecated import old_name
 
             return old_name(package, name)
-        if name in subpackages:
-            value: Any = import_module(f"{package}.{name}")
-        else:
-            value = getattr(import_module(module_of[name]), name)
+        is_subpackage = name in subpackages
+        try:
+            source = import_module(f"{package}.{name}" if is_subpackage else module_of[name])
+        except ModuleNotFoundError as error:
+            from tauloop.common.optional import missing_extra
+
+            missing = missing_extra(error)
+            if missing is None:
+                raise
+            raise missing from error
+        value = source if is_subpackage else getattr(source, name)
         setattr(module, name, value)  # Python does not call this function again for the name.
         return value
 

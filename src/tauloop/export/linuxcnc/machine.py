@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
@@ -225,6 +224,8 @@ def platform_positions(layout: MachineLayout, world: np.ndarray) -> np.ndarray:
         >>> tl.export.linuxcnc.platform_positions(layout, pose).round(6).tolist()
         [[0.01, 0.0, 0.0]]
     """
+    from scipy.spatial.transform import Rotation  # of an extra
+
     angles = world[:, 3:] * (layout.turns == 2) + world[:, 3:] * [0, 0, layout.turns == 1]
     R = Rotation.from_euler("xyz", angles, degrees=True)
     origins = world[:, :3] * MM
@@ -306,6 +307,8 @@ def _axes(
     model: Model, world: Sequence[int], turns: int, offset: np.ndarray
 ) -> tuple[WorldAxis, ...]:
     """Return the driven axes, shifted by the tool's offset (3,), m, in the reference pose."""
+    from scipy.spatial.transform import Rotation  # of an extra
+
     columns, q, limits = model.platform.ports.q, model.assembly.q, model.limits
     limit_index = {column: k for k, column in enumerate(limits.columns)}
     axes = {}
@@ -336,6 +339,8 @@ def _tool(model: Model, turns: int) -> tuple[tuple[float, ...], np.ndarray]:
     Raises:
         InputError: the platform rotates without an angular axis, and its tool is not at its origin.
     """
+    from scipy.spatial.transform import Rotation  # of an extra
+
     mechanism, names, q = model.mechanism, model.topology.coordinate_names, model.assembly.states
     tool = np.array([mechanism.value(component) for component in mechanism.platform.tool.position])
     if turns == 2:

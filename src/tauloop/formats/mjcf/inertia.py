@@ -17,10 +17,10 @@ from tauloop.formats.imported.shape_inertia import (
     solid_volume,
     summed,
 )
-from tauloop.formats.mjcf.settings import MjcfReader, shortest_turn
+from tauloop.formats.mjcf.settings import MjcfReader
 from tauloop.formats.xml.nodes import XmlNode, impossible_inertia
 from tauloop.mechanism.links.rigid_tree import LinkInertia
-from tauloop.mechanism.poses import FramePose
+from tauloop.mechanism.poses import FramePose, shortest_turn
 from tauloop.mechanism.solids.solid import convex
 
 #: Density of a geom without mass and density, kg/m^3.

@@ -8,11 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from tauloop.common.records import dataclass
 from tauloop.formats.xml.nodes import XmlNode, XmlReader
-from tauloop.mechanism.poses import FramePose, quaternion_rotation, rotation_about
+from tauloop.mechanism.poses import (
+    UNIT_VECTORS,
+    FramePose,
+    quaternion_rotation,
+    rotation_about,
+    shortest_turn,
+)
 
 #: The class of elements that name no class.
 DEFAULT_CLASS = "main"
@@ -345,7 +350,8 @@ class MjcfReader(XmlReader):
         if kind == "euler":
             R = np.eye(3)
             for letter, angle in zip(self.compiler.euler, x * self.compiler.angle, strict=True):
-                turn = Rotation.from_euler(letter.lower(), angle).as_matrix()
+                axis = np.array(UNIT_VECTORS[letter.lower()])
+                turn = rotation_about(axis, np.array(angle))
                 R = R @ turn if letter.islower() else turn @ R
             return R
         if np.linalg.norm(x[:3] if kind != "quat" else x) < _MIN_AXIS_LENGTH:
@@ -363,16 +369,6 @@ class MjcfReader(XmlReader):
             return None
         e_y /= np.linalg.norm(e_y)
         return np.column_stack([e_x, e_y, np.cross(e_x, e_y)])
-
-
-def shortest_turn(direction: np.ndarray) -> np.ndarray:
-    """Return axes (3, 3) with z along a direction, by the shortest rotation."""
-    z = direction / np.linalg.norm(direction)
-    axis = np.cross([0.0, 0.0, 1.0], z)
-    sine = float(np.linalg.norm(axis))
-    angle = math.atan2(sine, float(z[2]))
-    axis = axis / sine if sine > _MIN_AXIS_LENGTH else np.array([1.0, 0.0, 0.0])
-    return rotation_about(axis, np.array(angle))
 
 
 def _is_zero(word: str) -> bool:

@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 from xml.etree import ElementTree
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from tauloop.common.errors import DescriptionError
 from tauloop.common.records import dataclass
@@ -38,7 +37,7 @@ from tauloop.formats.xml.meshes import MeshCopies
 from tauloop.mechanism.description import units
 from tauloop.mechanism.links.rigid_tree import Closure, Link, LinkInertia, rigid_tree
 from tauloop.mechanism.model import BASE, Freedom, Mechanism
-from tauloop.mechanism.poses import IDENTITY, FramePose, rotation_matrix
+from tauloop.mechanism.poses import IDENTITY, FramePose, rotation_matrix, shortest_turn
 from tauloop.mechanism.solids.primitives import Primitive
 from tauloop.mechanism.solids.solid import Solid, colour, rgba
 
@@ -308,8 +307,8 @@ class _UrdfWriter(SideWriter):
 
     def _closure(self, closure: Closure) -> tuple[tuple[str, str], str]:
         """Return the two frames of a loop, as massless links with z as axis, and its type."""
-        along, _ = Rotation.align_vectors([closure.axis], [[0.0, 0.0, 1.0]])
-        turn = FramePose(np.round(along.as_matrix(), 15) + 0.0, np.zeros(3))
+        along = shortest_turn(np.asarray(closure.axis, dtype=float))
+        turn = FramePose(np.round(along, 15) + 0.0, np.zeros(3))
         frames = []
         for end, (link, pose) in (("A", closure.first), ("B", closure.second)):
             frame = self.named(f"{closure.name}.{end}")

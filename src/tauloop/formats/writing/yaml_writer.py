@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import yaml
-from scipy.spatial.transform import Rotation
 
 from tauloop.common.errors import DescriptionError, Problem, Problems
 from tauloop.common.files import write_text
@@ -56,7 +55,7 @@ from tauloop.mechanism.model import (
     Rod,
     SlenderPart,
 )
-from tauloop.mechanism.poses import rotation_matrix
+from tauloop.mechanism.poses import quaternion_rotation, rotation_matrix
 from tauloop.mechanism.solids.solid import Solid
 
 #: Largest deviation from length 1 of an axis that counts as a unit vector.
@@ -459,10 +458,8 @@ def _reference(kind: str, values: Sequence[float]) -> str | dict[str, Any] | Non
             for name, turns in plain
         }
     else:
-        rotation = Rotation.from_quat(
-            [named[name] for name in ("qw", "qx", "qy", "qz")], scalar_first=True
-        )
-        turns = constant_angles(rotation.as_matrix())
+        quaternion = np.array([named[name] for name in ("qw", "qx", "qy", "qz")])
+        turns = constant_angles(quaternion_rotation(quaternion))
         if turns:
             written["turn"] = [{axis: literal(angle, units.ANGLE)} for axis, angle in turns.items()]
     return written

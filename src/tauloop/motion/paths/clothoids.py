@@ -6,7 +6,6 @@ import functools
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import newton
 
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.records import dataclass
@@ -146,6 +145,8 @@ def clothoid_between(start: np.ndarray, end: np.ndarray, headings: tuple[float, 
 
     def last(bend: float) -> np.ndarray:
         return laid(bend, 1.0, np.zeros(2), a).at(np.ones(1)).position[0]
+
+    from scipy.optimize import newton  # of an extra, and few paths have clothoids
 
     bend, run = newton(
         lambda x: last(x)[1], 3.0 * (a + b), tol=1e-14, maxiter=100, full_output=True, disp=False

@@ -8,16 +8,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.interpolate import CubicSpline
-from scipy.spatial.transform import Rotation
 
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.compiler.limits import UNIT_NORM
 from tauloop.equations.ports import numbers
+from tauloop.mechanism.poses import quaternion_rotation, rotation_vector
+
+if TYPE_CHECKING:
+    from scipy.interpolate import CubicSpline
 
 #: Number of points of a path that are evaluated before its extremes are located between them.
 SHAPE_POINTS = 257
@@ -220,6 +223,8 @@ class SampledPath(Path):
                 )
                 for i in same
             )
+        from scipy.interpolate import CubicSpline  # of an extra, and few paths are sampled
+
         knots = np.concatenate([[0.0], np.cumsum(chords) / chords.sum()])
         knots[-1] = 1.0
         closed = len(points) > 2 and np.array_equal(points[0], points[-1])
@@ -299,8 +304,8 @@ def turn_between(start: Sequence[float], end: Sequence[float]) -> AxisTurn:
                 where, f"has the norm {norm:.9g}, not 1", "give a unit quaternion w, x, y, z"
             )
     still = [AxisTurn(np.asarray(q, dtype=float), np.zeros(3)).start for q in (start, end)]
-    first, second = (Rotation.from_quat(np.roll(q, -1)) for q in still)
-    return AxisTurn(still[0], (second * first.inv()).as_rotvec())
+    first, second = (quaternion_rotation(q) for q in still)
+    return AxisTurn(still[0], rotation_vector(second @ first.T))
 
 
 def quaternion_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:

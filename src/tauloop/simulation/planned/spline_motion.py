@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.interpolate import make_interp_spline
 
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.equations.ports import numbers
@@ -53,6 +52,8 @@ class SplineMotion:
             is_flipped = np.sum(unit[1:] * unit[:-1], axis=1) < 0
             signs = np.concatenate([[1.0], np.where(is_flipped, -1.0, 1.0)]).cumprod()
             position[:, columns] = unit * signs[:, None]
+        from scipy.interpolate import make_interp_spline  # of an extra
+
         self._spline = make_interp_spline(time, position, k=SPLINE_DEGREE)
         self._known = (time, model.platform.track(position).q)
         self.duration = float(time[-1])
