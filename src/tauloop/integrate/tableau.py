@@ -41,7 +41,7 @@ class Tableau(ReprMixin):
 
 @cache
 def dormand_prince() -> Tableau:
-    """The pair of orders 5(4) with its dense output of order 4 (Dormand, Prince 1980; Shampine 1986)."""
+    """Return the pair of orders 5(4) with dense output (Dormand, Prince 1980; Shampine 1986)."""
     rows = (
         (),
         (1 / 5,),
