@@ -225,3 +225,57 @@ def test_what_cannot_be_simulated_is_refused_with_the_reason() -> None:
         simulate_cables(ball(", stiffness: 1000 N/m"), 0.1, lengths={"line": 1.0})
     with pytest.raises(InputError, match="none of them is a cable"):
         simulate_cables(Model(tauloop.load("delta"), evaluator=Interpreted()), 0.1)
+
+
+#: A load in a plane under two cables from points 1 m left and right of the origin.
+TWO_CABLES = """
+format: tauloop-machine/1
+name: two_cables
+provenance: {status: chosen, source: test}
+gravity: [0, 0, -9.81 m/s^2]
+bodies:
+  slide: massless
+  load: {mass: 2 kg, center: [0, 0, 0], inertia: {xx: 0.01 kg m^2, yy: 0.01 kg m^2, zz: 0.01 kg m^2}}
+joints:
+  x: {type: prismatic, axis: x, parent: base, child: slide, reference: 0.1 m}
+  z: {type: prismatic, axis: z, parent: slide, child: load, reference: -1 m}
+rods:
+  left: {from: {on: base, at: [-1 m, 0, 0]}, to: load, model: massless, LEFT}
+  right: {from: {on: base, at: [1 m, 0, 0]}, to: load, model: massless, RIGHT}
+actuators: {ACTUATORS}
+platform: {body: load, independent: [INDEPENDENT]}
+"""
+WINCH = "telescopic: {reference: 1.4 m}, tension: {least: 1 N, greatest: 100 N}"
+
+
+def test_locked_cables_that_hold_their_load_completely_have_its_weight() -> None:
+    """As many cables as degrees of freedom: nothing moves, and the balance of forces has one solution."""
+    text = TWO_CABLES.replace("LEFT", WINCH).replace("RIGHT", WINCH)
+    text = text.replace("ACTUATORS", "m1: {on: left}, m2: {on: right}").replace(
+        "INDEPENDENT", "x, z"
+    )
+    motion = tauloop.simulate(tauloop.loads(text), duration=0.1)
+    directions = np.array([[-1.1, 1.0], [0.9, 1.0]])
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    expected = np.linalg.solve(directions.T, [0.0, 2.0 * 9.81])
+    assert motion.status is Status.OK
+    np.testing.assert_allclose(motion.tension[[0, -1]], [expected, expected], rtol=1e-9)
+
+
+def test_a_cable_that_stops_its_load_completely_takes_its_share() -> None:
+    """A pendulum of 1.2 m swings until the other cable is taut as well: it rests below the middle."""
+    fixed = "length: 1.2 m, tension: {least: 0 N, restitution: 0}"
+    text = TWO_CABLES.replace("LEFT", WINCH).replace("RIGHT", fixed)
+    text = text.replace("ACTUATORS", "m1: {on: left}").replace("INDEPENDENT", "x")
+    model = Model(tauloop.loads(text))
+    start = {"x": 0.1, "z": -np.sqrt(1.2**2 - 1.1**2), "left": 1.2}
+    q = np.array([start[name] for name in model.topology.coordinate_names])
+    motion = simulate_cables(model, 0.6, q=q)
+    assert motion.status is Status.OK
+    assert [(event.cable, event.is_slack) for event in motion.events] == [
+        ("right", True),
+        ("right", False),
+    ]
+    assert motion.coordinate("x")[-1] == pytest.approx(0.0, abs=1e-6)
+    share = 0.5 * 2.0 * 9.81 * 1.2 / np.sqrt(1.2**2 - 1.0)
+    np.testing.assert_allclose(motion.tension[-1], [share, share], rtol=1e-5)

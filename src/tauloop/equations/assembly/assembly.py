@@ -386,6 +386,18 @@ class Assembly(PlainData, ReprMixin):
         """Names of the independent velocities."""
         return self._velocities(self.independent)
 
+    def with_constant_coordinates(self) -> Assembly:
+        """Return the assembly with constant coordinates among the moving, and equations that hold them.
+
+        Only locked coordinates stay frozen. The forces of all kept equations then follow from the
+        balance on all other coordinates, also where loops alone keep them constant.
+        """
+        free = [i for i in range(self.loops.topology.n_v) if i not in self.locked]
+        _, K = self.loops.residuals(self.states)
+        rows = kept_rows(self.loops.scaled(K)[:, :, free], self.rank)
+        dropped = tuple(i for i in range(len(self.loops.names)) if i not in rows)
+        return replace(self, frozen=self.locked, rows=rows, dropped=dropped)
+
     @property
     @in_json("frozen")
     def frozen_names(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from tauloop.common.errors import InputError, Problems
 from tauloop.compiler.functions.extended import impact_program, multiplier_program
 from tauloop.compiler.functions.tensions import multiplier_rows
 from tauloop.compiler.program import Program
+from tauloop.equations.assembly.assembly import Assembly
 from tauloop.equations.assembly.freedoms.locks import Locks
 from tauloop.equations.assembly.loops import length_on_drum, nominal
 from tauloop.equations.tree import symbolic_motion
@@ -86,7 +87,8 @@ class CablePhase:
         self._original_actuators = [all_names.index(name) for name in remaining]
         ratios = {a.name: mechanism.value(a.drives[0][1]) for a in mechanism.actuators}
         self._bare = {remaining.index(name): ratios[name] for name in machine.bare}
-        self._rows = multiplier_rows(self.model.assembly, machine.taut)
+        self._balanced = _balanced(self.model.assembly, machine.taut)
+        self._rows = multiplier_rows(self._balanced, machine.taut)
         self._spans = _spans(original, self.model)
 
     def start(
@@ -203,12 +205,12 @@ class CablePhase:
     @cached_property
     def _multipliers(self) -> Program:
         return multiplier_program(
-            self.model.assembly, self.model.formulation, with_wrench=self._wrench is not None
+            self._balanced, self.model.formulation, with_wrench=self._wrench is not None
         )
 
     @cached_property
     def _impact(self) -> Program:
-        return impact_program(self.model.assembly, self.model.formulation)
+        return impact_program(self._balanced, self.model.formulation)
 
     def impact(
         self, name: str, restitution: float, q: np.ndarray, v: np.ndarray
@@ -220,7 +222,7 @@ class CablePhase:
             restitution: its coefficient of restitution.
             q, v: coordinates (n_q,) and velocities (n_v,) before the impact.
         """
-        share = np.zeros(len(self.model.assembly.rows))
+        share = np.zeros(len(self._balanced.rows))
         share[self._rows[self.machine.taut.index(name)]] = restitution
         outputs, _ = self._impact.run({"q": q[None], "v": v[None], "restitution": share[None]}, 1)
         impulses = {
@@ -298,6 +300,16 @@ class PhaseForce(ForceLaw):
         """Return the forces (n_u,) at a time of the phase."""
         forces, _ = self._phase.forces(np.array([time + self._offset]), q[None], v[None])
         return np.asarray(forces[0])
+
+
+def _balanced(assembly: Assembly, taut: Sequence[str]) -> Assembly:
+    """Return the assembly whose kept equations include those of taut cables.
+
+    Cables may hold a coordinate completely, as two cables with locked winches hold a point in a
+    plane. The coordinate is constant then, and the assembly does not need the cables' equations.
+    """
+    kept = {assembly.loops.elements[i] for i in assembly.rows}
+    return assembly if kept.issuperset(taut) else assembly.with_constant_coordinates()
 
 
 def _require_equal_locks(original: Model, model: Model, locks: Locks) -> None:
