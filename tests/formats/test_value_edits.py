@@ -224,6 +224,26 @@ def test_a_calibrated_machine_keeps_the_comments_of_its_file(tmp_path: Path) -> 
     assert tl.load(path).parameters["crank_length"].value == pytest.approx(length + 1e-3, abs=1e-6)
 
 
+def test_a_changed_value_does_not_keep_the_source_of_the_old_one(tmp_path: Path) -> None:
+    text = LIFT.replace("status: chosen, source: an example", "status: given, source: Table 1")
+    text = text.replace("value: 2.5 kg,", "value: 2.5 kg, status: chosen, source: a catalog,")
+    path = tmp_path / "lift.yaml"
+    path.write_text(text)
+    machine = tl.load(path).with_values(stroke="210 mm", load="2.5 kg")
+    assert machine.parameters["load"] == tl.load(path).parameters["load"]
+    write_yaml(machine, path)
+    source = "'changed from 200 mm (given: Table 1)'"
+    _, added = differences(text, path.read_text())
+    assert added == [
+        f"  stroke: {{value: 210 mm, status: chosen, source: {source}}}   # between the stops"
+    ]
+    write_yaml(tl.load(path).with_values(stroke="220 mm", load="3 kg"), path)
+    assert "source: 'changed from 210 mm (chosen: ''changed" not in path.read_text()
+    again = tl.load(path).parameters
+    assert again["load"].source == "changed from 2.5 kg (chosen: a catalog)"
+    assert again["drum"].source == "Table 1"
+
+
 def test_convert_keeps_the_text_of_a_machine_file(tmp_path: Path) -> None:
     path = tmp_path / "lift.yaml"
     path.write_text(LIFT)

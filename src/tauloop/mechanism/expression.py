@@ -61,6 +61,22 @@ class Parameter:
     status: str = "chosen"
     source: str = ""
 
+    def changed_to(self, value: float) -> Parameter:
+        """Return the parameter with a value of the user's choice, SI.
+
+        Evidence for the previous value, such as a table or a measurement, does not support another
+        one: the status becomes "chosen", and the source states both.
+        """
+        if value == self.value or self.status == "chosen":
+            return replace(self, value=value)
+        return replace(self, value=value, status="chosen", source=self.change_text())
+
+    def change_text(self) -> str:
+        """Return the source of a value that replaces this one: this value with its source."""
+        before = f"{self.value / self.scale:.6g} {self.unit}".strip()
+        origin = f"{self.status}: {self.source}" if self.source else self.status
+        return f"changed from {before} ({origin})"
+
     def allows(self, value: float) -> bool:
         """Return whether a value is a finite number within the bounds."""
         return bool(np.isfinite(value)) and self.lower <= value <= self.upper

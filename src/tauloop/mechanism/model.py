@@ -713,6 +713,8 @@ class Mechanism(ReprMixin):
     ) -> Mechanism:
         """Return the machine with new nominal values of some independent parameters.
 
+        Their status becomes "chosen" where it was another, and their source states the change.
+
         Args:
             values: by the names of independent parameters: numbers in SI units, or texts with
                 units such as ``"300 mm"``.
@@ -746,7 +748,10 @@ class Mechanism(ReprMixin):
                 problems.add(name, what, remedy, file=self.file)
             numbers[name] = number
         InputError.raise_if_any(problems)
-        return self.at_values(numbers)
+        table = tuple(
+            p.changed_to(numbers[p.name]) if p.name in numbers else p for p in self.parameters
+        )
+        return replace(self, parameters=ParameterTable(table))
 
     def at_values(self, values: Mapping[str, float]) -> Mechanism:
         """Return the machine at unchecked values of independent parameters, to probe a dependence.

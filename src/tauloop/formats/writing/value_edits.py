@@ -22,7 +22,7 @@ from tauloop.mechanism.description.yaml_nodes import (
     Scalar,
     read_text,
 )
-from tauloop.mechanism.expression import Parameter
+from tauloop.mechanism.expression import Parameter, ParameterTable
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.shipped import is_shipped_name, source_path
 
@@ -109,6 +109,7 @@ def _edited(path: Path, mechanism: Mechanism, folder: Path) -> tuple[str, tuple[
         raise TextNotKept(f"the machine has other parameters than {path.name}")
     if original != replace(mechanism, name=original.name, parameters=original.parameters):
         raise TextNotKept(f"the machine differs from {path.name} in more than values")
+    mechanism = _without_stale_sources(mechanism, original, nodes)
     editor = _Editor(text, root)
     editor.rename(mechanism.name)
     sharing: dict[int, list[str]] = {}
@@ -130,6 +131,24 @@ def _edited(path: Path, mechanism: Mechanism, folder: Path) -> tuple[str, tuple[
     if not _has_values(read, mechanism, editor.renamed):
         raise TextNotKept(f"{path.name} cannot contain all of these values")
     return text, _notes(editor.renamed)
+
+
+def _without_stale_sources(
+    mechanism: Mechanism, original: Mechanism, nodes: Mapping[str, Node]
+) -> Mechanism:
+    """Return the machine with a new source where a chosen value has changed and its source not.
+
+    A source that the file gives for all chosen values stays: the new value is chosen as well.
+    """
+    parameters: list[Parameter] = []
+    for old, new in zip(original.parameters, mechanism.parameters, strict=True):
+        node = nodes.get(new.name)
+        own = {entry.key for entry in node.entries} if isinstance(node, MappingNode) else set()
+        is_stale = new.value != old.value and (new.status, new.source) == (old.status, old.source)
+        if is_stale and new.status == "chosen" and "source" in own:
+            new = replace(new, source=old.change_text())
+        parameters.append(new)
+    return replace(mechanism, parameters=ParameterTable(tuple(parameters)))
 
 
 def _notes(renamed: Mapping[str, str]) -> tuple[str, ...]:
