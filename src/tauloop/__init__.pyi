@@ -1381,7 +1381,7 @@ def simulate_collision_detection(
     speeds: str = 'differences',
     tracking: float | str = 1000.0,
     controller: str = 'computed-torque',
-    stiffness: float | str = 150.0,
+    controller_bandwidth: float | str = 150.0,
     rate: float | str = 1000.0,
     quantization: float | str = 0.0,
     mass_error: float = 0.05,

@@ -94,3 +94,12 @@ def test_what_makes_no_blow_is_refused():
             tl.load("five_bar"),
             CollisionDetectionOptions(stroke=STROKE, wrench={"fx": 1.0}, at=3.0),
         )
+
+
+def test_the_bandwidths_of_observers_and_of_the_controller_have_different_names() -> None:
+    stroke = tl.StrokeOptions(end={"x": 0.02}, duration=0.3)
+    with pytest.warns(DeprecationWarning, match="controller_bandwidth"):
+        options = tl.CollisionDetectionOptions(
+            stroke=stroke, wrench={"fx": 20.0}, bandwidth=200.0, stiffness=120.0
+        )
+    assert (options.bandwidth, options.controller_bandwidth) == (200.0, 120.0)

@@ -147,6 +147,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "hit": "wrench",
         "masses": "mass_error",
         "resolution": "quantization",
+        "stiffness": "controller_bandwidth",
     },
     "ControlOptions": {"frequency": "rate", "resolution": "quantization", "watch": "record"},
     "ControllerOptions": {
@@ -418,6 +419,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         **_STROKE,
         "--hit": "--wrench",
         "--masses": "--mass-error",
+        "--stiffness": "--controller-bandwidth",
         "--friction": "--friction-error",
         "--draws": "--machines",
     },

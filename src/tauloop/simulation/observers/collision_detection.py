@@ -60,12 +60,13 @@ class CollisionDetectionOptions(Options):
             place of a wrench.
         at: time of the collision; the middle of the stroke by default.
         lasting: duration of the collision; to the end of the stroke by default.
-        bandwidth: bandwidth of the observers, such as 100 (rad/s) or '20 Hz'; they follow a force
-            with the delay 1 / bandwidth.
+        bandwidth: bandwidth of the observers (not of the controller), such as 100 (rad/s) or
+            '20 Hz'; they follow a force with the delay 1 / bandwidth.
         speeds: speeds from encoder readings: differences, or a tracking loop.
         tracking: bandwidth of the tracking loop.
         controller: law of the controller.
-        stiffness: bandwidth of the controller, which resists the collision.
+        controller_bandwidth: bandwidth of the controller, as `bandwidth` of `control follow`; a
+            larger one resists the collision with more force.
         rate: samples per second, such as 1kHz.
         quantization: step of the encoders, such as 0.1mrad; 0 for exact measurement.
         mass_error: largest relative error of each mass and inertia of the model.
@@ -91,7 +92,7 @@ class CollisionDetectionOptions(Options):
     speeds: str = option("differences", choices=("differences", "tracking"))
     tracking: float = option(1000.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
     controller: str = option("computed-torque", choices=COMPILED, metavar="LAW")
-    stiffness: float = option(150.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
+    controller_bandwidth: float = option(150.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
     rate: float = option(1000.0, metavar="FREQUENCY", unit=units.FREQUENCY)
     quantization: float = option(0.0, least=0.0, metavar="QUANTITIES", unit=units.POSITIONS)
     mass_error: float = option(0.05, least=0.0, below=1.0)
@@ -301,7 +302,7 @@ class _CollisionSimulation:
             problem = f"is {self.at:g} s, but the stroke lasts {trajectory.total:.4g} s"
             raise InputError.of("at", problem, "give a time within the stroke")
         self._wrench = wrench_at_tool({} if options.wrench is None else options.wrench)
-        self._law = CONTROLLERS[options.controller](bandwidth=options.stiffness)
+        self._law = CONTROLLERS[options.controller](bandwidth=options.controller_bandwidth)
         differs = options.speeds == "differences"
         self._sampling = Sampling(
             frequency=options.rate, resolution=options.quantization, differences=differs
@@ -417,7 +418,7 @@ class _CollisionSimulation:
                     "bandwidth": options.bandwidth,
                     "speeds": options.speeds,
                     "controller": options.controller,
-                    "stiffness": options.stiffness,
+                    "controller_bandwidth": options.controller_bandwidth,
                     "rate": options.rate,
                     "quantization": options.quantization,
                     "mass_error": options.mass_error,
