@@ -345,6 +345,24 @@ WRONG = {
         world('<frame><joint name="w"/></frame>', "<freejoint/>", '<inertial pos="0 0 0"/>', BODY),
         [("joint", 3), ("freejoint", 4), ("inertial", 5)],
     ),
+    "elements in the wrong place": (
+        world(
+            BODY,
+            '<motor joint="j"/>',
+            '<connect body1="b" anchor="0 0 0"/>',
+            '<compiler angle="radian"/>',
+            behind='<joint name="z"/><body name="y"/>',
+        ),
+        [("motor", 4), ("connect", 5), ("compiler", 6), ("z", 8), ("y", 8)],
+    ),
+    "two inertias in frames": (
+        world(
+            '<body name="a"><joint/><frame>'
+            + 2 * '<inertial pos="0 0 0" mass="1"/>'
+            + "</frame></body>"
+        ),
+        [("a", 3)],
+    ),
     "parts that are not shown": (
         world(BODY, '<replicate count="3"/>', behind='<composite type="cable"/>'),
         [("replicate", 4), ("composite", 6)],

@@ -464,3 +464,12 @@ def test_ranges_of_balls_by_default_class_are_left_out(tmp_path: Path) -> None:
 def test_servos_have_the_article_of_their_name(tmp_path: Path, servo: str) -> None:
     ends = f'<actuator><{servo.split()[1]} name="s" joint="wrist"/></actuator>'
     assert f"s: {servo} actuator is read" in read(tmp_path, arm(ends=ends)).description
+
+
+def test_an_inertia_in_a_frame_is_placed_by_the_frame(tmp_path: Path) -> None:
+    framed = (
+        f'<frame pos="0.1 0 0.2" euler="0.3 0.2 0.1"><frame pos="0 0.1 0">{LOWER}</frame></frame>'
+    )
+    text = arm(lower=framed)
+    expected = accelerations(text, *STATES)
+    assert own_accelerations(read(tmp_path, text), *STATES) == pytest.approx(expected, rel=SAME)

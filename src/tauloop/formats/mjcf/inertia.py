@@ -53,7 +53,7 @@ class MeshSource(Protocol):
 def body_inertia(
     reader: MjcfReader,
     name: str,
-    node: XmlNode,
+    inertials: Sequence[tuple[XmlNode, FramePose]],
     geoms: Sequence[tuple[XmlNode, FramePose]],
     meshes: MeshSource,
 ) -> LinkInertia | None:
@@ -62,15 +62,17 @@ def body_inertia(
     Args:
         reader: reads attributes and collects problems.
         name: name of the body.
-        node: element of the body.
+        inertials: its ``<inertial>``, if any, with the pose of the enclosing ``<frame>``.
         geoms: its geoms with their classes applied, each with the pose of the enclosing
             ``<frame>``.
         meshes: source of mesh triangles.
     """
-    inertial = node.first("inertial")
     how = reader.compiler.from_geoms
-    if inertial is not None and how != "true":
-        return _possible(reader, name, _inertial(reader, name, inertial))
+    if len(inertials) > 1:
+        what = f"has {len(inertials)} <inertial>"
+        reader.problem(inertials[1][0], name, what, "keep one of them")
+    if inertials and how != "true":
+        return _possible(reader, name, _inertial(reader, name, *inertials[0]))
     if how == "false":
         return None
     computed = [_geom(reader, name, geom, frame, meshes) for geom, frame in geoms]
@@ -95,13 +97,14 @@ def _possible(reader: MjcfReader, name: str, inertia: LinkInertia) -> LinkInerti
     return LinkInertia(mass=inertia.mass, center=inertia.center, about_center=mean * np.eye(3))
 
 
-def _inertial(reader: MjcfReader, name: str, node: XmlNode) -> LinkInertia:
+def _inertial(reader: MjcfReader, name: str, node: XmlNode, frame: FramePose) -> LinkInertia:
     mass = reader.value(node, name, "mass", math.nan) if "mass" in node.attributes else math.nan
     if "mass" not in node.attributes:
         reader.problem(node, name, "<inertial> has no mass", 'add mass="..."')
     elif mass < 0.0:
         reader.problem(node, name, f"the mass is {mass:g} kg", "give a mass of zero or more")
-    R, center = reader.orientation(node, name), reader.triple(node, name, "pos")
+    pose = frame @ reader.pose(node, name)
+    R, center = pose.rotation, pose.position
     full, diagonal = "fullinertia" in node.attributes, "diaginertia" in node.attributes
     reader.use(node, "fullinertia", "diaginertia")
     if full and diagonal:

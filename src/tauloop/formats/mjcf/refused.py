@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tauloop.formats.mjcf.settings import MUJOCO_BOUND, MjcfReader
+from tauloop.formats.mjcf.settings import ACTUATORS, MUJOCO_BOUND, MjcfReader
+from tauloop.formats.xml.foreign_elements import Treatment, row_of
 from tauloop.formats.xml.nodes import XmlNode
+from tauloop.mechanism.suggestions import listing
 
 #: Fraction of the heaviest mass, and of its moment at the machine's largest length, that a bound
 #: may add to zeros.
@@ -18,6 +20,36 @@ _BOUND_SHARE = 1e-4
 #: Forces that an option can switch off.
 _FORCE_FLAGS = ("constraint", "equality", "frictionloss", "spring", "damper")
 _MEDIUM_OPTIONS = ("density", "viscosity", "wind")
+#: Elements that contain parts of a body.
+_BODIES = ("worldbody", "body", "frame", "replicate")
+#: Elements that MuJoCo reads in some parents alone; elsewhere they would be dropped.
+_PARENTS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("worldbody", "actuator", "keyframe", "compiler", "option"), ("mujoco",)),
+    **dict.fromkeys(("body", "frame", "freejoint", "inertial"), _BODIES),
+    **dict.fromkeys(("geom", "site"), (*_BODIES, "default", "spatial")),
+    **dict.fromkeys(("connect", "weld"), ("equality",)),
+    **dict.fromkeys(ACTUATORS, ("actuator", "default")),
+    "joint": (*_BODIES, "default", "equality", "fixed"),
+    "equality": ("mujoco", "default"),
+    "tendon": ("mujoco", "default", "equality"),
+    "fixed": ("tendon",),
+}
+
+
+def refuse_misplaced(reader: MjcfReader, node: XmlNode) -> None:
+    """Add a problem for each element that MuJoCo reads elsewhere alone, below an element."""
+    for child in node.children:
+        row = row_of("mjcf", node.tag, child.tag)
+        if row is not None and row.treatment is Treatment.HARMLESS:
+            continue
+        parents = _PARENTS.get(child.tag)
+        if parents is not None and node.tag not in parents:
+            name = child.attributes.get("name", child.tag)
+            what = f"<{child.tag}> has no place in <{node.tag}>"
+            allowed = listing(f"<{parent}>" for parent in parents if parent != "replicate")
+            reader.problem(child, name, what, f"move it into {allowed}")
+        else:
+            refuse_misplaced(reader, child)
 
 
 def refuse_what_acts(reader: MjcfReader, root: XmlNode) -> None:

@@ -194,6 +194,7 @@ class TreeReader:
             for child, outer, own in inside
             if child.tag == "geom"
         ]
+        inertials = [(child, outer) for child, outer, _ in inside if child.tag == "inertial"]
         joints = [
             (child, outer, own)
             for child, outer, own in inside
@@ -202,11 +203,11 @@ class TreeReader:
         if not joints and parent in self._resting:
             self._resting.add(name)  # nothing depends on its inertia
             problems, reader.problems = reader.problems, Problems()
-            inertia = body_inertia(reader, name, node, geoms, self._geoms)
+            inertia = body_inertia(reader, name, inertials, geoms, self._geoms)
             inertia = None if len(reader.problems) else inertia
             reader.problems = problems
         else:
-            inertia = body_inertia(reader, name, node, geoms, self._geoms)
+            inertia = body_inertia(reader, name, inertials, geoms, self._geoms)
         self._joints(node, name, parent, pose, joints)
         if reader.word(node, "mocap") == "true":
             self.bodies.prescribed.add(name)
