@@ -6,6 +6,7 @@ not know.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,15 @@ from tauloop.identification import (
 from tauloop.identification.faults.channels import wrong_channels
 from tauloop.identification.faults.measured_motion import measured_motion
 from tauloop.identification.friction.presliding import presliding_columns, presliding_state
+from tauloop.identification.friction.presliding_lengths import (
+    PreslidingChoice,
+    RepeatedMeasurement,
+)
 from tauloop.identification.regression.columns import with_columns
 from tauloop.identification.regression.from_log import regression_data
-from tauloop.logs import Preparation, Signals, prepared_signals
+from tauloop.logs import Preparation, Signals, prepared_signals, with_cutoffs
 from tauloop.logs.log import Channel
+from tauloop.logs.repeated import measured_again
 from tauloop.motion import Multisine, random_multisine
 
 RATE, DURATION = 200.0, 16.0  # Hz, s
@@ -303,3 +309,78 @@ def test_no_joint_of_a_measured_arm_is_worse_held_out(shared):
     assert set(turning["presliding"]["lengths"]) == {"joint_1", "joint_2"}
     assert (ratios[:2] < 0.98).all()
     assert (ratios < 1.01).all()
+
+
+@pytest.mark.parametrize("length", [0.02, 0.05])
+def test_a_searched_length_has_no_bias_where_the_log_begins_within_a_motion(model, moved, length):
+    """A state of zero at the first sample made the second length 11 % too short."""
+    friction = dahl_by_scipy(moved, length)
+    choice = searched(model, log_of(model, moved, LEVEL * friction))
+    assert choice.lengths["motor_1"] == pytest.approx(length, rel=0.005)
+    assert choice.deviations["motor_1"] < 0.005 * length
+    start = np.interp(TIME[PREPARATION.trim], TIME, friction)
+    assert choice.starts[0]["motor_1"] == pytest.approx(start, abs=0.05)
+
+
+def searched(model: Model, log: Signals, *, corrects: bool = True) -> PreslidingChoice:
+    """Return the choice of the length of motor 1, corrected for errors of the motion."""
+    how = with_cutoffs(log, PREPARATION)
+    logs = measured_again(log, prepared_signals(log, how), how, np.random.default_rng(0))
+    exact, measured = (
+        (
+            regression_data(model, log, how, prepared=signals),
+            element_motion(model, log, how, prepared=signals),
+        )
+        for signals in logs
+    )
+    return choose_presliding(
+        [regression_data(model, log, how)],
+        [element_motion(model, log, how)],
+        ["motor_1"],
+        again=[RepeatedMeasurement(exact=exact, measured=measured)] if corrects else (),
+    )
+
+
+def with_steps(log: Signals, step: float, start: float) -> Signals:
+    """Return a log whose encoders have a step."""
+    channels = tuple(
+        replace(channel, values=step * np.round((channel.values + start) / step) - start)
+        if channel.quantity == "position"
+        else channel
+        for channel in log.channels
+    )
+    return replace(log, channels=channels)
+
+
+def coarse_case(model: Model, seed: int) -> tuple[Signals, float]:
+    """Return a log of random motion with encoders of 1 mrad, and its presliding length."""
+    rng = np.random.default_rng(seed)
+    center = model.actuator_position(model.assembly.q)
+    moved = random_multisine(center, np.full(2, 0.3), rng, terms=5, lowest=0.2, highest=1.6)
+    length = float(np.exp(rng.uniform(np.log(0.003), np.log(0.05))))
+    log = log_of(model, moved, LEVEL * dahl_by_scipy(moved, length))
+    return with_steps(log, 1e-3, rng.uniform(0.0, 1e-3)), length
+
+
+def test_the_interval_of_a_length_contains_errors_of_the_motion(model):
+    """Without them, it was too narrow for coarse encoders by a factor of two to five."""
+    apart = []
+    for seed in range(3):
+        log, length = coarse_case(model, seed)
+        for corrects in (True, False):
+            choice = searched(model, log, corrects=corrects)
+            error = choice.lengths["motor_1"] - length
+            apart.append(abs(error) / choice.deviations["motor_1"])
+    assert max(apart[::2]) < 3.0
+    assert max(apart[1::2]) > 3.0
+
+
+@pytest.mark.nightly
+def test_intervals_of_lengths_contain_them_in_most_logs(model):
+    contained = []
+    for seed in range(50):
+        log, length = coarse_case(model, seed)
+        choice = searched(model, log)
+        error = choice.lengths["motor_1"] - length
+        contained.append(abs(error) < 2.0 * choice.deviations["motor_1"])
+    assert np.mean(contained) > 0.85

@@ -93,10 +93,12 @@ if TYPE_CHECKING:
         element_motion as element_motion,
     )
     from tauloop.identification.friction.presliding import (
-        PreslidingChoice as PreslidingChoice,
-        choose_presliding as choose_presliding,
         dahl_state as dahl_state,
         presliding_columns as presliding_columns,
+    )
+    from tauloop.identification.friction.presliding_lengths import (
+        PreslidingChoice as PreslidingChoice,
+        choose_presliding as choose_presliding,
     )
     from tauloop.identification.instruments import simulated_instruments as simulated_instruments
     from tauloop.identification.links.link_parameters import (

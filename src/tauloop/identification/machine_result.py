@@ -17,7 +17,7 @@ from tauloop.common.result import Result, Status, status_of
 from tauloop.identification.estimation.log_comparison import LogComparison
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.faults.missing_laws import MissingLaw
-from tauloop.identification.friction.presliding import PreslidingChoice
+from tauloop.identification.friction.presliding_lengths import PreslidingChoice
 from tauloop.identification.options import TermOptions
 from tauloop.identification.parameters.consistency import ConsistentIdentification
 from tauloop.identification.parameters.essential import EssentialParameters

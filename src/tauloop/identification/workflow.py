@@ -17,6 +17,7 @@ from tauloop.compiler.c.calling.evaluator import default_evaluator
 from tauloop.formats.library import mechanism_of
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.estimation.bending import Bending
+from tauloop.identification.estimation.block_fits import MAX_SAMPLES_PER_LOG
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors
 from tauloop.identification.estimation.evaluation import overall
@@ -38,7 +39,10 @@ from tauloop.identification.faults.search import (
 from tauloop.identification.faults.unexcited import unexcited_directions
 from tauloop.identification.friction.choice import TermsFit, choose_friction
 from tauloop.identification.friction.element_motion import ElementMotion, element_motion
-from tauloop.identification.friction.presliding import PreslidingChoice
+from tauloop.identification.friction.presliding_lengths import (
+    PreslidingChoice,
+    RepeatedMeasurement,
+)
 from tauloop.identification.friction.stated import StatedFriction, presliding_notes, stated_friction
 from tauloop.identification.machine_result import MachineIdentification
 from tauloop.identification.options import IdentificationOptions, LogSource, TermOptions
@@ -55,7 +59,7 @@ from tauloop.identification.preparation.measured import (
     require_all_outputs,
     require_same_outputs,
 )
-from tauloop.identification.preparation.measured_log import naming_log
+from tauloop.identification.preparation.measured_log import MeasuredLog, naming_log
 from tauloop.identification.preparation.periodic import force_noise
 from tauloop.identification.preparation.prepare import (
     PreparedLogs,
@@ -77,7 +81,8 @@ from tauloop.identification.regression.ties import Ties
 from tauloop.identification.regrouping.formula_values import formula_values
 from tauloop.identification.regrouping.regroup import symbolic_base_parameters
 from tauloop.identification.regrouping.regrouping import AnalyticRegrouping
-from tauloop.logs import Signals, samples
+from tauloop.logs import Preparation, Signals, sample_period, samples, with_cutoffs
+from tauloop.logs.repeated import measured_again
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource
@@ -87,6 +92,8 @@ MAX_DISPLAYED_SAMPLES = 4_000
 #: Largest number of samples of each log for the choice of friction laws, and for the fit of a
 #: single log, from its beginning.
 MAX_FRICTION_SAMPLES = 32_000
+#: Number of simulated measurements that show the effect of errors of the motion on lengths.
+SIMULATED_MEASUREMENTS = 3
 #: Number of stages of the fits and of their evaluation (`_fit_and_evaluate`).
 FIT_STAGES = 4
 
@@ -349,7 +356,11 @@ def _with_chosen_friction(
             return None
 
     def fit_with(logs: PreparedLogs, terms: TermOptions) -> TermsFit | None:
-        """Return the fit alone, without a search for faults."""
+        """Return the fit alone, without a search for faults.
+
+        It is judged in the band that all cut-offs pass. Noise of the motion at higher frequencies
+        is in the regressor, and would favor the lowest cut-off.
+        """
         with_terms = replace(trial_options, terms=terms)
         try:
             if "" in terms.presliding.values():
@@ -362,6 +373,9 @@ def _with_chosen_friction(
             filtered = [
                 part.low_passed(cutoff) for part, cutoff in zip(training, cutoffs, strict=True)
             ]
+            if band is not None:
+                rate = 1.0 / (sample_period(logs.logs[0].log) * logs.logs[0].factor)
+                held_out = held_out.low_passed(band / rate)
             estimator = chosen_estimator(with_terms, (), data.noise)
             fitted = fit_regression(merge_data(filtered), held_out, estimator, errors=logs.errors)
         except (IdentificationError, InputError):
@@ -371,6 +385,7 @@ def _with_chosen_friction(
         return TermsFit(error=overall(percent), lengths=lengths)
 
     part = prepared.part(options.share, MAX_FRICTION_SAMPLES)
+    band = min(part.possible_cutoffs({}, CUTOFF_FACTORS), default=None)
     velocities = usable_names(model, part, options)
     choice = choose_friction(
         part,
@@ -459,6 +474,7 @@ def _identification_data(
     parts: list[RegressionData] = []
     motions: list[SearchMotion] = []
     elements: list[ElementMotion] = []
+    repeated: list[RepeatedMeasurement] = []
     displayed: tuple[np.ndarray, np.ndarray] | None = None
     for log in stages.over(logs):
         with naming_log(log, len(logs)):
@@ -483,6 +499,10 @@ def _identification_data(
             if friction:
                 motion = element_motion(model, log.source, how, output=output, prepared=signals)
                 elements.append(motion if common_filter else replace(motion, cutoff=None))
+                if friction.searched and len(parts) < prepared.fitted:
+                    repeated += _measured_again(
+                        model, log, signals, how, output, ties, common_filter
+                    )
         parts.append(part)
         displayed = displayed or _displayed_motion(model, signals)
         if log.average is None and searches_faults:
@@ -496,7 +516,7 @@ def _identification_data(
     machine = parts
     parts = friction.add_columns(parts, elements)
     parts, presliding = friction.add_presliding(
-        parts, elements, fitted=prepared.fitted, share=options.share
+        parts, elements, repeated=repeated, fitted=prepared.fitted, share=options.share
     )
     has_file_unknowns = options.unknowns == "file"
     known = known_leaves(model.mechanism, options.terms.known) if has_file_unknowns else ()
@@ -535,6 +555,42 @@ def _identification_data(
         repairs=notes,
         motion=displayed,
     )
+
+
+def _measured_again(
+    model: Model,
+    log: MeasuredLog,
+    signals: Signals,
+    preparation: Preparation,
+    output: str,
+    ties: Ties | None,
+    common_filter: bool,
+) -> list[RepeatedMeasurement]:
+    """Return simulated measurements of the beginning of a log."""
+    preparation = with_cutoffs(log.source, preparation)
+    beginning = signals.part(slice(MAX_SAMPLES_PER_LOG * preparation.decimation))
+
+    def data_of(motion: Signals) -> tuple[RegressionData, ElementMotion]:
+        """Return the regression data and the motion of the elements."""
+        part = regression_data(
+            model,
+            log.source,
+            preparation,
+            output=output,
+            ties=ties,
+            prepared=motion,
+            common_filter=common_filter,
+        )
+        elements = element_motion(model, log.source, preparation, output=output, prepared=motion)
+        return part, elements if common_filter else replace(elements, cutoff=None)
+
+    rng = np.random.default_rng(0)
+    logs = [
+        measured_again(log.source, beginning, preparation, rng)
+        for _ in range(SIMULATED_MEASUREMENTS)
+    ]
+    exact = data_of(logs[0][0])
+    return [RepeatedMeasurement(exact=exact, measured=data_of(measured)) for _, measured in logs]
 
 
 def _displayed_motion(model: Model, signals: Signals) -> tuple[np.ndarray, np.ndarray]:

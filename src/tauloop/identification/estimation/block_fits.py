@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -128,6 +129,32 @@ class BlockFits:
         """
         grams = self._grams(columns)
         return self._errors(grams), _least_squares(grams.sum(axis=(0, 1)))
+
+    def predicted(self, columns: Sequence[np.ndarray], values: np.ndarray) -> list[np.ndarray]:
+        """Return the forces (n_kept, N) of every log, SI.
+
+        Args:
+            columns: additional columns, see `errors`.
+            values: parameters as from `both`.
+        """
+        forces = []
+        for rows, additional in zip(self.rows, columns, strict=True):
+            size = rows.shape[1] - 1
+            of_base = np.einsum("kjn,j->kn", rows[:, :-1], values[:size])
+            added = additional[: rows.shape[-1], self.kept] @ values[size:]
+            forces.append(of_base * self.deviations[:, None] + added.T)
+        return forces
+
+    def with_forces(self, forces: Sequence[np.ndarray]) -> BlockFits:
+        """Return the products of the same columns with other forces (n_kept, N), SI."""
+        changed = []
+        for rows, used, force in zip(self.rows, self.used, forces, strict=True):
+            scaled = force * used / self.deviations[:, None]
+            changed.append(np.concatenate([rows[:, :-1], scaled[:, None]], axis=1))
+        products = [
+            _products(rows, rows, edges) for rows, edges in zip(changed, self.blocks, strict=True)
+        ]
+        return replace(self, rows=tuple(changed), products=np.sum(products, axis=0))
 
     def _errors(self, grams: np.ndarray) -> np.ndarray:
         total = grams.sum(axis=(0, 1))

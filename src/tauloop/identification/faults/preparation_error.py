@@ -16,12 +16,8 @@ from tauloop.common.errors import PoseError
 from tauloop.identification.estimation.base_columns import base_columns
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.friction.element_motion import ElementMotion
-from tauloop.identification.friction.presliding import (
-    LENGTH_RESOLUTION,
-    PRESLIDING,
-    PreslidingChoice,
-    presliding_columns,
-)
+from tauloop.identification.friction.presliding import PRESLIDING, presliding_columns
+from tauloop.identification.friction.presliding_lengths import LENGTH_RESOLUTION, PreslidingChoice
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import regression_data
 from tauloop.logs import Preparation, Signals

@@ -45,7 +45,8 @@ from tauloop.identification.friction.element_motion import (
     elements,
     motion_of_elements,
 )
-from tauloop.identification.friction.presliding import PRESLIDING, PreslidingChoice
+from tauloop.identification.friction.presliding import PRESLIDING
+from tauloop.identification.friction.presliding_lengths import PreslidingChoice
 from tauloop.identification.options import IdentificationOptions
 from tauloop.identification.preparation.channels import force_limits
 from tauloop.identification.preparation.measured_log import MeasuredLog, naming_log, of_log

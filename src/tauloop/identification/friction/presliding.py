@@ -1,11 +1,11 @@
-"""Presliding friction: the state of Dahl's model, and columns with lengths chosen by validation.
+"""Presliding friction: the state of Dahl's model and its columns.
 
 Source: Dahl 1968, A solid friction model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -22,35 +22,27 @@ from tauloop.identification.regression.streaming import merge_data, split_each
 
 #: Last component of the name of a presliding column.
 PRESLIDING = "presliding"
-#: Lengths that are tried first, as fractions of an element's stroke.
-FIRST_LENGTH_SHARES = tuple(np.geomspace(1e-4, 0.2, 12).tolist())
-#: Lengths of three further rounds, as multiples of the best length so far.
-LENGTH_REFINEMENT_FACTORS = ((0.6, 0.77, 1.3, 1.7), (0.87, 1.15), (0.94, 1.06))
-#: Ratio of a length to the next one that was tried.
-LENGTH_RESOLUTION = LENGTH_REFINEMENT_FACTORS[-1][-1]
-#: A length is chosen if it reduces the error of an output over all blocks by this fraction, and in
-#: every block.
-MIN_PRESLIDING_GAIN = 0.02
-#: Largest number of sweeps over all elements.
-MAX_LENGTH_SWEEPS = 3
 #: An element below this fraction of its largest speed is at rest.
 REST = 1e-3
 
 
-def dahl_state(velocity: np.ndarray, period: float, lengths: np.ndarray) -> np.ndarray:
+def dahl_state(
+    velocity: np.ndarray, period: float, lengths: np.ndarray, start: np.ndarray | None = None
+) -> np.ndarray:
     """Return the state z (N, n) of Dahl's model, dz/dx = (1 - z sign(v)) / length, from -1 to 1.
 
     The friction force is F z, which becomes F sign(v) in sliding. The motion between two samples
     is taken as monotonic. Then z changes to s + (z - s) exp(-|dx| / length), with s = sign(dx),
-    which is the exact solution (Dahl 1968, A solid friction model, with the exponent one). z is
-    zero at the first sample: the motion before it is unknown, and its effect vanishes after a few
-    lengths. All samples are calculated together, in log2(N) passes.
+    which is the exact solution (Dahl 1968, A solid friction model, with the exponent one). The
+    motion before the first sample is unknown; its effect vanishes after a few lengths. All samples
+    are calculated together, in log2(N) passes.
 
     Args:
         velocity: (N, n), m/s or rad/s; zero at rest.
         period: sampling period, s.
         lengths: (n,), m or rad, positive: distance after a reversal over which friction reverses
             except for a fraction of 1 / e.
+        start: (n,) z at the first sample; zero if it is not given.
     """
     travel = np.zeros(velocity.shape)
     travel[1:] = 0.5 * period * (velocity[1:] + velocity[:-1])
@@ -63,11 +55,23 @@ def dahl_state(velocity: np.ndarray, period: float, lengths: np.ndarray) -> np.n
         z[reach:] = z[reach:] + decay[reach:] * z[:-reach]
         decay[reach:] = decay[reach:] * decay[:-reach]
         reach *= 2
-    return z
+    return z if start is None else z + start * decay
+
+
+def fading_start(velocity: np.ndarray, period: float, lengths: np.ndarray) -> np.ndarray:
+    """Return the part (N, n) of `dahl_state` that a start of one contributes."""
+    travel = np.zeros(velocity.shape)
+    travel[1:] = 0.5 * period * np.abs(velocity[1:] + velocity[:-1])
+    return np.asarray(np.exp(-np.cumsum(travel, axis=0) / lengths))
 
 
 def presliding_state(
-    velocity: np.ndarray, period: float, lengths: np.ndarray, *, stays: bool = False
+    velocity: np.ndarray,
+    period: float,
+    lengths: np.ndarray,
+    *,
+    start: np.ndarray | None = None,
+    stays: bool = False,
 ) -> np.ndarray:
     """Return the state (N, n) of `dahl_state`, with zeros at rest unless it stays.
 
@@ -75,15 +79,18 @@ def presliding_state(
     determine. Motion is at rest if its speed is below the share `REST` of the largest.
 
     Args:
-        velocity, period, lengths: as for `dahl_state`.
+        velocity, period, lengths, start: as for `dahl_state`.
         stays: whether the state is also used at rest.
     """
-    state = dahl_state(velocity, period, lengths)
+    state = dahl_state(velocity, period, lengths, start)
     return state if stays else state * (np.abs(velocity) > REST * np.abs(velocity).max(axis=0))
 
 
 def presliding_columns(
-    motion: ElementMotion, lengths: Mapping[str, float], staying: Collection[str] = ()
+    motion: ElementMotion,
+    lengths: Mapping[str, float],
+    staying: Collection[str] = (),
+    starts: Mapping[str, float] | None = None,
 ) -> tuple[np.ndarray, tuple[str, ...], tuple[str, ...]]:
     """Return the columns (N, n_out, n) of presliding friction, their names and their units.
 
@@ -93,12 +100,17 @@ def presliding_columns(
         motion: motion of the log of the regression data.
         lengths: presliding lengths, m or rad, by name of the element.
         staying: elements whose friction is also used at rest.
+        starts: states at the first sample, by element; zero if they are not given.
     """
     names = tuple(lengths)
     speed, rows = motion.of(names)
     states = [
         presliding_state(
-            speed[:, [k]], motion.period, np.array([lengths[name]]), stays=name in staying
+            speed[:, [k]],
+            motion.period,
+            np.array([lengths[name]]),
+            start=np.array([(starts or {}).get(name, 0.0)]),
+            stays=name in staying,
         )
         for k, name in enumerate(names)
     ]

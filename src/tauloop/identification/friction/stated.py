@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from tauloop.common.errors import IdentificationError, Problem
 from tauloop.common.records import dataclass
 from tauloop.identification.friction.columns import columns_along
 from tauloop.identification.friction.element_motion import ElementMotion, elements, require_elements
-from tauloop.identification.friction.presliding import (
+from tauloop.identification.friction.presliding import presliding_columns
+from tauloop.identification.friction.presliding_lengths import (
     MIN_PRESLIDING_GAIN,
     PreslidingChoice,
+    RepeatedMeasurement,
     choose_presliding,
-    presliding_columns,
 )
 from tauloop.identification.options import TermOptions
 from tauloop.identification.regression.columns import with_columns
@@ -55,11 +58,18 @@ class StatedFriction:
         columns = (columns_along(motion, self.asymmetric, self.speeds) for motion in motions)
         return [with_columns(part, *new) for part, new in zip(parts, columns, strict=True)]
 
+    def _with_columns(
+        self, part: RegressionData, motion: ElementMotion
+    ) -> tuple[RegressionData, ElementMotion]:
+        """Return the data of one log with the columns of `add_columns`, and its motion."""
+        return self.add_columns([part], [motion])[0], motion
+
     def add_presliding(
         self,
         parts: Sequence[RegressionData],
         motions: Sequence[ElementMotion],
         *,
+        repeated: Sequence[RepeatedMeasurement] = (),
         fitted: int,
         share: float,
     ) -> tuple[list[RegressionData], PreslidingChoice | None]:
@@ -68,17 +78,33 @@ class StatedFriction:
         Args:
             parts, motions: regression data and motions of the fitted logs, followed by those of the
                 validation log if there is one.
+            repeated: simulated measurements of the fitted logs, without columns of other friction.
             fitted: number of fitted logs; only they are used for the choice of lengths.
             share: fraction of each log before its held-out part.
         """
         if not self.has_presliding:
             return list(parts), None
+        again = [
+            RepeatedMeasurement(
+                exact=self._with_columns(*entry.exact), measured=self._with_columns(*entry.measured)
+            )
+            for entry in repeated
+        ]
         choice = choose_presliding(
-            parts[:fitted], motions[:fitted], self.searched, stated=self.lengths, share=share
+            parts[:fitted],
+            motions[:fitted],
+            self.searched,
+            stated=self.lengths,
+            share=share,
+            again=again,
         )
         if not choice.lengths:
             return list(parts), choice
-        columns = (presliding_columns(motion, choice.lengths, choice.staying) for motion in motions)
+        unknown: tuple[Mapping[str, float], ...] = ({},) * (len(motions) - fitted)
+        columns = (
+            presliding_columns(motion, choice.lengths, choice.staying, starts)
+            for motion, starts in zip(motions, (*choice.starts, *unknown), strict=True)
+        )
         return [with_columns(part, *new) for part, new in zip(parts, columns, strict=True)], choice
 
 
@@ -124,7 +150,10 @@ def presliding_notes(choice: PreslidingChoice, model: Model) -> tuple[str, ...]:
     notes = []
     for name, length in choice.lengths.items():
         unit = "rad" if turns[name] else "m"
-        note = f"friction of {name} reverses over {length:.3g} {unit} after a reversal"
+        size = f"{length:.3g}"
+        if np.isfinite(choice.deviations.get(name, np.inf)):
+            size += f" +- {choice.deviations[name]:.2g}"
+        note = f"friction of {name} reverses over {size} {unit} after a reversal"
         if name in choice.stated:
             note += ", as given"
         if name in choice.staying:

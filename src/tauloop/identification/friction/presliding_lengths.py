@@ -1,0 +1,438 @@
+"""Lengths of presliding friction, chosen by validation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import numpy as np
+
+from tauloop.common.errors import IdentificationError, solving
+from tauloop.common.records import dataclass
+from tauloop.common.shown import ReprMixin
+from tauloop.identification.estimation.block_fits import BLOCKS_PER_LOG, BlockFits, gained, pooled
+from tauloop.identification.estimation.estimators import WeightedLeastSquares
+from tauloop.identification.estimation.evaluation import overall
+from tauloop.identification.estimation.fitting import fit
+from tauloop.identification.estimation.result import Identification
+from tauloop.identification.friction.element_motion import ElementMotion
+from tauloop.identification.friction.presliding import fading_start, presliding_columns
+from tauloop.identification.regression.data import RegressionData
+from tauloop.identification.regression.streaming import merge, split_each
+
+#: Lengths that are tried first, as fractions of an element's stroke.
+FIRST_LENGTH_SHARES = tuple(np.geomspace(1e-4, 0.2, 12).tolist())
+#: Lengths of three further rounds, as multiples of the best length so far.
+LENGTH_REFINEMENT_FACTORS = ((0.6, 0.77, 1.3, 1.7), (0.87, 1.15), (0.94, 1.06))
+#: Ratio of a length to the next one that was tried.
+LENGTH_RESOLUTION = LENGTH_REFINEMENT_FACTORS[-1][-1]
+#: Two lengths whose ratio is at most this are the same.
+LENGTH_TOLERANCE = 1.01
+#: A length is chosen if it reduces the error of an output over all blocks by this fraction, and in
+#: every block.
+MIN_PRESLIDING_GAIN = 0.02
+#: Errors below this, % of the largest force, are those of filters on a log without noise.
+NEGLIGIBLE_ERROR = 1e-4
+#: A deviation from 6 blocks is widened by this factor, so that twice of it contains 95 % (Student's
+#: distribution with 5 degrees of freedom).
+JACKKNIFE_FACTOR = 1.31
+#: Relative deviation of a length because the motion reverses between two samples.
+SAMPLING_ERROR = 1e-3
+#: Largest number of sweeps over all elements.
+MAX_LENGTH_SWEEPS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreslidingChoice(ReprMixin):
+    """Presliding lengths that were chosen by validation, with the validation errors.
+
+    Attributes:
+        lengths: lengths over which friction reverses, m or rad, by element; without elements for
+            which no length reduces the error.
+        deviations: standard deviations of the searched lengths, m or rad, by element: a jackknife
+            over the blocks of the logs, and the correction for errors of the motion.
+        staying: elements of these whose friction is also used at rest; that of the others is zero
+            at rest.
+        starts: states at the first sample of each log, by element, from a fit to all blocks.
+        without: elements for which no length reduces the error.
+        errors: validation errors, % (root mean square over outputs), without any presliding
+            friction, and with the chosen lengths.
+        stated: elements with a stated length.
+    """
+
+    lengths: Mapping[str, float]
+    deviations: Mapping[str, float]
+    staying: tuple[str, ...]
+    starts: tuple[Mapping[str, float], ...]
+    without: tuple[str, ...]
+    errors: tuple[float, float]
+    stated: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RepeatedMeasurement:
+    """A simulated measurement of a log's motion (`measured_again`).
+
+    Attributes:
+        exact: regression data and motion of the known motion.
+        measured: the same after measurement and preparation.
+    """
+
+    exact: tuple[RegressionData, ElementMotion]
+    measured: tuple[RegressionData, ElementMotion]
+
+
+@solving(IdentificationError)
+def choose_presliding(
+    parts: Sequence[RegressionData],
+    motions: Sequence[ElementMotion],
+    names: Sequence[str],
+    *,
+    stated: Mapping[str, float] | None = None,
+    share: float = 0.7,
+    again: Sequence[RepeatedMeasurement] = (),
+) -> PreslidingChoice:
+    """Return the presliding lengths that reduce the validation error in every part of the logs.
+
+    Lengths are tried for one element after another. Each block of the logs (`BlockFits`) is
+    predicted by a fit to all others. A length is chosen if the error of the output that gains most
+    falls by `MIN_PRESLIDING_GAIN` over all blocks and in each of them, and if the errors of other
+    outputs do not grow too much (`Gain.is_fair`). The longest length is never chosen, because such
+    a slow change is not friction after a reversal. Friction is only used at rest if this reduces
+    the error by `MIN_PRESLIDING_GAIN` again. The states at the first samples are estimated after
+    each sweep over the elements; a wrong start makes the lengths of slow motions too short.
+
+    Args:
+        parts: regression data of each log; their held-out parts are not used.
+        motions: motions of the same logs, with the same preparation.
+        names: elements whose length is searched.
+        stated: lengths of other elements, m or rad.
+        share: fraction of each log before its held-out part.
+        again: simulated measurements of the logs, the same number of each in the order of the logs,
+            to correct lengths for the errors of the motion.
+
+    Raises:
+        IdentificationError: the data cannot support the identification.
+    """
+    before = split_each(parts, share)[0] if share < 1.0 else list(parts)
+    result = fit(merge(before), None, WeightedLeastSquares())
+    fits = BlockFits.of(before, result)
+    search = _LengthSearch(fits, motions, dict(stated or {}))
+    errors_without = search.errors({}, ())
+    search.estimate_starts()
+    for name in tuple(search.lengths):
+        search.choose_rest(name)
+    for _ in range(MAX_LENGTH_SWEEPS):
+        changes = [search.choose_length(name) for name in names]
+        if not any(changes):
+            break
+        search.estimate_starts()
+    if again and search.lengths:
+        _correct(search, again, result, share, names)
+    errors_with = search.errors(search.lengths, search.staying)
+    return PreslidingChoice(
+        lengths=search.lengths,
+        deviations={name: search.deviations[name] for name in names if name in search.lengths},
+        staying=tuple(sorted(search.staying)),
+        starts=tuple(search.starts),
+        without=tuple(name for name in names if name not in search.lengths),
+        errors=(overall(errors_without), overall(errors_with)),
+        stated=tuple(stated or ()),
+    )
+
+
+def _correct(
+    search: _LengthSearch,
+    again: Sequence[RepeatedMeasurement],
+    result: Identification,
+    share: float,
+    names: Sequence[str],
+) -> None:
+    """Correct searched lengths for the errors of the motion, and add these to the deviations.
+
+    Errors of the motion at reversals change the length that fits best. The change is found by the
+    same search in simulated measurements whose lengths are known (indirect inference, Gourieroux,
+    Monfort and Renault 1993). As the simulated errors are only similar to those of the log, the
+    deviation contains the whole correction.
+    """
+    exact, measured = (
+        BlockFits.of(split_each(parts, share)[0] if share < 1.0 else parts, result)
+        for parts in (
+            [entry.exact[0] for entry in again],
+            [entry.measured[0] for entry in again],
+        )
+    )
+    simulated = search.simulated(exact, measured, again)
+    searched = [name for name in names if name in search.lengths]
+    lengths = {name: simulated.best_length(name) for name in searched}
+    for name in searched:
+        search.correct_length(name, lengths[name])
+    search.estimate_starts()
+
+
+class _LengthSearch:
+    """A search for presliding lengths, with the lengths and the elements with friction at rest."""
+
+    def __init__(
+        self, fits: BlockFits, motions: Sequence[ElementMotion], lengths: dict[str, float]
+    ) -> None:
+        """Start with stated lengths."""
+        self._fits = fits
+        self._motions = motions
+        self._scales = fits.largest
+        self.lengths = lengths
+        self.deviations: dict[str, float] = {}
+        self.staying: set[str] = set()
+        self.starts: list[dict[str, float]] = [{} for _ in motions]
+        self._last: dict[tuple[int, str], tuple[tuple[float, bool, float], np.ndarray]] = {}
+
+    def errors(self, lengths: Mapping[str, float], staying: Collection[str]) -> np.ndarray:
+        """Return the held-out errors (BLOCKS_PER_LOG, n_kept), % of each output's largest force.
+
+        They contain `NEGLIGIBLE_ERROR`, so that changes of smaller errors do not matter.
+        """
+        columns = None
+        if lengths:
+            columns = [
+                np.concatenate(
+                    [
+                        self._column(number, name, length, name in staying)
+                        for name, length in lengths.items()
+                    ],
+                    axis=2,
+                )
+                for number in range(len(self._motions))
+            ]
+        percent = 100.0 * self._fits.errors(columns) / self._scales
+        return np.hypot(percent, NEGLIGIBLE_ERROR)
+
+    def _column(self, number: int, name: str, length: float, stays: bool) -> np.ndarray:
+        """Return the column (N, n_out, 1) of an element in a log, calculated if it has changed."""
+        start = self.starts[number].get(name, 0.0)
+        arguments = (length, stays, start)
+        last = self._last.get((number, name))
+        if last is not None and last[0] == arguments:
+            return last[1]
+        staying = (name,) if stays else ()
+        motion = self._motions[number]
+        column, _, _ = presliding_columns(motion, {name: length}, staying, {name: start})
+        self._last[number, name] = (arguments, column)
+        return column
+
+    def estimate_starts(self) -> None:
+        """Estimate the states at the first samples of all logs, by one fit to all blocks.
+
+        The state is linear in its start, so that its fading is one more column for each log.
+        """
+        names = tuple(self.lengths)
+        if not names:
+            return
+        count = len(names)
+        lengths = np.array(list(self.lengths.values()))
+        columns = []
+        for number, motion in enumerate(self._motions):
+            states = presliding_columns(motion, self.lengths, self.staying)[0]
+            speed, rows = motion.of(names)
+            fading = fading_start(speed, motion.period, lengths)
+            of_log = motion.decimated(rows * fading[:, None, :])
+            fadings = np.zeros((*states.shape[:2], count * len(self._motions)))
+            fadings[:, :, count * number : count * (number + 1)] = of_log
+            columns.append(np.concatenate([states, fadings], axis=2))
+        _, values = self._fits.both(columns)
+        levels, *starts = np.split(values[-count * (1 + len(columns)) :], 1 + len(columns))
+        for known, fitted in zip(self.starts, starts, strict=True):
+            for name, level, start in zip(names, levels.tolist(), fitted.tolist(), strict=True):
+                known[name] = float(np.clip(start / level, -1.0, 1.0)) if level > 0.0 else 0.0
+
+    def choose_length(self, name: str) -> bool:
+        """Choose the length of an element, and return whether it has changed."""
+        stroke = max(motion.stroke(name) for motion in self._motions)
+        before = self.lengths.get(name)
+        stayed = name in self.staying
+        others = {other: length for other, length in self.lengths.items() if other != name}
+        self.lengths = others
+        self.staying = self.staying - {name}
+        if stroke <= 0.0:
+            return before is not None
+        errors_without = self.errors(others, self.staying)
+        if before is None:
+            first = [share * stroke for share in FIRST_LENGTH_SHARES]
+            moving, staying = (self._start(name, stays, first) for stays in (False, True))
+            for tried in (moving, staying):
+                tried.refine(*LENGTH_REFINEMENT_FACTORS[:1])
+            stays = staying.error < (1.0 - MIN_PRESLIDING_GAIN) * moving.error
+            tried = staying if stays else moving
+            tried.refine(*LENGTH_REFINEMENT_FACTORS[1:])
+        else:
+            stays = stayed
+            tried = self._start(name, stays, [before])
+            tried.refine(*LENGTH_REFINEMENT_FACTORS)
+        deviation = tried.interpolate()
+        is_short = tried.best < FIRST_LENGTH_SHARES[-1] * stroke
+        if is_short and _is_better(tried.best_errors, errors_without):
+            self.lengths = others | {name: tried.best}
+            self.deviations[name] = deviation
+            self.choose_rest(name)
+        after = self.lengths.get(name)
+        if before is None or after is None:
+            return before != after
+        has_moved = max(before, after) > LENGTH_TOLERANCE * min(before, after)
+        return has_moved or stayed != (name in self.staying)
+
+    def simulated(
+        self, exact: BlockFits, measured: BlockFits, again: Sequence[RepeatedMeasurement]
+    ) -> _LengthSearch:
+        """Return a search in simulated measurements, whose friction has the lengths of this one.
+
+        Args:
+            exact: products along the known motion, with any forces.
+            measured: the same along the measured motion.
+            again: the measurements.
+        """
+        repeats = len(again) // len(self._motions)
+        starts = [of_log for of_log in self.starts for _ in range(repeats)]
+        columns = self._columns(self._motions, self.starts)
+        of_exact = self._columns([entry.exact[1] for entry in again], starts)
+        _, values = self._fits.both(columns)
+        forces = exact.predicted(of_exact, values)
+        motions = [entry.measured[1] for entry in again]
+        other = _LengthSearch(measured.with_forces(forces), motions, dict(self.lengths))
+        other.staying = set(self.staying)
+        other.starts = [dict(of_log) for of_log in starts]
+        return other
+
+    def _columns(
+        self, motions: Sequence[ElementMotion], starts: Sequence[Mapping[str, float]]
+    ) -> list[np.ndarray]:
+        """Return the columns of the lengths along motions with states at their first samples."""
+        return [
+            presliding_columns(motion, self.lengths, self.staying, of_log)[0]
+            for motion, of_log in zip(motions, starts, strict=True)
+        ]
+
+    def correct_length(self, name: str, simulated: float) -> None:
+        """Correct a length for the errors of the motion.
+
+        Args:
+            name: the element.
+            simulated: length that a search in simulated measurements finds instead of this one.
+        """
+        length = self.lengths[name]
+        corrected = length**2 / simulated
+        parts = (self.deviations[name] / length, np.log(simulated / length), SAMPLING_ERROR)
+        self.lengths[name] = corrected
+        self.deviations[name] = corrected * float(np.linalg.norm(parts))
+
+    def best_length(self, name: str) -> float:
+        """Return the length of an element with the smallest error near its length."""
+        tried = self._start(name, name in self.staying, [self.lengths[name]])
+        tried.refine(*LENGTH_REFINEMENT_FACTORS)
+        tried.interpolate()
+        return tried.best
+
+    def _start(self, name: str, stays: bool, first: Sequence[float]) -> _Tried:
+        """Return first lengths of an element, with their errors."""
+        others = {other: length for other, length in self.lengths.items() if other != name}
+        moving = self.staying - {name}
+        staying = moving | {name} if stays else moving
+        weights = self._weights(name, self.errors(others, moving))
+        return _Tried(lambda length: self.errors(others | {name: length}, staying), weights, first)
+
+    def _weights(self, name: str, errors: np.ndarray) -> np.ndarray:
+        """Return the weights (n_kept,) of squared errors of the outputs for an element.
+
+        They are the effect of a force on the element relative to errors without its friction.
+        """
+        rows = [motion.of((name,))[1][:, self._fits.kept, 0] for motion in self._motions]
+        effect = np.mean(np.concatenate(rows) ** 2, axis=0) / self._scales**2
+        return np.asarray(effect / pooled(errors) ** 4)
+
+    def choose_rest(self, name: str) -> None:
+        """Use the friction of an element at rest if this reduces the error."""
+        others = {other: length for other, length in self.lengths.items() if other != name}
+        moving = self.staying - {name}
+        weights = self._weights(name, self.errors(others, moving))
+        trials = [self.errors(self.lengths, staying) for staying in (moving, {*moving, name})]
+        without, with_friction = (float((errors**2 @ weights).sum()) for errors in trials)
+        gains = with_friction < (1.0 - MIN_PRESLIDING_GAIN) ** 2 * without
+        self.staying = moving | {name} if gains else moving
+
+
+class _Tried:
+    """Lengths of one element that were tried, with the errors of all blocks and outputs.
+
+    Lengths are compared by the weighted sum of squared errors over the outputs.
+    """
+
+    def __init__(
+        self,
+        errors_of: Callable[[float], np.ndarray],
+        weights: np.ndarray,
+        first: Sequence[float],
+    ) -> None:
+        """Try first lengths."""
+        self._errors_of = errors_of
+        self._weights = weights
+        self._errors: dict[float, np.ndarray] = {}
+        self.best = 0.0
+        self._add(first)
+
+    @property
+    def error(self) -> float:
+        """Weighted error with the best length."""
+        return float(np.sqrt(self._squares(self.best).sum()))
+
+    @property
+    def best_errors(self) -> np.ndarray:
+        """Errors with the best length."""
+        return self._errors[self.best]
+
+    def refine(self, *rounds: Sequence[float]) -> None:
+        """Try multiples of the best length, in rounds."""
+        for factors in rounds:
+            self._add([self.best * factor for factor in factors])
+
+    def interpolate(self) -> float:
+        """Try the length with the smallest error between those tried; return its deviation.
+
+        The squared error is a parabola over the logarithm of the length, through the best length
+        and its neighbors. The deviation is a jackknife over the blocks, infinite without a minimum.
+        """
+        lengths = sorted(self._errors)
+        number = lengths.index(self.best)
+        if not 0 < number < len(lengths) - 1:
+            return float(np.inf)
+        near = lengths[number - 1 : number + 2]
+        squares = np.stack([self._squares(length) for length in near])
+        x = np.log(np.array(near) / self.best)
+        vertex = _vertex(x, squares.sum(axis=1))
+        if not np.isfinite(vertex):
+            return float(np.inf)
+        blocks = squares.shape[1]
+        without_block = [np.delete(squares, block, axis=1).sum(axis=1) for block in range(blocks)]
+        vertices = [_vertex(x, remaining) for remaining in without_block]
+        self._add([self.best * float(np.exp(np.clip(vertex, x[0], x[2])))])
+        if not np.isfinite(vertices).all():
+            return float(np.inf)
+        deviation = float(np.sqrt((blocks - 1) * np.var(vertices)))
+        return self.best * JACKKNIFE_FACTOR * deviation
+
+    def _add(self, lengths: Sequence[float]) -> None:
+        for length in lengths:
+            self._errors[length] = self._errors_of(length)
+        self.best = min(self._errors, key=lambda length: float(self._squares(length).sum()))
+
+    def _squares(self, length: float) -> np.ndarray:
+        """Return the weighted squared errors of all blocks, summed over the outputs."""
+        return np.asarray(self._errors[length] ** 2 @ self._weights)
+
+
+def _vertex(x: np.ndarray, y: np.ndarray) -> float:
+    """Return the place of the minimum of the parabola through three points; infinite without."""
+    curvature, slope, _ = np.polyfit(x, y, 2)
+    return float(-0.5 * slope / curvature) if curvature > 0.0 else np.inf
+
+
+def _is_better(errors: np.ndarray, before: np.ndarray) -> bool:
+    """Return whether an output gains enough in every block, and no other gets worse."""
+    gain = gained(errors, before)
+    return gain.share > MIN_PRESLIDING_GAIN and gain.is_fair and gain.alike == BLOCKS_PER_LOG

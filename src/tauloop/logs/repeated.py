@@ -1,0 +1,84 @@
+"""A simulated measurement of a motion by the sensors of a log.
+
+The errors that sensors and preparation leave in the motion are estimated from it: the motion is
+then known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.logs.encoder_steps import MAX_NOISE_SHARE, encoder_step
+from tauloop.logs.log import Channel, Log, Signals, as_signals, by_channel, units
+from tauloop.logs.preparation import Motion, Preparation, prepared_signals, with_motions
+from tauloop.logs.rates import smooth_rates
+from tauloop.logs.signals import HIGHEST_CUTOFF, integrated, sample_period
+from tauloop.logs.velocities import measured_velocities
+
+#: Quantities of a motion.
+_MOTION = ("position", "velocity", "acceleration")
+
+
+def measured_again(
+    log: Log, prepared: Signals, preparation: Preparation, rng: np.random.Generator
+) -> tuple[Signals, Signals]:
+    """Return a motion like that of a log, and the same after a measurement and preparation.
+
+    The motion has the prepared velocities; their integrals are its positions. A coarse encoder
+    reads multiples of its step. Other positions get white noise of the size that the preparation
+    has removed, and measured velocities the noise of their channel.
+
+    Args:
+        log: the log as measured.
+        prepared: the log after `prepared_signals`, or its beginning.
+        preparation: settings of both preparations, with a cut-off for every channel.
+        rng: source of the noise.
+
+    Returns:
+        Two logs as long as the prepared one, with its other channels.
+    """
+    raw = as_signals(log)
+    period = sample_period(raw)
+    positions = by_channel(raw, "position")
+    position_units = units(raw, "position")
+    smooth = by_channel(prepared, "position")
+    qualities = measured_velocities(raw)
+    count = len(prepared.time)
+    exact, read = [], []
+    for name, velocity in by_channel(prepared, "velocity").items():
+        unit = position_units[name]
+        position = smooth[name][0] + integrated(velocity, period)
+        noise = float(np.std(positions[name][preparation.trim :][:count] - smooth[name]))
+        reading = _read(position, encoder_step(positions[name]), noise, rng)
+        exact.append(Channel(quantity="position", channel=name, values=position, unit=unit))
+        read.append(Channel(quantity="position", channel=name, values=reading, unit=unit))
+        if preparation.source_of(name) != "positions":
+            quality = qualities[name]
+            size = quality.noise / abs(quality.scale)
+            noisy = velocity + size * rng.standard_normal(count)
+            read.append(Channel(quantity="velocity", channel=name, values=noisy, unit=f"{unit}/s"))
+    others = [channel for channel in prepared.channels if channel.quantity not in _MOTION]
+    highest = HIGHEST_CUTOFF / period
+
+    def unfiltered(channel: Channel) -> Motion:
+        """Return positions with their derivatives, without a low-pass of the motion."""
+        position, velocity, acceleration = smooth_rates(
+            channel.values, rate=1.0 / period, cutoffs=(highest,) * 3, order=preparation.order
+        )
+        return position, velocity, acceleration
+
+    known = Signals(time=prepared.time, channels=(*exact, *others))
+    measured = Signals(time=prepared.time, channels=(*read, *others))
+    return (
+        with_motions(known, unfiltered, preparation.standstill),
+        prepared_signals(measured, replace(preparation, trim=0)),
+    )
+
+
+def _read(position: np.ndarray, step: float, noise: float, rng: np.random.Generator) -> np.ndarray:
+    """Return the readings (N,) of an encoder with a step, or with white noise."""
+    if noise < MAX_NOISE_SHARE * step:
+        return np.asarray(step * np.round(position / step))
+    return np.asarray(position + noise * rng.standard_normal(len(position)))
