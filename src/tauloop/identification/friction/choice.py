@@ -48,7 +48,7 @@ class TermsFit:
     """A fit with terms, without a search for faults.
 
     Attributes:
-        error: validation error of the forces without the filter of forces and regressor, %, so that
+        error: validation error of the forces, %, in the band that all cut-offs pass, so that
             cut-offs can be compared.
         lengths: presliding lengths that validation chose, by element.
     """
@@ -288,18 +288,29 @@ def _add_presliding(
     with_laws = {*terms.presliding, *terms.stribeck, *terms.asymmetric}
     added = tuple(name for name in elements if name not in with_laws)
     searched = replace(terms, presliding={**terms.presliding, **dict.fromkeys(added, "")})
-    starts: list[dict[str, Any]] = [{}]
-    if prepared.unchosen:
+    starts: list[dict[str, Any]] = [{"standstill": Preparation(cutoff=None).standstill}]
+    if prepared.unchosen and not prepared.is_same(starts[0], prepared.unchosen):
         starts.append(dict(prepared.unchosen))
     fits = [fit_with(prepared.changed(**start), searched) for start in starts]
     number = min(range(len(fits)), key=lambda index: _error(fits[index]))
-    searched_fit = fits[number]
+    start, searched_fit = starts[number], fits[number]
+    notes: list[str] = []
+    for source in SOURCES if velocities else ():
+        trial = {**start, "velocities": dict.fromkeys(velocities, source)}
+        if prepared.is_same(starts[number], trial):
+            continue
+        source_fit = fit_with(prepared.changed(**trial), searched)
+        if _error(source_fit) * (1.0 + MIN_ERROR_REDUCTION) <= _error(searched_fit):
+            note = _choice_note(
+                "velocities", trial["velocities"], _error(source_fit), _error(searched_fit)
+            )
+            notes = [note]
+            start, searched_fit = trial, source_fit
     if searched_fit is None:
         return None
     fixed = replace(terms, presliding={**terms.presliding, **searched_fit.lengths})
-    search = _OptionSearch(prepared, fixed, fit_with, starts[number], searched_fit.error)
-    if velocities:
-        search.try_values({"velocities": dict.fromkeys(velocities, source)} for source in SOURCES)
+    search = _OptionSearch(prepared, fixed, fit_with, start, searched_fit.error)
+    search.notes += notes
     cutoffs = prepared.possible_cutoffs(search.changes, CUTOFF_FACTORS)
     search.try_values({"cutoff": cutoff, "cutoffs": {}} for cutoff in cutoffs)
     chosen = prepared.changed(**search.changes)

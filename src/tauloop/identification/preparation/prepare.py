@@ -107,6 +107,10 @@ class PreparedLogs:
         )
         return replace(self, logs=logs)
 
+    def is_same(self, changes: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+        """Return whether two sets of options lead to the same preparation of every log."""
+        return all(replace(log.how, **changes) == replace(log.how, **others) for log in self.logs)
+
     def possible_cutoffs(self, changes: Mapping[str, Any], factors: Sequence[float]) -> list[float]:
         """Return multiples of the lowest cut-off, Hz, that keep the motion of all logs.
 
