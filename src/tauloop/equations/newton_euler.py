@@ -22,6 +22,7 @@ from typing import Any
 import casadi as ca
 
 from tauloop.common.records import dataclass
+from tauloop.equations.operators import cross
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion
 from tauloop.equations.values import Entries, Values
@@ -224,7 +225,7 @@ class _Wrenches:
             if point.tangent is not None:
                 tau[hinges[placement.body]] += ca.dot(point.tangent, force)
             else:
-                self.add_in_base(placement.body, force, ca.cross(point.r, force))
+                self.add_in_base(placement.body, force, cross(point.r, force))
         for link in reversed(self._motion.links):
             inner, outer = link.edge.inner.body, link.edge.outer.body
             (f, n), (f_W, n_W) = self._in_body[outer], self._in_base[outer]
@@ -236,9 +237,9 @@ class _Wrenches:
             )
             if inner != BASE:
                 f_inner = link.R_PB @ f
-                self.add_in_body(inner, f_inner, link.R_PB @ n + ca.cross(link.p_PB, f_inner))
+                self.add_in_body(inner, f_inner, link.R_PB @ n + cross(link.p_PB, f_inner))
                 r_W = self._motion.bodies[inner].R @ link.p_PB
-                self.add_in_base(inner, f_W, n_W + ca.cross(r_W, f_W))
+                self.add_in_base(inner, f_W, n_W + cross(r_W, f_W))
         return tau
 
 
@@ -253,8 +254,8 @@ def _add_body(
         return
     m, mc = pi[0], moving.R @ pi[1:4]
     a, w, alpha = moving.in_base.a - gravity, moving.in_base.w, moving.in_base.alpha
-    force = m * a + ca.cross(alpha, mc) + ca.cross(w, ca.cross(w, mc))
-    wrenches.add_in_base(body, force, ca.cross(mc, a))
+    force = m * a + cross(alpha, mc) + cross(w, cross(w, mc))
+    wrenches.add_in_base(body, force, cross(mc, a))
     wrenches.add_in_body(body, ca.SX(3, 1), inertial_moment(moving.R.T @ w, moving.R.T @ alpha, pi))
 
 
@@ -467,7 +468,7 @@ def full_rod(
         else:
             frame = frame or _rod_frame(rod, neighbor, first_axis, spin)
             force, moment = _rigid_wrench(frame, a, pi)
-            part_across, part_about = ca.cross(moment, rod.u), ca.dot(rod.u, moment)
+            part_across, part_about = cross(moment, rod.u), ca.dot(rod.u, moment)
         across, about_axis = across + part_across, about_axis + part_about
         force_A, force_B = (force_A + force, force_B) if i == 0 else (force_A, force_B + force)
     if spin is None:
@@ -475,7 +476,7 @@ def full_rod(
     else:
         share = about_axis * spin.per_D
         # b x u = -c h x u
-        t = (across + share * spin.c * ca.cross(spin.h, rod.u)) * rod.per_length
+        t = (across + share * spin.c * cross(spin.h, rod.u)) * rod.per_length
         couple = share * (rod.u - spin.c * spin.h)
     return EndForces(f_A=force_A - t, f_B=force_B + t, couple_A=couple)
 
@@ -503,11 +504,11 @@ def _forced_spin(rod: RodMotion, neighbor: BodyMotion, first_axis: ca.SX) -> _Fo
     u, du = rod.u, rod.u_rate
     h = neighbor.R @ first_axis
     W, dW = neighbor.in_base.w, neighbor.in_base.alpha
-    dh = ca.cross(W, h)
+    dh = cross(W, h)
     c = ca.dot(h, u)
     dc = ca.dot(dh, u) + ca.dot(h, du)
     D = 1 - c * c
-    w = ca.cross(u, du)
+    w = cross(u, du)
     hw = ca.dot(h, w)
     b = u - c * h
     db = du - dc * h - c * dh
@@ -516,7 +517,7 @@ def _forced_spin(rod: RodMotion, neighbor: BodyMotion, first_axis: ca.SX) -> _Fo
     driven = ca.dot(dW, b) + ca.dot(W, db)
     rate = (
         driven
-        + c * (ca.dot(h, ca.cross(u, rod.u_acceleration)) + ca.dot(dh, w) + 2 * dc * sigma)
+        + c * (ca.dot(h, cross(u, rod.u_acceleration)) + ca.dot(dh, w) + 2 * dc * sigma)
         + dc * hw
     ) * per_D
     return _ForcedSpin(h=h, c=c, per_D=per_D, sigma=sigma, rate=rate, turning=w)
@@ -559,12 +560,12 @@ def _rod_frame(
 ) -> _RodFrame:
     u, du, ddu = rod.u, rod.u_rate, rod.u_acceleration
     h = neighbor.R @ first_axis
-    y = ca.cross(h, u)
+    y = cross(h, u)
     y = y / ca.norm_2(y)
-    w, alpha = ca.cross(u, du), ca.cross(u, ddu)
+    w, alpha = cross(u, du), cross(u, ddu)
     if spin is not None:
         w, alpha = w + spin.sigma * u, alpha + spin.rate * u + spin.sigma * du
-    return _RodFrame(R=ca.horzcat(ca.cross(y, u), y, u), w=w, alpha=alpha)
+    return _RodFrame(R=ca.horzcat(cross(y, u), y, u), w=w, alpha=alpha)
 
 
 def _rigid_wrench(frame: _RodFrame, a: ca.SX, pi: ca.SX) -> tuple[ca.SX, ca.SX]:
@@ -585,8 +586,8 @@ def rigid_body_wrench(w: ca.SX, alpha: ca.SX, a: ca.SX, pi: ca.SX) -> tuple[ca.S
         pi: (m, mc_x, mc_y, mc_z, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz) about the origin.
     """
     m, mc = pi[0], pi[1:4]
-    force = m * a + ca.cross(alpha, mc) + ca.cross(w, ca.cross(w, mc))
-    return force, inertial_moment(w, alpha, pi) + ca.cross(mc, a)
+    force = m * a + cross(alpha, mc) + cross(w, cross(w, mc))
+    return force, inertial_moment(w, alpha, pi) + cross(mc, a)
 
 
 def inertial_moment(w: ca.SX, alpha: ca.SX, pi: ca.SX) -> ca.SX:

@@ -13,6 +13,7 @@ import casadi as ca
 
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
+from tauloop.equations.operators import cross
 from tauloop.equations.topology import Topology, TreeJoint
 from tauloop.equations.values import Values, elementary_rotation, unit_vector
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Placement
@@ -209,7 +210,7 @@ class Hinge:
         e = unit_vector(self.axis)
         rho = self.R_BC.T @ (r - self.p_BC)
         along = e * ca.dot(e, rho)
-        P, Q = self.R @ (rho - along), self.R @ ca.cross(e, rho)
+        P, Q = self.R @ (rho - along), self.R @ cross(e, rho)
         radius = self.c * P + self.s * Q
         tangent = self.sign * (self.c * Q - self.s * P)
         p = self.p + self.R @ along + radius
@@ -252,11 +253,11 @@ class PointMotion:
             hinge, (tangent, radius) = self.body.hinge, self.circle
             return tangent * hinge.acceleration - radius * (hinge.rate * hinge.rate)
         own = self.body.in_base
-        return own.a + ca.cross(own.alpha, self.r) + ca.cross(own.w, self._turning)
+        return own.a + cross(own.alpha, self.r) + cross(own.w, self._turning)
 
     @cached_property
     def _turning(self) -> ca.SX:
-        return ca.cross(self.body.in_base.w, self.r)
+        return cross(self.body.in_base.w, self.r)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,7 +332,7 @@ def tree_motion(
         base: body relative to which the others move.
         edges: joints from that body outwards, inner joints first; all of the tree by default.
     """
-    bodies = {base: BodyMotion(R=ca.SX(ca.DM.eye(3)), p=ca.SX(3, 1), is_native_in_base=True)}
+    bodies = {base: BodyMotion(R=ca.SX.eye(3), p=ca.SX(3, 1), is_native_in_base=True)}
     links = []
     for edge in topology.tree if edges is None else edges:
         P = bodies[edge.inner.body]
@@ -419,17 +420,17 @@ def _carried(
     def turned(x: ca.SX) -> ca.SX:
         return x if E is None else E @ x
 
-    w_r = ca.cross(inner.w, r)
+    w_r = cross(inner.w, r)
     w_P = turned(inner.w)
     w_rel, v_rel = partial.w @ link.v, partial.v @ link.v
     return BodyRates(
         w_P + w_rel,
         turned(inner.v + w_r) + v_rel,
-        turned(inner.alpha) + partial.w @ link.a + partial.bias_w + ca.cross(w_P, w_rel),
-        turned(inner.a + ca.cross(inner.alpha, r) + ca.cross(inner.w, w_r))
+        turned(inner.alpha) + partial.w @ link.a + partial.bias_w + cross(w_P, w_rel),
+        turned(inner.a + cross(inner.alpha, r) + cross(inner.w, w_r))
         + partial.v @ link.a
         + partial.bias_v
-        + 2 * ca.cross(w_P, v_rel),
+        + 2 * cross(w_P, v_rel),
     )
 
 
@@ -464,7 +465,7 @@ def _moved(at_joint: Partial, p: ca.SX, v: ca.SX) -> Partial:
         w=at_joint.w,
         v=at_joint.v + ca.skew(p) @ at_joint.w,
         bias_w=at_joint.bias_w,
-        bias_v=at_joint.bias_v + ca.cross(p, at_joint.bias_w) + ca.cross(w, ca.cross(p, w)),
+        bias_v=at_joint.bias_v + cross(p, at_joint.bias_w) + cross(w, cross(p, w)),
     )
 
 
@@ -480,7 +481,7 @@ def joint_motion(edge: TreeJoint, configuration: Configuration, v: ca.SX) -> Joi
     sign = -1 if edge.is_reversed else 1
     i = edge.q.start
     n = len(edge.v)
-    identity, zero = ca.SX(ca.DM.eye(3)), ca.SX(3, 1)
+    identity, zero = ca.SX.eye(3), ca.SX(3, 1)
     R, p = identity, zero
     inner_w, inner_v, outer_w, outer_v = ca.SX(3, n), ca.SX(3, n), ca.SX(3, n), ca.SX(3, n)
     inner_bias, outer_bias = zero, zero
@@ -503,8 +504,8 @@ def joint_motion(edge: TreeJoint, configuration: Configuration, v: ca.SX) -> Joi
         inner_w[:, second] = sign * (R_first @ unit_vector(axes[second]))
         outer_w[:, first] = sign * (R_second.T @ unit_vector(axes[first]))
         outer_w[:, second] = sign * unit_vector(axes[second])
-        inner_bias = ca.cross(inner_w[:, first] * v[first], inner_w[:, second] * v[second])
-        outer_bias = ca.cross(outer_w[:, first] * v[first], outer_w[:, second] * v[second])
+        inner_bias = cross(inner_w[:, first] * v[first], inner_w[:, second] * v[second])
+        outer_bias = cross(outer_w[:, first] * v[first], outer_w[:, second] * v[second])
     elif kind == "spherical":
         R_parent_child = quaternion_rotation(q[i : i + 4])
         R = R_parent_child.T if edge.is_reversed else R_parent_child

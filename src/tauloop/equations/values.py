@@ -18,6 +18,7 @@ import numpy as np
 
 from tauloop.common.errors import DescriptionError, Problem
 from tauloop.common.records import dataclass
+from tauloop.equations.operators import use_fast_operators
 from tauloop.equations.topology import Topology
 from tauloop.mechanism.expression import (
     FLOAT_OPERATIONS,
@@ -40,6 +41,8 @@ from tauloop.mechanism.model import (
     Turn,
     Vector,
 )
+
+use_fast_operators()
 
 
 def sine(angle: Any) -> Any:
@@ -102,11 +105,11 @@ class Values:
         components = [self.scalar(component) for component in vector]
         if any(isinstance(component, ca.SX) for component in components):
             return ca.SX(ca.vertcat(*components))
-        return ca.SX(ca.DM(components))
+        return ca.SX([float(component) for component in components])
 
     def rotation(self, turns: tuple[Turn, ...]) -> ca.SX:
         """Return the matrix (3, 3) of successive rotations, from the rotated frame to the body."""
-        R = ca.SX(ca.DM.eye(3))
+        R = ca.SX.eye(3)
         for turn in turns:
             angle = self.scalar(turn.angle)
             R = R @ elementary_rotation(turn.axis, cosine(angle), sine(angle))

@@ -20,6 +20,7 @@ from tauloop.common.shown import ReprMixin
 from tauloop.equations.assembly.drums import Moving as Moving, line_length
 from tauloop.equations.curves import curve_derivatives
 from tauloop.equations.newton_euler import actuator_offsets, combination, transmission
+from tauloop.equations.operators import cross
 from tauloop.equations.topology import Topology, topology, with_ends
 from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion, symbolic_motion
 from tauloop.equations.values import BatchFunction, Values, unit_vector
@@ -198,9 +199,9 @@ def _direction(body: BodyMotion, e: ca.SX) -> Moving:
     e_W = body.R @ e
 
     def acceleration() -> ca.SX:
-        return ca.cross(body.in_base.alpha, e_W) + ca.cross(body.in_base.w, moving.rate)
+        return cross(body.in_base.alpha, e_W) + cross(body.in_base.w, moving.rate)
 
-    moving = Moving(e_W, lambda: ca.cross(body.in_base.w, e_W), acceleration)
+    moving = Moving(e_W, lambda: cross(body.in_base.w, e_W), acceleration)
     return moving
 
 
@@ -437,7 +438,7 @@ def aligned(loops: Loops) -> Loops:
             axis = joint.axes[0] if letter == "a" else letter
             e_A, e_B = A.R @ (R_A @ unit_vector(axis)), B.R @ (R_B @ unit_vector(axis))
             phi = ca.vertcat(phi, e_A - e_B)
-            rate = ca.vertcat(rate, ca.cross(A.in_base.w, e_A) - ca.cross(B.in_base.w, e_B))
+            rate = ca.vertcat(rate, cross(A.in_base.w, e_A) - cross(B.in_base.w, e_B))
             names += [f"{joint.name}: {axis} aligned along {base}" for base in "xyz"]
             elements += [joint.name] * 3
     K = ca.jacobian(rate, motion.v)
