@@ -7,8 +7,10 @@ Tauloop, or for the libraries that these parts need.
 from __future__ import annotations
 
 import _ast  # Importing `ast` takes longer than reading all lazy names.
+import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -49,7 +51,8 @@ def lazy_names(
             return old_name(package, name)
         is_subpackage = name in subpackages
         try:
-            source = import_module(f"{package}.{name}" if is_subpackage else module_of[name])
+            with _without_collection():
+                source = import_module(f"{package}.{name}" if is_subpackage else module_of[name])
         except ModuleNotFoundError as error:
             from tauloop.common.optional import missing_extra
 
@@ -62,6 +65,18 @@ def lazy_names(
         return value
 
     return resolve, names.copy, public
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Look for no garbage meanwhile: imported modules are none, and searching them takes time."""
+    is_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_enabled:
+            gc.enable()
 
 
 def _exports(node: _ast.stmt) -> dict[str, str]:
