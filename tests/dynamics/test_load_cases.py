@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import run, run_json
 
 import tauloop as tl
 
@@ -88,26 +86,3 @@ def test_loads_that_rigid_bodies_do_not_determine_have_no_case() -> None:
     cases = motion.joint_forces.load_cases().of(undetermined[0])
     assert "largest force" not in cases
     assert cases["largest radial force"].force is None
-
-
-def test_every_output_of_a_motion_has_the_load_cases(tmp_path: Path) -> None:
-    """The printed table, JSON, the CSV file and the table of pandas contain the same numbers."""
-    stroke = tl.plan_stroke("delta", start={"x": -0.1}, end={"x": 0.1}, duration="0.3 s")
-    tl.logs.write_log(tmp_path / "stroke.csv", stroke.log())
-    motion = tl.inverse_dynamics("delta", motion=tmp_path / "stroke.csv", joint_forces=True)
-    cases = motion.joint_forces.load_cases()
-    frame = cases.to_pandas()
-    assert len(frame) == len(cases.cases)
-    path = tmp_path / "bearings.cases.csv"
-    words = ("dynamics", "delta", "--motion", tmp_path / "stroke.csv", "--joint-forces")
-    printed = run(*words, "--out", path)
-    found = run_json(*words)["load_cases"]
-    assert [case["force"] for case in found] == [case.force for case in cases.cases]
-    shoulder = cases.of("leg1.shoulder")["largest force"]
-    assert f"{shoulder.force:.4g}" in printed.output
-    with path.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert [float(row["force [N]"]) for row in rows] == [case.force for case in cases.cases]
-    assert rows[0]["joint"] == cases.cases[0].joint
-    balls = [row for row in rows if row["joint"] == "leg1.forearm.end"]
-    assert {row["case"] for row in balls} >= {"largest axial force", "smallest axial force"}

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
         MappedStates as MappedStates,
         MapStatus as MapStatus,
     )
-    from tauloop.dynamics.joint_forces import (
+    from tauloop.dynamics.joint_forces import JointForces as JointForces
+    from tauloop.dynamics.load_cases import (
         JointForce as JointForce,
-        JointForces as JointForces,
+        LoadCase as LoadCase,
+        LoadCases as LoadCases,
     )
-    from tauloop.dynamics.load_cases import LoadCase as LoadCase, LoadCases as LoadCases
     from tauloop.dynamics.machine_dynamics import (
         DynamicsOptions as DynamicsOptions,
         MotionAccelerations as MotionAccelerations,

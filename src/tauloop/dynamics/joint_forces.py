@@ -12,8 +12,7 @@ from tauloop.common.datasets import Tabular, Variable, columns, time_axis
 from tauloop.common.errors import InputError
 from tauloop.common.plain import json_keys
 from tauloop.common.records import dataclass
-from tauloop.common.shown import ReprMixin
-from tauloop.dynamics.load_cases import LoadCases, load_cases
+from tauloop.dynamics.load_cases import JointForce, LoadCases, load_cases
 from tauloop.equations.joint_reactions import ReactionPoint
 from tauloop.mechanism.model import PLATFORM_JOINT
 from tauloop.mechanism.suggestions import unknown_names
@@ -29,40 +28,6 @@ CARRIED_BY_OTHERS = 1e-9
 #: Components of a wrench, with their units.
 COMPONENTS = ("force.x", "force.y", "force.z", "moment.x", "moment.y", "moment.z")
 COMPONENT_UNITS = ("N", "N", "N", "N m", "N m", "N m")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JointForce(ReprMixin):
-    """The wrench in one joint or rod end over N samples.
-
-    The force acts on the body `on`, at the origin of the joint's frame on that body. The body or
-    rod `by` exerts it. Components that rigid bodies do not determine are NaN.
-
-    Attributes:
-        name: the joint, or the rod with ".start" or ".end".
-        kind: kind of the joint; "rod" for the end of a rod.
-        on, by: the two bodies.
-        force, moment: (N, 3) in the axes of the joint's frame on that body, N and N m.
-        force_in_base, moment_in_base: (N, 3) in the axes of the base.
-        position: (N, 3) point of action in the base frame, m.
-        axis: (N, 3) direction of a revolute, prismatic or cylindrical joint, or from the body along
-            the rod, in the base frame; None for other joints.
-        axial: (N,) force along the axis, N; positive in tension for a rod; None without an axis.
-        radial: (N,) magnitude of the force across the axis, N; None without an axis.
-    """
-
-    name: str
-    kind: str
-    on: str
-    by: str
-    force: np.ndarray
-    moment: np.ndarray
-    force_in_base: np.ndarray
-    moment_in_base: np.ndarray
-    position: np.ndarray
-    axis: np.ndarray | None
-    axial: np.ndarray | None
-    radial: np.ndarray | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -138,7 +103,7 @@ class JointForces(Tabular):
 
     def load_cases(self) -> LoadCases:
         """Return the samples at which the loads of every joint are largest, with all its loads."""
-        return load_cases(self)
+        return load_cases(self.time, [self.joint(name) for name in self.names])
 
     def _axis(self, k: int) -> np.ndarray | None:
         """Return the axis (N, 3) of a joint or rod in the base frame; None without a single axis."""

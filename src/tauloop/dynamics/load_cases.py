@@ -1,19 +1,16 @@
-"""Load cases of bearings: the samples of a motion at which a load of a joint is largest."""
+"""The wrench in a joint, and load cases of bearings: samples of a motion at which a load is largest."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from tauloop.common.datasets import Tabular, Variable
 from tauloop.common.records import dataclass
-
-if TYPE_CHECKING:
-    from tauloop.dynamics.joint_forces import JointForce, JointForces
+from tauloop.common.shown import ReprMixin
 
 #: Loads of a joint with their units, in the order of columns.
 LOAD_UNITS = {"force": "N", "radial": "N", "axial": "N", "moment": "N m", "tilting": "N m"}
@@ -26,6 +23,40 @@ CASES = {
     "largest moment": ("moment", 1.0),
     "largest tilting moment": ("tilting", 1.0),
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointForce(ReprMixin):
+    """The wrench in one joint or rod end over N samples.
+
+    The force acts on the body `on`, at the origin of the joint's frame on that body. The body or
+    rod `by` exerts it. Components that rigid bodies do not determine are NaN.
+
+    Attributes:
+        name: the joint, or the rod with ".start" or ".end".
+        kind: kind of the joint; "rod" for the end of a rod.
+        on, by: the two bodies.
+        force, moment: (N, 3) in the axes of the joint's frame on that body, N and N m.
+        force_in_base, moment_in_base: (N, 3) in the axes of the base.
+        position: (N, 3) point of action in the base frame, m.
+        axis: (N, 3) direction of a revolute, prismatic or cylindrical joint, or from the body along
+            the rod, in the base frame; None for other joints.
+        axial: (N,) force along the axis, N; positive in tension for a rod; None without an axis.
+        radial: (N,) magnitude of the force across the axis, N; None without an axis.
+    """
+
+    name: str
+    kind: str
+    on: str
+    by: str
+    force: np.ndarray
+    moment: np.ndarray
+    force_in_base: np.ndarray
+    moment_in_base: np.ndarray
+    position: np.ndarray
+    axis: np.ndarray | None
+    axial: np.ndarray | None
+    radial: np.ndarray | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,15 +125,15 @@ class LoadCases(Tabular):
         return text.getvalue()
 
 
-def load_cases(joints: JointForces) -> LoadCases:
+def load_cases(time: np.ndarray, joints: Sequence[JointForce]) -> LoadCases:
     """Return the samples at which the loads of every joint are largest.
 
     Args:
-        joints: forces and moments in all joints over a motion.
+        time: times of the samples (N,), s.
+        joints: forces and moments in the joints.
     """
     cases: list[LoadCase] = []
-    for name in joints.names:
-        joint = joints.joint(name)
+    for joint in joints:
         loads = _loads(joint)
         for case, (load, sign) in CASES.items():
             values = loads[load]
@@ -111,9 +142,9 @@ def load_cases(joints: JointForces) -> LoadCases:
             sample = int(np.nanargmax(sign * values))
             cases.append(
                 LoadCase(
-                    joint=name,
+                    joint=joint.name,
                     case=case,
-                    time=float(joints.time[sample]),
+                    time=float(time[sample]),
                     force=_at(loads["force"], sample),
                     radial=_at(loads["radial"], sample),
                     axial=_at(loads["axial"], sample),

@@ -44,8 +44,8 @@ from tauloop.model.tool import Payload, read_payload
 if TYPE_CHECKING:
     import xarray as xr
 
-    from tauloop.dynamics.joint_forces import JointForce, JointForces
-    from tauloop.dynamics.load_cases import LoadCase
+    from tauloop.dynamics.joint_forces import JointForces
+    from tauloop.dynamics.load_cases import JointForce, LoadCase
 
 #: Largest accepted error of two-point differences, as a fraction of the largest force.
 MAX_DIFFERENCE_ERROR = 0.01
