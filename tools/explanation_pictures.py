@@ -22,7 +22,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
 import tauloop as tl
-from tauloop.calibration import Position, calibration_problem, identifiability
+from tauloop.calibration import (
+    Position,
+    calibration_problem,
+    identifiability,
+    read_measurements,
+)
 from tauloop.calibration.judging.observability import NULL_TOLERANCE
 from tauloop.compiler.solving.position import incidence, position_equations
 from tauloop.display import PARTS
@@ -509,6 +514,30 @@ def load_cases() -> Figure:
     return figure
 
 
+def printer_bed() -> Figure:
+    """Draw the errors of the bed's height at the points that Klipper has probed."""
+    path = Path(__file__).parents[1] / "examples" / "printers" / "kossel.cfg"
+    parameters = ("delta_radius", "tower1.angle", "tower2.angle", "tower*.end_stop")
+    result = tl.calibrate(path, path, noise="0.01 mm", parameters=parameters)
+    (series,) = read_measurements(path, tl.load(path), noise=1e-5).series
+    figure = Figure(figsize=(8.6, 3.6), layout="constrained")
+    pair = figure.subplots(1, 2, sharex=True, sharey=True)
+    machines = {"before": tl.load(path), "after": result.mechanism}
+    for axes, (title, printer) in zip(pair, machines.items(), strict=True):
+        model = tl.Model(printer)
+        q = model.forward_kinematics(series.encoders).q
+        x, y, z = 1e3 * machine_geometry(model, q).tool.T
+        error = z - 1e3 * series.readings[:, 0]
+        points = axes.scatter(x, y, c=error, cmap="coolwarm", vmin=-1.0, vmax=1.0, s=160)
+        for px, py, value in zip(x, y, error, strict=True):
+            axes.annotate(f"{value:+.2f}", (px, py), ha="center", va="center", fontsize=6)
+        rms = float(np.sqrt(np.mean(error**2)))
+        axes.set(title=f"{title}: {rms:.3f} mm RMS", xlabel="x, mm", aspect="equal")
+    pair[0].set_ylabel("y, mm")
+    figure.colorbar(points, ax=pair, label="height less the probed height, mm")
+    return figure
+
+
 def tendons() -> Figure:
     """Draw the finger of MuJoCo's tendons bent and straight, and the tensions that hold it."""
     path = Path(__file__).parents[1] / "examples" / "cables" / "finger.xml"
@@ -567,6 +596,7 @@ DRAWINGS: dict[str, Callable[[], Figure]] = {
     "cycles": cycles,
     "motors": motors,
     "tendons": tendons,
+    "printer-bed": printer_bed,
     "load-cases": load_cases,
     "predictive-tracking": predictive_tracking,
 }

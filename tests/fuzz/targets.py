@@ -16,6 +16,7 @@ import numpy as np
 from core_machines import CORE_MACHINES
 from extras import extra
 
+from tauloop.authoring import convert
 from tauloop.cli.terminal.screen import visible
 from tauloop.common.errors import TauloopError
 from tauloop.export.fmu import FmuOptions, export_fmu
@@ -97,6 +98,20 @@ def _written() -> Path:
         write_urdf(load(name), folder / f"{name}.urdf")
         write_sdf(load(name), folder / f"{name}.sdf")
     return folder
+
+
+def _klipper_files() -> tuple[bytes, ...]:
+    """Return Klipper's configurations of a delta with probed heights, and of a rotary delta."""
+    kossel = (ROOT / "examples" / "printers" / "kossel.cfg").read_bytes()
+    return (kossel, *_printer_files(".cfg"))
+
+
+def _printer_files(ending: str) -> tuple[bytes, ...]:
+    """Return configurations that firmware of printers can hold."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"printer{ending}"
+        convert("linear_delta", path)
+        return (path.read_bytes(),)
 
 
 def _converted(ending: str) -> tuple[bytes, ...]:
@@ -298,6 +313,9 @@ TARGETS = {
         Target(
             name="plain-urdf", ending=".urdf", read=load, texts=lambda: (_ARM, *_converted(".urdf"))
         ),
+        Target(name="klipper", ending=".cfg", read=load, texts=_klipper_files),
+        Target(name="marlin", ending=".h", read=load, texts=lambda: _printer_files(".h")),
+        Target(name="reprap", ending=".g", read=load, texts=lambda: _printer_files(".g")),
         Target(name="side", ending=".yaml", read=_read_side, texts=_side_files),
         Target(name="csv", ending=".csv", read=_read_log, texts=_csv_files),
         Target(name="parquet", ending=".parquet", read=_read_log, texts=_parquet_files),

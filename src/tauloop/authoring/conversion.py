@@ -30,8 +30,8 @@ class ConvertOptions(Options):
     """Options of a conversion to another format.
 
     Attributes:
-        format: name of the format to write (yaml, mjcf, sdf, urdf, or one of an installed plugin); that of
-            the target's ending if empty.
+        format: name of the format to write (yaml, mjcf, sdf, urdf, klipper, marlin, reprap, or one of an
+            installed plugin); that of the target's ending if empty.
         solids: write designed solids for bodies and rods without any, so that other tools show the
             machine; a machine file gets none, because Tauloop designs them when it reads the file.
         side: side file of a URDF that is read.
@@ -123,7 +123,8 @@ def convert(
     if mechanism.outputs and format_.name != "yaml":
         names = listing(output.name for output in mechanism.outputs)
         notes = (*notes, f"{format_.title} has no outputs: {names} are left out")
-    checks = _read_back(shown, format_, target) if format_.reads else ()
+    is_comparable = format_.reads and not format_.is_kinematic
+    checks = _read_back(shown, format_, target) if is_comparable else ()
     written = format_.write(shown, target)
     unknown = [item.name for item in checks if item.value is None]
     written = replace(written, notes=(*written.notes, *notes, *unknown))

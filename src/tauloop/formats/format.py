@@ -48,6 +48,7 @@ class Format(ABC):
         motor_element: how a file of this format states a motor on JOINT, for messages.
         refused: reason by field of `ImportOptions` (and ``side``) for options that do not apply to
             this format, as in "... is a URDF file, which has no keyframes".
+        is_kinematic: whether files have no masses, so that forces cannot be compared after writing.
     """
 
     name: ClassVar[str]
@@ -55,6 +56,7 @@ class Format(ABC):
     endings: ClassVar[tuple[str, ...]]
     motor_element: ClassVar[str] = "the element for a motor on JOINT"
     refused: ClassVar[Mapping[str, str]] = {"side": "which has no side file"}
+    is_kinematic: ClassVar[bool] = False
 
     def claims(self, path: Path) -> bool:
         """Return whether a file is of this format, by its ending or (if shared) its content."""

@@ -10,7 +10,7 @@ from tauloop.common.extensions import Registry
 from tauloop.common.keywords import keywords
 from tauloop.formats.format import Format
 from tauloop.formats.options import ImportOptions
-from tauloop.formats.own import MachineFile, Mjcf, Sdf, Urdf
+from tauloop.formats.own import Klipper, MachineFile, Marlin, Mjcf, RepRap, Sdf, Urdf
 from tauloop.mechanism.description.reader import read_machine
 from tauloop.mechanism.description.yaml_nodes import read_text
 from tauloop.mechanism.model import Mechanism
@@ -19,7 +19,15 @@ from tauloop.mechanism.shipped import is_shipped_name, source_path
 if TYPE_CHECKING:
     from tauloop.formats.xml.meshes import MeshCopies
 
-_OWN_FORMATS: tuple[Format, ...] = (MachineFile(), Mjcf(), Sdf(), Urdf())
+_OWN_FORMATS: tuple[Format, ...] = (
+    MachineFile(),
+    Mjcf(),
+    Sdf(),
+    Urdf(),
+    Klipper(),
+    Marlin(),
+    RepRap(),
+)
 #: All formats by name: Tauloop's own, then those of installed packages.
 FORMATS = Registry(
     "tauloop.formats", Format, {candidate.name: candidate for candidate in _OWN_FORMATS}
@@ -61,7 +69,8 @@ def load(
         name_or_path: a plain word is the name of a shipped machine (``./word`` is a file); anything
             else is a path. The ending determines the format: ``.urdf`` is URDF, ``.sdf`` and
             ``.world`` are SDF. For ``.xml`` and ``.mjcf`` the root element determines whether the
-            file is URDF or MJCF. Installed packages may add endings. Any other file is a machine
+            file is URDF or MJCF. ``.cfg`` is Klipper,
+            ``.h`` Marlin and ``.g`` RepRapFirmware. Installed packages may add endings. Any other file is a machine
             file.
         side: side file of a URDF or SDF.
         options: options for descriptions of other tools.

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import ClassVar, final
+from typing import TYPE_CHECKING, ClassVar, final
 
-from tauloop.common.files import unreadable
+from tauloop.common.errors import DescriptionError, Problems
+from tauloop.common.files import unreadable, write_text
 from tauloop.formats.format import Format, Written
 from tauloop.formats.options import ImportOptions
 from tauloop.mechanism.description.reader import read_machine
 from tauloop.mechanism.description.yaml_nodes import read_text
 from tauloop.mechanism.model import Mechanism
+
+if TYPE_CHECKING:
+    from tauloop.formats.printers.geometry import Printer
 
 
 @final
@@ -128,3 +132,92 @@ class Urdf(Format):
         from tauloop.formats.urdf.writer import to_urdf
 
         return to_urdf(mechanism, f"{path.stem}_meshes").write(path)
+
+
+class _Firmware(Format):
+    """A configuration of a printer's firmware: kinematics without masses."""
+
+    motor_element = "the section or line of a tower or winch"
+    is_kinematic = True
+    refused: ClassVar[Mapping[str, str]] = {
+        **Format.refused,
+        **{item.name: "which has none" for item in fields(ImportOptions)},
+    }
+
+    def _machine(self, printer: Printer, path: Path) -> Mechanism:
+        """Return the mechanism of a printer's geometry."""
+        from tauloop.formats.printers.geometry import faults, machine_text
+        from tauloop.formats.urdf.parts import identifier
+
+        problems = Problems()
+        for where, what in faults(printer):
+            problems.add(where, what, "correct the geometry", file=str(path))
+        DescriptionError.raise_if_any(problems)
+        name = identifier(path.stem.replace(".", "_")) or "printer"
+        text = machine_text(printer, name, path.name)
+        return replace(read_machine(text, path.name), file=str(path))
+
+    def _written(self, path: Path, text: str, notes: tuple[str, ...]) -> Written:
+        write_text(path, text)
+        masses = f"{self.title} has no masses, losses and forces"
+        return Written(files=(path,), notes=(masses, *notes))
+
+
+@final
+class Klipper(_Firmware):
+    """Klipper's configuration: delta, rotary delta and winch kinematics."""
+
+    name, title, endings = "klipper", "a Klipper configuration", (".cfg",)
+
+    def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
+        """See `Format.read`."""
+        from tauloop.formats.printers.klipper import read_klipper
+
+        return self._machine(read_klipper(path), path)
+
+    def write(self, mechanism: Mechanism, path: Path) -> Written:
+        """See `Format.write`."""
+        from tauloop.formats.printers.from_machine import printer_of
+        from tauloop.formats.printers.klipper import klipper_text
+
+        return self._written(path, *klipper_text(printer_of(mechanism)))
+
+
+@final
+class Marlin(_Firmware):
+    """Marlin's Configuration.h: the definitions of a delta, or its M665 and M666."""
+
+    name, title, endings = "marlin", "a Marlin configuration", (".h",)
+
+    def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
+        """See `Format.read`."""
+        from tauloop.formats.printers.gcode import read_marlin
+
+        return self._machine(read_marlin(path), path)
+
+    def write(self, mechanism: Mechanism, path: Path) -> Written:
+        """See `Format.write`."""
+        from tauloop.formats.printers.from_machine import printer_of
+        from tauloop.formats.printers.gcode import marlin_text
+
+        return self._written(path, *marlin_text(printer_of(mechanism)))
+
+
+@final
+class RepRap(_Firmware):
+    """RepRapFirmware's config.g: M665 and M666 of a delta, or M669 K6 of a Hangprinter."""
+
+    name, title, endings = "reprap", "a RepRapFirmware configuration", (".g", ".gcode")
+
+    def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
+        """See `Format.read`."""
+        from tauloop.formats.printers.gcode import read_reprap
+
+        return self._machine(read_reprap(path), path)
+
+    def write(self, mechanism: Mechanism, path: Path) -> Written:
+        """See `Format.write`."""
+        from tauloop.formats.printers.from_machine import printer_of
+        from tauloop.formats.printers.gcode import reprap_text
+
+        return self._written(path, *reprap_text(printer_of(mechanism)))

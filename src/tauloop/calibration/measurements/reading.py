@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from tauloop.calibration.measurements.firmware_logs import CONFIGURATION, LOGS, read_firmware
 from tauloop.calibration.measurements.instruments import INSTRUMENTS, Instrument, Position, needed
 from tauloop.calibration.measurements.measurement_grammar import INSTRUMENT, MEASUREMENTS
 from tauloop.calibration.measurements.measurement_set import MeasurementSet
@@ -61,7 +62,8 @@ def read_measurements(
     Args:
         path: a YAML file as above; or a CSV, Parquet or MAT file with columns ``encoder.ACTUATOR``
             and ``measured.COLUMN`` and units in the header (``encoder.motor1 [mm]``, ``measured.x
-            [mm]``).
+            [mm]``); or a Klipper configuration with ``[delta_calibrate]``, or a log of probing (see
+            `measurements.firmware_logs`).
         mechanism: the machine with the actuators of the encoders.
         kind: kind of measurement in a table, one of `KINDS` that only need columns.
         noise: standard deviation of its readings, SI, or a text such as ``0.02 mm``.
@@ -84,13 +86,14 @@ def read_measurements(
     if noise is None:
         remedy = "give the standard deviation of the readings, such as '0.02 mm'"
         raise InputError.of("noise", "is not stated", remedy, file=str(path))
+    if path.suffix.lower() in (CONFIGURATION, *LOGS):
+        return read_firmware(path, mechanism, _standard_deviation(noise, "m"))
     table_kinds = [name for name, instrument in INSTRUMENTS.items() if not needed(instrument)]
     if kind not in table_kinds:
         remedy = f"use one of {', '.join(table_kinds)}; describe others in a YAML file"
         raise InputError.of("measure", f"{kind!r} cannot be read from a bare table", remedy)
     instrument = INSTRUMENTS[kind](name=INSTRUMENTS[kind].usual_name)
-    if isinstance(noise, str):
-        noise = quantity("noise", noise, DIMENSIONS[instrument.errors[0][1]])
+    noise = _standard_deviation(noise, instrument.errors[0][1])
     table = open_table(path)
     encoders, columns = _standard_encoders(mechanism), _standard_readings(table, instrument)
     if isinstance(instrument, Position):
@@ -109,6 +112,11 @@ def read_measurements(
         _standard_together(table, instrument),
     )
     return MeasurementSet(series=(series,))
+
+
+def _standard_deviation(noise: float | str, unit: str) -> float:
+    """Return a standard deviation, SI, from a number or a text with a unit."""
+    return quantity("noise", noise, DIMENSIONS[unit]) if isinstance(noise, str) else noise
 
 
 def _standard_encoders(mechanism: Mechanism) -> dict[str, str]:

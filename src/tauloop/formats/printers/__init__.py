@@ -1,0 +1,1 @@
+"""Configurations of printers' firmware: deltas and cable robots in and out; no other format imports it."""

@@ -1,0 +1,282 @@
+"""Deltas of Marlin and RepRapFirmware: ``Configuration.h``, and lines of M665, M666 and M669.
+
+Sources of the meanings: Marlin's documentation of M665 and M666 and the comments in its
+Configuration.h; Duet3D's documentation of M665, M666 and M669. Both firmwares count the angles of
+towers from 210, 330 and 90 degrees. Marlin's end stop adjustments lower the homed carriage (M666,
+not positive), those of RepRapFirmware raise its end stop.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.common.errors import DescriptionError, Problems
+from tauloop.formats.printers.geometry import TOWER_ANGLES, LinearDelta, Printer, Winches
+from tauloop.mechanism.description.yaml_nodes import read_text
+
+_PLAIN = r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+_WORD = re.compile(rf"([A-Z])\s*({_PLAIN}(?::{_PLAIN})*)")
+_DEFINE = re.compile(r"^\s*#define\s+(DELTA_[A-Z_]+)\s+(.+?)\s*(?://.*|/\*.*)?$")
+_NUMBER = re.compile(_PLAIN)
+_TOWERS = "ABC"
+_AXES = "XYZ"
+
+
+def read_reprap(path: Path) -> Printer:
+    """Return the geometry in a file of RepRapFirmware: a delta (M665, M666) or a Hangprinter (M669 K6).
+
+    Raises:
+        DescriptionError: all problems of the file.
+    """
+    lines = _lines(path)
+    kinematics = lines.get("M669", {}).get("K", (3.0 if "M665" in lines else 0.0,))[0]
+    problems = Problems()
+    if kinematics == 6.0:
+        printer: Printer = _hangprinter(lines["M669"], problems, path)
+    elif "M665" in lines:
+        printer = _reprap_delta(lines, problems, path)
+    else:
+        raise _missing(path, "M665", "no line of M665 (delta) or M669 K6 (Hangprinter)")
+    DescriptionError.raise_if_any(problems)
+    return printer
+
+
+def read_marlin(path: Path) -> Printer:
+    """Return the geometry in a ``Configuration.h``, or in lines of M665 and M666 as M503 prints them.
+
+    Raises:
+        DescriptionError: all problems of the file.
+    """
+    defines = _defines(path)
+    if not defines:
+        lines = _lines(path)
+        if "M665" not in lines:
+            raise _missing(path, "DELTA_RADIUS", "no DELTA_... definitions and no M665")
+        defines = _as_defines(lines)
+    problems = Problems()
+
+    def length(name: str) -> float:
+        values = defines.get(name, ())
+        if len(values) != 1 or values[0] <= 0.0:
+            what = "is missing" if not values else f"is {values[0]:g}"
+            problems.add(name, what, "give a length above zero", file=str(path))
+            return 1.0
+        return values[0]
+
+    def trims(name: str) -> tuple[float, ...]:
+        values = defines.get(name, (0.0, 0.0, 0.0))
+        if len(values) != 3:
+            problems.add(
+                name, f"has {len(values)} numbers, not 3", "give one for each tower", file=str(path)
+            )
+            return (0.0, 0.0, 0.0)
+        return values
+
+    radius, arm, height = (
+        length("DELTA_RADIUS"),
+        length("DELTA_DIAGONAL_ROD"),
+        length("DELTA_HEIGHT"),
+    )
+    adjustments = trims("DELTA_ENDSTOP_ADJ")
+    printer = LinearDelta(
+        radius=tuple(radius + trim for trim in trims("DELTA_RADIUS_TRIM_TOWER")),
+        angle=_turned(trims("DELTA_TOWER_ANGLE_TRIM")),
+        arm=tuple(arm + trim for trim in trims("DELTA_DIAGONAL_ROD_TRIM_TOWER")),
+        end_stop=tuple(height - adjustment for adjustment in adjustments),
+        print_radius=defines.get("DELTA_PRINTABLE_RADIUS", (radius,))[0],
+    )
+    DescriptionError.raise_if_any(problems)
+    return printer
+
+
+def marlin_text(printer: Printer) -> tuple[str, tuple[str, ...]]:
+    """Return the definitions for Configuration.h with M665 and M666, and what they cannot represent.
+
+    Raises:
+        DescriptionError: it is no linear delta.
+    """
+    delta = _linear_delta(printer, "Marlin")
+    height = min(delta.end_stop)
+    rod, radius = float(np.mean(delta.arm)), float(np.mean(delta.radius))
+    triples = {
+        "DELTA_ENDSTOP_ADJ": [height - stop for stop in delta.end_stop],
+        "DELTA_TOWER_ANGLE_TRIM": _trims(delta.angle),
+        "DELTA_RADIUS_TRIM_TOWER": [value - radius for value in delta.radius],
+        "DELTA_DIAGONAL_ROD_TRIM_TOWER": [value - rod for value in delta.arm],
+    }
+    values = {
+        "DELTA_PRINTABLE_RADIUS": delta.print_radius,
+        "DELTA_DIAGONAL_ROD": rod,
+        "DELTA_HEIGHT": height,
+        "DELTA_RADIUS": radius,
+    }
+    lines = [f"#define {name} {_text(value)}" for name, value in values.items()]
+    for name, numbers in triples.items():
+        lines.append(f"#define {name} {{ {', '.join(map(_text, numbers))} }}")
+    angles = _words(_AXES, triples["DELTA_TOWER_ANGLE_TRIM"])
+    rods = _words(_TOWERS, triples["DELTA_DIAGONAL_ROD_TRIM_TOWER"])
+    lines.append(f"// M665 L{_text(rod)} R{_text(radius)} H{_text(height)} {angles} {rods}")
+    lines.append(f"// M666 {_words(_AXES, triples['DELTA_ENDSTOP_ADJ'])}")
+    notes = ["the file has the delta's definitions alone: copy them into your Configuration.h"]
+    return "\n".join(lines) + "\n", tuple(notes)
+
+
+def reprap_text(printer: Printer) -> tuple[str, tuple[str, ...]]:
+    """Return M665 and M666 of a delta, or M669 of a Hangprinter, and what they cannot represent.
+
+    Raises:
+        DescriptionError: it is neither.
+    """
+    notes = ["the file has the geometry alone: copy it into your config.g"]
+    if isinstance(printer, Winches):
+        words = [
+            f"{name.upper()}{':'.join(_text(value) for value in anchor)}"
+            for name, anchor in zip(printer.names, printer.anchors, strict=True)
+        ]
+        return f"M669 K6 {' '.join(words)}\n", tuple(notes)
+    delta = _linear_delta(printer, "RepRapFirmware")
+    radius = float(np.mean(delta.radius))
+    spread = max(delta.radius) - min(delta.radius)
+    if spread > 1e-6:
+        notes.append(f"R is one radius for all towers: theirs differ by {spread:.4g} mm")
+    height = float(np.mean(delta.end_stop))
+    diagonals = ":".join(map(_text, delta.arm))
+    lines = [
+        f"M665 L{diagonals} R{_text(radius)} H{_text(height)} B{_text(delta.print_radius)} "
+        + _words(_AXES, _trims(delta.angle)),
+        f"M666 {_words(_AXES, [stop - height for stop in delta.end_stop])}",
+    ]
+    return "\n".join(lines) + "\n", tuple(notes)
+
+
+def _linear_delta(printer: Printer, firmware: str) -> LinearDelta:
+    if isinstance(printer, LinearDelta):
+        return printer
+    what = f"{firmware} has no such kinematics"
+    raise DescriptionError.of("machine", what, "write a delta with three towers, or choose Klipper")
+
+
+def _lines(path: Path) -> dict[str, dict[str, tuple[float, ...]]]:
+    """Return the words of each code by letter; later lines add to and replace earlier ones."""
+    codes: dict[str, dict[str, tuple[float, ...]]] = {}
+    for line in read_text(path).splitlines():
+        text = line.split(";")[0].removeprefix("echo:").strip().upper()
+        code, _, rest = text.partition(" ")
+        if code not in ("M665", "M666", "M669"):
+            continue
+        words = {
+            letter: tuple(float(number) for number in numbers.split(":"))
+            for letter, numbers in _WORD.findall(rest)
+        }
+        codes.setdefault(code, {}).update(words)
+    return codes
+
+
+def _defines(path: Path) -> dict[str, tuple[float, ...]]:
+    """Return the numbers of the definitions of a Configuration.h; the first of each counts."""
+    numbers: dict[str, tuple[float, ...]] = {}
+    for line in read_text(path).splitlines():
+        match = _DEFINE.match(line)
+        if match and (values := tuple(map(float, _NUMBER.findall(match[2])))):
+            numbers.setdefault(match[1], values)
+    return numbers
+
+
+def _as_defines(
+    lines: Mapping[str, Mapping[str, tuple[float, ...]]],
+) -> dict[str, tuple[float, ...]]:
+    """Return Marlin's M665 and M666 under the names of its Configuration.h."""
+    geometry, stops = lines["M665"], lines.get("M666", {})
+    defines = {
+        name: geometry[letter]
+        for name, letter in (
+            ("DELTA_DIAGONAL_ROD", "L"),
+            ("DELTA_RADIUS", "R"),
+            ("DELTA_HEIGHT", "H"),
+        )
+        if letter in geometry
+    }
+    defines["DELTA_TOWER_ANGLE_TRIM"] = _of_axes(geometry, _AXES)
+    defines["DELTA_DIAGONAL_ROD_TRIM_TOWER"] = _of_axes(geometry, _TOWERS)
+    defines["DELTA_ENDSTOP_ADJ"] = _of_axes(stops, _AXES)
+    return defines
+
+
+def _of_axes(words: Mapping[str, tuple[float, ...]], letters: str) -> tuple[float, ...]:
+    return tuple(words.get(letter, (0.0,))[0] for letter in letters)
+
+
+def _reprap_delta(
+    lines: Mapping[str, Mapping[str, tuple[float, ...]]], problems: Problems, path: Path
+) -> LinearDelta:
+    geometry, stops = lines["M665"], lines.get("M666", {})
+    for letter, what in (("L", "diagonal rods"), ("R", "radius"), ("H", "homed height")):
+        if letter not in geometry:
+            problems.add("M665", f"has no {letter} ({what})", "add it", file=str(path))
+    DescriptionError.raise_if_any(problems)
+    if any(word in stops for word in "AB") and any(_of_axes(stops, "AB")):
+        problems.add(
+            "M666",
+            "states a tilt of the bed (A, B)",
+            "level the bed, and remove it",
+            file=str(path),
+        )
+    diagonals = geometry["L"] if len(geometry["L"]) == 3 else geometry["L"][:1] * 3
+    radius, height = geometry["R"][0], geometry["H"][0]
+    printer = LinearDelta(
+        radius=(radius,) * 3,
+        angle=_turned(_of_axes(geometry, _AXES)),
+        arm=tuple(diagonals),
+        end_stop=tuple(height + adjustment for adjustment in _of_axes(stops, _AXES)),
+        print_radius=geometry.get("B", (radius,))[0],
+    )
+    return printer
+
+
+def _hangprinter(words: Mapping[str, tuple[float, ...]], problems: Problems, path: Path) -> Winches:
+    names: list[str] = []
+    anchors: list[tuple[float, float, float]] = []
+    for letter in "ABCDEIJLO":
+        if letter not in words:
+            continue
+        values = words[letter]
+        if len(values) == 1:  # the last anchor may be a height above the middle
+            values = (0.0, 0.0, values[0])
+        if len(values) != 3:
+            what = f"anchor {letter} has {len(values)} numbers, not 3"
+            problems.add("M669", what, f"write {letter}x:y:z", file=str(path))
+            continue
+        names.append(letter.lower())
+        anchors.append((values[0], values[1], values[2]))
+    if len(anchors) < 3:
+        problems.add("M669", f"has {len(anchors)} anchors", "give A, B, C and D", file=str(path))
+    return Winches(names=tuple(names), anchors=tuple(anchors))
+
+
+def _missing(path: Path, where: str, what: str) -> DescriptionError:
+    return DescriptionError.of(where, what, "give a file with the delta's geometry", file=str(path))
+
+
+def _turned(trims: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(angle + trim for angle, trim in zip(TOWER_ANGLES, trims, strict=True))
+
+
+def _trims(angles: tuple[float, ...]) -> list[float]:
+    """Return the deviations of towers from the usual directions, deg in (-180, 180]."""
+    pairs = zip(angles, TOWER_ANGLES, strict=True)
+    return [180.0 - (180.0 - (angle - usual)) % 360.0 for angle, usual in pairs]
+
+
+def _words(letters: str, values: list[float]) -> str:
+    return " ".join(
+        f"{letter}{_text(value)}" for letter, value in zip(letters, values, strict=True)
+    )
+
+
+def _text(value: float) -> str:
+    """Return a number with nanometres; a zero has no sign."""
+    return f"{round(value, 6) + 0.0:.6f}"
