@@ -23,7 +23,10 @@ from tauloop.identification.parameters.consistency import ConsistentIdentificati
 from tauloop.identification.parameters.essential import EssentialParameters
 from tauloop.identification.parameters.known import DriveGains
 from tauloop.identification.parameters.prior import PriorComparison, runaway_masses
-from tauloop.identification.parameters.write_back import identified_mechanism
+from tauloop.identification.parameters.write_back import (
+    identified_mechanism,
+    mechanism_with_estimates,
+)
 from tauloop.identification.preparation.channels import Channels
 from tauloop.identification.preparation.choice.filter_scan import FilterScan
 from tauloop.identification.regression.data import RegressionData
@@ -131,16 +134,27 @@ class MachineIdentification(Result):
         return status_of(self.diagnostics)
 
     def mechanism(self) -> Mechanism:
-        """Return the identified machine, with its physically consistent parameters.
+        """Return the identified machine.
+
+        It has the physically consistent parameters. Without these, if the unknowns were parameters
+        of the machine file, it has the estimates that are nearest to the file's values.
 
         Raises:
-            InputError: consistent parameters were not requested.
+            InputError: consistent parameters were not requested, and the unknowns were not those of
+                the file.
         """
+        source = f"identified from {', '.join(self.logs)}"
+        fit = self.whole_log or self.identification
+        own = set(self.model.mechanism.parameters.names)
+        if self.consistent is None and own.issuperset(fit.base.parameters):
+            return mechanism_with_estimates(
+                self.model.mechanism, fit.base, fit.values, source=source
+            )
         if self.consistent is None:
             what = (
                 "a machine needs all its parameters, but base parameters are only combinations of "
                 "them"
             )
-            raise InputError.of("consistent", what, "request consistent parameters")
-        source = f"identified from {', '.join(self.logs)}"
+            remedy = 'request consistent parameters, or identify parameters of the file (unknowns="file")'
+            raise InputError.of("consistent", what, remedy)
         return identified_mechanism(self.model, self.consistent.parameters, source=source)

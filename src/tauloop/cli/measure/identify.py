@@ -26,9 +26,10 @@ def _cannot_write(arguments: Mapping[str, Any]) -> tl.Problem | None:
     options = arguments["options"].identification
     if arguments["write"] is None:
         return None
-    if not options.consistent:
+    if not options.consistent and options.unknowns != "file":
         what = "an identified machine needs all parameters, and base parameters are not enough"
-        return tl.Problem(where="write", what=what, remedy="add --consistent")
+        remedy = "add --consistent, or --unknowns file, which changes values of the file alone"
+        return tl.Problem(where="write", what=what, remedy=remedy)
     conflicting = [
         name for name in ("asymmetric", "stribeck", "presliding") if getattr(options.terms, name)
     ]
@@ -40,7 +41,7 @@ def _cannot_write(arguments: Mapping[str, Any]) -> tl.Problem | None:
 
 @command(
     _cannot_write,
-    write=MACHINE_FILE.of("the identified machine (needs --consistent)"),
+    write=MACHINE_FILE.of("the identified machine (needs --consistent or --unknowns file)"),
     triangle=TRIANGLE,
     folded=folder,
     json_file=RESULT,

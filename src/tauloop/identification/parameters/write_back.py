@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
-from tauloop.common.errors import InputError
+from tauloop.common.errors import InputError, Problems
 from tauloop.equations.values import BODY_SUFFIXES, SLENDER_SUFFIXES, DynamicParameter
+from tauloop.identification.regression.base_parameters import BaseParameters
+from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.expression import (
     ZERO,
     Call,
@@ -19,10 +22,17 @@ from tauloop.mechanism.expression import (
     Parameter,
     ParameterTable,
     add,
+    evaluate,
     leaves,
 )
 from tauloop.mechanism.model import Actuator, Body, Freedom, Joint, Mechanism, Rod, SlenderPart
+from tauloop.mechanism.suggestions import listing
 from tauloop.model import Model
+
+#: Error of dynamic parameters, relative to each, up to which values of others represent them.
+_REPRESENTED = 1e-11
+#: Maximum number of Gauss-Newton steps towards these values; expressions are products of a few.
+_MAX_STEPS = 30
 
 
 def identified_mechanism(
@@ -30,11 +40,12 @@ def identified_mechanism(
 ) -> Mechanism:
     """Return the model's mechanism with other dynamic parameters.
 
-    The values can be those of `ConsistentIdentification.parameters`. Every dynamic parameter
-    becomes an independent parameter (``link_1.mcx``), so parts of equal legs no longer share
-    parameters. Independent parameters that are no longer used are removed. If the unknowns of the
-    identification were parameters of the machine file, use `mechanism.with_values` instead, which
-    keeps shared parameters.
+    The values can be those of `ConsistentIdentification.parameters`. Where values of the machine's
+    own independent parameters give them exactly, these alone change: expressions, shared parameters
+    and the text of the machine file remain. It is so if the unknowns of the identification were
+    parameters of the file, or if the file states all numbers of every body. Otherwise every dynamic
+    parameter becomes an independent parameter (``link_1.mcx``), so parts of equal legs no longer
+    share parameters, and independent parameters that are no longer used are removed.
 
     Args:
         model: the machine.
@@ -55,7 +66,106 @@ def identified_mechanism(
     writer = _LeafWriter(
         model.mechanism, dict(zip(model.parameters, values.tolist(), strict=True)), source
     )
-    return writer.mechanism()
+    written = writer.mechanism()
+    used = set(_leaves_of(written))
+    dynamic = [name for name in model.mechanism.parameters.names if name not in used]
+    changed = _own_values(model, values, dynamic)
+    if changed is None:
+        return written
+    return _with_provenance(model.mechanism, changed, source)
+
+
+def _own_values(model: Model, values: np.ndarray, names: list[str]) -> dict[str, float] | None:
+    """Return new values of independent parameters that give dynamic parameters; None without any.
+
+    Gauss-Newton steps on pi(theta) - values, each relative to its size; of values that are not
+    determined, those nearest to the present ones.
+
+    Args:
+        model: the machine.
+        values: dynamic parameters (n_pi,).
+        names: independent parameters on which nothing but dynamic parameters depends.
+    """
+    if not names:
+        return None
+    table = model.mechanism.parameters
+    theta = ca.SX.sym("theta", len(names))
+    known: dict[str, Any] = dict(table.values)
+    known |= {name: theta[k] for k, name in enumerate(names)}
+    pi = ca.vertcat(*(ca.SX(evaluate(p.expression, known)) for p in model.parameters))
+    size = np.maximum(np.abs(values), np.abs(model.pi))
+    size = np.where(size > 0.0, size, 1.0)
+    function = ca.Function("pi", [theta], [pi, ca.densify(ca.jacobian(pi, theta))])
+    own = np.array([table[name].value for name in names])
+    unit = np.where(own != 0.0, np.abs(own), 1.0)
+    for _ in range(_MAX_STEPS):
+        result, slope = (np.array(item) for item in function(own))
+        residual = (values - result.ravel()) / size
+        if not np.isfinite(residual).all():
+            return None
+        if np.abs(residual).max() <= _REPRESENTED:
+            break
+        step, *_ = np.linalg.lstsq(slope / size[:, None] * unit, residual)
+        own = own + unit * step
+    else:
+        return None
+    before = (table[name].value for name in names)
+    pairs = zip(names, own.tolist(), before, strict=True)
+    return {name: new for name, new, old in pairs if abs(new - old) > _REPRESENTED * abs(old)}
+
+
+def _with_provenance(mechanism: Mechanism, values: Mapping[str, float], source: str) -> Mechanism:
+    """Return the mechanism with new values of independent parameters, and their source."""
+    parameters = tuple(
+        replace(parameter, value=values[parameter.name], status="chosen", source=source)
+        if parameter.name in values
+        else parameter
+        for parameter in mechanism.parameters
+    )
+    return replace(mechanism, parameters=ParameterTable(parameters))
+
+
+def mechanism_with_estimates(
+    mechanism: Mechanism, base: BaseParameters, estimates: np.ndarray, *, source: str = "identified"
+) -> Mechanism:
+    """Return the mechanism with estimates of combinations of its independent parameters.
+
+    Of all values theta with R theta = estimates, R the regrouping, it takes those with the smallest
+    relative changes. What the data do not determine so keeps its value.
+
+    Args:
+        mechanism: the machine.
+        base: base parameters, whose parameters are independent parameters of the machine.
+        estimates: their values (r,), SI.
+        source: source that is stated for every changed value.
+
+    Raises:
+        InputError: a parameter is not one of the machine, or gets a value outside its bounds.
+    """
+    table = mechanism.parameters
+    missing = [name for name in base.parameters if name not in table.names]
+    if missing:
+        what = f"{listing(missing)} are not parameters of the machine file"
+        raise InputError.of("machine", what, "describe them in the file, or leave them out")
+    theta = np.array([table[name].value for name in base.parameters])
+    known = np.abs(theta[theta != 0.0])
+    size = np.where(theta != 0.0, np.abs(theta), known.min(initial=1.0))
+    scaled = base.regrouping * size
+    change = size * np.linalg.lstsq(scaled, estimates - base.regrouping @ theta)[0]
+    # lstsq gives rounding where the regrouping has zeros
+    change = np.where(np.abs(base.regrouping).any(axis=0), change, 0.0)
+    problems = Problems()
+    values: dict[str, float] = {}
+    for name, new, shift in zip(base.parameters, (theta + change).tolist(), change, strict=True):
+        parameter = table[name]
+        if not parameter.lower <= new <= parameter.upper:
+            what = f"is identified as {new:.4g} {si_unit(parameter.unit)}, outside its bounds"
+            remedy = "excite it more, state it (--known), or identify with --consistent"
+            problems.add(name, what, remedy, file=mechanism.file)
+        if shift:
+            values[name] = new
+    InputError.raise_if_any(problems)
+    return _with_provenance(mechanism, values, source)
 
 
 class _LeafWriter:
