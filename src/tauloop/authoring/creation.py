@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
+from tauloop.authoring.scaling import scaled_defaults, smaller_work_volumes
 from tauloop.authoring.templates import TEMPLATES
 from tauloop.authoring.text import NamedValue, named_values, with_values
 from tauloop.common.datasets import tabulated
@@ -29,7 +32,7 @@ from tauloop.kinematics.workspaces.map import Reason, workspace_grid
 from tauloop.mechanism.description.reader import read_machine
 from tauloop.mechanism.description.schema import EDITOR_LINE, SCHEMA_FILE, json_schema
 from tauloop.mechanism.description.structure import IDENTIFIER
-from tauloop.mechanism.description.units import literal
+from tauloop.mechanism.description.units import UnitError, literal
 from tauloop.mechanism.description.yaml_nodes import read_text
 from tauloop.mechanism.shipped import is_shipped_name, source_path
 from tauloop.mechanism.suggestions import suggestion
@@ -55,7 +58,8 @@ class NewMachineOptions(Options):
 
     Attributes:
         values: change parameters of the source, such as "arm_length=0.3 m"; numbers without a unit
-            are SI; other parameters keep their values.
+            are SI; other lengths, masses, inertias, forces and speeds of a template are in proportion
+            to the stated lengths, and values of other sources stay.
         side: side file of a URDF.
         reading: import options of a URDF or MJCF.
 
@@ -86,6 +90,7 @@ class NewMachine(Result):
         source: the template or file that it is made from.
         dimensions: its named values.
         changed: names of the values that the user has set.
+        scaled: names of the template's values that are in proportion to lengths of the user.
         inspection: result of `check`.
         remedies: changes of one dimension that suffice to reach the whole work volume.
         folder: folder of the files that its text refers to.
@@ -95,6 +100,7 @@ class NewMachine(Result):
     source: str
     dimensions: tuple[NamedValue, ...]
     changed: tuple[str, ...]
+    scaled: tuple[str, ...]
     inspection: Inspection = field(
         metadata=json_keys("check", machine="model.mechanism.name")
         | tabulated("model.mechanism.parameters")
@@ -121,19 +127,22 @@ class NewMachine(Result):
         return write_text(path, self.text), write_text(path.parent / SCHEMA_FILE, schema)
 
 
-def dimensions(source: str | Path) -> tuple[NamedValue, ...]:
+def dimensions(
+    source: str | Path, stated: Mapping[str, str | float] = MappingProxyType({})
+) -> tuple[NamedValue, ...]:
     """Return the values of a source with bounds and notes; all named values if none has bounds.
 
     Args:
         source: a template's name, a shipped machine, or a file.
+        stated: values of the user; those of a template are in proportion to its lengths.
 
     Raises:
         DescriptionError: there is no such source, or it is wrong.
     """
-    named = [
-        item
-        for item, _ in named_values(_source(source, NewMachineOptions(), "machine")[0]).values()
-    ]
+    text = _source(source, NewMachineOptions(), "machine")[0]
+    if str(source) in TEMPLATES:
+        text = with_values(text, "machine", scaled_defaults(text, stated))
+    named = [item for item, _ in named_values(text).values()]
     asked = [item for item in named if item.bounds and item.note]
     return tuple(
         asked or [item for item in named if item.value is not None and "." not in item.name]
@@ -181,6 +190,12 @@ def new_machine(
             "name", f"{name!r} is not a name", "use letters, digits and _, and begin with a letter"
         )
     text, folder, origin = _source(source, options, name)
+    scaled: dict[str, str] = {}
+    if str(source) in TEMPLATES:
+        # units of wrong dimensions are reported below
+        with contextlib.suppress(UnitError):
+            scaled = scaled_defaults(text, options.values)
+        text = with_values(text, name, scaled)
 
     def written(values: Mapping[str, str | float]) -> str:
         return EDITOR_LINE + re.sub(
@@ -204,6 +219,12 @@ def new_machine(
             return False
 
     own = dict(options.values)
+    if scaled and not reaches(own):
+        for smaller in smaller_work_volumes(text, own):
+            if reaches({**smaller, **own}):
+                scaled |= smaller
+                text = with_values(text, name, smaller)
+                break
     body, remedies = written(own), tuple[Problem, ...]()
     try:
         inspection = check(modeled(body))
@@ -242,6 +263,7 @@ def new_machine(
         source=str(source),
         dimensions=tuple(item for item, _ in named_values(body).values()),
         changed=tuple(own),
+        scaled=tuple(scaled),
         inspection=inspection,
         remedies=remedies,
         folder=folder,

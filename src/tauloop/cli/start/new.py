@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -60,13 +61,7 @@ def new(
     options = dataclasses.replace(options, side=read.side, reading=read.options())
     origin = file or source or ""
     if asks:
-        asked = {
-            item.name: _answer(item)
-            for item in dimensions(origin)
-            if item.name not in options.values
-        }
-        changed = {name: text for name, (text, default) in asked.items() if text != default}
-        options = dataclasses.replace(options, values={**options.values, **changed})
+        options = dataclasses.replace(options, values=_answers(origin, options.values))
     with bar("what to change") as progress:
         machine = tl.new_machine(name, origin, options, progress=progress)
     finish(machine, written=machine.write(out))
@@ -82,6 +77,21 @@ def _source(asks: bool) -> str:
     for template, path in TEMPLATES.items():
         typer.echo(f"{template:<14} {title(path)}", err=True)
     return str(typer.prompt("Template, or path of a file", err=True))
+
+
+def _answers(origin: str | Path, stated: Mapping[str, str | float]) -> dict[str, str | float]:
+    """Return the stated values and the answers; defaults follow from the answers before.
+
+    Without any change these are the stated values alone.
+    """
+    values = dict(stated)
+    has_changed = False
+    for name in [item.name for item in dimensions(origin) if item.name not in stated]:
+        item = next(item for item in dimensions(origin, values) if item.name == name)
+        text, default = _answer(item)
+        has_changed = has_changed or text != default
+        values[name] = text
+    return values if has_changed or stated else {}
 
 
 def _answer(item: NamedValue) -> tuple[str, str]:

@@ -20,7 +20,7 @@ def new_machine_tables(made: NewMachine) -> Iterator[Printed]:
         "",
         "description",
         rows=[
-            (item.name, item.text, "own" if item.name in made.changed else "default", item.note)
+            (item.name, item.text, _origin(made, item.name), item.note)
             for item in asked
             if item.value is not None
         ],
@@ -28,3 +28,10 @@ def new_machine_tables(made: NewMachine) -> Iterator[Printed]:
     yield ""
     yield from check_tables(made.inspection, doubtful=bool(made.advice))
     yield from doubts(made)
+
+
+def _origin(made: NewMachine, name: str) -> str:
+    """Return whether a value is the user's, scaled with the user's lengths, or the template's."""
+    if name in made.changed:
+        return "own"
+    return "scaled" if name in made.scaled else "default"

@@ -1,0 +1,102 @@
+"""Defaults of a template in proportion to the lengths that the user states.
+
+A machine that is s times as long weighs s^3 times as much; forces that carry weights grow with it,
+torques and inertias by their arms too (geometric similarity). Speeds of similar motions under
+gravity grow with the root of s. Angles stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tauloop.authoring.text import NamedValue, named_values
+from tauloop.mechanism.description.units import literal
+
+#: Names of lengths of the work volume begin with this word.
+WORK_VOLUME = "stroke"
+#: Power of the ratio of lengths by the dimension of a value.
+POWERS = {
+    "m": 1.0,
+    "kg": 3.0,
+    "kg m^2": 5.0,
+    "N": 3.0,
+    "N m": 4.0,
+    "m/s": 0.5,
+}
+
+
+def scaled_defaults(text: str, stated: Mapping[str, str | float]) -> dict[str, str]:
+    """Return the values of a template that the user does not state, in proportion to stated lengths.
+
+    The ratio is the geometric mean of those of the stated lengths. A work volume alone counts only
+    where it is larger than the template's, since a large machine can work in a small volume.
+
+    Args:
+        text: text of the template.
+        stated: values of the user, by name.
+    """
+    defaults = {item.name: item for item, _ in named_values(text).values() if item.bounds}
+    ratio = _ratio(defaults, stated)
+    if ratio == 1.0:
+        return {}
+    scaled: dict[str, str] = {}
+    for name, item in defaults.items():
+        power = POWERS.get(_dimension(item), 0.0)
+        if name in stated or not power or not item.value:
+            continue
+        scaled[name] = _within_bounds(item, ratio**power)
+    return scaled
+
+
+def smaller_work_volumes(
+    text: str, stated: Mapping[str, str | float], shares: tuple[float, ...] = (0.8, 0.6, 0.4)
+) -> list[dict[str, str]]:
+    """Return values of a smaller work volume, as far as the user does not state it.
+
+    Args:
+        text: text of the template.
+        stated: values of the user, by name.
+        shares: fractions of the lengths of the work volume.
+    """
+    items = [item for item, _ in named_values(text).values()]
+    free = [
+        item
+        for item in items
+        if item.name.startswith(WORK_VOLUME) and item.name not in stated and item.value
+    ]
+    if not free:
+        return []
+    return [{item.name: _within_bounds(item, share) for item in free} for share in shares]
+
+
+def _ratio(defaults: Mapping[str, NamedValue], stated: Mapping[str, str | float]) -> float:
+    """Return the ratio of the stated lengths to those of the template."""
+    lengths: list[float] = []
+    volumes: list[float] = []
+    for name, value in stated.items():
+        item = defaults.get(name)
+        if item is None or _dimension(item) != "m" or not item.value or item.value <= 0.0:
+            continue
+        number = literal(item.written(value)).value
+        if not 0.0 < number < np.inf:
+            continue
+        (volumes if name.startswith(WORK_VOLUME) else lengths).append(number / item.value)
+    if lengths:
+        return float(np.exp(np.mean(np.log(lengths))))
+    return max([1.0, *volumes])
+
+
+def _dimension(item: NamedValue) -> str:
+    """Return the dimension of a value in SI units; "" for a formula or a number."""
+    return "" if item.value is None else str(literal(item.text).dimension)
+
+
+def _within_bounds(item: NamedValue, factor: float) -> str:
+    """Return a value times a factor, or the bound that it would pass."""
+    low, high = (literal(end).value for end in item.bounds) if item.bounds else (0.0, np.inf)
+    value = (item.value or 0.0) * factor
+    if value > high:
+        return item.bounds[1]
+    return item.bounds[0] if value < low else item.scaled(factor)
