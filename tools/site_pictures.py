@@ -42,6 +42,7 @@ KINDS = {
             f"-m tauloop view delta --motion stroke.csv --out {DOCS}/viewing.png",
         ),
     ),
+    "browser": Kind(("browser/*.png",), (f"{ROOT}/tools/browser_pictures.py",)),
     "workspace": Kind(
         ("workspace.png",),
         (f"-m tauloop workspace delta --plane x,z --out {DOCS}/workspace.png",),

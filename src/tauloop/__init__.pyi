@@ -1530,6 +1530,7 @@ def view(
     simulation: Path | str | None = None,
     measured: Path | Playback | str | None = None,
     compare: str | Path | Mechanism | Model | None = None,
+    next_to: Sequence[str | Path | Mechanism | Model] | str = (),
     forces: bool = False,
     workspace: Sequence[str] | str = (),
     color: str = 'reach',

@@ -31,7 +31,6 @@ from tauloop.geometry.machine_geometry import body_lines, machine_geometry
 from tauloop.logs import write_log
 from tauloop.viewer import Playback, Viewer, read_playback
 from tauloop.viewer.panel.handles import RANGE_MARGIN, Handles
-from tauloop.viewer.scene.machine_scene import CAMERA_DIRECTION, LETTER, corners
 
 #: Rounding of coordinates of a few metres, m.
 ROUNDING = 1e-12
@@ -357,50 +356,21 @@ def test_the_scene_has_the_machine_s_nodes_and_is_served(delta_viewer: Viewer) -
         assert answer.status == 200
 
 
-@pytest.mark.parametrize("name", ["hexapod", "par4"])
-def test_names_of_motors_do_not_cover_each_other_in_the_first_picture(name: str) -> None:
-    model = Model(load(name))
-    geometry = machine_geometry(model, model.assembly.q[None])
-    names, places, middle = (
-        [axis.name for axis in geometry.shape.drives],
-        geometry.drives[0][0],
-        np.mean(geometry.extent, 0),
-    )
-    eye = middle + 1.4 * geometry.size * np.array(CAMERA_DIRECTION)
-    looking = Rotation.align_vectors(
-        [[0, 0, -1], [0, 1, 0]], [middle - eye, [0, 0, 1]], weights=[np.inf, 1]
-    )[0]
-    seen = looking.apply(places - eye)
-    boxes = []
-    for text, (x, y), corner in zip(
-        names, seen[:, :2] / -seen[:, 2:], corners(names, places, eye, middle), strict=True
-    ):
-        width, height = len(text) * LETTER[0], LETTER[1]
-        boxes.append(
-            (x - width * ("right" in corner), y - height * ("top" in corner), width, height)
-        )
-    for i, (left, low, width, height) in enumerate(boxes):
-        for x, y, wide, high in boxes[:i]:
-            assert min(left + width, x + wide) <= max(left, x) or min(
-                low + height, y + high
-            ) <= max(low, y)
-
-
 def test_a_slider_moves_the_machine_and_the_other_sliders(delta_viewer: Viewer) -> None:
-    before = [slider.value for slider in delta_viewer.sliders[ACTUATORS]]
+    before = [slider.value for slider in delta_viewer.sliders[ACTUATORS].values()]
     delta_viewer.sliders[PLATFORM][0].value = 0.08
     assert node(delta_viewer, "/tool").position == pytest.approx([0.08, 0.0, -0.5])
     assert node(delta_viewer, "/machine/plate").position == pytest.approx([0.08, 0.0, -0.5])
     motors = model("delta").actuators.ports.at(
         model("delta").platform.kinematics([0.08, 0.0, -0.5]).q
     )
-    assert [slider.value for slider in delta_viewer.sliders[ACTUATORS]] == pytest.approx(
+    assert [slider.value for slider in delta_viewer.sliders[ACTUATORS].values()] == pytest.approx(
         np.degrees(motors), abs=SHOWN_ANGLE
     )
     rods = machine_geometry(model("delta"), delta_viewer.q).of_kind("rod")[0]
     for i, ends in enumerate(rods):
         assert node(delta_viewer, f"/machine/leg{i + 1}.forearm").position == pytest.approx(ends[0])
-    for slider, value in zip(delta_viewer.sliders[ACTUATORS], before, strict=True):
+    for slider, value in zip(delta_viewer.sliders[ACTUATORS].values(), before, strict=True):
         slider.value = value
     assert node(delta_viewer, "/tool").position == pytest.approx([0.0, 0.0, -0.5], abs=SHOWN_TOOL)
     assert delta_viewer.message.content == "Within reach."

@@ -344,6 +344,24 @@ def _drive_axes(mechanism: Mechanism) -> Iterator[DriveAxis]:
                 )
 
 
+def joint_axes(mechanism: Mechanism) -> Iterator[DriveAxis]:
+    """Yield the axes of hinges, slides and universal joints, named after their joints."""
+    for joint in mechanism.joints:
+        if joint.kind not in ("revolute", "prismatic", "cylindrical", "universal"):
+            continue
+        count = 2 if joint.kind == "universal" else 1
+        for freedom in range(count):
+            letter, turns, frame = _axis(joint, freedom)
+            pose = placement_pose(mechanism, frame)
+            yield DriveAxis(
+                name=joint.name,
+                turns=turns,
+                body=frame.body,
+                origin=pose.position,
+                direction=pose.rotation[:, "xyz".index(letter)],
+            )
+
+
 def _axis(joint: Joint, freedom: int) -> tuple[str, bool, Placement]:
     """Return the letter of the axis of a joint's freedom, whether it rotates, and its frame."""
     translations = {"translational": 3, "planar": 2, "schoenflies": 3, "free": 3, "spherical": 0}

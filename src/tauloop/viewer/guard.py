@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import html
 import http
 import importlib
 import io
@@ -24,13 +25,21 @@ from tauloop.common.records import dataclass
 TOKEN_BYTES = 16
 #: The module of viser that starts servers; its websocket handler identifies servers of viser.
 STARTER = "viser.infra._infra"
+#: Title of viser's pages, which is replaced by the machine's name.
+TITLE = b"<title>Viser</title>"
 #: Additions to viser's pages. Viser's camera listens to the keys of the whole document; controls in
 #: the panel keep their keys. On a narrow screen the panel covers the scene; it gets the lower part.
-#: Viser's note on computers without a graphics card covers the machine; it disappears by itself.
+#: Viser's note on computers without a graphics card covers the machine; it is hidden. The numbers
+#: next to sliders need room for six digits, and the names of curves in plots for a legend.
 ADDED = b"""<script>document.body.addEventListener('keydown', event => {
 if (event.target.closest('[role=slider], [role=tab], button, summary')) event.stopPropagation(); });</script>
-<style>@keyframes gone { to { visibility: hidden; } }
-#webgl-software-rendering { animation: gone 0s 12s forwards; }
+<style>#webgl-software-rendering { display: none; }
+[role=slider] { cursor: pointer; }
+.mantine-NumberInput-input { font-size: 0.72em !important; padding-inline: 0.25em !important; }
+.u-legend { font-size: 0.72em; line-height: 1.3; text-align: left; }
+.u-legend .unnamed { display: none; }
+.u-legend .u-series > * { padding: 0 0.25em; }
+.u-legend .u-marker { width: 0.8em; height: 0.8em; }
 @media (max-width: 36em) {
 [style*="position: fixed"][style*="max-height: 60%"] { width: 100% !important; max-height: 45% !important; }
 [style*="position: fixed"][style*="max-height: 60%"] [style="width: 20em;"] { width: 100% !important; }
@@ -49,10 +58,12 @@ class Guard:
 
     Attributes:
         host: name or address that the server listens on.
+        title: returns the title of the page; viser's own if None.
         token: first part of every path.
     """
 
     host: str
+    title: Callable[[], str] | None = None
     token: str = field(default_factory=lambda: secrets.token_urlsafe(TOKEN_BYTES), repr=False)
 
     def url(self, port: int) -> str:
@@ -168,7 +179,7 @@ def _asking(guard: Guard, answer: Callable[[Any, Any], Any]) -> Callable[[Any, A
             return None
         response.headers["Referrer-Policy"] = "no-referrer"  # the token stays here
         return (
-            _with_additions(response)
+            _with_additions(response, "" if guard.title is None else guard.title())
             if "html" in response.headers.get("Content-Type", "")
             else response
         )
@@ -176,10 +187,12 @@ def _asking(guard: Guard, answer: Callable[[Any, Any], Any]) -> Callable[[Any, A
     return process_request
 
 
-def _with_additions(response: Any) -> Any:
-    """Return a page with the text `ADDED`."""
+def _with_additions(response: Any, title: str) -> Any:
+    """Return a page with the text `ADDED`, and with its title if there is one."""
     is_packed = response.headers.get("Content-Encoding") == "gzip"
     text = gzip.decompress(response.body) if is_packed else response.body
+    if title:
+        text = text.replace(TITLE, f"<title>{html.escape(title)}</title>".encode(), 1)
     before, end, after = text.rpartition(b"</body>")
     body = before + ADDED + end + after
     body = gzip.compress(body, 1) if is_packed else body

@@ -16,6 +16,7 @@ class Layers(ReprMixin):
     Attributes:
         measured: a log, shown transparent at the time of the motion.
         beside: another machine, shown transparent at the same actuator positions.
+        next_to: further machines, shown to the right of the first, each with its own sliders.
         forces: whether forces are shown.
         workspace: two or three platform positions whose slice or cloud is shown; empty for none.
         colouring: property that colors the points: "reach", "conditioning" or "force".
@@ -25,6 +26,7 @@ class Layers(ReprMixin):
 
     measured: Playback | None = None
     beside: Model | None = None
+    next_to: tuple[Model, ...] = ()
     forces: bool = False
     workspace: tuple[str, ...] = ()
     colouring: str = "reach"

@@ -55,6 +55,7 @@ def page(
             stages = Stages(progress, len(times))
             for state, duration in stages.over(enumerate(np.diff(times, append=times[-1]))):
                 scene.show(geometry, state)
+                scene.arrange_labels(state)
                 recording.insert_sleep(float(duration))
             text = str(recording.as_html())
         finally:

@@ -14,28 +14,36 @@ from tauloop.viewer.playback import Playback
 from tauloop.viewer.scene.machine_scene import MachineScene
 
 
-class Stage(Protocol):
-    """A viewer as its panels use it; see `Viewer`."""
+class Movable(Protocol):
+    """A machine in the scene that sliders move."""
 
     server: Any
     model: Model
     q: np.ndarray
-    sample: int | None
     lock: threading.RLock
+
+    def show(self, q: np.ndarray, dragged: Any = None, *, sample: int | None = None) -> None:
+        """Show the machine at assembled coordinates (n_q,)."""
+
+    def explain(self, error: TauloopError, heading: str = ...) -> None:
+        """Show in the panel why the machine cannot move."""
+
+
+class Stage(Movable, Protocol):
+    """A viewer as its panels use it; see `Viewer`."""
+
+    sample: int | None
     scene: MachineScene
 
     @property
     def moment(self) -> float:
         """Return the current time, s; zero without a motion."""
 
-    def show(self, q: np.ndarray, dragged: Any = None, *, sample: int | None = None) -> None:
-        """Show the machine at assembled coordinates (n_q,)."""
+    def fit(self, client: Any, away: np.ndarray | None = None) -> None:
+        """Move the camera of a page so that the whole machine is in its picture."""
 
     def replace(self, view: ViewState) -> None:
         """Show another machine in place of this one."""
-
-    def explain(self, error: TauloopError, heading: str = ...) -> None:
-        """Show in the panel why the machine cannot move."""
 
     def warn(self, text: str) -> None:
         """Show what is wrong with the watched files."""

@@ -19,6 +19,7 @@ from tauloop.model import Model
 from tauloop.viewer.guard import Guard, silent, start_guarded, viser_module
 from tauloop.viewer.layers import Layers
 from tauloop.viewer.panel.clock import Clock
+from tauloop.viewer.panel.display import DisplayPanel
 from tauloop.viewer.panel.gizmo import Gizmo, Puller
 from tauloop.viewer.panel.modes import ModeButtons
 from tauloop.viewer.panel.plots import Plots
@@ -31,12 +32,17 @@ from tauloop.viewer.scene.forces import ForceLayer
 from tauloop.viewer.scene.ghost import Ghost
 from tauloop.viewer.scene.machine_scene import MachineScene
 from tauloop.viewer.scene.marks import Marks, path_colors
+from tauloop.viewer.scene.neighbor import Neighbor
 from tauloop.viewer.stage import ViewState
 
 #: Frames per second while a motion plays.
 VIEWER_FRAME_RATE = 30.0
 #: Time until a page knows its size and its camera, s.
 SETTLING_TIME = 2.0
+#: Largest height of a picture in the pixels of its texts; screens with more have smaller pixels.
+MAX_PICTURE_HEIGHT = 1000.0
+#: Relative difference of the shapes of two pictures that is rounding.
+SAME_SHAPE = 0.01
 #: Message of the panel without an error.
 WITHIN = "Within reach."
 
@@ -50,14 +56,16 @@ class Viewer:
         q: coordinates (n_q,) of the current pose.
         lock: held while the pose changes.
         scene: the machine's nodes.
-        sliders: sliders by entry, one for each handle.
+        sliders: sliders by entry and index of their handle.
         gizmo: control that drags the tool; None for a machine that does not move.
         warning: errors in the watched files; hidden without an error.
         message: error of the last requested pose.
         clock, plots: controls and plots of the motion; None without a motion.
         sample: sample of the motion that is shown; None after the machine was moved by hand.
-        ghosts: transparent machines next to the machine.
+        ghosts: transparent machines at the same place.
+        neighbors: machines next to the machine.
         forces, modes, workspace: panels; None for a machine that does not move.
+        display: panel of views and of what the scene shows.
         pictures: panel that saves pictures and films.
     """
 
@@ -87,7 +95,8 @@ class Viewer:
         """
         viser = viser_module()
         self.lock, self._ended = threading.RLock(), threading.Event()
-        self._guard = Guard(host=host)
+        self._guard = Guard(host=host, title=lambda: self.model.mechanism.name)
+        self.model = model
         with silent():
             self.server = start_guarded(
                 self._guard,
@@ -98,9 +107,7 @@ class Viewer:
         # No link leads to an outside server.
         self.server.gui.configure_theme(show_logo=False, show_share_button=False)
         self.server.gui.main_panel.dock_right()  # next to the machine, never over it
-        self.server.on_client_connect(
-            lambda client: keep_in_view(client, self.server.initial_camera)
-        )
+        self.server.on_client_connect(lambda client: PageCamera(self, client))
         self.host, self.port = host, int(self.server.get_port())
         start = playback.q[0] if playback is not None else model.assembly.q
         self._watch: Watch | None = None
@@ -145,15 +152,19 @@ class Viewer:
         """Build the scene and the panel of a machine."""
         self.model, self.q, self.sample = model, q, None if playback is None else 0
         self._shape = machine_shape(model.assembly.loops)
+        self.display: DisplayPanel | None = None
         geometry = self.geometry
-        self.scene = MachineScene(self.server, model, geometry)
+        moved = geometry if playback is None else self._shape.at(playback.q)
+        self.scene = MachineScene(self.server, model, moved)
         gui = self.server.gui
+        gui.set_panel_label(model.mechanism.name)
         self.warning = gui.add_markdown("", visible=False)
         self.message = gui.add_markdown(WITHIN)
         self.clock, self.plots = None, None
         if playback is not None:
             self.scene.draw_path(self._shape.at(playback.q).tool, path_colors(model, playback.q))
             self.clock = Clock(self, playback)
+        self.display = DisplayPanel(self, self.clock, q)
         self.ghosts = []
         if layers.measured is not None:
             self.ghosts.append(Ghost(self, "measured", model, layers.measured))
@@ -168,6 +179,11 @@ class Viewer:
                 self.gizmo = Gizmo(
                     self, Puller(handles, self._shape, model.limits, q), geometry.size
                 )
+        if layers.next_to:
+            self.scene.name_machine("machine", model.mechanism.name, self.scene.points)
+        self.neighbors = [
+            Neighbor(self, number, machine) for number, machine in enumerate(layers.next_to, 1)
+        ]
         self._marks = Marks(self)
         self.forces = self.modes = self.workspace = None
         if self._sliders.handles:  # the machine is driven and moves
@@ -197,8 +213,8 @@ class Viewer:
         return self._guard.url(self.port)
 
     @property
-    def sliders(self) -> dict[Entry, list[Any]]:
-        """Return the sliders by entry."""
+    def sliders(self) -> dict[Entry, dict[int, Any]]:
+        """Return the sliders by entry and index of their handle."""
         return self._sliders.sliders
 
     def move(self, entry: Entry, number: int, value: float) -> None:
@@ -233,6 +249,22 @@ class Viewer:
                 self.forces.follow(geometry, sample)
             if self.gizmo is not None:
                 self.gizmo.follow(geometry)
+            if self.display is not None:
+                self.display.follow()
+            self.scene.arrange_labels()
+
+    def fit(self, client: Any, away: np.ndarray | None = None) -> None:
+        """Move the camera of a page so that the whole machine is in its picture.
+
+        Args:
+            client: the page.
+            away: direction from the machine to the camera (3,); default: that of the first view.
+        """
+        camera = client.camera
+        with self.lock:
+            fitted = self.scene.fitted(typical_size(camera.aspect), away)
+            camera.position = fitted.eye
+            camera.look_at = fitted.look_at  # setting the position has moved it too
 
     def explain(self, error: TauloopError, heading: str = "The machine does not move:") -> None:
         """Show in the panel why the machine cannot move."""
@@ -274,29 +306,41 @@ class Viewer:
             self.server.stop()
 
 
-def keep_in_view(client: Any, start: Any) -> None:
-    """Move the camera of a page that is higher than wide back until the machine fits its width.
+class PageCamera:
+    """The camera of a page: it fits the machine, and labels are arranged for it."""
 
-    Args:
-        client: the page, which reports a different camera and size until it has settled.
-        start: its first camera.
+    def __init__(self, viewer: Viewer, client: Any) -> None:
+        """Fit the machine into a page, which reports its size only when it has settled."""
+        self._viewer, self._client = viewer, client
+        self._opened, self._size = time.monotonic(), (1.0, 1.0)
+        client.camera.on_update(self.follow)
+
+    def follow(self, camera: Any) -> None:
+        """Fit the machine into a new page or a page of another shape, and arrange the labels."""
+        size = picture_size(camera)
+        shape, before = size[0] / size[1], self._size[0] / self._size[1]
+        # Under load the page draws fewer pixels, which does not change its shape.
+        if abs(shape / before - 1.0) > SAME_SHAPE:
+            self._size = size
+            is_new = time.monotonic() - self._opened < SETTLING_TIME
+            self._viewer.fit(self._client, None if is_new else camera.position - camera.look_at)
+        with self._viewer.lock:
+            scene = self._viewer.scene
+            scene.look_from(camera.position, camera.look_at, self._size, camera.fov)
+
+
+def typical_size(aspect: float) -> tuple[float, float]:
+    """Return width and height of a picture of this shape on a screen or a telephone, pixels."""
+    return (800.0 * aspect, 800.0) if aspect > 1.1 else (400.0, 400.0 / aspect)
+
+
+def picture_size(camera: Any) -> tuple[float, float]:
+    """Return width and height of a page's picture, pixels of its texts.
+
+    The page reports the pixels of its screen, which may be smaller than those of texts.
     """
-    camera, begin, share = client.camera, time.monotonic(), 1.0
-
-    def fit(_: Any) -> None:
-        nonlocal share
-        before, share = share, min(camera.aspect, 1.0)
-        if time.monotonic() - begin < SETTLING_TIME:  # the page then knows its size
-            target, away = np.array(start.look_at), np.array(start.position) - start.look_at
-        elif share != before:
-            target, away = camera.look_at, before * (camera.position - camera.look_at)
-        else:
-            return
-        camera.position = target + away / share
-        camera.look_at = target  # setting the position has moved it too
-
-    fit(None)
-    camera.on_update(fit)
+    scale = min(1.0, MAX_PICTURE_HEIGHT / camera.image_height)
+    return scale * camera.image_width, scale * camera.image_height
 
 
 def _at_the_position_of(

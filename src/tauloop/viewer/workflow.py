@@ -58,6 +58,7 @@ class ViewOptions(Options):
         measured: show a log of the same format as the motion, transparent, next to the motion.
         compare: compare with this machine (shipped or a file), such as the calibrated one; it is
             shown transparent at the same actuator positions.
+        next_to: show these machines too (shipped or files), to the right of the first.
         forces: show forces: arrows at motors and platform, rods colored by tension and compression.
         workspace: show a slice or cloud of the workspace over two or three platform positions, such
             as 'x,z'.
@@ -82,6 +83,7 @@ class ViewOptions(Options):
     simulation: Path | None = option(None, metavar="FILE")
     measured: Path | Playback | None = option(None, read=Path, metavar="LOG")
     compare: str | Path | Mechanism | Model | None = option(None, read=str, metavar="FILE")
+    next_to: tuple[str | Path | Mechanism | Model, ...] = option((), read=listed, metavar="LIST")
     forces: bool = False
     workspace: tuple[str, ...] = option((), read=listed)
     color: str = option("reach", choices=COLORINGS)
@@ -273,6 +275,7 @@ def _layers(model: Model, options: ViewOptions) -> Layers:
     return Layers(
         measured=read_playback(model, measured) if isinstance(measured, Path) else measured,
         beside=None if compared is None else modeled(compared),
+        next_to=tuple(modeled(machine) for machine in options.next_to),
         forces=options.forces,
         workspace=plane,
         colouring=options.color,

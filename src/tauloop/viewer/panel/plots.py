@@ -116,7 +116,7 @@ class Plots:
         room = 0.05 * (high - low) or 1.0
         low, high = low - room, high + room
         data = (time, *values.T, *(np.full(len(time), limit) for limit in limits))
-        series: list[dict[str, Any]] = [{"label": "t"}]
+        series: list[dict[str, Any]] = [{"label": "time [s]"}]
         series += [
             {
                 "label": name,
@@ -127,16 +127,13 @@ class Plots:
             | ({"dash": [5, 3]} if i >= len(COLORS) else {})
             for i, name in enumerate(plot.names)
         ]
+        line = {"stroke": RESIDUAL, "width": 1, "dash": [2, 3], "points": {"show": False}}
+        # Curves of this class have no entry in the legend.
+        unnamed = {"class": "unnamed"}
+        series += [{"label": "limit", **line, **(unnamed if i else {})} for i in range(len(limits))]
         series += [
-            {
-                "label": "limit",
-                "stroke": RESIDUAL,
-                "width": 1,
-                "dash": [2, 3],
-                "points": {"show": False},
-            }
-        ] * len(limits)
-        series += [{"label": "now", "stroke": TEXT, "width": 1.2, "points": {"show": False}}]
+            {**unnamed, "label": "now", "stroke": TEXT, "width": 1.2, "points": {"show": False}}
+        ]
         self._fixed.append((data, low, high))
         self.nodes.append(
             gui.add_uplot(
@@ -146,7 +143,7 @@ class Plots:
                 height=PLOT_HEIGHT,
                 scales={"x": {"time": False}, "y": {"range": (low, high)}},
                 axes=({}, {"space": 24, "size": 52}),
-                legend={"show": False},
+                legend={"show": True, "live": True},
             )
         )
 

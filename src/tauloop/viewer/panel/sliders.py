@@ -11,25 +11,32 @@ from tauloop.common.errors import AssemblyError, TauloopError
 from tauloop.equations.ports import Entry
 from tauloop.model import Model
 from tauloop.viewer.panel.handles import Handle, Handles
-from tauloop.viewer.stage import Stage
+from tauloop.viewer.stage import Movable
 
 #: Steps of sliders: m, deg, pure numbers.
 SLIDER_STEPS = {"m": 1e-4, "deg": 1e-2, "1": 1e-4}
 
 
+#: Largest difference of two handles of one quantity, in their unit: rounding of closed loops.
+SAME_VALUE = 1e-6
+
+
 class Sliders:
     """The sliders of both entries, which follow every motion of the machine.
 
+    A handle of the actuators that is the same quantity as one of the platform, such as a motor
+    without gear on a joint that is a platform coordinate, has no second slider.
+
     Attributes:
         handles: handles that they move, by entry.
-        sliders: one slider for each handle, by entry.
+        sliders: sliders by entry and index of their handle.
     """
 
-    def __init__(self, viewer: Stage, model: Model) -> None:
+    def __init__(self, viewer: Movable, model: Model) -> None:
         """Add a folder for each entry, or the reason if it does not determine the machine."""
         self._viewer, self._model, self._syncing = viewer, model, False
         self.handles: dict[Entry, Handles] = {}
-        self.sliders: dict[Entry, list[Any]] = {}
+        self.sliders: dict[Entry, dict[int, Any]] = {}
         for entry in Entry:
             self._add(entry)
 
@@ -40,22 +47,39 @@ class Sliders:
         except AssemblyError as error:
             gui.add_markdown(as_markdown(error, f"Cannot be moved by its {entry.name}:"))
             return
-        if any(handles.names == others.names for others in self.handles.values()):
-            return  # the independent coordinates of the platform are those of the motors
+        repeated = self._repeated(handles)
+        if len(repeated) == len(handles.handles):
+            return
+        self.handles[entry], self.sliders[entry] = handles, {}
+        values = handles.values(q)
         with gui.add_folder(entry.name.capitalize()):
-            self.handles[entry], self.sliders[entry] = handles, []
-            for number, (handle, value) in enumerate(
-                zip(handles.handles, handles.values(q), strict=True)
-            ):
+            for number, handle in enumerate(handles.handles):
+                if number in repeated:
+                    continue
+                step = SLIDER_STEPS[handle.unit]
                 slider = gui.add_slider(
                     f"{handle.name} [{handle.unit}]" if handle.unit != "1" else handle.name,
-                    min=handle.lower,
-                    max=handle.upper,
-                    step=SLIDER_STEPS[handle.unit],
-                    initial_value=_initial_value(handle, value),
+                    min=_slider_end(handle.lower, step, np.ceil),
+                    max=_slider_end(handle.upper, step, np.floor),
+                    step=step,
+                    initial_value=_initial_value(handle, values[number]),
                 )
                 slider.on_update(self._moves(entry, number))
-                self.sliders[entry].append(slider)
+                self.sliders[entry][number] = slider
+
+    def _repeated(self, handles: Handles) -> set[int]:
+        """Return the indices of handles that equal one with a slider at all known states."""
+        states = self._model.assembly.states
+        values, repeated = handles.values(states), set[int]()
+        for entry, others in self.handles.items():
+            earlier = others.values(states)
+            for i, handle in enumerate(handles.handles):
+                for k in self.sliders[entry]:
+                    is_same_unit = handle.unit == others.handles[k].unit
+                    is_same = np.abs(values[:, i] - earlier[:, k]).max() < SAME_VALUE
+                    if is_same_unit and is_same:
+                        repeated.add(i)
+        return repeated
 
     def move(self, entry: Entry, number: int, value: float, dragged: Any = None) -> None:
         """Move one handle: the machine follows, or stays and the panel shows the reason."""
@@ -80,9 +104,10 @@ class Sliders:
         self._syncing = True
         try:
             for entry, sliders in self.sliders.items():
-                for slider, value in zip(sliders, self.handles[entry].values(q), strict=True):
+                values = self.handles[entry].values(q)
+                for number, slider in sliders.items():
                     if slider is not dragged:
-                        slider.value = rounded(value, slider.step)
+                        slider.value = rounded(values[number], slider.step)
         finally:
             self._syncing = False
 
@@ -92,10 +117,22 @@ def rounded(value: float, step: float) -> float:
     return round(float(value), round(-np.log10(step))) + 0.0
 
 
+def _slider_end(limit: float, step: float, towards: Callable[[float], Any]) -> float:
+    """Return the end of a slider within a limit: a multiple of its step, and so a short number."""
+    steps = limit / step
+    nearest = round(steps)
+    whole = nearest if abs(steps - nearest) < 1e-6 else int(towards(steps))
+    return rounded(whole * step, step)
+
+
 def _initial_value(handle: Handle, value: float) -> float:
     """Return a slider's first value within its range."""
     step = SLIDER_STEPS[handle.unit]
-    return float(np.clip(rounded(value, step), handle.lower, handle.upper))
+    low, high = (
+        _slider_end(handle.lower, step, np.ceil),
+        _slider_end(handle.upper, step, np.floor),
+    )
+    return float(np.clip(rounded(value, step), low, high))
 
 
 def as_markdown(error: TauloopError, heading: str) -> str:

@@ -34,7 +34,14 @@ class Ghost:
         self._viewer, self._name, self._model, self._measured = viewer, name, model, measured
         self.q = np.array(model.assembly.q if measured is None else measured.q[0])
         self._shape = machine_shape(model.assembly.loops)
-        self._scene = MachineScene(viewer.server, model, self._shape.at(self.q[None]), ghost=name)
+        self._scene = MachineScene(
+            viewer.server,
+            model,
+            self._shape.at(self.q[None]),
+            name=name,
+            has_names=False,
+            is_ghost=True,
+        )
         self.words = viewer.server.gui.add_markdown("")
 
     def follow(self, geometry: MachineGeometry) -> None:

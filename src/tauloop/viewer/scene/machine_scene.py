@@ -12,25 +12,27 @@ from scipy.spatial.transform import Rotation
 from tauloop.display.palette import RESIDUAL
 from tauloop.geometry import frames, machine_solids, parts
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
-from tauloop.mechanism.solids.solid import ROLE_COLORS
+from tauloop.mechanism.poses import FramePose
+from tauloop.mechanism.solids.solid import ROLE_COLORS, Mesh
 from tauloop.model import Model
+from tauloop.viewer.scene.camera import (
+    CAMERA_DIRECTION,
+    DEFAULT_SIZE,
+    FIELD_OF_VIEW,
+    Camera,
+    fitted_camera,
+)
+from tauloop.viewer.scene.labels import SceneLabels, surface_points
 
 #: Length of the tool's axes, and thickness of its path, over the machine's largest dimension.
 TOOL_AXES, PATH_THICKNESS = 0.07, 0.003
-#: The first view: direction of the camera, its field of view, rad, and its distance over the
-#: distance at which the machine just fits.
-CAMERA_DIRECTION, FIELD_OF_VIEW, DISTANCE_RATIO = (0.42, -0.89, 0.18), 0.8, 1.1
-#: Width and height of a letter in the first picture, at unit distance.
-LETTER = (0.013, 0.032)
-#: Direction from a name's anchor to its middle, by the corner that is the anchor.
-CORNERS = {
-    "top-left": (1, -1),
-    "bottom-left": (1, 1),
-    "top-right": (-1, -1),
-    "bottom-right": (-1, 1),
-}
+#: Distances between the points of motors, and of other solids, that labels leave free, over the
+#: machine's largest dimension.
+MOTOR_SPACING, SOLID_SPACING = 0.015, 0.04
 #: Color and opacity of a second, transparent machine.
 GHOST_COLOR, GHOST_OPACITY = "#7a4f9a", 0.38
+#: Opacity of solids while what is inside them is shown.
+TRANSPARENT_OPACITY = 0.35
 #: Strength of the ambient light, and light reflected by the floor (of 255). An environment map is
 #: not used: viser needs half a minute to unpack it without a graphics card, and until then the
 #: machine is almost white.
@@ -42,19 +44,30 @@ class MachineScene:
 
     Attributes:
         size: the machine's largest dimension, m.
+        labels: labels of the scene; None for an additional machine.
+        points: points that a fitted view contains (N, 3), m.
     """
 
     def __init__(
-        self, server: Any, model: Model, geometry: MachineGeometry, *, ghost: str = ""
+        self,
+        server: Any,
+        model: Model,
+        geometry: MachineGeometry,
+        *,
+        name: str = "machine",
+        has_names: bool = True,
+        is_ghost: bool = False,
     ) -> None:
         """Build the nodes.
 
         Args:
             server: a `viser.ViserServer`.
             model: the machine.
-            geometry: the machine at its first state.
-            ghost: name of a second, transparent machine, which has no names, no floor and no
-                camera; empty for the first machine.
+            geometry: the machine at its first state; all states if it moves.
+            name: name of its node.
+            has_names: whether it has labels, tool axes, a floor and the camera, as the first
+                machine of a scene has.
+            is_ghost: whether it is transparent.
 
         Raises:
             EngineError: trimesh is not installed.
@@ -64,33 +77,41 @@ class MachineScene:
         self.size, self._shown = geometry.size, geometry
         self._reference = machine_geometry(model, model.assembly.q)
         self._frames = frames(self._mechanism, geometry, self._reference)
-        meshes = parts(machine_solids(model))
-        top = f"/{ghost or 'machine'}"
+        solids = machine_solids(model)
+        meshes = parts(solids)
+        top = f"/{name}"
         self._nodes = {
-            name: self._scene.add_frame(node_path(name, top), show_axes=False) for name, _ in meshes
+            body: self._scene.add_frame(node_path(body, top), show_axes=False) for body, _ in meshes
         }
         self._drawn = {
-            (name, color): self._scene.add_mesh_simple(
-                f"{node_path(name, top)}/{color[1:]}",
+            (body, color): self._scene.add_mesh_simple(
+                f"{node_path(body, top)}/{color[1:]}",
                 vertices=mesh.vertices.astype(np.float32),
                 faces=mesh.faces.astype(np.uint32),
-                color=rgb(GHOST_COLOR if ghost else color),
-                opacity=GHOST_OPACITY if ghost else None,
+                color=rgb(GHOST_COLOR if is_ghost else color),
+                opacity=GHOST_OPACITY if is_ghost else None,
                 flat_shading=True,
-                cast_shadow=not ghost,
+                cast_shadow=not is_ghost,
             )
-            for (name, color), mesh in meshes.items()
+            for (body, color), mesh in meshes.items()
         }
         cables = {rod.name for rod in self._mechanism.rods if rod.tension is not None}
         reach = {key: float(np.ptp(mesh.vertices[:, 2])) for key, mesh in meshes.items()}
         self._cables = [
             (key[0], node, reach[key]) for key, node in self._drawn.items() if key[0] in cables
         ]
-        self._names: dict[str, Any] = {}
+        self._corners = _by_body({key: mesh.vertices for key, mesh in meshes.items()})
+        self.labels: SceneLabels | None = None
         self._tool: Any = None
-        if not ghost:
+        self._texts: dict[str, str] = {}
+        motors = parts(solid for solid in solids if solid.role == "motor")
+        self._motors = _surfaces(motors, MOTOR_SPACING * self.size)
+        self._surfaces = _surfaces(meshes, SOLID_SPACING * self.size)
+        self.points = self._occupied(geometry)
+        if has_names:
             self._furnish(server, geometry)
         self.show(geometry)
+        self.arrange_labels()
 
     def _furnish(self, server: Any, geometry: MachineGeometry) -> None:
         """Add names, the tool's axes, the floor, light, and the first camera."""
@@ -100,37 +121,69 @@ class MachineScene:
             axes_radius=0.06 * TOOL_AXES * self.size,
             origin_radius=0.0,
         )
-        self._scene.add_label("/tool/name", self.shape.platform)
-        low, high = geometry.extent
-        middle = (low + high) / 2
-        self._scene.add_grid(
-            "/floor",
-            width=1.4 * self.size,
-            height=1.4 * self.size,
-            cell_size=self.size / 10,
-            section_size=self.size / 2,
-            position=(middle[0], middle[1], low[2] - 0.02 * self.size),
-        )
+        self.floor = self._scene.add_grid("/floor")
         self._scene.configure_environment_map(None)
         self._scene.add_light_hemisphere(
             "/light", ground_color=(FLOOR_LIGHT,) * 3, intensity=LIGHT_INTENSITY
         )
-        camera = server.initial_camera
-        camera.fov, camera.look_at = FIELD_OF_VIEW, tuple(middle)
-        direction = np.array(CAMERA_DIRECTION)
+        self.away = np.array(CAMERA_DIRECTION)
         if len(geometry.plane) == 2:
             across = 3 - sum(geometry.plane)
-            direction = np.eye(3)[across] * (1.0 if across == 2 else -1.0) + [0.0, -0.02, 0.02]
-        half_size = 0.5 * max(float(np.linalg.norm(high - low)), self.size)
-        distance = DISTANCE_RATIO * half_size / np.sin(0.5 * FIELD_OF_VIEW)
-        eye = middle + distance * direction / np.linalg.norm(direction)
-        camera.position = tuple(eye)
-        names = [axis.name for axis in self.shape.drives]
-        anchors = corners(names, geometry.drives[0][0], eye, middle)
-        self._names = {
-            name: self._scene.add_label(f"/drives/{name}", name, anchor=corner)
-            for name, corner in zip(names, anchors, strict=True)
-        }
+            self.away = np.eye(3)[across] * (1.0 if across == 2 else -1.0) + [0.0, -0.02, 0.02]
+        self.labels = SceneLabels(self._scene, self.fitted())
+        self._put_floor()
+        first = server.initial_camera
+        first.fov, first.look_at = FIELD_OF_VIEW, tuple(self.labels.camera.look_at)
+        first.position = tuple(self.labels.camera.eye)
+
+    def _occupied(self, geometry: MachineGeometry) -> np.ndarray:
+        """Return the corners of all solids and the tool at some states of a motion (N, 3), m."""
+        states = np.unique(np.linspace(0, len(geometry) - 1, 9).astype(int))
+        corners = [self.moved(self._corners, int(state)) for state in states]
+        arrows = geometry.tool[states, None] + np.array([[0.0] * 3, *np.eye(3)]) * (
+            2.0 * TOOL_AXES * self.size
+        )
+        return np.concatenate([*corners, geometry.tool, arrows.reshape(-1, 3)])
+
+    def widen(self, points: np.ndarray) -> None:
+        """Include further points (N, 3) in the views that fit, and in the floor."""
+        self.points = np.concatenate([self.points, points])
+        self._put_floor()
+
+    def _put_floor(self) -> None:
+        low, high = self.points.min(axis=0), self.points.max(axis=0)
+        middle, width = 0.5 * (low + high), 1.4 * float(np.max((high - low)[:2]))
+        floor, width = self.floor, max(width, 1.4 * self.size)
+        floor.width = floor.height = width
+        floor.cell_size, floor.section_size = self.size / 10, self.size / 2
+        floor.position = (middle[0], middle[1], low[2] - 0.02 * self.size)
+
+    def fitted(
+        self, size: tuple[float, float] = DEFAULT_SIZE, away: np.ndarray | None = None
+    ) -> Camera:
+        """Return the camera that sees the whole machine, from the first side by default."""
+        return fitted_camera(self.points, self.away if away is None else away, size)
+
+    def look_from(
+        self, eye: np.ndarray, look_at: np.ndarray, size: tuple[float, float], fov: float
+    ) -> None:
+        """Arrange the labels for another camera."""
+        assert self.labels is not None
+        camera = Camera(eye=np.array(eye), look_at=np.array(look_at), size=size, fov=fov)
+        self.labels.look_from(camera)
+
+    @property
+    def frames(self) -> dict[str, FramePose]:
+        """Poses of bodies and rods in the geometry that is shown, by name."""
+        return self._frames
+
+    def moved(self, points: Mapping[str, np.ndarray], state: int = 0) -> np.ndarray:
+        """Return points (k, 3) of bodies and rods in the base frame (N, 3), m."""
+        placed = [np.zeros((0, 3))]
+        for name, local in points.items():
+            pose = self._frames[name].at(state)
+            placed.append(local @ pose.rotation.T + pose.position)
+        return np.concatenate(placed)
 
     def show(self, geometry: MachineGeometry, state: int = 0) -> None:
         """Move all nodes to one state of a geometry."""
@@ -144,14 +197,26 @@ class MachineScene:
         rods = dict(zip((segment.name for segment in self.shape.segments), lengths, strict=True))
         for name, node, reach in self._cables:
             node.scale = (1.0, 1.0, float(rods[name]) / reach)
-        if self._tool is None:
+        if self.labels is None:
             return
-        for axis, origin in zip(self.shape.drives, geometry.drives[0][state], strict=True):
-            self._names[axis.name].position = origin
         self._tool.position = geometry.tool[state]
         self._tool.wxyz = Rotation.from_matrix(geometry.tool_rotation[state]).as_quat(
             scalar_first=True
         )
+        for axis, origin in zip(self.shape.drives, geometry.drives[0][state], strict=True):
+            text = self._texts.get(axis.name, axis.name)
+            self.labels.put(f"/drives/{axis.name}", text, origin)
+        self.labels.put("/tool_name", self.shape.platform, geometry.tool[state])
+
+    def arrange_labels(self, state: int = 0) -> None:
+        """Move the labels of the state that is shown off motors and off each other."""
+        if self.labels is not None:
+            self.labels.avoid("machine", *self.obstacles(state))
+            self.labels.arrange()
+
+    def obstacles(self, state: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Return points on motors and on all solids (N, 3) at the state that is shown, m."""
+        return self.moved(self._motors, state), self.moved(self._surfaces, state)
 
     def draw_path(self, points: np.ndarray, colors: Sequence[str] | None = None) -> None:
         """Draw the tool's path (N, 3), each segment in the color of its first sample (N,)."""
@@ -177,37 +242,44 @@ class MachineScene:
 
     def name_drives(self, texts: Mapping[str, str]) -> None:
         """Change the labels of actuators by name; the others show their names."""
-        for name, node in self._names.items():
-            node.text = texts.get(name, name)
+        self._texts = dict(texts)
+        if self.labels is not None:
+            for axis in self.shape.drives:
+                label = self.labels.labels[f"/drives/{axis.name}"]
+                self.labels.put(
+                    f"/drives/{axis.name}", texts.get(axis.name, axis.name), label.point
+                )
+
+    def name_machine(self, node: str, name: str, points: np.ndarray) -> None:
+        """Write the name of a machine above its points (N, 3)."""
+        assert self.labels is not None
+        low, high = points.min(axis=0), points.max(axis=0)
+        top = np.array([*(0.5 * (low + high))[:2], high[2]])
+        self.labels.put(f"/names/{node}", name, top)
+
+    def show_inside(self, is_shown: bool) -> None:
+        """Make solids transparent, so that what is inside them is visible, or opaque again."""
+        for node in self._drawn.values():
+            node.opacity = TRANSPARENT_OPACITY if is_shown else None
+
+    def show_tool_axes(self, is_shown: bool) -> None:
+        """Show or hide the axes of the tool."""
+        self._tool.visible = is_shown
 
 
-def corners(
-    names: Sequence[str], places: np.ndarray, eye: np.ndarray, middle: np.ndarray
-) -> list[Any]:
-    """Return which corner of each label is placed at its anchor, so that labels overlap less.
+def _by_body(points: Mapping[tuple[str, str], np.ndarray]) -> dict[str, np.ndarray]:
+    """Return points of bodies and colors by body alone."""
+    bodies: dict[str, list[np.ndarray]] = {}
+    for (body, _), places in points.items():
+        bodies.setdefault(body, []).append(places)
+    return {body: np.concatenate(places) for body, places in bodies.items()}
 
-    Args:
-        names: N texts.
-        places: their positions (N, 3), m.
-        eye: position of the camera (3,), m.
-        middle: point that it looks at (3,), m.
-    """
-    aside = np.cross([0.0, 0.0, 1.0], eye - middle)
-    axes = np.array([aside, np.cross(eye - middle, aside), middle - eye])
-    seen = (places - eye) @ (axes / np.linalg.norm(axes, axis=1, keepdims=True)).T
-    middles, halves, chosen = np.empty((0, 2)), np.empty((0, 2)), []
-    for name, place in zip(names, seen[:, :2] / seen[:, 2:], strict=True):
-        half = 0.5 * np.array([LETTER[0] * len(name), LETTER[1]])
-        options = place + half * list(CORNERS.values())
-        common = (
-            np.clip(half + halves - np.abs(options[:, None] - middles), 0.0, None)
-            .prod(axis=2)
-            .sum(axis=1)
-        )
-        best = int(np.argmin(common))
-        chosen.append(list(CORNERS)[best])
-        middles, halves = np.vstack([middles, options[best]]), np.vstack([halves, half])
-    return chosen
+
+def _surfaces(meshes: Mapping[tuple[str, str], Mesh], spacing: float) -> dict[str, np.ndarray]:
+    """Return points on the surfaces of meshes by body, at most a distance apart, m."""
+    return _by_body(
+        {key: surface_points(mesh.vertices, mesh.faces, spacing) for key, mesh in meshes.items()}
+    )
 
 
 def node_path(name: str, top: str = "/machine") -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tauloop.display.palette import RESIDUAL
@@ -42,7 +40,7 @@ class Marks:
     def __init__(self, viewer: Stage) -> None:
         """Start without labels."""
         self._viewer, self._near = viewer, least_distance(viewer.model)
-        self._labels: dict[str, Any] = {}
+        self._shown: set[str] = set()
 
     def follow(self, geometry: MachineGeometry) -> str:
         """Mark the current pose, and return the same information in Markdown."""
@@ -66,12 +64,13 @@ class Marks:
                 f"near singular ({EFFECTS[worst]}): {distances[worst]:.2g}",
                 geometry.tool[0],
             )
+        labels = viewer.scene.labels
+        assert labels is not None
         for name, (text, place) in texts.items():
-            if name not in self._labels:
-                self._labels[name] = viewer.server.scene.add_label(f"/marks/{name}", text)
-            self._labels[name].text, self._labels[name].position = text, place
-        for name, label in self._labels.items():
-            label.visible = name in texts
+            labels.put(f"/marks/{name}", text, place)
+        for name in self._shown.difference(texts):
+            labels.remove(f"/marks/{name}")
+        self._shown = set(texts)
         lines = [
             f"**Near a singularity** ({EFFECTS[kind]}): {distances[kind]:.2g} of 1" for kind in near
         ]

@@ -1,0 +1,100 @@
+"""Cameras that fit a machine into a picture, and where its points are in that picture."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+
+#: The first view: direction from the machine to the camera, and its field of view, rad.
+CAMERA_DIRECTION, FIELD_OF_VIEW = (0.42, -0.89, 0.18), 0.8
+#: Margins of a fitted view for labels, pixels, and their largest fraction of the picture.
+MARGIN_PIXELS, MAX_MARGIN = np.array([80.0, 48.0]), 0.18
+#: Size of a picture whose page is not known yet, pixels.
+DEFAULT_SIZE = (960.0, 800.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Camera:
+    """A pinhole camera, with z upwards in its picture.
+
+    Attributes:
+        eye: its position (3,), m.
+        look_at: the point in the middle of its picture (3,), m.
+        size: width and height of its picture, pixels.
+        fov: vertical field of view, rad.
+    """
+
+    eye: np.ndarray
+    look_at: np.ndarray
+    size: tuple[float, float] = DEFAULT_SIZE
+    fov: float = FIELD_OF_VIEW
+
+    @property
+    def axes(self) -> np.ndarray:
+        """Directions to the right, upwards and forwards (3, 3), one per row."""
+        return view_axes(self.look_at - self.eye)
+
+    @property
+    def focal_length(self) -> float:
+        """Distance of the picture's plane, pixels."""
+        return 0.5 * self.size[1] / float(np.tan(0.5 * self.fov))
+
+    def pixels(self, points: np.ndarray) -> np.ndarray:
+        """Return where points (N, 3) are (N, 2): pixels right of and above the picture's middle."""
+        seen = (points - self.eye) @ self.axes.T
+        depth = np.maximum(seen[:, 2:], 1e-9)
+        return np.asarray(self.focal_length * seen[:, :2] / depth)
+
+    def shifted(self, point: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+        """Return a point (3,) moved by pixels (2,) parallel to the picture."""
+        axes = self.axes
+        depth = max(float((point - self.eye) @ axes[2]), 1e-9)
+        return np.asarray(point + depth / self.focal_length * (pixels @ axes[:2]))
+
+
+def view_axes(forwards: np.ndarray) -> np.ndarray:
+    """Return right, up and forwards (3, 3) of a camera that looks in a direction (3,)."""
+    forwards = forwards / np.linalg.norm(forwards)
+    right = np.cross(forwards, [0.0, 0.0, 1.0])
+    if np.linalg.norm(right) < 1e-6:  # it looks along z: x is to the right
+        right = np.array([1.0, 0.0, 0.0])
+    right /= np.linalg.norm(right)
+    return np.array([right, np.cross(right, forwards), forwards])
+
+
+def fitted_camera(
+    points: np.ndarray,
+    away: np.ndarray,
+    size: tuple[float, float] = DEFAULT_SIZE,
+    fov: float = FIELD_OF_VIEW,
+) -> Camera:
+    """Return the nearest camera in a direction that sees all points, with margins for labels.
+
+    A point with the coordinates (x, z) to the right and forwards is inside the picture if
+    |x - c| <= t (z + d), with the tangent t of half the angle of view. The largest values of
+    x - t z and -x - t z give the position c and the distance d; in the same way upwards.
+
+    Args:
+        points: points of the machine (N, 3), m.
+        away: direction from the machine to the camera (3,).
+        size: width and height of the picture, pixels.
+        fov: vertical field of view, rad.
+    """
+    axes = view_axes(-np.asarray(away, dtype=float))
+    x, y, z = axes @ points.T
+    pixels = np.array(size)
+    margins = np.minimum(MARGIN_PIXELS / pixels, MAX_MARGIN)
+    half_angles = np.tan(0.5 * fov) * pixels / pixels[1]
+    centers, distances = [], []
+    for values, tangent in zip((x, y), half_angles * (1.0 - 2.0 * margins), strict=True):
+        first, last = (values - tangent * z).max(), (-values - tangent * z).max()
+        centers.append(0.5 * (first - last))
+        distances.append(0.5 * (first + last) / tangent)
+    nearest = 0.05 * float(np.ptp(points, axis=0).max()) or 1.0
+    distance = max(*distances, nearest - float(z.min()))
+    middle = 0.5 * float(z.min() + z.max())
+    origin = centers[0] * axes[0] + centers[1] * axes[1]
+    return Camera(
+        eye=origin - distance * axes[2], look_at=origin + middle * axes[2], size=size, fov=fov
+    )

@@ -1,0 +1,189 @@
+"""Labels in the scene: next to what they name, on no motor and on no other label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tauloop.viewer.scene.camera import Camera
+
+#: Width of a letter and height of a label in the page, with its margin, pixels.
+LETTER_WIDTH, LABEL_HEIGHT, LABEL_MARGIN = 7.0, 17.0, 5.0
+#: Distances of a label from what it names, pixels.
+DISTANCES = (4.0, 12.0, 22.0, 34.0, 48.0, 66.0, 90.0)
+#: Directions from what is named to its label, in the picture: sideways before above and below.
+DIRECTIONS = np.array([(1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1)])
+#: Costs: a pixel of distance from what is named, a pixel from the present place, a covered point of
+#: a solid, a pixel outside the picture, a covered pixel of another label, and a covered point of a
+#: motor.
+DISTANCE_COST, JUMP_COST, POINT_COST = 0.2, 0.03, 1.0
+OUTSIDE_COST, LABEL_COST, MOTOR_COST = 10.0, 3.0, 50.0
+
+
+class Label:
+    """A text at a point of the machine.
+
+    Attributes:
+        text: the text.
+        point: the point that it names (3,), m.
+        center: middle of the label in the picture (2,), pixels from that point; None before it has
+            a place.
+        node: its node in the scene.
+    """
+
+    def __init__(self, node: Any, text: str, point: np.ndarray) -> None:
+        """Start at the point itself."""
+        self.node, self.text, self.point = node, text, point
+        self.center: Any = None
+
+    @property
+    def half_size(self) -> np.ndarray:
+        """Half of width and height in the page (2,), pixels."""
+        lines = self.text.split("\n")
+        width = LETTER_WIDTH * max(map(len, lines)) + LABEL_MARGIN
+        return 0.5 * np.array([width, LABEL_HEIGHT * len(lines)])
+
+
+class SceneLabels:
+    """The labels of a scene, arranged for the camera that has moved last.
+
+    Attributes:
+        camera: that camera.
+        labels: labels by the path of their node.
+    """
+
+    def __init__(self, scene: Any, camera: Camera) -> None:
+        """Start without labels.
+
+        Args:
+            scene: the scene of a `viser.ViserServer`.
+            camera: the first camera.
+        """
+        self._scene, self.camera = scene, camera
+        self.labels: dict[str, Label] = {}
+        self._is_visible = True
+        self._motors: dict[str, np.ndarray] = {}
+        self._solids: dict[str, np.ndarray] = {}
+
+    def put(self, path: str, text: str, point: np.ndarray) -> None:
+        """Show a label; `arrange` moves it to its place."""
+        if path not in self.labels:
+            node = self._scene.add_label(
+                path, text, position=tuple(point), anchor="center-center", visible=self._is_visible
+            )
+            self.labels[path] = Label(node, text, point)
+        label = self.labels[path]
+        label.point = np.asarray(point)
+        if label.text != text:
+            label.text = label.node.text = text
+            label.center = None
+
+    def remove(self, path: str) -> None:
+        """Remove a label, if it is shown."""
+        if label := self.labels.pop(path, None):
+            label.node.remove()
+
+    def set_visible(self, is_visible: bool) -> None:
+        """Show or hide all labels."""
+        self._is_visible = is_visible
+        for label in self.labels.values():
+            label.node.visible = is_visible
+
+    def look_from(self, camera: Camera) -> None:
+        """Arrange the labels for another camera."""
+        self.camera = camera
+        self.arrange(is_new_view=True)
+
+    def avoid(self, machine: str, motors: np.ndarray, solids: np.ndarray) -> None:
+        """Note where a machine is.
+
+        Args:
+            machine: name of its node.
+            motors: points on the surfaces of its motors (N, 3), which no label covers.
+            solids: points on its solids (N, 3), which labels leave free if they can.
+        """
+        self._motors[machine], self._solids[machine] = motors, solids
+
+    def arrange(self, *, is_new_view: bool = False) -> None:
+        """Move labels that cover a motor or another label; in a new view, all labels."""
+        if not self.labels:
+            return
+        camera = self.camera
+        avoided = camera.pixels(np.concatenate([*self._motors.values()]))
+        seen = camera.pixels(np.concatenate([*self._solids.values()]))
+        placed = np.empty((0, 4))
+        anchors = camera.pixels(np.array([label.point for label in self.labels.values()]))
+        for label, anchor in zip(self.labels.values(), anchors, strict=True):
+            is_misplaced = is_new_view or label.center is None
+            if is_misplaced or self._hard_cost(label, anchor, avoided, placed) > 0.0:
+                label.center = self._best(label, anchor, avoided, seen, placed)
+            center = label.center
+            placed = np.vstack([placed, np.concatenate([anchor + center, label.half_size])])
+            label.node.position = tuple(camera.shifted(label.point, center))
+
+    def _hard_cost(
+        self, label: Label, anchor: np.ndarray, avoided: np.ndarray, placed: np.ndarray
+    ) -> float:
+        """Return the cost of covered motors and labels at a label's present place."""
+        centers = (anchor + label.center)[None]
+        return float(self._fixed_costs(centers, label.half_size, avoided, placed)[0])
+
+    def _best(
+        self,
+        label: Label,
+        anchor: np.ndarray,
+        avoided: np.ndarray,
+        seen: np.ndarray,
+        placed: np.ndarray,
+    ) -> np.ndarray:
+        """Return the cheapest center (2,), pixels from the anchor."""
+        half = label.half_size
+        steps = np.array([d for d in DISTANCES for _ in DIRECTIONS])
+        directions = np.tile(DIRECTIONS, (len(DISTANCES), 1))
+        unit = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+        offsets = unit * steps[:, None] + directions * half
+        centers = anchor + offsets
+        costs = self._fixed_costs(centers, half, avoided, placed)
+        costs += DISTANCE_COST * steps
+        if label.center is not None:
+            costs += JUMP_COST * np.linalg.norm(offsets - label.center, axis=1)
+        costs += POINT_COST * _covered(centers, half, seen)
+        frame = 0.5 * np.array(self.camera.size) - half
+        costs += OUTSIDE_COST * np.clip(np.abs(centers) - frame, 0.0, None).sum(axis=1)
+        return np.asarray(offsets[int(np.argmin(costs))])
+
+    @staticmethod
+    def _fixed_costs(
+        centers: np.ndarray, half: np.ndarray, avoided: np.ndarray, placed: np.ndarray
+    ) -> np.ndarray:
+        """Return the cost of covered motors and labels at centers (N, 2)."""
+        motors = MOTOR_COST * _covered(centers, half, avoided)
+        distance = np.abs(centers[:, None] - placed[None, :, :2])
+        common = np.clip(half + placed[:, 2:] - distance, 0.0, None)
+        return np.asarray(motors + LABEL_COST * common.prod(axis=2).sum(axis=1))
+
+
+def _covered(centers: np.ndarray, half: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Return the number of points (M, 2) in boxes with centers (N, 2) and half sizes (2,)."""
+    distance = np.abs(centers[:, None] - points[None])
+    return np.asarray((distance < half).all(axis=2).sum(axis=1), dtype=float)
+
+
+def surface_points(vertices: np.ndarray, faces: np.ndarray, spacing: float) -> np.ndarray:
+    """Return points on the edges of triangles (N, 3), at most a distance apart, m.
+
+    Args:
+        vertices: corners (n, 3).
+        faces: triangles (f, 3).
+        spacing: that distance; points nearer than it to another may be left out.
+    """
+    edges = np.unique(np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1), axis=0)
+    starts, ends = vertices[edges[:, 0]], vertices[edges[:, 1]]
+    counts = np.ceil(np.linalg.norm(ends - starts, axis=1) / spacing).astype(int) + 1
+    edge = np.repeat(np.arange(len(edges)), counts)
+    number = np.arange(len(edge)) - np.repeat(np.cumsum(counts) - counts, counts)
+    share = (number / np.maximum(counts[edge] - 1, 1))[:, None]
+    points = starts[edge] * (1.0 - share) + ends[edge] * share
+    _, first = np.unique(np.round(points / spacing), axis=0, return_index=True)
+    return np.asarray(points[np.sort(first)])

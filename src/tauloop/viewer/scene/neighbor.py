@@ -1,0 +1,91 @@
+"""A further machine next to the first, with its own sliders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tauloop.common.errors import TauloopError
+from tauloop.geometry.machine_geometry import machine_shape
+from tauloop.model import Model
+from tauloop.viewer.panel.sliders import Sliders, as_markdown
+from tauloop.viewer.scene.camera import view_axes
+from tauloop.viewer.scene.machine_scene import MachineScene
+from tauloop.viewer.stage import Stage
+
+#: Distance between machines, over the width of the wider one.
+GAP = 0.25
+
+
+class Neighbor:
+    """A machine that stands to the right of the others, and that its own sliders move.
+
+    Attributes:
+        model: the machine.
+        q: its coordinates (n_q,).
+        offset: displacement of its base in the scene (3,), m.
+        message: reason why it does not move.
+    """
+
+    def __init__(self, viewer: Stage, number: int, model: Model) -> None:
+        """Build its scene to the right of what is there, on the same floor, and its folder.
+
+        Args:
+            viewer: the viewer of the first machine.
+            number: number of the neighbor, from 1.
+            model: the machine.
+        """
+        self.server, self.lock, self.model = viewer.server, viewer.lock, model
+        self.q = np.array(model.assembly.q)
+        self._shape = machine_shape(model.assembly.loops)
+        name = f"neighbor_{number}"
+        root = self.server.scene.add_frame(f"/{name}", show_axes=False)
+        self._scene = MachineScene(
+            self.server, model, self._shape.at(self.q[None]), name=name, has_names=False
+        )
+        self.offset = self._free_place(viewer.scene)
+        root.position = tuple(self.offset)
+        points = self._scene.points + self.offset
+        viewer.scene.name_machine(name, model.mechanism.name, points)
+        viewer.scene.widen(points)
+        assert viewer.scene.labels is not None
+        self._labels, self._name = viewer.scene.labels, name
+        self._free_labels()
+        gui = self.server.gui
+        with gui.add_folder(f"{number + 1}: {model.mechanism.name}", expand_by_default=False):
+            self.message: Any = gui.add_markdown("", visible=False)
+            self._sliders = Sliders(self, model)
+
+    @property
+    def sliders(self) -> Sliders:
+        """Its sliders."""
+        return self._sliders
+
+    def _free_place(self, first: MachineScene) -> np.ndarray:
+        """Return the displacement to the right in the first view, with the same lowest height."""
+        right = view_axes(-first.away)[0]
+        across, occupied = self._scene.points @ right, first.points @ right
+        gap = GAP * max(float(np.ptp(across)), self._scene.size)
+        offset = (occupied.max() + gap - across.min()) * right
+        offset[2] = first.points[:, 2].min() - self._scene.points[:, 2].min()
+        return np.asarray(offset)
+
+    def show(self, q: np.ndarray, dragged: Any = None, *, sample: int | None = None) -> None:
+        """Show it at assembled coordinates (n_q,); it has no motion, and so no samples."""
+        with self.lock:
+            self.q = np.array(q)
+            self._scene.show(self._shape.at(self.q[None]))
+            self._sliders.follow(self.q, dragged)
+            self._free_labels()
+            self._labels.arrange()
+            self.message.visible = False
+
+    def _free_labels(self) -> None:
+        """Keep labels off its motors."""
+        motors, solids = self._scene.obstacles()
+        self._labels.avoid(self._name, motors + self.offset, solids + self.offset)
+
+    def explain(self, error: TauloopError, heading: str = "The machine does not move:") -> None:
+        """Show in its folder why it cannot move."""
+        self.message.content, self.message.visible = as_markdown(error, heading), True
