@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from tauloop.geometry.design import designed
 from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.geometry.triangle_meshes import DEFAULT_SECTIONS, triangles
-from tauloop.mechanism.solids.solid import Mesh, Solid, colour
+from tauloop.mechanism.model import BASE, Mechanism
+from tauloop.mechanism.solids.solid import BODY_COLORS, ROLE_COLORS, Mesh, Solid, colour
 from tauloop.model import Model
 
 
@@ -18,12 +20,34 @@ def machine_solids(model: Model) -> tuple[Solid, ...]:
 
     Solids are fixed to their bodies (see `frames` for the poses of bodies and rods). Designed
     solids are tubes for rods and links, plates, arcs, housings, rails and a base. Their thickness
-    depends on the distances between them at the reference pose.
+    depends on the distances between them at the reference pose. If no solid of the description has
+    a color, as in many imported machines, each body gets its own.
 
     Args:
         model: the machine.
     """
-    return designed(model.mechanism, machine_geometry(model, model.assembly.q))
+    solids = designed(model.mechanism, machine_geometry(model, model.assembly.q))
+    colors = _body_colors(model.mechanism)
+    return tuple(
+        replace(solid, colour=colors[solid.body])
+        if solid in model.mechanism.solids and solid.body in colors
+        else solid
+        for solid in solids
+    )
+
+
+def _body_colors(mechanism: Mechanism) -> dict[str, str]:
+    """Return a color for each body with solids; none if one has a color, or for a single body."""
+    if any(solid.colour for solid in mechanism.solids):
+        return {}
+    bodies = list(dict.fromkeys(solid.body for solid in mechanism.solids))
+    if len(bodies) < 2:
+        return {}
+    colors = {BASE: ROLE_COLORS["base"], mechanism.platform.body: ROLE_COLORS["platform"]}
+    others = [body for body in bodies if body not in colors]
+    for number, body in enumerate(others):
+        colors[body] = BODY_COLORS[number % len(BODY_COLORS)]
+    return colors
 
 
 def parts(solids: Iterable[Solid], sections: int = DEFAULT_SECTIONS) -> dict[tuple[str, str], Mesh]:

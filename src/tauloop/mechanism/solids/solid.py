@@ -28,6 +28,19 @@ ROLE_COLORS: Mapping[str, str] = {
     "tool": "#5e1a08",
 }
 
+#: Colors of bodies whose solids have none: neighbors in the list differ in hue and in lightness
+#: (after Okabe and Ito 2008). The colors of motors and platforms are not among them.
+BODY_COLORS = (
+    "#0072b2",
+    "#56b4e9",
+    "#007a5a",
+    "#8fd3b6",
+    "#7a4f9a",
+    "#cc79a7",
+    "#5f6b76",
+    "#b9c2cb",
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Mesh:
