@@ -25,7 +25,8 @@ import PIL.Image
 from pictures import Stage
 from strokes import stroke
 
-from tauloop import Model, load, shipped_machines
+from tauloop import Model, load, shipped_machines, workspace
+from tauloop.display import PARTS
 from tauloop.mechanism import Mechanism, machine_path
 from tauloop.mechanism.shipped import first_sentence
 from tauloop.viewer import save_film
@@ -45,10 +46,55 @@ VIEWS = {
     "spidermill_spatial": (30.0, -70.0),
     "wishbone": (18.0, -125.0),
 }
-#: Words of a description that a page shows above the file, which has all of it.
-INTRODUCTION_WORDS = 30
 #: Duration of one round of a film per degree of freedom, s.
 SECONDS = 2.5
+
+
+#: Families of machines, in the order of the first page.
+FAMILIES = {
+    "Delta robots": ("delta", "irb360", "linear_delta", "nuwar", "par4"),
+    "Gantry-Tau machines": ("gantry_tau_3dof", "gantry_tau_6link", "gantry_tau_5dof"),
+    "Hexapods": ("hexaglide", "hexapod", "rcid"),
+    "Other parallel kinematics": (
+        "spidermill",
+        "spidermill_spatial",
+        "agile_eye",
+        "orthoglide",
+        "three_prs",
+        "three_upu",
+        "tricept",
+    ),
+    "Cable robots": ("cable_camera", "cable_robot"),
+    "Planar mechanisms": (
+        "four_bar",
+        "jansen",
+        "peaucellier",
+        "slider_crank",
+        "five_bar",
+        "planar_3rrr",
+    ),
+    "Spatial linkages": ("bennett", "sarrus", "scissor_lift", "wishbone"),
+    "Arms and excavators": ("pendulum_arm", "excavator", "palletiser"),
+}
+#: Planes of the workspace pictures, by the names of the independent coordinates.
+PLANES = {("x", "y", "z"): "x,z", ("carrier.x", "carrier.y", "carrier.z"): "carrier.x,carrier.z"}
+#: Largest number of lengths that a page lists.
+LISTED_LENGTHS = 5
+
+
+def workspace_plane(mechanism: Mechanism) -> str:
+    """Return the plane of the workspace picture, or "" for a machine without two translations."""
+    names = [name.removeprefix("platform.") for name in mechanism.platform.independent]
+    plane = PLANES.get(tuple(names[:3]), "")
+    return "x,y" if not plane and names[:2] == ["x", "y"] else plane
+
+
+def lengths(mechanism: Mechanism) -> str:
+    """Return the first lengths of a machine with their names, in mm."""
+    shown = [parameter for parameter in mechanism.parameters if parameter.unit == "m"]
+    listed = [f"{item.name} {1e3 * item.value:.4g}" for item in shown[:LISTED_LENGTHS]]
+    more = ", ..." if len(shown) > LISTED_LENGTHS else ""
+    return f"{', '.join(listed)}{more} mm" if listed else ""
 
 
 def facts(mechanism: Mechanism) -> Iterator[str]:
@@ -58,24 +104,14 @@ def facts(mechanism: Mechanism) -> Iterator[str]:
     actuators = counted(len(mechanism.actuators), "actuator")
     bodies = counted(len(mechanism.bodies), "body", "bodies")
     joints, rods = counted(len(mechanism.joints), "joint"), counted(len(mechanism.rods), "rod")
-    status = sorted({parameter.status for parameter in mechanism.parameters})
-    yield f"{actuators}, {bodies}, {joints}, {rods}; values are {', '.join(status)}"
+    yield f"{actuators}, {bodies}, {joints}, {rods}"
+    if dimensions := lengths(mechanism):
+        yield f"dimensions: {dimensions}"
 
 
 def counted(count: int, one: str, several: str = "") -> str:
     """Return a number with its noun."""
     return f"{count} {one if count == 1 else several or one + 's'}"
-
-
-def introduction(description: str) -> str:
-    """Return the first sentences of a description, at most `INTRODUCTION_WORDS` after the first one."""
-    first, *others = re.split(r"(?<=\.) (?=[A-Z])", " ".join(description.split()))
-    text = first
-    for sentence in others:
-        if len(f"{text} {sentence}".split()) > INTRODUCTION_WORDS:
-            break
-        text = f"{text} {sentence}"
-    return text
 
 
 def title_of(description: str) -> str:
@@ -89,14 +125,16 @@ def page(name: str) -> str:
     folder = machine_path(name).parent
     inside = f"{name}.yaml" if folder.name == "machines" else f"{folder.name}/{name}.yaml"
     listed = "\n".join(f"- {fact}" for fact in facts(mechanism))
+    plane = workspace_plane(mechanism)
+    workspace = f"\n![Workspace in the plane {plane}]({name}-workspace.png)\n" if plane else ""
     return f"""# {name}
 
 [![{name}]({name}.png)](films/{name}.html)
 
-{introduction(mechanism.description)}
+{title_of(mechanism.description)}
 
 {listed}
-
+{workspace}
 ```yaml
 --8<-- "{inside}"
 ```
@@ -107,21 +145,35 @@ def page(name: str) -> str:
 FIRST = shipped_machines(gallery=False)[0]
 
 
+def card(name: str) -> str:
+    """Return the card of a machine on the first page."""
+    title = title_of(load(name).description)
+    return f"- [![{name}]({name}.png)]({name}.md)\n\n    [{name}]({name}.md): {title}\n"
+
+
 def first_page() -> str:
-    """Return the page with the grid of all machines."""
-    cards = "\n".join(
-        f"- [![{name}]({name}.png)]({name}.md)\n\n    [{name}]({name}.md): {title_of(load(name).description)}\n"
-        for name in shipped_machines()
+    """Return the page with all machines by family, and by degrees of freedom."""
+    sections = []
+    for family, names in FAMILIES.items():
+        cards = "\n".join(card(name) for name in names)
+        sections.append(f'## {family}\n\n<div class="grid cards" markdown>\n\n{cards}\n</div>\n')
+    by_freedom: dict[int, list[str]] = {}
+    for name in sorted(shipped_machines()):
+        count = len(load(name).platform.independent)
+        by_freedom.setdefault(count, []).append(f"[{name}]({name}.md)")
+    rows = "\n".join(
+        f"| {count} | {', '.join(by_freedom[count])} |" for count in sorted(by_freedom)
     )
     return f"""# Gallery
 
 The machines that come with Tauloop. Commands and `tl.load` take their names: `tauloop view {FIRST}`.
-A machine's page has its file; its picture leads to a film of each freedom in turn.
+A machine's page has its file, dimensions and workspace; its picture leads to a film of each freedom in turn.
 
-<div class="grid cards" markdown>
+| degrees of freedom | machines |
+|---|---|
+{rows}
 
-{cards}
-</div>
+{"".join(f"{section}{chr(10)}" for section in sections).rstrip()}
 """
 
 
@@ -143,6 +195,19 @@ def draw(name: str) -> str:
     """Write the picture of a machine."""
     image = PIL.Image.fromarray(stage(name).picture(0, WIDE, HIGH))
     image.quantize(96).save(GALLERY / f"{name}.png", optimize=True)
+    return name
+
+
+def draw_workspace(name: str) -> str:
+    """Write the picture of a machine's workspace, if it has two translations."""
+    mechanism = load(name)
+    if plane := workspace_plane(mechanism):
+        target = GALLERY / f"{name}-workspace.png"
+        result = workspace(mechanism, plane=plane.split(","))
+        figure = PARTS["Workspace"].figure(result)
+        assert figure is not None
+        figure.savefig(target, dpi=70, metadata={"Software": None})
+        PIL.Image.open(target).convert("RGB").quantize(64).save(target, optimize=True)
     return name
 
 
@@ -209,6 +274,7 @@ def main() -> None:
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         if options.pictures is not None:
             list(pool.map(draw, options.pictures or shipped_machines()))
+            list(pool.map(draw_workspace, options.pictures or shipped_machines()))
         if options.films:
             FILMS.mkdir(parents=True, exist_ok=True)
             CACHED_FILMS.mkdir(parents=True, exist_ok=True)
