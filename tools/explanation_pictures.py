@@ -576,6 +576,35 @@ def _draw_finger(
         axes.plot(ends[:, 0], ends[:, 2], "o-", ms=3, color=color, alpha=alpha)
 
 
+def actuator_map() -> Figure:
+    """Draw motor positions of the two-rod ankle over pitch, and reach of its joints under the stops of the motors."""
+    path = Path(__file__).parents[1] / "examples" / "ankles" / "two_rods.yaml"
+    ankle = tl.ActuatorMap(path, joints=["pitch", "roll"])
+    figure = Figure(figsize=(8.6, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    pitch = np.linspace(-30.0, 30.0, 61)
+    for roll, color in ((-10.0, BLUE), (0.0, GRAY), (10.0, ORANGE)):
+        joints = np.radians(np.stack([pitch, np.full(len(pitch), roll)], axis=1))
+        motors = np.degrees(ankle.joint_to_actuator_position(joints))
+        left.plot(pitch, motors[:, 0], color=color, label=f"roll {roll:+.0f}°, motor 1")
+        left.plot(pitch, motors[:, 1], "--", color=color, label=f"roll {roll:+.0f}°, motor 2")
+    left.set(xlabel="pitch [°]", ylabel="motor position [°]", title="motors of an ankle")
+    left.legend(fontsize=7)
+    torque = 40.0 * np.stack([np.cos(TURN), np.sin(TURN)], axis=1)
+    for angle, color in ((-20.0, BLUE), (0.0, GRAY), (20.0, ORANGE)):
+        joints = np.radians(np.tile([angle, 0.0], (len(TURN), 1)))
+        clipped = ankle.clip_joint_effort(joints, torque)
+        right.plot(*clipped.T, color=color, label=f"pitch {angle:+.0f}°")
+    right.set(xlabel="torque in pitch [N m]", ylabel="torque in roll [N m]", aspect="equal")
+    right.set_title("torques of 40 N m, clipped at the motors")
+    right.legend(fontsize=7)
+    return figure
+
+
+#: Directions of a torque, rad.
+TURN = np.linspace(0.0, 2.0 * np.pi, 181)
+
+
 def drawn(part: str, result: object) -> Figure:
     """Return the figure of a result."""
     figure = PARTS[part].figure(result)
@@ -599,6 +628,7 @@ DRAWINGS: dict[str, Callable[[], Figure]] = {
     "printer-bed": printer_bed,
     "load-cases": load_cases,
     "predictive-tracking": predictive_tracking,
+    "actuator-map": actuator_map,
 }
 
 

@@ -33,7 +33,8 @@ KINDS = {
     "gallery": Kind(
         ("gallery/*.png", "moving.gif"), (f"{ROOT}/tools/gallery_pages.py --pictures --readme",)
     ),
-    "explanations": Kind(("pictures/*.png",), (f"{ROOT}/tools/explanation_pictures.py",)),
+    "explanations": Kind(("pictures/[!r]*.png",), (f"{ROOT}/tools/explanation_pictures.py",)),
+    "rerun": Kind(("pictures/rerun.png",), (f"{ROOT}/tools/rerun_picture.py",)),
     "tutorials": Kind(("tutorials/*.png",), (f"{ROOT}/tools/tutorial_pages.py --run",)),
     "viewing": Kind(
         ("viewing.png",),
