@@ -152,7 +152,7 @@ def item_rows(
     def quantities(value: Any) -> Iterable[Variable]:
         items = attrgetter(path)(value) if path else value
         labels = [getattr(item, label) for item in items]
-        values = {name: [getattr(item, name) for item in items] for name in names}
+        values = {name: list(map(attrgetter(name), items)) for name in names}
         if not unit:
             return rows(over, labels, **values)
         return rows(over, labels, [getattr(item, unit) for item in items], **values)

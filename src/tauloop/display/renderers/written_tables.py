@@ -93,7 +93,8 @@ def latex_table(
     lines = [rf"\begin{{tabular}}{{{columns_format}}}", r"\toprule"]
     lines.append(" & ".join(_latex_head(head) for head in heads) + r" \\")
     lines.append(r"\midrule")
-    lines += [" & ".join(_latex_cell(cell) for cell in row) + r" \\" for row in rows]
+    for row in rows:
+        lines.append(" & ".join(_latex_cell(cell) for cell in row) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
     if caption or label:
         lines = [
@@ -136,7 +137,8 @@ def markdown_table(
     is_numeric = [_is_numeric(rows, i) for i in range(len(heads))]
     lines = ["| " + " | ".join(_markdown_head(head) for head in heads) + " |"]
     lines.append("|" + "|".join(" ---: " if item else " --- " for item in is_numeric) + "|")
-    lines += ["| " + " | ".join(_markdown_cell(cell) for cell in row) + " |" for row in rows]
+    for row in rows:
+        lines.append("| " + " | ".join(_markdown_cell(cell) for cell in row) + " |")
     return "\n".join([*lines, ""])
 
 

@@ -112,9 +112,8 @@ def start_polynomials(
     orders = [row for row in product(range(degree + 1), repeat=n) if sum(row) <= degree]
     x = (variables - center) / half
     powers = np.polynomial.chebyshev.chebvander(x, degree)  # (N, n, degree + 1)
-    basis = np.stack(
-        [np.prod([powers[:, i, k] for i, k in enumerate(row)], axis=0) for row in orders], axis=1
-    )
+    axes = np.arange(n)
+    basis = np.stack([np.prod(powers[:, axes, row], axis=1) for row in orders], axis=1)
     coefficients = np.linalg.lstsq(basis, q[:, list(columns)], rcond=1e-10)[0]
     return StartPolynomials(
         reference=reference,

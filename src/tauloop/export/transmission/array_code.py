@@ -49,7 +49,7 @@ def array_module(actuator_map: ActuatorMap, stem: str) -> str:
         InputError: a part of the program has no form for arrays.
     """
     mechanism = actuator_map.model.mechanism
-    limits = [[float(value) for value in side] for side in actuator_map.actuator_range]
+    limits = actuator_map.actuator_range.tolist()
     constants = [
         f"JOINTS = {actuator_map.joints!r}",
         f"ACTUATORS = {actuator_map.actuators!r}",

@@ -222,11 +222,7 @@ class _Editor:
         Raises:
             TextNotKept: legs that share the node differ, and their pattern cannot be extended.
         """
-        changed = [
-            key
-            for key in _PROVENANCE
-            if any(getattr(a, key) != getattr(b, key) for a, b in zip(old, new, strict=True))
-        ]
+        changed = [key for key in _PROVENANCE if _differ(key, old, new)]
         if len({(item.value, item.status, item.source) for item in new}) > 1:
             self._change_each(node, changed, new)
         elif isinstance(node, Scalar):
@@ -303,6 +299,11 @@ class _Editor:
         line_end = len(self._text) if line_end < 0 else line_end
         lines = "".join(f"\n{' ' * column}{item}" for item in added)
         self._edits.append((line_end, line_end, lines))
+
+
+def _differ(key: str, old: Sequence[Parameter], new: Sequence[Parameter]) -> bool:
+    """Return whether an attribute of any parameter differs."""
+    return any(getattr(a, key) != getattr(b, key) for a, b in zip(old, new, strict=True))
 
 
 def _value_text(parameter: Parameter, changed: Sequence[str]) -> str:
