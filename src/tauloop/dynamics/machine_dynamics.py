@@ -406,10 +406,7 @@ def inverse_dynamics(
     """
     options = options or DynamicsOptions()
     if coordinates is not None:
-        if options.actuators is not None and entry_named(coordinates) is not ACTUATORS:
-            what = f"is {entry_named(coordinates).name}, and positions of the actuators are given"
-            raise InputError.of("coordinates", what, "leave it out, or give a pose")
-        options = replace(options, entry=entry_named(coordinates))
+        options = _with_coordinates(options, entry_named(coordinates))
     stated = _stated(options, position, velocity, acceleration)
     model = modeled(machine)
     if options.payload:
@@ -470,6 +467,18 @@ def inverse_dynamics(
         ),
         provenance=provenance(options=used_options, inputs={"machine": model.mechanism.name}),
     )
+
+
+def _with_coordinates(options: DynamicsOptions, entry: Entry) -> DynamicsOptions:
+    """Return the options with other coordinates of the motion.
+
+    Raises:
+        InputError: positions of the actuators are given, and the coordinates are the platform's.
+    """
+    if options.actuators is not None and entry is not ACTUATORS:
+        what = f"is {entry.name}, and positions of the actuators are given"
+        raise InputError.of("coordinates", what, "leave it out, or give a pose")
+    return replace(options, entry=entry)
 
 
 def _joint_forces(model: Model, time: np.ndarray, forces: Forces) -> JointForces:

@@ -57,6 +57,16 @@ PAYLOAD_PARAMETER = "payload"
 FRICTION_SUFFIXES = (".viscous", ".coulomb", ".coulomb_asymmetry", ".stribeck", ".offset")
 #: Number of samples that are filtered at a time.
 SAMPLES_PER_PIECE = 8192
+#: Options that the provenance of a track records.
+RECORDED_OPTIONS = (
+    "max_payload",
+    "payload_time",
+    "friction_change",
+    "friction_time",
+    "bandwidth",
+    "smoothing",
+    "interval",
+)
 #: Half the width of a 95 % interval of a normal distribution, in standard deviations.
 NORMAL_95 = 1.959964
 #: Largest accepted RMS misfit of the updates, in standard deviations of the noise.
@@ -421,15 +431,7 @@ def track_parameters(
             *omission_diagnostics(model.mechanism),
         ),
         provenance=provenance(
-            options={
-                "max_payload": options.max_payload,
-                "payload_time": options.payload_time,
-                "friction_change": options.friction_change,
-                "friction_time": options.friction_time,
-                "bandwidth": options.bandwidth,
-                "smoothing": options.smoothing,
-                "interval": options.interval,
-            },
+            options={name: getattr(options, name) for name in RECORDED_OPTIONS},
             inputs={"machine": model.mechanism.name, "log": entry.name, "samples": len(position)},
             packages=("numpy", "casadi", "scipy"),
         ),

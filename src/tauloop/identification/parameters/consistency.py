@@ -202,7 +202,7 @@ def fit_consistent(
     Args:
         training: samples to estimate from; a part of them is used to choose the weight.
         held_out: samples to validate with.
-        cones: cones of the regressor's columns, `cones(model.parameters)`.
+        cones: cones of the regressor's columns, `consistency_cones(model.parameters)`.
         prior: (n_p,) parameters from CAD, `model.pi`; singular bodies are regularized and reported.
             Columns that were added after those of the machine (`with_columns`) have no prior and
             can be omitted.
@@ -229,6 +229,7 @@ def fit_consistent(
     triangles = [_whitened(part.triangles, output_weights, len(part)) for part in parts]
 
     def validated(weights: Sequence[float]) -> tuple[WeightTrial, ...]:
+        """Return the errors on the parts that are left out, one after the other."""
         squares = np.zeros(len(weights))
         for k in left_out:
             is_fitted = np.arange(len(parts)) != k

@@ -22,8 +22,12 @@ from tauloop.common.errors import IdentificationError, Problems
 from tauloop.common.plain import OMITTED, in_json, json_keys, records
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Result, diagnostic, plain, provenance
-from tauloop.identification.regression.base_parameters import RankOptions, base_parameters
+from tauloop.common.result import Diagnostic, Result, diagnostic, plain, provenance
+from tauloop.identification.regression.base_parameters import (
+    BaseParameters,
+    RankOptions,
+    base_parameters,
+)
 from tauloop.mechanism.description.units import Dimension, parse_unit
 from tauloop.mechanism.suggestions import listing
 
@@ -303,25 +307,28 @@ def analytic_regrouping(
     problems = Problems()
     base = []
     for i, column in enumerate(stages.over(independent)):
+        representative = parameters[column]
         terms = []
         for j, quantity in enumerate(parameters):
             if j in independent or first[i, j] == 0.0:
                 continue
             min_change = MIN_RELATIVE_CHANGE * abs(first[i, j])
             involved = [name for name in lengths if changes[name][i, j] > min_change]
-            degree = _length_degree(units[column], units[j])
+            degree = _length_degree(representative.unit, quantity.unit)
             monomials = _fitted_coefficient(geometries, i, j, involved, degree)
             if monomials is None:
                 problems.add(
                     quantity.name,
-                    f"its coefficient {first[i, j]:.6g} in {names[column]} is not a sum of simple monomials of "
+                    f"its coefficient {first[i, j]:.6g} in {representative.name} is not a sum of simple monomials of "
                     f"{listing(involved)}",
                     "name all lengths on which it depends, or fewer",
                 )
             else:
                 terms.append(AnalyticTerm(parameter=quantity.name, coefficient=monomials))
         base.append(
-            AnalyticParameter(representative=names[column], unit=units[column], terms=tuple(terms))
+            AnalyticParameter(
+                representative=representative.name, unit=representative.unit, terms=tuple(terms)
+            )
         )
     IdentificationError.raise_if_any(problems)
     result = AnalyticRegrouping(
@@ -339,13 +346,24 @@ def analytic_regrouping(
             inputs={"columns": len(names)},
         ),
     )
-    diagnostics = (
+    misfit = max(
+        result.misfit(np.asarray(regressor(geometry)), geometry)
+        for geometry in geometries.check_geometries
+    )
+    return replace(result, diagnostics=_diagnostics(misfit, numerical))
+
+
+def _diagnostics(misfit: float, numerical: BaseParameters) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics of the formulas and of the rank.
+
+    Args:
+        misfit: largest misfit of a column at other geometries, relative to its norm.
+        numerical: base parameters at the nominal lengths.
+    """
+    return (
         diagnostic(
             "largest misfit of a column by the formulas, over its norm, at other geometries",
-            max(
-                result.misfit(np.asarray(regressor(geometry)), geometry)
-                for geometry in geometries.check_geometries
-            ),
+            misfit,
             at_most=FORMULA_TOLERANCE,
             advice="the formulas do not hold: name further lengths on which the coefficients depend",
         ),
@@ -356,7 +374,6 @@ def analytic_regrouping(
             advice="the rank depends on the tolerance: compare other tolerances",
         ),
     )
-    return replace(result, diagnostics=diagnostics)
 
 
 class _RandomGeometries:

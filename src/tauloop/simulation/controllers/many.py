@@ -189,6 +189,7 @@ def follow_many(
     errors[:, known] = tool_errors(
         loop, reference[sample], states[known][:, :n_p], wanted.q[stored][sample]
     )
+    starts = np.repeat(q, known.sum(axis=1), axis=0)
     result = ManyControlledMotions(
         diagnostics=(),
         provenance=control_provenance(loop, sampling),
@@ -206,18 +207,30 @@ def follow_many(
         residual=report[5],
         model=plant,
     )
-    starts = np.repeat(q, known.sum(axis=1), axis=0)
-    reached = plant.platform.kinematics(result.position[known], start=starts)
-    times = np.broadcast_to(result.time, known.shape)[known]
     return replace(
         result,
         diagnostics=(
             *_diagnostics(result),
             saturation(forces[known], loop.limit),
-            *plant.limits.diagnostics(reached.q, times),
+            *_limit_diagnostics(result, known, starts),
             *omission_diagnostics(plant.mechanism),
         ),
     )
+
+
+def _limit_diagnostics(
+    result: ManyControlledMotions, known: np.ndarray, starts: np.ndarray
+) -> tuple[Diagnostic, ...]:
+    """Return diagnostics of coordinates beyond their stops.
+
+    Args:
+        result: the motions.
+        known: whether a sample was reached (starts, samples).
+        starts: coordinates near the known samples (n_known, n_q).
+    """
+    reached = result.model.platform.kinematics(result.position[known], start=starts)
+    times = np.broadcast_to(result.time, known.shape)[known]
+    return result.model.limits.diagnostics(reached.q, times)
 
 
 def _starts(
