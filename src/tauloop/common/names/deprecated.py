@@ -259,6 +259,7 @@ JSON_KEYS: Mapping[str, str] = {
     "apart": "motion_mismatch",
     "cures": "remedies",
     "evidence": "diagnostics",
+    "silent": "n_unobservable",
 }
 #: Old commands of `tauloop`, each with the words that replace it. Three of them are groups now; such
 #: a name is the old command if the next word is not a command of the group.

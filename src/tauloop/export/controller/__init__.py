@@ -1,8 +1,8 @@
-"""Generated controllers: one law, safe by construction, as C and in Python simulations.
+"""Generated controllers: one law with checks of faults, as C and in Python simulations.
 
 Examples:
     >>> import tauloop as tl
-    >>> tl.export.controller.ControllerOptions(controller="pd").law
+    >>> tl.export.controller.ControllerOptions(controller="pd").controller
     'pd'
 """
 
