@@ -37,7 +37,7 @@ from tauloop.identification.faults.search import (
     search_motion,
 )
 from tauloop.identification.faults.unexcited import unexcited_directions
-from tauloop.identification.friction.choice import TermsFit, choose_friction
+from tauloop.identification.friction.choice import CUTOFF_FACTORS, TermsFit, choose_friction
 from tauloop.identification.friction.element_motion import ElementMotion, element_motion
 from tauloop.identification.friction.presliding_lengths import (
     PreslidingChoice,

@@ -12,12 +12,12 @@ from tauloop.common.shown import ReprMixin
 from tauloop.identification.estimation.block_fits import BLOCKS_PER_LOG, BlockFits, gained, pooled
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import overall
-from tauloop.identification.estimation.fitting import fit
+from tauloop.identification.estimation.fitting import fit_regression
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.friction.element_motion import ElementMotion
 from tauloop.identification.friction.presliding import fading_start, presliding_columns
 from tauloop.identification.regression.data import RegressionData
-from tauloop.identification.regression.streaming import merge, split_each
+from tauloop.identification.regression.streaming import merge_data, split_each
 
 #: Lengths that are tried first, as fractions of an element's stroke.
 FIRST_LENGTH_SHARES = tuple(np.geomspace(1e-4, 0.2, 12).tolist())
@@ -114,7 +114,7 @@ def choose_presliding(
         IdentificationError: the data cannot support the identification.
     """
     before = split_each(parts, share)[0] if share < 1.0 else list(parts)
-    result = fit(merge(before), None, WeightedLeastSquares())
+    result = fit_regression(merge_data(before), None, WeightedLeastSquares())
     fits = BlockFits.of(before, result)
     search = _LengthSearch(fits, motions, dict(stated or {}))
     errors_without = search.errors({}, ())
