@@ -91,6 +91,6 @@ def test_the_search_of_the_site_finds_the_page_first(words: str, tmp_path: Path)
         page.open(site.as_uri())
         page.run(TYPED % words)
         page.wait(lambda: page.run(FIRST_RESULT), "pages are found")
-        found = str(page.run(FIRST_RESULT)).partition("?")[0].partition("#")[0]
-        assert found.endswith(QUESTIONS[words])
+        first_page = str(page.run(FIRST_RESULT)).partition("?")[0].partition("#")[0]
+        assert first_page.endswith(QUESTIONS[words])
         assert page.errors() == []

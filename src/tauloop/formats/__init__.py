@@ -3,7 +3,7 @@
 Examples:
     >>> import tauloop as tl
     >>> sorted(tl.formats.FORMATS)
-    ['mjcf', 'sdf', 'urdf', 'yaml']
+    ['klipper', 'marlin', 'mjcf', 'reprap', 'sdf', 'urdf', 'yaml']
 """
 
 from __future__ import annotations
