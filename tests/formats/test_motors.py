@@ -345,6 +345,20 @@ def test_drakes_rotor_adds_its_inertia_at_the_joint_alone(tmp_path: Path) -> Non
     assert motors_of(read(tmp_path, four_bar(drake, loop=""))) == {"a": {"crank_pin": 1.0}}
 
 
+@pytest.mark.parametrize("tag", ["drake:rotor_inertia", "drake:gear_ratio"])
+def test_a_rotor_outside_an_actuator_is_refused_with_its_place(tmp_path: Path, tag: str) -> None:
+    """Drake reads it in an actuator alone: elsewhere n^2 J would be lost without a word."""
+    rotor = f'<{tag} value="3"/>'
+    joint = four_bar(loop="").replace("</joint>", f"{rotor}</joint>", 1)
+    with pytest.raises(DescriptionError, match="move it into the <actuator>"):
+        read(tmp_path, joint)
+    inside = '<joint name="crank_pin"{}<actuator name="a"/>'
+    for text in (inside.format("/>") + rotor, inside.format(f">{rotor}</joint>")):
+        element = f'<transmission type="SimpleTransmission">{text}</transmission>'
+        with pytest.raises(DescriptionError, match="move it into <actuator>"):
+            read(tmp_path, four_bar(element, loop=""))
+
+
 def test_joints_that_follow_or_are_measured_are_passive(tmp_path: Path) -> None:
     mimic = four_bar(loop="").replace(
         "</joint>", '<mimic joint="crank_pin" multiplier="-1"/></joint>'

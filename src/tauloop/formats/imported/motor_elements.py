@@ -403,6 +403,12 @@ def _rotors(
     rotors: dict[str, tuple[float, float]] = {}
     for node in nodes:
         where = node.attributes.get("name", TRANSMISSION)
+        for parent in (node, *node.all("joint")):
+            for tag in (_GEAR_RATIO, _ROTOR_INERTIA):
+                if (child := parent.first(tag)) is not None:
+                    what = f"<{tag}> in <{parent.tag}> is not read: it belongs to a motor"
+                    remedy = "move it into <actuator>, where it adds n^2 J at the joint"
+                    reader.problem(child, where, what, remedy)
         actuators = [
             actuator
             for actuator in node.all("actuator")
