@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from tauloop.common.errors import IdentificationError, InputError
 from tauloop.common.result import Status
 from tauloop.display.tables.identification.link_tables import link_tables
 from tauloop.identification import BaseEstimates, PreparationOptions
+from tauloop.identification.links.link_parameters import _families
 from tauloop.logs import write_log
 from tauloop.mechanism import Mechanism
 
@@ -263,3 +266,15 @@ def test_the_file_of_an_identification_is_as_good_as_what_is_in_memory(identifie
     table = printed(link_tables(links))
     assert "family 1: " in table
     assert "state" in table
+
+
+def test_two_families_have_their_own_directions() -> None:
+    """The second family is not in the first direction of the null space."""
+    unknown = [SimpleNamespace(name=name, unit="N m s/rad") for name in ("f1", "f2", "f3", "f4")]
+    equations: Any = SimpleNamespace(unknown=unknown, sizes=np.ones(4))
+    first, second = np.array([2.0, -1.0, 0.0, 0.0]), np.array([0.0, 0.0, 3.0, -1.0])
+    directions = np.stack([first / np.sqrt(5.0), second / np.sqrt(10.0)], axis=1)
+    families = list(_families(equations, [directions], np.ones(4, dtype=bool)))
+    assert [family.members for family in families] == [("f1", "f2"), ("f3", "f4")]
+    assert families[0].changes == pytest.approx({"f1": 1.0, "f2": -0.5})
+    assert families[1].changes == pytest.approx({"f3": 1.0, "f4": -1.0 / 3.0})

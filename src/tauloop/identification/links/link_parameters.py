@@ -462,7 +462,9 @@ def _families(
         pivots = members[order[:freedoms]]
         changes = None
         if freedoms == 1:
-            direction = np.where(np.abs(N[members, 0]) > DETERMINED_TOLERANCE, N[members, 0], 0.0)
+            # columns of N may mix directions of several families
+            along = np.linalg.svd(N[members], full_matrices=False)[0][:, 0]
+            direction = np.where(np.abs(along) > DETERMINED_TOLERANCE, along, 0.0)
             change = direction * equations.sizes[members]
             change /= change[np.searchsorted(members, pivots[0])]
             changes = {names[k]: float(size) for k, size in zip(members, change, strict=True)}
