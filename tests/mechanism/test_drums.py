@@ -228,3 +228,23 @@ def test_cables_without_a_choice_of_tensions_are_compiled() -> None:
         high = tl.Model(machine, evaluator=evaluator).platform
         with pytest.raises(PoseError, match="tension"):
             high.inverse_dynamics(np.array([[0.0, 0.8]]), rest[:1], rest[:1])
+
+
+def test_a_line_past_the_negative_x_axis_of_its_drum_is_reported():
+    """With the drum turned by 180 deg, the sled is near the axis: its height decides on which side."""
+    turned = ROUTER.replace("turn: [{x: 90 deg}]", "turn: [{x: 90 deg}, {z: 180 deg}]")
+    model = tl.Model(
+        tl.loads(
+            turned.replace("{on: base, at: [-1.5 m, 0, 1 m]", "{on: base, at: [-1.5 m, 0, 0.1 m]")
+        )
+    )
+    start = model.assembly.q[model.topology.coordinate_names.index("up")]
+    below, above = (tl.inverse_kinematics(model, {"across": 0.0, "up": up}) for up in (start, 0.4))
+    assert below.status.value == "ok"
+    (report,) = [item for item in above.diagnostics if "negative x axis" in item.name]
+    assert not report.is_good
+    assert f"its length jumps by {2 * np.pi * RADIUS:.4g} m" in report.advice
+    notes = [str(note) for note in tl.check(model).notes]
+    assert any("rods.left.drum" in note and "turn the frame of the drum" in note for note in notes)
+    plain = tl.inverse_kinematics(tl.loads(ROUTER), {"across": 0.0, "up": 0.4})
+    assert not any("negative x axis" in item.name for item in plain.diagnostics)

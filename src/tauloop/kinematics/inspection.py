@@ -28,6 +28,7 @@ from tauloop.equations.assembly.reference_pose import (
 )
 from tauloop.equations.ports import ACTUATORS, PLATFORM, coordinate_units
 from tauloop.formats.library import motor_remedy
+from tauloop.kinematics.drum_jumps import drum_jumps
 from tauloop.mechanism.cables import unbounded_note
 from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Mechanism, omission_problems
 from tauloop.model import Model
@@ -208,6 +209,7 @@ def check(machine: MachineSource, options: CheckOptions | None = None) -> Inspec
             *assembly.notes,
             *((guessed,) if guessed else ()),
             *(() if problems else _near_singular(assembly)),
+            *drum_jumps(assembly, assembly.states),
             *limitations,
         ),
     )

@@ -29,6 +29,7 @@ from tauloop.equations.ports import (
 )
 from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.kinematics.actuator_positions import actuator_values, agreement, stated_columns
+from tauloop.kinematics.drum_jumps import drum_diagnostics
 from tauloop.kinematics.equilibrium import static_equilibrium, unstated_passive
 from tauloop.kinematics.homotopy.monodromy import Report, unreported
 from tauloop.kinematics.modes.modes import MODE_RESIDUAL, ModeOptions, assembly_modes, working_modes
@@ -348,7 +349,7 @@ def _poses(
         resting=equilibrium.names if equilibrium is not None and equilibrium.is_at_rest else (),
         at_stops=equilibrium.at_stops if equilibrium is not None and equilibrium.is_at_rest else (),
         beyond=tuple(model.limits.beyond(row) for row in q),
-        diagnostics=(closing, *diagnostics),
+        diagnostics=(closing, *drum_diagnostics(model.assembly, q), *diagnostics),
         provenance=provenance(
             options={"all_modes": options.all_modes, "seed": options.seed},
             inputs={"machine": model.mechanism.name},

@@ -7,8 +7,9 @@ the radius r and s = -1 for a clockwise line, else 1:
 
 The root is the free tangent, the rest the arc from the x axis to the point where the line leaves the
 drum. A length counts from the point of the drum on its x axis; on the negative x axis
-(atan2 = 180 deg) the arc jumps by one revolution. A displacement z along the axis lengthens the free
-tangent alone: the line leaves the drum in the plane of its frame.
+(atan2 = 180 deg) the arc jumps by one revolution, which `kinematics.drum_jumps` reports. A
+displacement z along the axis lengthens the free tangent alone: the line leaves the drum in the
+plane of its frame.
 """
 
 from __future__ import annotations

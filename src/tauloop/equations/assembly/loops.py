@@ -189,6 +189,27 @@ def length_on_drum(rod: Rod, drum: Drum, motion: TreeMotion) -> Moving:
     return line_length(drum, frame, d, motion.values)
 
 
+def line_angles(loops: Loops, q: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the angles about their drums of the ends of lines (N,), rad, by rod.
+
+    They count from the x axis of the drum's frame, between -pi and pi. A line's length jumps by one
+    revolution of the drum at its negative x axis.
+    """
+    mechanism = loops.mechanism
+    motion = symbolic_motion(loops.topology, nominal(mechanism), is_moving=False)
+    angles: dict[str, ca.SX] = {}
+    for rod in mechanism.rods:
+        if rod.drum is not None:
+            frame = _frame(motion.values.rotation(rod.start.turns), motion.bodies[rod.start.body])
+            d = between(motion.point(rod.start), motion.point(rod.end))
+            x, y = (ca.dot(frame[axis].x, d.x) for axis in "xy")
+            angles[rod.name] = ca.atan2(y, x)
+    if not angles:
+        return {}
+    function = BatchFunction(ca.Function("angles", [motion.q], [ca.vertcat(*angles.values())]))
+    return dict(zip(angles, function([q], len(q))[0].T, strict=True))
+
+
 def between(A: PointMotion, B: PointMotion) -> Moving:
     """Return the vector from a point to another."""
     return Moving(B.p - A.p, lambda: B.v - A.v, lambda: B.a - A.a)

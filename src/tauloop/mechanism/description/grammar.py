@@ -330,7 +330,8 @@ TENSION = Shape(
 DRUM = Shape(
     name="drum",
     doc="A drum or sprocket at A, about the z axis of `from`: the length is that of the free tangent plus radius times "
-    "wrap angle, counted from the x axis. The end B must not pass the negative x axis.",
+    "wrap angle, counted from the x axis. The end B must not pass the negative x axis, where the length "
+    "jumps by one revolution; `check`, `fk` and `ik` report it.",
     fields=(
         need("radius", value(units.LENGTH, "geometry", "positive"), "radius to the line's middle"),
         need(

@@ -1,0 +1,66 @@
+"""Lines that pass the negative x axis of their drum, where their lengths jump by one revolution."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tauloop.common.errors import Problem
+from tauloop.common.result import Diagnostic, diagnostic
+from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.assembly.loops import line_angles
+
+_REMEDY = (
+    "turn the frame of the drum about its z axis, so that x points to the middle of the motion"
+)
+
+
+def drum_jumps(assembly: Assembly, q: np.ndarray) -> tuple[Problem, ...]:
+    """Return the lines whose lengths jump between the reference pose and other poses.
+
+    The end of a line moves from its angle at the reference pose by the shorter rotation.
+
+    Args:
+        assembly: the machine.
+        q: coordinates of the poses (N, n_q).
+    """
+    loops, mechanism = assembly.loops, assembly.mechanism
+    if all(rod.drum is None for rod in mechanism.rods):
+        return ()
+    angles = line_angles(loops, np.concatenate([assembly.q[None], q]))
+    problems: list[Problem] = []
+    for rod in mechanism.rods:
+        if rod.drum is None:
+            continue
+        start, *others = np.degrees(angles[rod.name]).tolist()
+        passed = [angle for angle in others if abs(angle - start) > 180.0]
+        if passed:
+            jump = 2.0 * math.pi * mechanism.value(rod.drum.radius)
+            what = (
+                f"its end passes the negative x axis of its drum between the reference pose, at "
+                f"{start:.4g} deg, and {len(passed)} of {len(others)} poses, such as at "
+                f"{passed[0]:.4g} deg: its length jumps by {jump:.4g} m"
+            )
+            problems.append(
+                Problem(
+                    where=f"rods.{rod.name}.drum", what=what, remedy=_REMEDY, file=mechanism.file
+                )
+            )
+    return tuple(problems)
+
+
+def drum_diagnostics(assembly: Assembly, q: np.ndarray) -> tuple[Diagnostic, ...]:
+    """Return the number of lines with a jump, which makes poses doubtful; empty without any."""
+    problems = drum_jumps(assembly, q)
+    if not problems:
+        return ()
+    advice = "; ".join(f"{item.where}: {item.what}" for item in problems)
+    return (
+        diagnostic(
+            "lines past the negative x axis of their drum",
+            len(problems),
+            at_most=0.0,
+            advice=f"{advice}. To avoid it, {_REMEDY}",
+        ),
+    )
