@@ -37,6 +37,8 @@ NEGLIGIBLE_ERROR = 1e-4
 JACKKNIFE_FACTOR = 1.31
 #: Relative deviation of a length because the motion reverses between two samples.
 SAMPLING_ERROR = 1e-3
+#: Number of steps to the length whose simulated measurements give the length that fits best.
+CORRECTION_STEPS = 2
 #: Largest number of sweeps over all elements.
 MAX_LENGTH_SWEEPS = 3
 
@@ -150,8 +152,8 @@ def _correct(
     """Correct searched lengths for the errors of the motion, and add these to the deviations.
 
     Errors of the motion at reversals change the length that fits best. The change is found by the
-    same search in simulated measurements whose lengths are known (indirect inference, Gourieroux,
-    Monfort and Renault 1993). As the simulated errors are only similar to those of the log, the
+    same search in simulated measurements whose lengths are known (Gourieroux, Monfort and Renault
+    1993, Indirect inference). As the simulated errors are only similar to those of the log, the
     deviation contains the whole correction.
     """
     exact, measured = (
@@ -161,11 +163,15 @@ def _correct(
             [entry.measured[0] for entry in again],
         )
     )
-    simulated = search.simulated(exact, measured, again)
-    searched = [name for name in names if name in search.lengths]
-    lengths = {name: simulated.best_length(name) for name in searched}
-    for name in searched:
-        search.correct_length(name, lengths[name])
+    best = {name: search.lengths[name] for name in names if name in search.lengths}
+    for _ in range(CORRECTION_STEPS):
+        simulated = search.simulated(exact, measured, again)
+        for name, length in best.items():
+            search.lengths[name] *= length / simulated.best_length(name)
+    for name, length in best.items():
+        corrected = search.lengths[name]
+        parts = (search.deviations[name] / length, np.log(corrected / length), SAMPLING_ERROR)
+        search.deviations[name] = corrected * float(np.linalg.norm(parts))
     search.estimate_starts()
 
 
@@ -308,19 +314,6 @@ class _LengthSearch:
             presliding_columns(motion, self.lengths, self.staying, of_log)[0]
             for motion, of_log in zip(motions, starts, strict=True)
         ]
-
-    def correct_length(self, name: str, simulated: float) -> None:
-        """Correct a length for the errors of the motion.
-
-        Args:
-            name: the element.
-            simulated: length that a search in simulated measurements finds instead of this one.
-        """
-        length = self.lengths[name]
-        corrected = length**2 / simulated
-        parts = (self.deviations[name] / length, np.log(simulated / length), SAMPLING_ERROR)
-        self.lengths[name] = corrected
-        self.deviations[name] = corrected * float(np.linalg.norm(parts))
 
     def best_length(self, name: str) -> float:
         """Return the length of an element with the smallest error near its length."""
