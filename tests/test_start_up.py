@@ -154,6 +154,23 @@ def test_an_unknown_name_is_no_attribute():
         result("nothing")
 
 
+def test_no_garbage_is_searched_while_a_late_name_is_imported():
+    code = """
+import gc, sys, tauloop
+states = []
+class Recorder:
+    def find_spec(*_):
+        states.append(gc.isenabled())
+sys.meta_path.insert(0, Recorder)
+tauloop.Model
+assert states and not any(states) and gc.isenabled()
+gc.disable()
+tauloop.load
+assert not gc.isenabled()
+"""
+    assert "casadi" in imported(code)
+
+
 def test_a_late_name_is_imported_once():
     result, *_ = lazy_names("tauloop.mechanism")
     module = importlib.import_module("tauloop.mechanism")
