@@ -83,6 +83,21 @@ def viewer_pictures(page: Page) -> None:
         viewer.stop()
 
 
+def report_pictures(page: Page, folder: Path) -> None:
+    """Take the first screens of a report and of a demo."""
+    planned = tl.plan_stroke(
+        "delta", shape="spline", via=["x=0.1", "y=0.1,z=-0.4"], end={"x": -0.15}
+    )
+    pages = {
+        "report": tl.write_report(planned, folder / "report.html").path,
+        "demo": tl.demo("delta", folder / "demo.html").path,
+    }
+    for name, path in pages.items():
+        resize(page, height=1000)
+        page.open(path.as_uri())
+        save(page, name)
+
+
 def main() -> None:
     """Take all pictures."""
     path = executable()
@@ -90,6 +105,7 @@ def main() -> None:
     OUT.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, browser(path, Path(folder)) as page:
         viewer_pictures(page)
+        report_pictures(page, Path(folder))
 
 
 if __name__ == "__main__":

@@ -47,6 +47,11 @@ STILLS = """[...document.querySelectorAll('.scene')].map(s => [s.querySelector('
 CURSORS = "[...document.querySelectorAll('.cursor')].map(c => Number(c.dataset.time))"
 
 
+#: Boxes of elements on the page: left, top, right and bottom, pixels.
+BOXES = """[...document.querySelectorAll(%r)].map(e => e.getBoundingClientRect())
+    .map(b => [b.left, b.top, b.right, b.bottom])"""
+
+
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log and measured poses of a five-bar."""
@@ -295,3 +300,68 @@ def test_every_command_with_a_file_for_reports_has_its_page() -> None:
 def commands_with_files() -> list[str]:
     """Return the commands whose `--out` takes a JSON file."""
     return [name for name in COMMANDS if "json_file" in written_by(function_of(name))]
+
+
+@pytest.fixture(scope="module")
+def first_screens(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A report of a simulation, and the page of `demo`."""
+    extra("viser")
+    extra("plotly")
+    folder = tmp_path_factory.mktemp("pages")
+    run_ = tl.simulate("five_bar", duration=0.1)
+    return {
+        "report": tl.write_report(run_, folder / "report.html").path,
+        "demo": tl.demo("five_bar", folder / "demo.html").path,
+    }
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("kind", ["report", "demo"])
+def test_the_first_screen_answers_and_no_half_is_empty(
+    first_screens: dict[str, Path], tmp_path: Path, kind: str, width: int
+) -> None:
+    path = first_screens[kind]
+    with browser(executable(), tmp_path / "profile") as page:
+        opened(page, path, width)
+        assert page.run("document.documentElement.scrollWidth") <= width
+        (scene,) = page.run(BOXES % ".scene iframe")
+        numbers, verdict = page.run(BOXES % ".numbers > div"), page.run(BOXES % ".fine")
+        assert len(numbers) >= 3
+        names = page.run("[...document.querySelectorAll('.numbers dt')].map(e => e.innerText)")
+        assert names[0] == "duration"
+        assert any(name.startswith("peak ") for name in names)
+        if kind == "report":
+            assert len(verdict) == 1
+        if width == 1280:  # all of it without scrolling
+            for left, top, right, bottom in (scene, *numbers, *verdict):
+                assert left >= 0
+                assert top >= 0
+                assert right <= width
+                assert bottom <= 900
+            assert min(box[0] for box in numbers) >= scene[2]  # next to the machine
+        else:
+            assert scene[3] <= 900
+            assert min(box[1] for box in numbers) >= scene[3]  # below the machine
+        plots = page.run(BOXES % ".plots .drawing")
+        wide = 520 if width == 1280 else 340
+        assert all(right - left >= wide for left, _, right, _ in plots)
+        rows = {round(top): 0.0 for _, top, _, _ in plots}
+        for left, top, right, _ in plots:
+            rows[round(top)] += right - left
+        assert min(rows.values()) > 0.85 * (page.run("document.body.clientWidth") - 60)
+        assert page.run("[...document.querySelectorAll('details')].map(d => d.open)") == [False]
+        assert "SHA" not in page.text()
+        if kind == "demo":
+            cards = page.run("[...document.querySelectorAll('.card h3')].map(e => e.innerText)")
+            assert len(cards) == 5
+            assert "five_bar: described once" in page.run("document.querySelector('h1').innerText")
+            commands = page.run("[...document.querySelectorAll('.card pre')].map(e => e.innerText)")
+            for text in commands:
+                for line in text.split("\n"):
+                    name, _, rest = line.partition(" ")
+                    assert name == "tauloop"
+                    assert command_words(rest.split())
+        page.run("document.querySelector('summary').click()")
+        assert "Versions" in page.text()
+        require_closed(page, path)

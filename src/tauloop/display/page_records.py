@@ -14,6 +14,7 @@ from tauloop.common.plain import OMITTED, PlainData, in_json
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Status, plain, write_json
 from tauloop.common.shown import ReprMixin
+from tauloop.display.key_numbers import key_numbers
 from tauloop.display.parts import parts_of
 from tauloop.display.pieces import Paragraph, Piece, Table
 from tauloop.display.titles import result_title
@@ -35,7 +36,7 @@ class PageRecord(PlainData, ReprMixin):
         title: heading.
         status: status of the result, ``ok`` or ``doubtful``.
         pieces: contents, in order.
-        made: provenance: command, files with their hashes, versions, options.
+        made: diagnostics and provenance: command, files with their hashes, versions, options.
     """
 
     json_format: ClassVar[str] = RECORD_FORMAT
@@ -83,15 +84,18 @@ def page_record(
         outputs: files that the command writes, which are not inputs.
     """
     kind, status = type(result).__name__, getattr(result, "status", Status.OK)
-    pieces = [piece for part in parts_of(result) for piece in part.pieces(result)]
-    if diagnostics := getattr(result, "diagnostics", ()):
-        pieces.append(_diagnostics(diagnostics))
+    numbers = key_numbers(result)
+    pieces: list[Piece] = [] if numbers is None else [numbers]
+    pieces += [piece for part in parts_of(result) for piece in part.pieces(result)]
+    diagnostics = getattr(result, "diagnostics", ())
+    tables = [_diagnostics(diagnostics)] if diagnostics else []
+    made = _made(result, command, fingerprints(command, outputs))
     return PageRecord(
         kind=kind,
         title=result_title(result),
         status=getattr(status, "value", str(status)),
         pieces=tuple(pieces),
-        made=tuple(_made(result, command, fingerprints(command, outputs))),
+        made=(*tables, *made),
     )
 
 

@@ -60,8 +60,13 @@ class ReportPart(ABC):
 
     def pieces(self, result: Any) -> Iterable[Piece]:
         """Return what a page shows: the machine in motion, plots, and tables."""
-        yield from self.scene(result)
+        from tauloop.display.pieces import Plot
+
+        shown = list(self.scene(result))
+        about_motion = [piece for piece in shown if isinstance(piece, Plot)]
+        yield from (piece for piece in shown if piece not in about_motion)
         yield from self.plots(result)
+        yield from about_motion
         yield from _page_pieces(self.tables(result))
 
 

@@ -235,6 +235,17 @@ class Picture(ReprMixin):
     caption: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyNumbers(ReprMixin):
+    """The most important numbers of a result.
+
+    Attributes:
+        rows: name, value with its unit, and remark of each number.
+    """
+
+    rows: tuple[tuple[str, ...], ...]
+
+
 #: Contents of a terminal; a text is a plain paragraph.
 Printed = Paragraph | Table | str
 
@@ -251,10 +262,11 @@ class PrintedPieces(tuple[Printed, ...]):
 
 
 #: Contents of a page.
-Piece = Paragraph | Table | Plot | MotionScene | Picture
+Piece = Paragraph | Table | Plot | MotionScene | Picture | KeyNumbers
 #: Names of the pieces in JSON.
 PIECES: Mapping[str, type] = {
-    kind.__name__.lower(): kind for kind in (Paragraph, Table, Plot, MotionScene, Picture)
+    kind.__name__.lower(): kind
+    for kind in (Paragraph, Table, Plot, MotionScene, Picture, KeyNumbers)
 }
 #: A head, alone or with a format.
 Column = str | tuple[str, str]

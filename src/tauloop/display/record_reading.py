@@ -18,6 +18,7 @@ from tauloop.display.pieces import (
     PIECES,
     TONES,
     TRACE_STYLES,
+    KeyNumbers,
     MotionScene,
     Paragraph,
     Piece,
@@ -144,6 +145,8 @@ def _check(piece: Any, where: str, problems: Problems) -> None:
     """Note values of the right types that do not fit together."""
     if isinstance(piece, Paragraph) and piece.tone not in TONES:
         problems.add(f"{where}.tone", f"{piece.tone!r} is not one of {', '.join(TONES)}")
+    if isinstance(piece, KeyNumbers) and {len(row) for row in piece.rows} - {3}:
+        problems.add(f"{where}.rows", "has rows that are not name, value and remark")
     if isinstance(piece, Table):
         widths = {len(row) for row in piece.cells} | (
             {len(piece.numeric)} if piece.numeric else set()

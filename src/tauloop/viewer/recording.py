@@ -12,6 +12,8 @@ from tauloop.model import Model
 from tauloop.viewer.guard import Guard, silent, start_guarded, viser_module
 from tauloop.viewer.scene.machine_scene import MachineScene
 
+#: Typical size of the picture, pixels.
+PICTURE_SIZE = (620.0, 400.0)
 #: Heading of a page, and a note on its limits; over the picture, without catching the pointer.
 #: Viser's note on computers without a graphics card is hidden: it would cover the heading and the
 #: machine.
@@ -19,7 +21,7 @@ HEADING = (
     "<style>#webgl-software-rendering {{ display: none }}</style>"
     '<div style="position:fixed;left:1em;top:0.6em;font:13px system-ui,sans-serif;color:#30363d;'
     'pointer-events:none;z-index:9"><h1 style="margin:0;font:600 15px system-ui,sans-serif">{}</h1>'
-    "A recording: drag to turn it. Sliders that move the machine need Python: <code>tauloop view</code></div>"
+    "A recording: drag to turn it.</div>"
 )
 
 
@@ -51,6 +53,7 @@ def page(
         try:
             scene = MachineScene(server, model, geometry)
             scene.draw_path(geometry.tool)
+            scene.frame_below_heading(server, PICTURE_SIZE)
             recording = server.get_scene_serializer()
             stages = Stages(progress, len(times))
             for state, duration in stages.over(enumerate(np.diff(times, append=times[-1]))):

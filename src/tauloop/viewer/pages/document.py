@@ -20,8 +20,17 @@ from typing import Any
 from tauloop.common.errors import EngineError, TauloopError
 from tauloop.common.files import write_text
 from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
 from tauloop.display.page_records import PageRecord
-from tauloop.display.pieces import MotionScene, Paragraph, Picture, Piece, Plot, Table
+from tauloop.display.pieces import (
+    KeyNumbers,
+    MotionScene,
+    Paragraph,
+    Picture,
+    Piece,
+    Plot,
+    Table,
+)
 from tauloop.viewer.pages.plotly_renderer import figure
 from tauloop.viewer.pages.scenes import scene_page
 
@@ -32,7 +41,25 @@ LONG_CELL = 48
 #: Characters that fit next to each other on a telephone, with a gap of two after each column.
 NARROW_SCREEN = 40
 #: Headings of doubts, and of the provenance of a section.
-DOUBTS_HEADING, PROVENANCE_HEADING = "What to be careful about", "What was done, with which files"
+DOUBTS_HEADING = "What to be careful about"
+PROVENANCE_HEADING = "Diagnostics, files, versions and options"
+#: What a reader has to do about a result without doubts.
+NOTHING_TO_DO = "All diagnostics are within their limits: nothing to correct."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """A task, with the command for it.
+
+    Attributes:
+        title: the task.
+        text: what the command gives.
+        command: the command.
+    """
+
+    title: str
+    text: str
+    command: str
 
 
 def write_page(
@@ -40,6 +67,7 @@ def write_page(
     title: str,
     records: Sequence[PageRecord],
     introduction: Iterable[str] = (),
+    cards: Iterable[Card] = (),
     progress: Progress | None = None,
 ) -> Path:
     """Write a page, to a temporary file first, which is then renamed.
@@ -47,9 +75,10 @@ def write_page(
     Args:
         path: the file.
         title: heading; a page with one record has that record's heading only.
-        records: records, one section each: doubts first, then the machine next to its plots over
-            time, then the rest in order, and the provenance.
+        records: records, one section each: the machine next to its key numbers and doubts, then
+            plots, the rest in order, and folded diagnostics and provenance.
         introduction: paragraphs below the heading.
+        cards: tasks, shown below the first machine.
         progress: called with the completed and the total number of pieces.
 
     Returns:
@@ -67,9 +96,10 @@ def write_page(
     add(head, "title", title)
     add(head, "style", _resource("page.css"))
     body = add(html, "body")
-    if len(records) != 1:
+    lines = list(introduction)
+    if len(records) != 1 or lines:
         add(body, "h1", title)
-    for text in introduction:
+    for text in lines:
         add(body, "p", text)
     if len(records) > 1:
         links = add(add(body, "nav"), "ul")
@@ -79,7 +109,8 @@ def write_page(
             add(item, "span", shown.status, class_=f"status {shown.status}")
     stages = Stages(progress, 1 + sum(len(shown.pieces) for shown in records))
     for number, shown in enumerate(records):
-        _section(body, shown, str(number), stages)
+        heading = "" if len(records) == 1 and lines else shown.title
+        _section(body, shown, str(number), stages, heading, () if number else cards)
     if any(isinstance(piece, Plot) for shown in records for piece in shown.pieces):
         add(body, "script", _packed_plotly(), type="text/plain", id="plotly")
         add(body, "script", _resource("page.js"))
@@ -90,39 +121,72 @@ def write_page(
     return written
 
 
-def _section(body: ET.Element, shown: PageRecord, name: str, stages: Stages) -> None:
+def _section(
+    body: ET.Element,
+    shown: PageRecord,
+    name: str,
+    stages: Stages,
+    title: str,
+    cards: Iterable[Card],
+) -> None:
+    """Write a record: first screen, plots over time, the rest, and what is folded."""
     section = add(body, "section", id=name)
-    heading = add(section, "h2", shown.title)
-    add(heading, "span", shown.status, class_=f"status {shown.status}")
-    doubts = [
-        piece for piece in shown.pieces if isinstance(piece, Paragraph) and piece.tone == "doubtful"
-    ]
-    moving = [
-        piece
-        for piece in shown.pieces
-        if isinstance(piece, MotionScene) or getattr(piece, "over_time", False)
-    ]
-    rest = [piece for piece in shown.pieces if piece not in doubts and piece not in moving]
-    lines = [doubt for doubt in stages.over(doubts) if not doubt.text.startswith("status: ")]
-    if lines:
-        careful = add(section, "div", class_="careful")
-        add(careful, "h3", DOUBTS_HEADING)
-        items = add(careful, "ul")
-        for doubt in lines:
-            add(items, "li", doubt.text.removeprefix("doubtful: "))
-    scenes = [piece for piece in moving if isinstance(piece, MotionScene)]
+    if title:
+        heading = add(section, "h2", title)
+        add(heading, "span", shown.status, class_=f"status {shown.status}")
+    doubts = [piece for piece in shown.pieces if _is_doubt(piece)]
+    numbers = [piece for piece in shown.pieces if isinstance(piece, KeyNumbers)]
+    scenes = [piece for piece in shown.pieces if isinstance(piece, MotionScene)]
+    plots = [piece for piece in shown.pieces if getattr(piece, "over_time", False)]
+    first = [*doubts, *numbers, *scenes, *plots]
+    first_screen = add(section, "div", class_="bench" if scenes else "")
     if scenes:
-        bench = add(section, "div", class_="bench" if len(scenes) < len(moving) else "")
-        _put(add(bench, "div", class_="scenes"), stages.over(scenes))
-        if len(scenes) < len(moving):
-            _put(add(bench, "div"), stages.over(piece for piece in moving if piece not in scenes))
-    elif moving:
-        _put(add(section, "div", class_="plots"), stages.over(moving))
-    _put(section, stages.over(rest))
+        _put(add(first_screen, "div", class_="scenes"), stages.over(scenes))
+    answers = add(first_screen, "div", class_="answers")
+    _put(answers, stages.over(numbers))
+    _write_doubts(answers, shown, list(stages.over(doubts)))
+    _write_cards(section, cards)
+    if plots:
+        _put(add(section, "div", class_="plots"), stages.over(plots))
+    _put(section, stages.over(piece for piece in shown.pieces if piece not in first))
     if shown.made:
-        details = add(section, "details", open="")
+        details = add(section, "details")
         add(details, "summary", PROVENANCE_HEADING)
         _put(add(details, "div", class_="made"), shown.made)
+
+
+def _is_doubt(piece: Piece) -> bool:
+    return isinstance(piece, Paragraph) and piece.tone == "doubtful"
+
+
+def _write_doubts(parent: ET.Element, shown: PageRecord, doubts: Sequence[Piece]) -> None:
+    """Write what a reader has to do: about each doubt, or nothing."""
+    texts = [piece.text for piece in doubts if isinstance(piece, Paragraph)]
+    lines = [text for text in texts if not text.startswith("status: ")]
+    if lines:
+        careful = add(parent, "div", class_="careful")
+        add(careful, "h3", DOUBTS_HEADING)
+        items = add(careful, "ul")
+        for line in lines:
+            add(items, "li", line.removeprefix("doubtful: "))
+    elif shown.status == "ok" and _has_passed(shown):
+        add(parent, "p", NOTHING_TO_DO, class_="fine")
+
+
+def _has_passed(shown: PageRecord) -> bool:
+    """Whether a diagnostic with limits is listed."""
+    tables = [piece for piece in shown.made if isinstance(piece, Table)]
+    return any(row[-1] == "good" for table in tables if table.cells for row in table.cells)
+
+
+def _write_cards(parent: ET.Element, cards: Iterable[Card]) -> None:
+    row: ET.Element | None = None
+    for card in cards:
+        row = add(parent, "div", class_="cards") if row is None else row
+        box = add(row, "div", class_="card")
+        add(box, "h3", card.title)
+        add(box, "p", card.text)
+        add(add(box, "pre"), "code", card.command)
 
 
 def _put(parent: ET.Element, pieces: Iterable[Piece]) -> None:
@@ -154,6 +218,17 @@ def _paragraph(piece: Paragraph, parent: ET.Element) -> None:
         add(items, "li", piece.text)
     elif not piece.text.startswith("status: "):  # the heading shows the status
         add(parent, "p", piece.text, class_=piece.tone if piece.tone != "plain" else "")
+
+
+@_element.register
+def _key_numbers(piece: KeyNumbers, parent: ET.Element) -> None:
+    numbers = add(parent, "dl", class_="numbers")
+    for name, value, remark in piece.rows:
+        number = add(numbers, "div")
+        add(number, "dt", name)
+        add(number, "dd", value, class_="value")
+        if remark:
+            add(number, "dd", remark, class_="note")
 
 
 @_element.register

@@ -87,7 +87,10 @@ const draw = async () => {
 const fit = (width) => {
   for (const drawing of document.querySelectorAll(".js-plotly-plot")) Plotly.relayout(drawing, { width, autosize: !width });
 };
-addEventListener("beforeprint", () => fit(660));
+addEventListener("beforeprint", () => {
+  for (const folded of document.querySelectorAll("details")) folded.open = true;
+  fit(660);
+});
 addEventListener("afterprint", () => fit(undefined));
 
 draw();

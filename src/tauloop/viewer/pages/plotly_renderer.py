@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -57,6 +58,8 @@ def _layout(plot: Plot) -> dict[str, Any]:
         x["type"] = "category"
     if any(isinstance(value, str) for value in plot.grid_y):
         y |= {"autorange": "reversed", "type": "category"}
+    if plot.log_y and _decades(plot) >= 1.0:
+        y["dtick"] = 1  # labels of the digits between would overlap
     if plot.equal:
         y |= {"scaleanchor": "x"}
     if plot.equal or plot.grid or plot.polar:
@@ -87,6 +90,13 @@ def _layout(plot: Plot) -> dict[str, Any]:
         radial = {"range": list(plot.y_range), "gridcolor": "#e8ebee", "tickfont": {"size": 10}}
         return layout | {"polar": {"radialaxis": radial, "angularaxis": {"gridcolor": "#e8ebee"}}}
     return layout | {"xaxis": x, "yaxis": y}
+
+
+def _decades(plot: Plot) -> float:
+    """Return the number of decades between the smallest and largest value of a plot."""
+    values = [value for trace in plot.traces for value in trace.y if value is not None]
+    positive = [value for value in values if value > 0.0]
+    return math.log10(max(positive) / min(positive)) if positive else 0.0
 
 
 def _axis(title: str, is_log: bool) -> dict[str, Any]:

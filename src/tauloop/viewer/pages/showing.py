@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +15,13 @@ from tauloop.common.plain import json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, provenance
+from tauloop.display.page_records import page_record
 from tauloop.equations.named_values import QUATERNION_SUFFIXES
 from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 from tauloop.motion.planning import PlannedMotion, StrokeOptions, plan_stroke
-from tauloop.viewer.pages.workflow import write_report
+from tauloop.viewer.pages.document import Card, write_page
 
 #: Tried sizes of the tour, as fractions of the distance from the reference pose to the limits.
 TOUR_SHARES = (0.7, 0.4, 0.2, 0.1)
@@ -30,6 +31,12 @@ DEFAULT_TOUR_TIME = 6.0
 DEFAULT_DISTANCES = {"rad": 0.3, "m": 0.05}
 #: Corners of the tour, as fractions of the distance along up to three coordinates.
 CORNERS = np.array([[1, 0, 1], [0, 1, 0], [-1, 0, -1], [0, -1, 0]], dtype=float)
+#: What the page shows, and what Tauloop is for.
+INTRODUCTION = (
+    "Tauloop models machines with closed loops: deltas, hexapods, cable robots, linkages. A short "
+    "file states joints, lengths and masses; Tauloop closes the loops and computes the rest. Here "
+    "the machine tours its workspace as fast as its motors and limits allow."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,15 +93,55 @@ def demo(machine: MachineSource, path: str | Path, *, progress: Progress | None 
     model, stages = modeled(machine), Stages(progress, 2)
     planned = _tour(model)
     stages.done()
-    written = write_report(planned, path, progress=stages.part)
     name = model.mechanism.name
+    record = page_record(planned)
+    title = f"{name}: described once, everything else computed"
+    written = write_page(
+        path,
+        title,
+        [replace(record, kind="Demo", title=title)],
+        introduction=(INTRODUCTION,),
+        cards=_cards(name),
+        progress=stages.part,
+    )
     return Demo(
         diagnostics=planned.diagnostics,
         provenance=provenance(options={}, inputs={"machine": name}),
         machine=name,
         planned=planned,
-        path=written.path,
-        size=written.size,
+        path=written,
+        size=written.stat().st_size,
+    )
+
+
+def _cards(name: str) -> tuple[Card, ...]:
+    """Return the tasks of Tauloop, each with its command for this machine."""
+    return (
+        Card(
+            title="Design",
+            text="Describe your own machine from a template; check its loops, drives and limits.",
+            command=f"tauloop new mine --template {name}\ntauloop check mine.yaml",
+        ),
+        Card(
+            title="Move and see",
+            text="Drag the tool as far as the loops close; map the workspace.",
+            command=f"tauloop view {name}\ntauloop workspace {name}",
+        ),
+        Card(
+            title="Forces and motors",
+            text="Torques, speeds and power of a motion, and forces in every joint.",
+            command=f"tauloop dynamics {name} --joint-forces",
+        ),
+        Card(
+            title="Simulate and identify",
+            text="Simulate the machine; estimate masses, friction and geometry from measured logs.",
+            command=f"tauloop simulate {name}\ntauloop identify {name} log.csv",
+        ),
+        Card(
+            title="Deliver",
+            text="Fast C code for controllers, and models for MuJoCo, ROS and FMI.",
+            command=f"tauloop export c {name} --out code",
+        ),
     )
 
 

@@ -29,6 +29,8 @@ TOOL_AXES, PATH_THICKNESS = 0.07, 0.003
 #: Distances between the points of motors, and of other solids, that labels leave free, over the
 #: machine's largest dimension.
 MOTOR_SPACING, SOLID_SPACING = 0.015, 0.04
+#: Height of a heading in a recording over the machine's largest dimension.
+HEADING_SHARE = 0.18
 #: Color and opacity of a second, transparent machine.
 GHOST_COLOR, GHOST_OPACITY = "#7a4f9a", 0.38
 #: Opacity of solids while what is inside them is shown.
@@ -132,9 +134,27 @@ class MachineScene:
             self.away = np.eye(3)[across] * (1.0 if across == 2 else -1.0) + [0.0, -0.02, 0.02]
         self.labels = SceneLabels(self._scene, self.fitted())
         self._put_floor()
+        self._start_from(server, self.labels.camera)
+
+    @staticmethod
+    def _start_from(server: Any, camera: Camera) -> None:
+        """Make a camera the first one of every page."""
         first = server.initial_camera
-        first.fov, first.look_at = FIELD_OF_VIEW, tuple(self.labels.camera.look_at)
-        first.position = tuple(self.labels.camera.eye)
+        first.fov, first.look_at, first.position = (
+            FIELD_OF_VIEW,
+            tuple(camera.look_at),
+            tuple(camera.eye),
+        )
+
+    def frame_below_heading(self, server: Any, size: tuple[float, float]) -> None:
+        """Fit the first view into pictures of a size (pixels) whose top has a heading."""
+        assert self.labels is not None
+        low, high = self.points.min(axis=0), self.points.max(axis=0)
+        middle, top = 0.5 * (low + high), high[2] + HEADING_SHARE * self.size
+        points = np.vstack([self.points, [middle[0], middle[1], top]])
+        camera = fitted_camera(points, self.away, size)
+        self._start_from(server, camera)
+        self.labels.look_from(camera)
 
     def _occupied(self, geometry: MachineGeometry) -> np.ndarray:
         """Return the corners of all solids and the tool at some states of a motion (N, 3), m."""

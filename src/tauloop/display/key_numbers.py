@@ -1,0 +1,139 @@
+"""Key numbers of a result: the first values that a reader of its page looks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tauloop.common.datasets import Variable
+from tauloop.common.result import Diagnostic
+from tauloop.display.pieces import KeyNumbers
+
+#: Quantities over time whose largest amounts are shown, with the name of the number, in order.
+PEAKS = {
+    "force": "peak force of a motor",
+    "power": "peak power",
+    "velocity": "peak velocity",
+    "acceleration": "peak acceleration",
+    "error": "largest error",
+}
+#: Words for peaks in these units.
+PEAKS_BY_UNIT = {"N m": {"force": "peak torque of a motor"}}
+#: Largest number of diagnostics among the key numbers, and of all key numbers.
+MAX_DIAGNOSTICS, MAX_NUMBERS = 4, 8
+
+#: Name, value with its unit, and remark of a key number.
+Row = tuple[str, str, str]
+
+
+def key_numbers(result: Any) -> KeyNumbers | None:
+    """Return duration, peaks and errors of a result; None if it has no numbers.
+
+    Peaks are those of the result's quantities over time. A result without them shows the values of
+    its diagnostics.
+    """
+    own = _OWN.get(type(result).__name__, _peaks)
+    rows = list(own(result))
+    diagnostics = getattr(result, "diagnostics", ())
+    limited = [item for item in diagnostics if item.limits]
+    if limited:
+        passed = sum(item.is_good for item in limited)
+        rows.append(("diagnostics within limits", f"{passed} of {len(limited)}", ""))
+    # Next to peaks, only errors with a unit and values outside their limits are of interest.
+    is_plain = len(rows) <= bool(limited)
+    chosen = [item for item in diagnostics if is_plain or item.unit or not item.is_good]
+    values = [item for item in chosen if item.value is not None]
+    rows += [_diagnostic(item) for item in values[:MAX_DIAGNOSTICS]]
+    return KeyNumbers(rows=tuple(rows[:MAX_NUMBERS])) if rows else None
+
+
+def _peaks(result: Any) -> Iterator[Row]:
+    """Yield the duration, and the largest amount of each quantity and unit over time."""
+    variables = getattr(result, "variables", None)
+    if variables is None:
+        return
+    over_time = [item for item in variables() if item.over == ("time",)]
+    axes = [item for item in over_time if item.is_label]
+    if not axes:
+        return
+    time = axes[0].array()
+    yield "duration", f"{time[-1] - time[0]:.4g} s", ""
+    for quantity, name in PEAKS.items():
+        columns = [item for item in over_time if item.quantity == quantity]
+        for unit in dict.fromkeys(str(item.unit) for item in columns):
+            alike = [item for item in columns if str(item.unit) == unit]
+            words = PEAKS_BY_UNIT.get(unit, {}).get(quantity, name)
+            yield from _peak(words, unit, time, alike)
+
+
+def _peak(name: str, unit: str, time: np.ndarray, columns: list[Variable]) -> Iterator[Row]:
+    """Yield the largest amount of some columns over time, with its column and time."""
+    values = np.abs(np.array([item.array() for item in columns], dtype=float))
+    if not values.size or not np.isfinite(values).any() or not np.nanmax(values):
+        return
+    column, sample = np.unravel_index(np.nanargmax(values), values.shape)
+    channel = columns[column].name.partition(".")[2]
+    amount = f"{values[column, sample]:.4g} {unit}".strip().replace("^2", "²")
+    yield name, amount, f"{channel} at {time[sample]:.3g} s".strip()
+
+
+def _planned(motion: Any) -> Iterator[Row]:
+    """Yield duration, speed and exact peaks of a planned motion."""
+    yield "duration", f"{motion.trajectory.total:.4g} s", ""
+    yield from _largest_forces(
+        (peak.actuator, peak.force, peak.unit, f"at {peak.time:.3g} s", peak.limit)
+        for peak in motion.forces
+    )
+    units = motion.trajectory.stroke.functions.ports.velocity.units
+    unit = "m/s" if "m/s" in units else units[0]
+    yield "peak speed", f"{motion.peak_speed:.4g} {unit}", ""
+    yield "peak acceleration", f"{motion.peak_acceleration:.4g} {unit}²", ""
+
+
+def _cycle(cycle: Any) -> Iterator[Row]:
+    """Yield the time of a cycle, and the largest loads of its motors."""
+    yield "cycle time", f"{cycle.time:.4g} s", ""
+    yield from _largest_forces(
+        (motor.actuator, motor.peak_force, motor.unit, "", np.inf) for motor in cycle.motors
+    )
+    strongest = max(cycle.motors, key=lambda motor: motor.peak_power)
+    yield "peak power of a motor", f"{strongest.peak_power:.4g} W", strongest.actuator
+
+
+def _largest_forces(peaks: Iterable[tuple[str, float, str, str, float]]) -> Iterator[Row]:
+    """Yield the largest force of each unit from actuator, force, unit, time and limit."""
+    by_unit: dict[str, list[tuple[str, float, str, str, float]]] = {}
+    for peak in peaks:
+        by_unit.setdefault(peak[2], []).append(peak)
+    for unit, alike in by_unit.items():
+        name, force, _, moment, limit = max(alike, key=lambda peak: abs(peak[1]))
+        remark = f"{name} {moment}".strip()
+        if np.isfinite(limit):
+            remark += f", limit {limit:.4g} {unit}"
+        words = PEAKS_BY_UNIT.get(unit, {}).get("force", PEAKS["force"])
+        yield words, f"{abs(force):.4g} {unit}", remark
+
+
+def _control(comparison: Any) -> Iterator[Row]:
+    """Yield duration, and the largest distance of each controller from the reference."""
+    yield "duration", f"{comparison.duration:.4g} s", ""
+    for name, run in comparison.runs.items():
+        if len(run.time):
+            remark = f"peak; RMS {1e3 * run.rms_error:.4g} mm"
+            yield f"distance from the reference, {name}", f"{1e3 * run.peak_error:.4g} mm", remark
+
+
+def _diagnostic(item: Diagnostic) -> Row:
+    """Return a diagnostic as a key number, with the condition under which it passes."""
+    limits = f"pass if {item.limits}" if item.limits else ""
+    return item.name, f"{item.value:.3g} {item.unit}".strip(), limits
+
+
+#: Key numbers of results with exact peaks or several runs, by the class of the result.
+_OWN: Mapping[str, Callable[[Any], Iterator[Row]]] = {
+    "ControlComparison": _control,
+    "Cycle": _cycle,
+    "PlannedMotion": _planned,
+}

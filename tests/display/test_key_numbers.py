@@ -1,0 +1,73 @@
+"""Key numbers of results: duration, peaks with their place and time, errors, and what passed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tauloop as tl
+from tauloop.display import page_record
+from tauloop.display.key_numbers import key_numbers
+from tauloop.display.pieces import MotionScene, Plot, Table
+
+
+def rows(result: object) -> dict[str, tuple[str, str]]:
+    numbers = key_numbers(result)
+    assert numbers is not None
+    return {name: (value, remark) for name, value, remark in numbers.rows}
+
+
+def test_a_simulation_has_its_duration_and_its_peaks_with_place_and_time() -> None:
+    run = tl.simulate("five_bar", duration=0.1)
+    shown = rows(run)
+    assert shown["duration"] == ("0.1 s", "")
+    table = {item.name: item for item in run.variables()}
+    names = [name for name, item in table.items() if item.quantity == "velocity"]
+    linear = [name for name in names if table[name].unit == "m/s"]
+    values = np.abs([table[name].array() for name in linear])
+    name, sample = np.unravel_index(values.argmax(), values.shape)
+    value, remark = shown["peak velocity"]
+    assert value == f"{values.max():.4g} m/s"
+    assert remark == f"{linear[name].partition('.')[2]} at {run.time[sample]:.3g} s"
+    limited = [item for item in run.diagnostics if item.limits]
+    assert shown["diagnostics within limits"][0] == f"{len(limited)} of {len(limited)}"
+
+
+def test_peaks_of_a_planned_motion_are_those_of_its_table() -> None:
+    planned = tl.plan_stroke("delta", end={"x": 0.1, "z": -0.45})
+    shown = rows(planned)
+    largest = max(planned.forces, key=lambda peak: abs(peak.force))
+    value, remark = shown["peak torque of a motor"]
+    assert value == f"{abs(largest.force):.4g} N m"
+    assert remark.startswith(largest.actuator)
+    assert f"limit {largest.limit:.4g} N m" in remark
+    assert shown["peak speed"][0] == f"{planned.peak_speed:.4g} m/s"
+
+
+def test_a_result_without_time_shows_its_diagnostics() -> None:
+    area = tl.workspace("five_bar", resolution=0.06)
+    shown = rows(area)
+    for item in area.diagnostics:
+        assert shown[item.name][0] == f"{item.value:.3g} {item.unit}".strip()
+
+
+def test_a_page_begins_with_numbers_and_its_own_plots_and_folds_the_diagnostics() -> None:
+    shown = page_record(tl.simulate("five_bar", duration=0.02))
+    kinds = [type(piece).__name__ for piece in shown.pieces]
+    assert kinds[0] == "KeyNumbers"
+    assert isinstance(shown.pieces[1], MotionScene)
+    titles = [piece.title for piece in shown.pieces if isinstance(piece, Plot)]
+    assert titles[-1] == "Conditioning along the motion"
+    assert isinstance(shown.made[0], Table)
+    assert shown.made[0].title == "Diagnostics"
+    assert "Diagnostics" not in [p.title for p in shown.pieces if isinstance(p, Table)]
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_damaged_key_numbers_are_refused(count: int) -> None:
+    from tauloop.common.errors import Problems
+    from tauloop.display.record_reading import pieces_of
+
+    problems = Problems()
+    pieces_of([{"piece": "keynumbers", "rows": [["a"] * count]}], "pieces", problems)
+    assert "not name, value and remark" in str(problems[0])
