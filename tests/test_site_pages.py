@@ -21,6 +21,32 @@ QUESTIONS = {
     "stiffness": "how-to/stiffness.html",
     "inverse kinematics": "kinematics.html",
 }
+#: Questions of three new users, and the pages that answer them.
+ANSWERS = {
+    "motors, gears, thermal margin": "how-to/choose-motors",
+    "forces in joints and bearings": "how-to/joint-forces",
+    "payload": "how-to/payload",
+    "my own dimensions, stops, cams, drums": "machine-file tutorials/machine",
+    "reach, work box, what limits it": "workspace",
+    "camber, toe, own quantities": "how-to/outputs",
+    "stiffness": "how-to/stiffness",
+    "cycle time": "cycles",
+    "a log of another program": "identification/recordings how-to/drive-currents ros-bags",
+    "masses, friction and their error bars": "identification identification/error-bars",
+    "filters and repairs of a log": "identification/preparation",
+    "lengths and zeros": "calibration pose-selection",
+    "a table for a paper": "notebooks",
+    "is the model right": "verify how-to/compare-with-mujoco",
+    "a parallel ankle": "actuator-maps",
+    "closed loops in URDF and MJCF": "importing how-to/closed-urdf",
+    "JAX, CasADi, PyTorch": "how-to/jax-and-casadi how-to/pytorch",
+    "Rerun and Foxglove": "how-to/rerun-and-foxglove",
+    "ROS 2, FMU, C, microcontrollers": "ros2 fmu generated-code microcontrollers",
+    "firmware of printers": "how-to/printer-firmware",
+    "pages for others": "reports viewing",
+    "systems, extras, licenses": "faq dependencies",
+    "one page to print": "cheat-sheet",
+}
 TYPED = """(() => {
   document.querySelector('#__search').click()
   const query = document.querySelector('input[name=query]')
@@ -75,10 +101,20 @@ def test_the_first_page_shows_a_machine_and_five_tasks() -> None:
     assert all((DOCS / path).is_file() for card in cards for path in card)
 
 
-def test_all_documentation_has_at_most_80_000_words() -> None:
-    pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
-    texts = [page.read_text("utf-8") for page in pages if DOCS / "api" not in page.parents]
-    assert sum(len(text.split()) for text in texts) <= 80_000
+def linked(page: Path) -> set[Path]:
+    """Pages that a page links to."""
+    names = re.findall(r"\]\(([^)#\s]+\.md)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    targets = {(page.parent / name).resolve() for name in names}
+    return {target for target in targets if target.is_file()}
+
+
+@pytest.mark.parametrize("start", [ROOT / "README.md", DOCS / "index.md"], ids=["README", "site"])
+def test_questions_of_new_users_are_answered_within_three_pages(start: Path) -> None:
+    first = linked(start)
+    second = {target for page in first for target in linked(page)}
+    within_three_pages = {start} | first | second
+    answers = {DOCS / f"{name}.md" for names in ANSWERS.values() for name in names.split()}
+    assert sorted(answers - within_three_pages) == []
 
 
 @pytest.mark.nightly
