@@ -231,7 +231,7 @@ def _check_held_out(training: RegressionData, held_out: RegressionData, problems
         problems.add(
             "held-out",
             f"{copies} of {len(held_out)} samples are copies of training samples",
-            "validate with samples that are not in the training data, such as split(data, 0.7)",
+            "validate with samples that are not in the training data, such as split_data(data, 0.7)",
         )
 
 

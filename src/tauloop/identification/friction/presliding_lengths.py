@@ -58,7 +58,7 @@ class PreslidingChoice(ReprMixin):
         without: elements for which no length reduces the error.
         errors: validation errors, % (root mean square over outputs), without any presliding
             friction, and with the chosen lengths.
-        stated: elements with a stated length.
+        stated: elements with a given length.
     """
 
     lengths: Mapping[str, float]

@@ -317,7 +317,7 @@ def _checked_prior(
         problems.add(
             "cones",
             f"{len(cones)} cones do not match a regressor of {count} columns",
-            "use cones(model.parameters) of the model of the regressor",
+            "use consistency_cones(model.parameters) of the model of the regressor",
         )
     IdentificationError.raise_if_any(problems)
     return prior

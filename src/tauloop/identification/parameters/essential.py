@@ -85,7 +85,7 @@ def essential_parameters(
     therefore use `errors=AutocorrelatedErrors()`.
 
     Args:
-        identification: identification of all base parameters, `fit(training, held_out, ...)`.
+        identification: identification of all base parameters, `fit_regression(training, held_out, ...)`.
         training, held_out: the same data.
         largest_deviation: largest standard deviation over size of an essential parameter.
 
