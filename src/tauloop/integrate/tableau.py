@@ -77,14 +77,16 @@ def dormand_prince() -> Tableau:
 
 @cache
 def runge_kutta_4() -> Tableau:
-    """The classical method; between steps Hermite's cubic through both ends."""
+    """Return the classical method of order 4, with Hermite's cubic as dense output."""
     return chained((0.5, 0.5, 1.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6), is_dense=True)
 
 
 def chained(
     places: tuple[float, ...], weights: tuple[float, ...], *, is_dense: bool = False
 ) -> Tableau:
-    """A method of fixed steps whose stages each need only the one before: rates at y + h c_k (rate before).
+    """Return a method of fixed steps whose stages need only the previous stage.
+
+    Stages have the rates at y + h c_k (previous rate).
 
     Without a dense output nothing is known within its steps, and the rate at their ends is left to
     the next ones: for control loops, whose forces change there. With one it is Hermite's cubic
@@ -111,7 +113,7 @@ def chained(
 
 
 def known_within(method: Tableau) -> Tableau:
-    """A method with a dense output: its own, or where it has none Hermite's cubic through both ends of a step."""
+    """Return a method with its dense output, or with Hermite's cubic through both ends."""
     if method.dense.size:
         return method
     # y0 + h (k_1 x + (3 d - 2 k_1 - k_s) x^2 + (k_1 + k_s - 2 d) x^3) with d = sum of the weights

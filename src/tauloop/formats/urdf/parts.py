@@ -126,7 +126,7 @@ class StatedMotor:
     """A motor of a file, at the position sum of ratio_j (q_j - offset_j) over joints by name.
 
     Attributes:
-        name: its name.
+        name: name of the motor.
         drives: (joint, ratio) pairs.
         offsets: offsets of these joints, rad or m; empty where all are zero.
     """

@@ -25,7 +25,7 @@ class Label:
     """A text at a point of the machine.
 
     Attributes:
-        text: the text.
+        text: text of the label.
         point: the point that it names (3,), m.
         center: middle of the label in the picture (2,), pixels from that point; None before it has
             a place.
