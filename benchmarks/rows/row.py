@@ -21,7 +21,7 @@ HEADINGS = (
     "note",
 )
 #: Columns of the table of ratios before those of the peers.
-RATIO_HEADINGS = ("work", "Tauloop", "limit", "over limit")
+RATIO_HEADINGS = ("work", "Tauloop", "over limit")
 #: Columns that a page of the documentation shows; the others serve who works on the code.
 PAGE_HEADINGS = ("work", "Tauloop", "peer", "peer's time", "ratio", "limit", "note")
 LEGEND = (
