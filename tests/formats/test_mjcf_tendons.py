@@ -280,6 +280,7 @@ def test_what_is_not_modelled_is_listed_by_name(
     machine = read(tmp_path, arm(tendon, actuator, joint=joint))
     (force,) = machine.omitted_forces
     assert force.startswith(omitted)
+    assert "it is a strut" not in machine.description
 
 
 @pytest.mark.parametrize(

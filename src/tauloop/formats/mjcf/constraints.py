@@ -453,7 +453,7 @@ class ConstraintReader:
                 for rod, _ in terms:
                     self._lines.bound(rod, self._tensions[tendon])
                 continue
-            if tendon not in self._pushing:
+            if not terms or tendon not in self._pushing:
                 continue
             if self._pushing[tendon]:
                 self._reader.notes.append(
