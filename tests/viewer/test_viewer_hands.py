@@ -69,6 +69,9 @@ def grip(viewer: Viewer, page: Page) -> tuple[float, float]:
 def test_a_drag_moves_the_closed_loop_stops_at_the_border_and_comes_back(
     viewer: Viewer, page: Page
 ) -> None:
+    seen = camera(viewer)  # from farther away, so that the border is in the picture
+    seen.position = seen.look_at + 1.8 * (seen.position - seen.look_at)
+    pause(page, 1.0)
     start, here = tool(viewer), grip(viewer, page)
     drag(page, here, (here[0] + 50, here[1]))
     moved = tool(viewer) - start
