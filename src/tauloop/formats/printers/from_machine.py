@@ -66,7 +66,7 @@ def end_stops(mechanism: Mechanism) -> tuple[np.ndarray, np.ndarray]:
     """Return positions of the three motors (3,) at their end stops, rad or m, and senses away from them.
 
     Raises:
-        DescriptionError: the machine is no delta with limits.
+        DescriptionError: the machine is not a delta with limits.
     """
     driven = [_driven(mechanism, actuator) for actuator in mechanism.actuators]
     if len(driven) != 3:

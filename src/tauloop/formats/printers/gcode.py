@@ -97,7 +97,7 @@ def marlin_text(printer: Printer) -> tuple[str, tuple[str, ...]]:
     """Return the definitions for Configuration.h with M665 and M666, and what they cannot represent.
 
     Raises:
-        DescriptionError: it is no linear delta.
+        DescriptionError: it is not a linear delta.
     """
     delta = _linear_delta(printer, "Marlin")
     height = min(delta.end_stop)
