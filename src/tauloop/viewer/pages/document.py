@@ -54,7 +54,7 @@ class Card:
     Attributes:
         title: the task.
         text: what the command gives.
-        command: the command.
+        command: command line of the task.
     """
 
     title: str
