@@ -10,8 +10,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-import tauloop.equations.values  # noqa: F401, gives expressions their operators
-from tauloop.equations.operators import OPERATIONS, cross
+from tauloop import Model
+from tauloop.equations.operators import cross, fast_operators
 
 SYMBOLS = (operator.add, operator.sub, operator.mul, operator.truediv, operator.matmul)
 
@@ -67,15 +67,10 @@ def described(compute: Callable[[], Any]) -> object:
 @pytest.mark.parametrize(
     "first", ["scalar", "vector", "sparse", "structural zero", "one", "matrix", "identity", "empty"]
 )
-def test_operators_are_casadis(
-    first: str, second: str, symbol: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_operators_are_casadis(first: str, second: str, symbol: Callable[..., Any]) -> None:
     x, y = OPERANDS[first](), OPERANDS[second]()
-    fast = described(lambda: symbol(x, y)), described(lambda: symbol(y, x))
-    monkeypatch.delattr(ca.SX, "__matmul__")
-    for name in OPERATIONS:
-        monkeypatch.delattr(ca.SX, f"__{name}__")
-        monkeypatch.delattr(ca.SX, f"__r{name}__")
+    with fast_operators():
+        fast = described(lambda: symbol(x, y)), described(lambda: symbol(y, x))
     assert fast == (described(lambda: symbol(x, y)), described(lambda: symbol(y, x)))
 
 
@@ -88,6 +83,19 @@ def test_cross_products_are_casadis(first: str, second: str) -> None:
 
 def test_a_product_with_the_identity_is_a_copy() -> None:
     vector = ca.SX.sym("v", 3)
-    for product in (ca.SX.eye(3) @ vector, (vector.T @ ca.SX.eye(3)).T):
+    with fast_operators():
+        products = ca.SX.eye(3) @ vector, (vector.T @ ca.SX.eye(3)).T
+    for product in products:
         product[0] = 0.0
     assert [x.is_symbolic() for x in vector.nonzeros()] == [True] * 3
+
+
+def test_casadi_has_its_own_operators_outside_of_the_building_of_a_machine() -> None:
+    own = {name: getattr(ca.SX, name) for name in ("__add__", "__rmul__", "__matmul__")}
+    with fast_operators():
+        with fast_operators():
+            assert all(getattr(ca.SX, name) is not method for name, method in own.items())
+        assert ca.SX.__add__ is not own["__add__"]
+    assert {name: getattr(ca.SX, name) for name in own} == own
+    Model("five_bar").platform.program("inverse_dynamics")
+    assert {name: getattr(ca.SX, name) for name in own} == own

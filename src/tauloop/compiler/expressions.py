@@ -22,6 +22,7 @@ from tauloop.equations.assembly.loops import ClosureRow, closure, nominal
 from tauloop.equations.formulations import NEWTON_EULER, Formulation
 from tauloop.equations.formulations.hamilton import CanonicalTerms, canonical_terms
 from tauloop.equations.newton_euler import actuator_offsets, transmission
+from tauloop.equations.operators import fast_operators
 from tauloop.equations.ports import EntryPorts
 from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
 from tauloop.equations.values import DynamicParameter, Entries, dynamic_parameters
@@ -331,7 +332,8 @@ class Catalogue:
                 (*spec.inputs, *spec.outputs)
             ):
                 raise AssemblyError([unstated_motors(self.assembly)])
-            self._programs[spec] = spec.build(self.state(spec.name, spec.levels))
+            with fast_operators():
+                self._programs[spec] = spec.build(self.state(spec.name, spec.levels))
         return self._programs[spec]
 
     @cached_property

@@ -3,13 +3,15 @@
 The equations of a machine take thousands of operations. An operator of `ca.SX` first finds out
 whether its operands are numbers, arrays or expressions; this takes 10 us and the operation 1.5 us.
 The operators here call the operation directly if the operands are expressions or Python's numbers,
-and CasADi's own operator otherwise. They yield the same expressions, also in other code that uses
-CasADi.
+and CasADi's own operator otherwise. They yield the same expressions, and are used only while a
+machine's equations and programs are built (`fast_operators`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import RLock
 from typing import Any
 
 import casadi as ca
@@ -23,13 +25,29 @@ LARGEST_INTEGER = 2**31
 Operator = Callable[[Any, Any], Any]
 
 
-def use_fast_operators() -> None:
-    """Give `ca.SX` the fast operators."""
-    for name, operation in OPERATIONS.items():
-        for label, is_reflected in ((f"__{name}__", False), (f"__r{name}__", True)):
-            general = getattr(ca.SX, label)
-            setattr(ca.SX, label, _operator(operation, general, is_reflected))
-    ca.SX.__matmul__ = _product(ca.SX.__matmul__)  # type: ignore[method-assign]
+class _Uses:
+    """How many blocks use the fast operators now, in all threads."""
+
+    count = 0
+    lock = RLock()
+
+
+@contextmanager
+def fast_operators() -> Iterator[None]:
+    """Give `ca.SX` the fast operators for the time of a block, or as a decorator of a call."""
+    with _Uses.lock:
+        if _Uses.count == 0:
+            for label, function in _FAST.items():
+                setattr(ca.SX, label, function)
+        _Uses.count += 1
+    try:
+        yield
+    finally:
+        with _Uses.lock:
+            _Uses.count -= 1
+            if _Uses.count == 0:
+                for label in _FAST:
+                    delattr(ca.SX, label)  # the class inherits CasADi's own
 
 
 def cross(a: ca.SX, b: ca.SX) -> ca.SX:
@@ -86,3 +104,15 @@ def _operator(operation: int, general: Operator, is_reflected: bool) -> Operator
 def _is_plain(number: Any) -> bool:
     """Return whether this is a number of Python that CasADi converts without an error."""
     return type(number) is float or (type(number) is int and abs(number) < LARGEST_INTEGER)
+
+
+def _fast_operators() -> dict[str, Operator]:
+    """Return the fast operators by the names of the methods."""
+    functions: dict[str, Operator] = {"__matmul__": _product(ca.SX.__matmul__)}
+    for name, operation in OPERATIONS.items():
+        for label, is_reflected in ((f"__{name}__", False), (f"__r{name}__", True)):
+            functions[label] = _operator(operation, getattr(ca.SX, label), is_reflected)
+    return functions
+
+
+_FAST = _fast_operators()

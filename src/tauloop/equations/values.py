@@ -18,7 +18,6 @@ import numpy as np
 
 from tauloop.common.errors import DescriptionError, Problem
 from tauloop.common.records import dataclass
-from tauloop.equations.operators import use_fast_operators
 from tauloop.equations.topology import Topology
 from tauloop.mechanism.expression import (
     FLOAT_OPERATIONS,
@@ -41,8 +40,6 @@ from tauloop.mechanism.model import (
     Turn,
     Vector,
 )
-
-use_fast_operators()
 
 
 def sine(angle: Any) -> Any:

@@ -48,6 +48,7 @@ from tauloop.equations.assembly.reference_pose import (
     regular_state,
     weakness,
 )
+from tauloop.equations.operators import fast_operators
 from tauloop.equations.topology import Topology
 from tauloop.equations.values import quantile
 from tauloop.mechanism.model import Mechanism
@@ -414,6 +415,7 @@ class Assembly(PlainData, ReprMixin):
         return tuple(self.topology.velocity_names[i] for i in indices)
 
 
+@fast_operators()
 def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
     """Close the loops from the reference pose and decide rank, mobility and redundancy.
 

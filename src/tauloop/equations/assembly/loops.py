@@ -20,7 +20,7 @@ from tauloop.common.shown import ReprMixin
 from tauloop.equations.assembly.drums import Moving as Moving, line_length
 from tauloop.equations.curves import curve_derivatives
 from tauloop.equations.newton_euler import actuator_offsets, combination, transmission
-from tauloop.equations.operators import cross
+from tauloop.equations.operators import cross, fast_operators
 from tauloop.equations.topology import Topology, topology, with_ends
 from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion, symbolic_motion
 from tauloop.equations.values import BatchFunction, Values, unit_vector
@@ -381,6 +381,7 @@ def nominal(mechanism: Mechanism, symbols: Mapping[str, Any] | None = None) -> V
     return Values({**mechanism.parameters.values, **(symbols or {})})
 
 
+@fast_operators()
 def loops(mechanism: Mechanism) -> Loops:
     """Build the loop functions of a machine at its nominal parameter values.
 
