@@ -208,4 +208,5 @@ def test_a_mistake_in_a_watched_file_is_said_in_the_page(page: Page, show, tmp_p
     until(page, lambda: "platform.x" in page.text(), "sliders are there again")
     pause(page, 1.0)
     client = viewer.server.get_clients()[max(viewer.server.get_clients())]
-    assert np.array(client.camera.position) == pytest.approx(seen)  # seen from the same side
+    # seen from the same side; the view fits the longer link
+    assert np.array(client.camera.position) == pytest.approx(seen, abs=0.02)

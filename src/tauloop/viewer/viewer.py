@@ -313,6 +313,7 @@ class PageCamera:
         """Fit the machine into a page, which reports its size only when it has settled."""
         self._viewer, self._client = viewer, client
         self._opened, self._size = time.monotonic(), (1.0, 1.0)
+        self._fitted = np.full(3, np.nan)
         client.camera.on_update(self.follow)
 
     def follow(self, camera: Any) -> None:
@@ -323,7 +324,11 @@ class PageCamera:
         if abs(shape / before - 1.0) > SAME_SHAPE:
             self._size = size
             is_new = time.monotonic() - self._opened < SETTLING_TIME
-            self._viewer.fit(self._client, None if is_new else camera.position - camera.look_at)
+            away = None if is_new else camera.position - camera.look_at
+            # A view that the user has chosen stays.
+            if is_new or np.allclose(camera.position, self._fitted, rtol=1e-3):
+                self._viewer.fit(self._client, away)
+                self._fitted = np.array(camera.position)
         with self._viewer.lock:
             scene = self._viewer.scene
             scene.look_from(camera.position, camera.look_at, self._size, camera.fov)
