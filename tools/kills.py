@@ -168,6 +168,15 @@ COMMANDS = {
         "--out",
         "{out}/forces.png",
     ),
+    "load cases": (
+        "dynamics",
+        "five_bar",
+        "--motion",
+        "{given}/motion.csv",
+        "--joint-forces",
+        "--out",
+        "{out}/loads.cases.csv",
+    ),
     "motors": (
         "motors",
         "five_bar",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -302,12 +303,15 @@ def test_a_machine_that_is_locked_is_written_and_not_compared(tmp_path: Path) ->
     assert "mobility 0" in unknown.name
 
 
-def test_solids_of_massless_rods_are_left_out_with_a_note(tmp_path: Path) -> None:
-    """Rods of fixed length; MuJoCo draws cables itself, which are tendons."""
+def test_solids_of_massless_rods_are_written(tmp_path: Path) -> None:
+    """Rods of fixed length are bodies; MuJoCo draws cables itself, which are tendons."""
     delta = tl.load("delta")
     massless = replace(delta, rods=tuple(replace(rod, lower=None) for rod in delta.rods))
-    written = tl.convert(massless.without_unused_parameters(), tmp_path / "m.xml").written
-    assert any("it is not written, since its link has no mass" in note for note in written.notes)
+    tl.convert(massless.without_unused_parameters(), tmp_path / "m.xml")
+    root = ElementTree.parse(tmp_path / "m.xml").getroot()
+    for leg in (1, 2, 3):
+        (link,) = root.findall(f".//body[@name='leg{leg}.forearm']")
+        assert link.findall("geom")
     written = tl.convert("cable_robot", tmp_path / "m.xml").written
     assert not any("it is not written" in note for note in written.notes)
     assert np.isfinite(len(load(tmp_path / "m.xml").bodies))

@@ -394,7 +394,7 @@ def test_view_watches_files_alone_and_in_the_browser_alone(words: list[str]) -> 
 
 
 def test_what_is_doubtful_has_no_ok_and_is_named_by_a_quiet_command_too(tmp_path: Path) -> None:
-    """Arms of 50 mm make a machine that works, but not where it shall."""
+    """Arms of 50 mm make a machine that works, but not in a volume of 200 mm."""
     path = tmp_path / "short.yaml"
     words = (
         "new",
@@ -403,6 +403,8 @@ def test_what_is_doubtful_has_no_ok_and_is_named_by_a_quiet_command_too(tmp_path
         "delta",
         "--set",
         "arm_length=50mm",
+        "--set",
+        "stroke_width=200mm",
         "--out",
         path,
         "--replace",

@@ -103,9 +103,7 @@ def by_mujoco(machine: tl.Model, path: Path) -> tuple[Any, Any]:
     return read, data
 
 
-@pytest.mark.parametrize(
-    "name", [*MACHINES[:-1], "cables8.yaml", "four_bar", "slider_crank_tdc.yaml"]
-)
+@pytest.mark.parametrize("name", [*MACHINES[:-1], "four_bar", "slider_crank_tdc.yaml"])
 def test_parts_that_do_not_meet_in_a_joint_are_apart(name: str, tmp_path: Path) -> None:
     """By MuJoCo's distances of the exported shapes, in which a mesh counts as its convex hull."""
     mujoco, machine = extra("mujoco"), model(name)

@@ -48,7 +48,7 @@ def test_a_page_plays_in_a_browser_and_asks_for_nothing(swing, tmp_path: Path) -
         heading = f"{HOSTILE}: 0.5 s, 8 times slower"
         assert page.run("document.querySelector('h1').innerText") == heading
         assert page.run("document.title") == heading
-        assert "Sliders that move the machine need Python" in page.text()
+        assert "A recording: drag to turn it." in page.text()
         page.wait(lambda: float(page.run(SHOWN_TIME) or 0.0) > 0.5, "it plays")
         page.wait(lambda: colored(page) > PIXELS, "the machine is drawn")
         # and no longer pale
