@@ -101,7 +101,7 @@ def test_a_tool_offset_against_the_platform():
     )
     assert names(gauges) == [
         "translation of the platform frame against the target along z",
-        "nothing moves: these parameters have no effect, or only together",
+        "nothing moves: these changes, made together, have no effect",
     ]
     assert gauges.gauge[1].explained is None
     assert list(changes(gauges.gauge[1])) == ["m_p"]

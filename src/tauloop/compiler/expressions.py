@@ -221,10 +221,10 @@ class MotionState(Expressions):
         return G
 
     def drift(self) -> ca.SX:
-        """Return accelerations g (n_v,) at zero given accelerations: a = G a_g + g."""
-        g = self.at_rest
-        self._close(g, column(row.psi_acceleration for row in self.rows(self.v, g)))
-        return g
+        """Return gamma (n_v,), the accelerations at zero given ones: a = G a_given + gamma."""
+        gamma = self.at_rest
+        self._close(gamma, column(row.psi_acceleration for row in self.rows(self.v, gamma)))
+        return gamma
 
     def multipliers(self, loads: ca.SX) -> ca.SX:
         """Return the multipliers (c, k) of the kept loop equations under loads (n_v, k)."""

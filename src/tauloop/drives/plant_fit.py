@@ -380,7 +380,8 @@ def _undetermined(fit: PlantFit) -> tuple[Problem, ...]:
         largest = direction[np.abs(direction).argmax()]
         findings.add(
             fit.named(direction * np.sign(largest)),
-            f"is left open: the figures change by less than {DETERMINED:g} tolerance over the ranges",
-            "measure other steps, or take a value from elsewhere",
+            f"is not determined: over its range the criteria change by less than {DETERMINED:g} "
+            "tolerance",
+            "measure other steps, or take a value from another source",
         )
     return tuple(findings)

@@ -163,8 +163,8 @@ def joint_forces(model: Model, time: np.ndarray, forces: Forces) -> JointForces:
     internal load, which the motion does not determine. Wrench components that an internal load
     changes are NaN.
 
-    A joint that only gives the platform its own coordinates carries nothing: internal loads move
-    its wrench to the other joints. Where these cannot carry it, the joint is among the points.
+    The virtual joint that gives the platform its coordinates is relieved: internal loads move its
+    wrench to the other joints. It is listed only if they cannot carry all of it.
 
     Args:
         model: the machine, at its nominal parameter values.

@@ -133,7 +133,10 @@ class Motion:
         return track(self.runner, position, start)
 
     def counted(self, state: State) -> State:
-        """Return consecutive independent samples with continuous revolutions of angles.
+        """Return samples that were solved independently, with angles continued without jumps.
+
+        Args:
+            state: samples in the order of time, such as a result of `kinematics`.
 
         Raises:
             InputError: not a state of this machine.
@@ -167,7 +170,7 @@ class Motion:
         )
 
     def actuator_jacobian(self, position: object, *, start: object | None = None) -> np.ndarray:
-        """Return J (N, n_u, m): actuator velocities per unit of the given velocities."""
+        """Return R (N, n_u, m): actuator velocities per unit of the given velocities."""
         return self._jacobian(ACTUATORS, position, start)
 
     def _jacobian(self, of: Entry, position: object, start: object | None) -> np.ndarray:
@@ -189,16 +192,19 @@ class Motion:
     ) -> Forces:
         """Return the actuator forces of a motion, by the model's formulation.
 
-        S u + K^T lambda + J^T w = M a + h includes gravity, inertia, rotors, friction and springs.
-        Redundant actuators share forces by the least sum of w u^2. If cables or winches have
-        bounds, the forces within these bounds have the least sum of w (u - p)^2, where p is the
-        force with which a winch holds its cable at its preload, and zero for other actuators.
+        They solve S u + K^T lambda + J^T w = M a + h, where u are the actuator forces and S their
+        directions, K^T lambda the loop forces, w is the wrench at the tool and J the tool's
+        Jacobian, M is the mass matrix of all coordinates, and h are velocity terms, gravity,
+        friction and springs. Redundant actuators share forces by the least sum of c u^2. If cables
+        or winches have bounds, the forces within these bounds have the least sum of c (u - p)^2,
+        where p is the force with which a winch holds its cable at its preload, and zero for other
+        actuators.
 
         Args:
             position, velocity, acceleration: the given motion (N, n) or (n,), SI.
             start: start values for Newton blocks.
             theta: free parameters.
-            sharing: weights w of redundant actuators, and preloads of cables; ignored for other
+            sharing: weights c of redundant actuators, and preloads of cables; ignored for other
                 machines.
             wrench: w (N, 6) or (6,), force and moment that act on the tool at its center point,
                 base frame, N and N m.
@@ -419,16 +425,16 @@ class Motion:
     ) -> Derivatives:
         """Return a function and its Jacobians together, exact along the manifold of closed loops.
 
-        Loop equations and balances are differentiated, not the way in which they were solved (see
+        Loop equations and balances are differentiated, not the solver's iterations (see
         `tauloop.compiler.derivatives.derivatives`).
 
         Args:
             function: "kinematics", "inverse_dynamics" or "forward_dynamics".
             position, velocity: the given motion (N, n) or (n,), SI.
             last: accelerations (N, n), or forces (N, n_u) for forward dynamics.
-            wrt: by which input or inputs, such as "position" or ("position", "payload"); by all of
-                the function and all free parameters ("theta") without it, by what acts at the tool
-                ("wrench", "payload") where it is given.
+            wrt: names of the inputs to differentiate with respect to, such as "position" or
+                ("position", "payload"). Default: all inputs of the function, `theta` if parameters
+                are free, and `wrench` and `payload` if one of them is given.
             start: start values for Newton blocks.
             theta: free parameters.
             sharing: the weights of redundant actuators.
@@ -467,10 +473,10 @@ class Motion:
     ) -> Products:
         """Return products of derivatives of dynamics with factors w and a direction d.
 
-        J d, w^T J and the gradient of w^T J d cost some times the function itself, whatever its
-        sizes: no Jacobian is made (see `tauloop.compiler.derivatives.products`). Second derivatives
-        of kinematics are its accelerations: those that a velocity brings about while the given ones
-        are zero.
+        J d, w^T J and the gradient of w^T J d, with the Jacobian J of the function, cost a few
+        times as much as the function, whatever the numbers of inputs and outputs: J itself is not
+        computed (see `tauloop.compiler.derivatives.products`). For kinematics use
+        `kinematics(position, d, zeros).a`: the second derivative of all coordinates along d.
 
         Args:
             function: "inverse_dynamics" or "forward_dynamics".
@@ -527,7 +533,7 @@ class Motion:
         It takes positions, velocities and accelerations (or forces) (..., n) and gives forces (or
         accelerations); unreachable and singular poses return NaN. Derivatives are exact
         to the second order. Parameters are nominal, Newton blocks start at the reference pose. JAX
-        has to count in double precision, on the processor.
+        must use double precision, on the processor.
 
         Args:
             function: "inverse_dynamics" (force) or "forward_dynamics" (acceleration of the given
@@ -548,8 +554,8 @@ class Motion:
         It takes positions, velocities and accelerations (or forces), tensors (..., n), and gives
         forces (or accelerations); unreachable and singular poses return NaN. Derivatives
         are exact to the second order, by backward and forward mode. Parameters are nominal, Newton
-        blocks start at the reference pose. It counts in double precision on the processor; floats,
-        and tensors on other devices, are converted there and back.
+        blocks start at the reference pose. It computes in double precision on the processor;
+        single-precision tensors, and tensors on other devices, are converted there and back.
 
         Args:
             function: "inverse_dynamics" (force) or "forward_dynamics" (acceleration of the given
@@ -580,14 +586,14 @@ class Motion:
         Args:
             position, velocity, acceleration: the given motion (N, n), SI.
             output: "actuators" for actuator forces u (of redundant actuators those with the least
-                sum of u^2), "joints" for forces on the driven coordinates (A^T u); "leading" for
-                the resultants R^T u of all actuators on the motions of the leading ones, which no
-                preload enters (see `actuator_jacobian` for R), and "leading_joints" for those on
-                the coordinates that the leading ones drive.
+                sum of u^2); "joints" for forces on the driven coordinates (A^T u); "leading" for
+                the resultants R^T u of all actuators on the motions of the leading ones, which do
+                not depend on preload (see `actuator_jacobian` for R); and "leading_joints" for the
+                resultants on the coordinates that the leading actuators drive.
             start: start values for Newton blocks.
             theta: free parameters.
-            samples: total number of samples, if these are one piece of them; it decides which
-                compiler is used.
+            samples: total number of samples, if the given ones are a part of a longer series; it
+                decides which compiler is used.
 
         Raises:
             InputError: wrong names, shapes or values.
@@ -634,12 +640,17 @@ class Motion:
         )
 
     def mass_matrix(self, position: object, *, start: object | None = None) -> np.ndarray:
-        """Return M_g (N, m, m) of R^T u + J_g^T w = M_g a_g + c + g + f in the given velocities.
+        """Return the mass matrix M (N, m, m) of the given velocities.
+
+        It is that of R^T u + J^T w = M a + c + g + f, with actuator forces u (see
+        `actuator_jacobian` for R), the wrench w at the tool (see `tool_jacobian` for J), the given
+        accelerations a, Coriolis and centripetal forces c, gravity g, and friction and springs f.
 
         Returns:
-            M_g, kg, kg m or kg m^2.
+            M = G^T M_tree G, kg, kg m or kg m^2, with the mass matrix M_tree of all coordinates and
+            G of `embedding`.
 
-        Source: Khalil and Ibrahim 2004 (M_g = G^T M G).
+        Source: Khalil and Ibrahim 2004.
 
         Raises:
             InputError: wrong names, shapes or values.

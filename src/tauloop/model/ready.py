@@ -93,10 +93,8 @@ def load_function(
     """Return machine code of a function of a machine, for a controller, from the cache or new.
 
     `function(q, v, a)` checks a motion and its health. Bound calls (`CompiledFunction.bind`) start
-    with
-    the reference pose and the nominal parameters and check nothing: the caller must read their
-        health
-    (docs/generated-code.md).
+    with the reference pose and the nominal parameters and check nothing: the caller must read their
+    health (docs/generated-code.md).
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine; for a name or a

@@ -43,7 +43,7 @@ MIN_NEW_SHARE = 1e-3
 #: decide between equal rows.
 ROW_PREFERENCE = 1e-6
 BASE_SHIFT = "translation of the base frame along"
-NO_MOTION = "nothing moves: these parameters have no effect, or only together"
+NO_MOTION = "nothing moves: these changes, made together, have no effect"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

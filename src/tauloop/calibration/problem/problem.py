@@ -10,8 +10,10 @@ Two definitions of the residuals are available: `ForwardKinematics` and `LoopEqu
 *hard* equations determine the coordinates, and the *soft* equations are residuals. Hard equations
 may leave coordinates open, such as an orientation that was not measured. Combinations of soft
 equations then determine these coordinates, and the residuals are the other combinations. With
-F = (hard; combinations) the derivatives of the coordinates are dq/dx = -F_v^-1 F_x, hence
-dr/dx = C (s_x + s_v dq/dx).
+F = (hard; combinations) the derivatives of the coordinates by the unknowns x are
+dq/dx = -F_v^-1 F_x, where F_v is the derivative by displacements in the components of the
+velocities. Hence dr/dx = C (e_x + e_v dq/dx) for the residuals r = C e, with the soft equations e
+and the other combinations C.
 """
 
 from __future__ import annotations

@@ -1,15 +1,18 @@
 """Programs of values of a function and their Jacobians along the manifold of closed loops.
 
-A position is changed by displacements d in the components of its velocity (for a rotation, the
-three of its angular velocity): dq = N(q) d. The loop equations at all three levels and the balance
-of forces give dependent derivatives by implicit differentiation, block by block, in the same order
-as the values. Newton's loops are never differentiated:
+A position is changed by displacements dx in the components of its velocity (for a rotation, the
+three of its angular velocity): dq = N(q) dx. The loop equations at all three levels and the balance
+of forces S u + K^T lambda = M a + h give dependent derivatives by implicit differentiation, block
+by block, in the same order as the values. Newton's loops are never differentiated. With the
+subscripts "giv" for given and "dep" for dependent coordinates, and the unknown of the left side
+held constant on the right side:
 
-    K_d d_d = -K_g d_g,  K_d dv_d = -d(K v),  K_d da_d = -d(K a - k),
+    K_dep dx_dep = -K_giv dx_giv,  K_dep dv_dep = -d(K v),  K_dep da_dep = -d(K a - k),
     [S K^T] d[u; lambda] = d(M a + h) - d[S K^T] [u; lambda]
 
-Forward, with G^T K^T = 0: M_r da = -G^T (d(M a + h) - d(S u) - d(K^T) lambda). Redundant actuators
-share forces by the least sum of w u^2: W u = R mu.
+Forward, with G^T K^T = 0 and M_r = G^T M G: M_r da_giv = -G^T (d(M a + h) - d(S u) -
+d(K^T) lambda). Redundant actuators share forces by the least sum of w u^2: W u = R mu, where W is
+diagonal with the weights w, R = A G, and mu are multipliers.
 
 Source: `accumulation`; for trees Carpentier, Mansard 2018, Analytical derivatives of rigid body
 dynamics algorithms.
@@ -550,8 +553,9 @@ def _share(
 def forward_dynamics_derivatives_program(state: MotionState, *, loaded: bool = False) -> Program:
     """Return the program of derivatives of forward dynamics, by state, forces and load.
 
-    M_r da = -G^T (d(M a + h) - d(S) u - d(K^T) lambda - S du), where the accelerations a = G
-    a_given + g are those of the result, and M_r is that of the function.
+    M_r da_giv = -G^T (d(M a + h) - d(S) u - d(K^T) lambda - S du), where the accelerations
+    a = G a_giv + gamma are those of the result, gamma those at a_giv = 0, and M_r = G^T M G is that
+    of the function.
     """
     force = state.builder.input("force", len(state.mechanism.actuators))
     G, bias = state.embedding, state.drift()

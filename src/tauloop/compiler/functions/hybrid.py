@@ -2,10 +2,10 @@
 
 The given motion consists of actuator velocities v_m and passive velocities v_p, v = G_m v_m +
 G_p v_p. Passive freedoms move no actuator (A G_p = 0, S = A^T), so the balance
-[G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + g) + h) splits. First M_pp a_p =
--G_p^T (M (G_m a_m + g) + h) with M_pp = G_p^T M G_p, symmetric positive. Then R^T u =
-G_m^T (M a + h) with R = A G_m, the unit matrix unless actuation is redundant. Source: design,
-"How the general machine works".
+[G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + gamma) + h) splits. First M_pp a_p =
+-G_p^T (M (G_m a_m + gamma) + h) with M_pp = G_p^T M G_p, symmetric positive. Then R^T u =
+G_m^T (M a + h) with R = A G_m, the unit matrix unless actuation is redundant. gamma are the
+accelerations of all coordinates while a_m and a_p are zero.
 """
 
 from __future__ import annotations

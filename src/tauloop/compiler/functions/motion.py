@@ -53,7 +53,7 @@ def embedding_program(state: MotionState) -> Program:
 
 
 def jacobian_program(state: MotionState, *, of: Entry) -> Program:
-    """Return the program of J, by rows: actuator or platform velocities per given ones."""
+    """Return the program of the actuator or platform velocities per given ones, by rows."""
     G = state.embedding
     J = state.transmission @ G if of is ACTUATORS else G[list(state.assembly.independent), :]
     return state.builder.finish({"q": state.configuration.q, "J": ca.vec(J.T)})
@@ -62,9 +62,9 @@ def jacobian_program(state: MotionState, *, of: Entry) -> Program:
 def forward_dynamics_program(state: MotionState, *, loaded: bool = False) -> Program:
     """Return the program of accelerations under actuator forces: of given coordinates, and of all.
 
-    Inverse dynamics is affine in the accelerations. With a = G a_given + g and r(a) = G^T (M a +
-    h): M_r a_given = G^T S u - r(g), M_r = G^T M G, solved by L D L^T. If `loaded`, payload and
-    wrench at the tool are inputs.
+    Inverse dynamics is affine in the accelerations. With a = G a_given + gamma, where gamma are
+    the accelerations of all coordinates at a_given = 0, M_r a_given = G^T (S u - M gamma - h),
+    M_r = G^T M G, solved by L D L^T. If `loaded`, payload and wrench at the tool are inputs.
     """
     force = state.builder.input("force", len(state.mechanism.actuators))
     G, bias = state.embedding, state.drift()

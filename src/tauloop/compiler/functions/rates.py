@@ -45,9 +45,11 @@ def independent_rate_program(
     with_wrench: bool = False,
     free: tuple[str, ...] = (),
 ) -> RateProgram:
-    """Return the rate program of the independent coordinates: M_r a = G^T (S u + J^T w) - r(g).
+    """Return the rate program of the independent coordinates.
 
-    See `forward_dynamics_program`.
+    Their accelerations a follow from M_r a = G^T (S u + J^T w - M gamma - h), M_r = G^T M G, where
+    gamma are the accelerations of all coordinates at a = 0, u the actuator forces and w the wrench
+    at the tool. See `forward_dynamics_program`.
 
     Args:
         assembly: the machine.

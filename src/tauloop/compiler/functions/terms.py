@@ -1,11 +1,12 @@
 """Programs of a state without forces: terms of the equations of motion, tool, energies.
 
-With v = G v_g and a = G a_g + (accelerations due to v), the balance S u + K^T lambda + J^T w =
-M a + h becomes, by virtual work,
+With v = G v_given and a = G a_given + (accelerations due to v), the balance S u + K^T lambda +
+J^T w = M a + h becomes, by virtual work,
 
-    R^T u + J_g^T w = M_g a_g + c + g + f,    M_g = G^T M G,  R = A G,  J_g = J G,
+    R^T u + J_r^T w = M_r a_given + c + g + f,    M_r = G^T M G,  R = A G,  J_r = J G,
 
-c are the Coriolis and centripetal forces, g gravity forces, and f friction and spring forces.
+u are the actuator forces, w is the wrench at the tool, c are the Coriolis and centripetal forces,
+g gravity forces, and f friction and spring forces.
 Tensions as functions of forces are for optimizers that choose forces together with a motion.
 
 Source: Khalil and Ibrahim 2004, for the projection.

@@ -58,9 +58,9 @@ def chosen_weight(trials: Sequence[WeightTrial]) -> float:
     """Return the weight with the smallest validation error.
 
     With good data the error decreases, by less and less, as the weight goes to zero. With a correct
-    prior it does so as the weight grows. Where the smallest error is at an end, the weight farthest
-    from that end is chosen whose error is equal to `LOWER_END_TOLERANCE`, or at the upper end to
-    `UPPER_END_TOLERANCE`.
+    prior it does so as the weight grows. If the smallest error is at an end, the chosen weight is
+    the one farthest from that end whose error exceeds the smallest one by at most the fraction
+    `LOWER_END_TOLERANCE` (`UPPER_END_TOLERANCE` at the upper end). It is never the other end.
 
     Args:
         trials: trials by ascending weight.

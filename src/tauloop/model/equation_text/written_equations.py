@@ -142,8 +142,8 @@ def write_equations(
         AssemblyError: passive freedoms, where the equations are to be solved.
 
     Source: Dressler, Schiffer and Robertsson, Modeling and Control of a Parallel Robot Using
-        Modelica, section 3
-    (equations of a model, substituted until a chosen set of parameters and variables is left).
+    Modelica, section 3 (equations of a model, substituted until a chosen set of parameters and
+    variables is left).
 
     Examples:
         >>> import tauloop as tl
@@ -155,7 +155,13 @@ def write_equations(
     known = tuple(p.name for p in model.mechanism.parameters)
     kept = known if options.keep == (EVERYTHING,) else options.keep
     InputError.raise_if_any(
-        unknown_names(kept, known, "no parameter {!r}", "keep", "see `tauloop show --table`")
+        unknown_names(
+            kept,
+            known,
+            "no parameter {!r}",
+            "keep",
+            f"see `tauloop show {model.mechanism.name} --table`",
+        )
     )
     model = Model(model.mechanism, kept, formulation=model.formulation)
     letters, stages = _Letters(model, options), Stages(progress, 5)

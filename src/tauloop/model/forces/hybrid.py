@@ -62,7 +62,11 @@ class HybridFunctions:
     ) -> HybridForces:
         """Return actuator forces and the resulting accelerations of passive degrees of freedom.
 
-        `[G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + g) + h)`.
+        They solve `[G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + gamma) + h)`, where a_m and a_p
+        are the accelerations of the leading actuators and of the passive degrees of freedom, G_m
+        and G_p their columns of G, and gamma the accelerations of all coordinates while a_m and a_p
+        are zero. M, h and S: mass matrix, other forces of the motion, and directions of the
+        actuator forces, in all coordinates.
 
         Args:
             position, velocity: leading actuators and passive degrees of freedom (N, m) or (m,), SI;
@@ -106,8 +110,9 @@ class HybridFunctions:
             start: start values (N, n_q) for Newton blocks.
 
         Returns:
-            Orthonormal directions (N, n_u, n_u - rank) or (n_u, n_u - rank), in N or N m; adding
-            any multiple of them to the forces does not change the motion.
+            Orthonormal directions (N, n_u, n_u - rank) or (n_u, n_u - rank), in the units of the
+            forces: N m for rotary and N for linear actuators. Adding any multiple of them to the
+            forces does not change the motion.
 
         Raises:
             InputError: wrong names, shapes or values; or the machine has no redundant actuators.

@@ -1,14 +1,16 @@
 """Poses from more encoders than freedoms by least squares, and detection of wrong readings.
 
-With readings m of encoders S(q) with standard deviations sigma, and velocities v = G w of the given
-motion w, a Gauss-Newton step from a state q with closed loops is
+With measured positions p_m of encoders, their standard deviations sigma, and predicted positions
+p(q), a Gauss-Newton step of the displacements delta of the given coordinates, from a state q with
+closed loops, is
 
-    dw = (H^T P H)^-1 H^T P (m - S(q)),    H = S_v G,    P = diag(1 / sigma^2).
+    delta = (H^T P H)^-1 H^T P (p_m - p(q)),    H = dp/dv G,    P = diag(1 / sigma^2).
 
-The residual is r = m - S. A wrong reading has a large r_i / (sigma_i sqrt(R_ii)) with R = 1 -
-H (H^T P H)^-1 H^T P; an error r_i / R_ii of this reading alone would explain the misfit. With only
-one redundant reading these values are equal for all readings, so the wrong one cannot be
-determined.
+dp/dv are the derivatives by displacements of all coordinates, and G their velocities per unit of
+the given ones. The residual is r = p_m - p(q). A wrong reading has a large
+r_i / (sigma_i sqrt(Q_ii)) with Q = 1 - H (H^T P H)^-1 H^T P; an error r_i / Q_ii of this reading
+alone would explain the misfit. With only one redundant reading these values are equal for all
+readings, so the wrong one cannot be determined.
 
 Source: Baarda 1968, A testing procedure for use in geodetic networks (the standardized residual).
 """
@@ -63,7 +65,7 @@ class ReadingFit:
         standardised: residual over its standard deviation; zero without redundancy.
         alone: error of each reading that alone would explain the misfit (N, n_e), m or rad; zero
             without redundancy.
-        projector: R (N, n_e, n_e), residuals per error of each reading.
+        projector: Q (N, n_e, n_e), residuals per error of each reading.
     """
 
     position: np.ndarray

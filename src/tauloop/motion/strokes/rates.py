@@ -68,9 +68,9 @@ def entry_rates(
 class _PartOfRotation:
     """Rates where some components of a quaternion are given and loops determine the others.
 
-    With p' = E(p) w / 2 and w = G v_given (and w' = G a_given + g): the given rows of E G / 2,
-    split into the columns of the turning velocities and of the known others, are solved for the
-    former.
+    With p' = E(p) w / 2 and w = G v_given (and w' = G a_given + gamma, where gamma is w' at
+    a_given = 0): the given rows of E G / 2, split into the columns of the turning velocities and of
+    the known others, are solved for the former.
     """
 
     def __init__(

@@ -49,7 +49,7 @@ UNDETERMINED = 1e-6
 #: stay below 1e8.
 MOST_CONDITION = 1e13
 
-#: By what of an engine its numbers come; loops are solved here.
+#: Which of an engine's outputs a number is based on; the loops are always closed in this module.
 BY_FORCES, BY_MASS_MATRIX, BY_JACOBIANS = "its tree forces", "its mass matrix", "its Jacobians"
 
 #: Samples worked on at once: bounds the memory for Jacobians.

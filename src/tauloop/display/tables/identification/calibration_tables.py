@@ -203,7 +203,9 @@ def _untold(calibration: Calibration) -> list[Printed]:
     if identified.gauge:
         parts.append(
             Paragraph(
-                text="Gauge freedoms: no geometry shows them, all measurements stay as they are",
+                text=(
+                    "Gauge freedoms: changes of the unknowns that leave every measurement the same"
+                ),
                 tone="strong",
             )
         )
