@@ -296,5 +296,5 @@ def test_couplings_of_machines_with_loops_are_named() -> None:
     odd = replace(
         engine, tree=replace(tree, loads=replace(tree.loads, gears=gears, gear_offsets=np.zeros(1)))
     )
-    with pytest.raises(EngineError, match="does not support its mimic joints"):
+    with pytest.raises(EngineError, match="does not support mimic joints"):
         constrained_dynamics(odd, states, np.ones((6, len(mechanism.actuators))))

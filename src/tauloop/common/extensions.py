@@ -84,7 +84,7 @@ class Registry(ChainMap[str, T], Generic[T]):
             InputError: the name is unknown, or a plugin cannot be used.
         """
         if name not in self:
-            remedy = f"{suggestion(name, self)} known are {', '.join(self)}".strip()
+            remedy = suggestion(name, self) or f"known are {', '.join(self)}"
             raise InputError.of(where, f"{name!r} is unknown", remedy)
         return self[name]
 

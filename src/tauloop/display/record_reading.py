@@ -215,7 +215,7 @@ def _built(kind: Any, data: object, where: str, problems: Problems) -> Any:
         return None
     before, hints, values = len(problems), get_type_hints(kind), {}
     for name in data.keys() - hints.keys():
-        problems.add(f"{where}.{name}", f"is unknown {suggestion(name, hints)}".rstrip())
+        problems.add(f"{where}.{name}", "is unknown", suggestion(name, hints) or "remove it")
     for item in fields(kind):
         if item.name in data:
             values[item.name] = _read(

@@ -130,7 +130,11 @@ def weighted(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
         if name not in NAMES:
             problems.add(name, "no such criterion", f"use one of {', '.join(NAMES)}")
         elif not (np.isfinite(weight) and weight > 0):
-            problems.add(name, f"the weight {weight} is not positive", "correct it")
+            problems.add(
+                name,
+                f"the weight {weight} is not positive and finite",
+                "give a finite weight above zero",
+            )
     if not weights:
         problems.add("weights", "no criterion is weighted", "name at least one")
     InputError.raise_if_any(problems)

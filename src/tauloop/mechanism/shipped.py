@@ -77,13 +77,12 @@ def machine_path(name: str) -> Path:
     )
     path = next((path for path in paths if path.is_file()), None)
     if path is None:
+        hint = suggestion(name, shipped_machines())
+        hint = hint or f"there are {', '.join(shipped_machines())}."
         problem = Problem(
             where=name,
             what="no machine of this name comes with Tauloop",
-            remedy=(
-                suggestion(name, shipped_machines()) or f"there are {', '.join(shipped_machines())}"
-            )
-            + f"; a file of this name is written ./{name}",
+            remedy=f"{hint} To name a file, write ./{name}",
         )
         raise DescriptionError(problem)
     return path

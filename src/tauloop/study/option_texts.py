@@ -128,6 +128,17 @@ def _plain(name: str, field_type: Any, text: Any) -> Any:
         try:
             return field_type(text.strip() if isinstance(text, str) else text)
         except (TypeError, ValueError):  # also several texts for one value
-            problem = f"{text!r} is not of type {field_type.__name__}"
-            raise InputError.of(name, problem, "see the command's help") from None
+            expected = _expected(field_type)
+            raise InputError.of(name, f"{text!r} is not {expected}", f"give {expected}") from None
     return text
+
+
+def _expected(field_type: Any) -> str:
+    """Return what a text of this type must be."""
+    if field_type is Path:
+        return "a path"
+    if field_type is int:
+        return "a whole number"
+    if field_type is float:
+        return "a number"
+    return f"one of {', '.join(str(member.value) for member in field_type)}"

@@ -73,7 +73,8 @@ def _calibration_points(path: Path, mechanism: Mechanism, noise: float) -> Measu
             counts = np.zeros(0)
         if counts.shape != (3,):
             what = f"is {config.word(_SECTION, option)!r}, not three numbers of steps"
-            config.problems.add(f"{_SECTION}.{option}", what, "correct it", file=str(path))
+            remedy = "give three numbers, separated by commas"
+            config.problems.add(f"{_SECTION}.{option}", what, remedy, file=str(path))
             return stops
         return np.asarray(stops + senses * counts * steps)
 

@@ -125,7 +125,7 @@ class Axis:
                 )
             elif not np.isfinite(array).all():
                 what = f"is not finite in row {int(np.flatnonzero(~np.isfinite(np.atleast_1d(array)))[0])}"
-                problems.add(name, what, "correct it")
+                problems.add(name, what, "give finite numbers")
         InputError.raise_if_any(problems)
         lengths = {len(array) for array in columns.values() if array.ndim} | (
             {n} if n is not None else set()
@@ -256,13 +256,15 @@ def prepared_runs(
     arrays = {name: numbers(value, name) for name, value in quantities.items()}
     problems = Problems(
         Problem(
-            where=name, what="is not a finite number, or an array (N,) of such", remedy="correct it"
+            where=name,
+            what="is not a finite number or an array (N,) of finite numbers",
+            remedy="give one finite number, or one for each run",
         )
         for name, array in arrays.items()
         if array.ndim > 1 or not np.isfinite(array).all()
     )
     if np.any(arrays["duration"] <= 0):
-        problems.add("duration", f"{duration} s is not positive", "correct it")
+        problems.add("duration", f"{duration} s is not positive", "give a time above zero")
     InputError.raise_if_any(problems)
     lengths = {len(array) for array in arrays.values() if array.ndim}
     if len(lengths) > 1:

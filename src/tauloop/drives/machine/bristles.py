@@ -83,7 +83,10 @@ def with_bristles(
             return item
         if isinstance(law, LuGre):
             what = "has LuGre friction, and the machine has Coulomb friction there"
-            remedy = "add the machine's to it, and take it from the machine"
+            remedy = (
+                "add the machine's Coulomb friction to the LuGre law of the drive line, and remove "
+                "it from the machine file"
+            )
             raise InputError.of(f"{line.name}.drive.inertias.{item.name}.lugre", what, remedy)
         level = add(law.coulomb or ZERO, extra) if law else extra
         static = add(law.static, extra) if law and law.static is not None else level

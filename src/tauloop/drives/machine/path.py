@@ -51,8 +51,8 @@ from tauloop.motion import Trajectory
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Energy may be missed by this fraction of what was turned over: the integrator's tolerance, many
-#: thousand steps on.
+#: Largest error of the energy balance, as a fraction of the largest of work, loss and change of
+#: energy: the integrator's tolerance after many thousand steps.
 ENERGY_KEPT = 1e-5
 #: Bandwidth of actuators without a drive line, rad/s.
 DIRECT_BANDWIDTH = 100.0
@@ -409,7 +409,7 @@ class PathRun:
             diagnostics=(
                 *trace.diagnostics(len(self.time), end),
                 diagnostic(
-                    "energy balance over the energy turned over",
+                    "error of the energy balance, over the largest of work, loss and change of energy",
                     balance,
                     at_most=ENERGY_KEPT,
                     advice="tighten the tolerances",

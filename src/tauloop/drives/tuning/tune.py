@@ -143,17 +143,23 @@ class TuningOptions(Options):
             )
         if self.exact_gradients and self.load:
             problems.add(
-                "exact_gradients", "are those of a step without load", "leave one of the two out"
+                "exact_gradients",
+                "are those of a step without load",
+                "leave out `load` or `exact_gradients`",
             )
         if self.exact_gradients and (
             others := [name for name in self.weights if name not in DIFFERENTIABLE]
         ):
             problems.add(
-                "exact_gradients", f"{', '.join(others)} has none", "leave one of the two out"
+                "exact_gradients",
+                f"there are none of {', '.join(others)}",
+                f"remove {', '.join(others)} from the weights, or leave out `exact_gradients`",
             )
         for name in sorted({*self.bounds} & {*self.values}):
             problems.add(
-                "values", f"{name} is tuned", "take it out of the bounds, or give it as its start"
+                "values",
+                f"{name} is tuned, because it has bounds",
+                "remove its bounds, or give the value in `initial`",
             )
 
 
@@ -429,7 +435,11 @@ def _findings(options: TuningOptions, best: Minimum, *, has_front: bool) -> tupl
     """Return the parameters that end on a bound (the optimum may lie beyond), and a front that was interrupted."""
     problems = Problems()
     if options.pareto and not has_front:
-        problems.add("pareto", "interrupted before there was a front", "run on")
+        problems.add(
+            "pareto",
+            "interrupted before there was a front",
+            "run again and let the search finish",
+        )
     for (name, (low, high)), value in zip(_bounds(options).items(), best.best, strict=True):
         for end, distance in ((low, value - low), (high, high - value)):
             if distance <= ON_BOUND * (high - low):

@@ -340,7 +340,7 @@ class MjcfReader(XmlReader):
                 node,
                 where,
                 f"{keys[0]}={node.attributes[keys[0]]!r} has no direction",
-                "correct it",
+                "give vectors of nonzero length, which in xyaxes are not parallel",
             )
             return np.eye(3)
         return rotation

@@ -253,7 +253,8 @@ def _hangprinter(words: Mapping[str, tuple[float, ...]], problems: Problems, pat
         names.append(letter.lower())
         anchors.append((values[0], values[1], values[2]))
     if len(anchors) < 3:
-        problems.add("M669", f"has {len(anchors)} anchors", "give A, B, C and D", file=str(path))
+        what = f"has {len(anchors)} anchors, needs at least 3"
+        problems.add("M669", what, "add the missing anchors, such as A, B, C and D", file=str(path))
     return Winches(names=tuple(names), anchors=tuple(anchors))
 
 

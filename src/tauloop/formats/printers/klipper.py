@@ -72,7 +72,9 @@ class KlipperConfig:
         except ValueError:
             value = float("nan")
         if not np.isfinite(value):
-            self.problems.add(where, f"{word!r} is not a number", "correct it", file=str(self.path))
+            self.problems.add(
+                where, f"{word!r} is not a number", "give a finite number", file=str(self.path)
+            )
         return value
 
     def positive(self, section: str, option: str, default: float | None = None) -> float:
@@ -97,7 +99,8 @@ class KlipperConfig:
                 ratio *= float(first) / float(second)
             except (ValueError, ZeroDivisionError):
                 what = f"{pair.strip()!r} is not a ratio such as 80:16"
-                self.problems.add(f"{section}.gear_ratio", what, "correct it", file=str(self.path))
+                remedy = "write the numbers of teeth, such as 80:16; separate stages by commas"
+                self.problems.add(f"{section}.gear_ratio", what, remedy, file=str(self.path))
         is_angle = self.word("printer", "kinematics") == "rotary_delta"
         turn = 2.0 * np.pi if is_angle else self.number(section, "rotation_distance")
         return turn / (steps * ratio)

@@ -282,7 +282,7 @@ class _TreeReader(UrdfReader):
                     joints[name],
                     name,
                     f"independent={word!r} is neither true nor false",
-                    "correct it",
+                    "write true or false",
                 )
         if not any(words.values()):
             return ()

@@ -624,6 +624,8 @@ def presliding_problems(
     """
     problems = Problems()
     drives_of = _acting_drives(model)
+    port = model.actuators.ports.position
+    units = dict(zip(port.columns, port.units, strict=True))
     estimates = list(zip(result.base.base, result.values, result.standard_deviations, strict=True))
     for element, length in lengths.items():
         for coefficient in (f"{element}.coulomb", f"{element}.{PRESLIDING}"):
@@ -640,27 +642,31 @@ def presliding_problems(
         if element in certain:
             continue
         for motion in motions:
-            travel = _largest_travel(model, motion, drives_of.get(element, ()))
+            travel, drive = _largest_travel(model, motion, drives_of.get(element, ()))
             if length < travel:
+                unit = units[drive]
                 problems.add(
                     f"{element}.{PRESLIDING}",
-                    f"reverses over {length:.2g}, less than the {travel:.2g} that its drive moves "
-                    "from one sample to the next: a force that is late by a fraction of a sample "
-                    "has the same effect",
+                    f"reverses over {length:.2g} {unit}, less than the {travel:.2g} {unit} that "
+                    f"{drive} moves from one sample to the next: a force that is late by a "
+                    "fraction of a sample has the same effect",
                     "align force and motion in time, or sample faster",
                 )
                 break
     return tuple(problems)
 
 
-def _largest_travel(model: Model, motion: SearchMotion, drives: Sequence[str]) -> float:
-    """Return the largest travel (RMS) of drives between two samples of a log."""
+def _largest_travel(model: Model, motion: SearchMotion, drives: Sequence[str]) -> tuple[float, str]:
+    """Return the largest travel (RMS) of drives between two samples of a log, and the drive.
+
+    It is zero if none of the drives is in the log.
+    """
     names = list(model.actuators.ports.position.columns)
-    travel = [0.0]
+    travel = [(0.0, "")]
     for drive in drives:
         if drive in names:
             speed = motion.velocity[:, names.index(drive)]
-            travel.append(float(np.sqrt(np.mean(speed**2))) * motion.period)
+            travel.append((float(np.sqrt(np.mean(speed**2))) * motion.period, drive))
     return max(travel)
 
 

@@ -25,7 +25,7 @@ AGREEMENT = 1e-9
 TINY = np.finfo(float).tiny
 #: All names that a written module needs in addition to NumPy.
 BUILTINS = ("__import__", "abs", "float", "max", "min", "range", "ValueError")
-_FAULT = "the text is wrong: this is a fault in Tauloop"
+_FAULT = "the written equations are wrong: do not use them, and report this with the machine file"
 
 
 def compared(

@@ -60,7 +60,7 @@ class ForceSharing(ReprMixin):
             elif not np.isfinite(value):
                 problems.add(f"preload.{name}", f"is {value:g}", "give a tension in N")
             elif isinstance(self.preload, Mapping) and not wound[name]:
-                what = "no single actuator winds this cable, so that nothing is counted from its preload"
+                what = "no single actuator winds this cable, so its preload has no effect"
                 problems.add(f"preload.{name}", what, "leave it out")
         InputError.raise_if_any(problems)
         return np.array([float(values.get(name, 0.0)) for name in names])

@@ -110,10 +110,13 @@ def singular(bad: np.ndarray, condition: np.ndarray, kind: str, n: int, what: st
         return Problem(
             what,
             text,
-            "displace it by 1e-6 m or rad, or make one nearby the reference pose (`Model.at`)",
+            "displace it by 1e-6 m or rad, or make a nearby pose the reference pose (`Model.at`)",
         )
-    remedy = "stay away from configurations where the actuators lose control of the platform, or its motion no longer"
-    remedy += " determines the legs'; or give another motion that determines the machine there"
+    remedy = (
+        "stay away from configurations where the actuators lose control of the platform, or where "
+        "its motion no longer determines that of the legs; or give another motion that determines "
+        "the machine there"
+    )
     return Problem(what, f"singular pose ({kind}): {text}", remedy)
 
 

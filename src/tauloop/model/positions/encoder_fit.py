@@ -321,6 +321,9 @@ def require_agreement(fit: ActuatorFit) -> State:
     """
     if fit.largest > AGREES:
         what = f"do not belong to one pose: {fit.disagreement}; standardized residual {fit.largest:.3g} > {AGREES:g}"
-        remedy = "correct it, or use `Model.fit_actuators`, which states the misfit, with the encoders' noise"
+        remedy = (
+            "correct the position that disagrees, or use `Model.fit_actuators` with the encoders' "
+            "noise, which states the misfit"
+        )
         raise PoseError.of("position", what, remedy)
     return fit.state

@@ -51,8 +51,11 @@ class Faded:
             InputError: the fades do not fit into the duration.
         """
         if not 0 < 2 * self.fade <= self.duration < np.inf:
-            what = f"two of {self.fade:g} s do not fit into {self.duration:g} s"
-            raise InputError.of("fade", what, "choose less than half of the duration")
+            what = (
+                "must be above 0 and at most half of the duration, "
+                f"got {self.fade:g} s of {self.duration:g} s"
+            )
+            raise InputError.of("fade", what, "choose at most half of a finite duration")
 
     def sample(self, time: np.ndarray) -> SampledMotion:
         """Return positions (N, n) with exact first and second derivatives at times (N,), s.

@@ -36,7 +36,7 @@ from tauloop.verification.engines.comparison import (
     velocity_comparisons,
     verification,
 )
-from tauloop.verification.engines.engine import Engine
+from tauloop.verification.engines.engine import OTHER_ROWS, Engine
 from tauloop.verification.engines.motion import NamedMotion
 from tauloop.verification.engines.pinocchio.in_pinocchio import PinocchioEngine
 from tauloop.verification.engines.pinocchio.pinocchio_constraints import (
@@ -139,7 +139,7 @@ def _with_solver(engine: Engine) -> PinocchioEngine:
     if isinstance(engine, PinocchioEngine):
         return engine
     what = "its constraints are soft, so its own dynamics are not a reference"
-    raise EngineError.of("constraints", what, "see its tree forces and mass matrix")
+    raise EngineError.of("constraints", what, OTHER_ROWS)
 
 
 def _unit_accelerations(model: Model) -> np.ndarray:
@@ -208,7 +208,7 @@ def check_with_engines(
     if not smooth.actuators:
         what, remedy = (
             "the machine has no actuator whose force could be compared",
-            "see its accelerations",
+            "nothing to do: the rows of forward dynamics compare the accelerations",
         )
         for quantity in (INVERSE_DYNAMICS, OWN_INVERSE):
             problems.add(f"all engines, {quantity}", what, remedy)

@@ -51,6 +51,8 @@ MOST_CONDITION = 1e13
 
 #: Which of an engine's outputs a number is based on; the loops are always closed in this module.
 BY_FORCES, BY_MASS_MATRIX, BY_JACOBIANS = "its tree forces", "its mass matrix", "its Jacobians"
+#: Remedy where an engine's own solver cannot serve as a reference.
+OTHER_ROWS = "nothing to do: the rows without 'own solver' compare this machine with the engine"
 
 #: Samples worked on at once: bounds the memory for Jacobians.
 ENGINE_CHUNK = 256

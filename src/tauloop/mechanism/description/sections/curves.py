@@ -70,7 +70,7 @@ def _polynomial(
         if not (quantity.is_zero or quantity.dimension.matches(wanted)):
             place.problem(
                 f"the coefficient of the power {k} is {named(quantity.dimension)}, not {named(wanted)}",
-                "correct its unit",
+                f"give it in the unit of {named(wanted)}",
             )
             return None
         coefficients.append(quantity.expression)
@@ -98,7 +98,8 @@ def _table(cursor: Cursor, values: ValueReader, is_angular: bool, turns: bool) -
                 return None
             if not quantity.fits(wanted):
                 item.problem(
-                    f"this is {named(quantity.dimension)}, not {named(wanted)}", "correct it"
+                    f"this is {named(quantity.dimension)}, not {named(wanted)}",
+                    "write m or mm for a distance, rad or deg for an angle",
                 )
                 return None
             numbers.append(values.nominal(quantity.expression))

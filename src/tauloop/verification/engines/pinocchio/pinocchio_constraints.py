@@ -16,6 +16,7 @@ import numpy as np
 
 from tauloop.common.errors import EngineError, Problems
 from tauloop.mechanism.poses import Array
+from tauloop.verification.engines.engine import OTHER_ROWS
 from tauloop.verification.engines.least_squares import LeastSquares, times
 from tauloop.verification.engines.pinocchio.in_pinocchio import PinocchioEngine
 from tauloop.verification.engines.pinocchio.pinocchio_mimics import mimic_solver
@@ -181,27 +182,22 @@ def _require_representable(engine: PinocchioEngine, states: TreeStates) -> None:
     for constraint in tree.constraints:
         if not (_is_weld(constraint) or _is_point(constraint) or _axis(constraint) is not None):
             what = f"requires {len(constraint.points)} rows of points and {len(constraint.directions)} of directions"
-            remedy = (
-                "see forward dynamics by its mass matrix; Pinocchio closes loops by coinciding "
-                "points and welds only"
-            )
-            problems.add(constraint.name, what, remedy)
+            what += ", but Pinocchio closes loops by coinciding points and welds only"
+            problems.add(constraint.name, what, OTHER_ROWS)
     if len(tree.loads.gears) and tree.constraints:
-        what = "couple coordinates of a machine with loops"
-        remedy = (
-            "see forward dynamics by its mass matrix; Pinocchio's constraint solver does not "
-            "support its mimic joints"
+        what = (
+            "couple coordinates of a machine with loops, but Pinocchio's constraint solver does "
+            "not support mimic joints"
         )
-        problems.add("couplings", what, remedy)
+        problems.add("couplings", what, OTHER_ROWS)
     if tree.loads.curves:
-        what = "follow curves of other coordinates"
-        remedy = "Pinocchio's mimic joints are linear; see forward dynamics by its mass matrix"
-        problems.add("couplings", what, remedy)
+        what = "follow curves of other coordinates, but Pinocchio's mimic joints are linear"
+        problems.add("couplings", what, OTHER_ROWS)
     if np.any(tree.loads.inertia != np.diag(np.diag(tree.loads.inertia))):
         problems.add(
             "rotors",
-            "couple joints",
-            "see forward dynamics by its mass matrix; Pinocchio has one rotor for each joint",
+            "couple joints, but Pinocchio has one rotor for each joint",
+            OTHER_ROWS,
         )
     if _worst_condition(engine.whole_mass_matrix(states)) > MOST_CONDITION:
         what = "has parts without inertia, so that its mass matrix cannot be inverted"

@@ -15,6 +15,7 @@ import numpy as np
 
 from tauloop.common.errors import EngineError, Problems
 from tauloop.mechanism.poses import Array
+from tauloop.verification.engines.engine import OTHER_ROWS
 from tauloop.verification.engines.pinocchio.in_pinocchio import PinocchioEngine
 from tauloop.verification.engines.results import TreeStates
 
@@ -84,7 +85,7 @@ def _with_mimics(engine: PinocchioEngine) -> tuple[Any, Array]:
                 "is not one joint that follows an earlier one, as Pinocchio's mimic joints require"
             )
             where = f"coupling of {', '.join(names[i] for i in coupled)}"
-            problems.add(where, what, "see forward dynamics by its mass matrix")
+            problems.add(where, what, OTHER_ROWS)
             continue
         leader, follower = (joint_of[int(engine.v_order[i])] for i in coupled)
         scale = -float(ratios[coupled[0]] / ratios[last])
