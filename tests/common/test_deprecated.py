@@ -74,6 +74,9 @@ def test_an_old_attribute_is_the_new_one_with_a_warning(old: str, new: str) -> N
         tl.calibration.Observability,
         tl.calibration.Selection,
         tl.calibration.Instrument,
+        tl.kinematics.RandomStates,
+        tl.verification.engines.Verification,
+        tl.verification.engines.VerifiedMachine,
     )
     classes = {item.__name__: item for item in owners}
     renamed = vars(classes[owner])[old_attribute]
@@ -172,6 +175,8 @@ def test_an_old_field_is_the_new_one_with_a_warning(owner: str, old: str, new: s
     assert [item.filename for item in caught] == [__file__]
     with pytest.warns(DeprecationWarning, match=expected):
         assert replace(plain, **{old: value}) == plain
+    if len(names) == 1:  # `replace` passes this field too, so both names are allowed
+        return
     with pytest.raises(tl.InputError, match=f"{old}: is the old name of {new}"):
         kind(**{**others, old: value, new: value})
 

@@ -14,7 +14,7 @@ from tauloop.drives import LINE_INTEGRATOR, Axis, load_drive, read_drive, simula
 from tauloop.drives.axis.sensitivity import DIFFERENTIABLE, SensitiveAxis
 from tauloop.drives.criteria import weighted_sum
 from tauloop.drives.tuning.methods import SQP
-from tauloop.drives.tuning.search import minimise
+from tauloop.drives.tuning.search import minimize
 from tauloop.integrate.integrators import Integrator, Radau
 from tauloop.mechanism.expression import Constant
 
@@ -112,8 +112,8 @@ def test_tuning_along_gradients_ends_where_differences_end() -> None:
         inputs = fixed | {"kp": float(point[0]), "td": float(point[1])}
         return sensitive.gradients(inputs, duration=5.0).weighted_sum(weights)
 
-    differences = minimise(cost, bounds, [200.0, 0.05], SQP())
-    exact = minimise(cost, bounds, [200.0, 0.05], SQP(gradient=gradient))
+    differences = minimize(cost, bounds, [200.0, 0.05], SQP())
+    exact = minimize(cost, bounds, [200.0, 0.05], SQP(gradient=gradient))
     assert exact.cost == pytest.approx(differences.cost, rel=1e-6)
     assert exact.cost < 0.9 * exact.start_cost
     assert 300.0 < exact.best[0] < 390.0  # not at a bound
@@ -125,7 +125,7 @@ def test_a_gradient_that_is_none_is_replaced_by_differences() -> None:
     def cost(points: np.ndarray) -> np.ndarray:
         return ((points - 0.3) ** 2).sum(axis=1)
 
-    minimum = minimise(
+    minimum = minimize(
         cost, {"x": (0.0, 1.0)}, [0.9], SQP(gradient=lambda point: np.array([np.nan]))
     )
     assert minimum.best[0] == pytest.approx(0.3, abs=1e-4)

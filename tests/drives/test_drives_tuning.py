@@ -13,7 +13,7 @@ from tauloop.drives.tuning.evaluations import Pointwise
 from tauloop.drives.tuning.grid import dense_grid
 from tauloop.drives.tuning.methods import SQP, Genetic, NelderMead, PatternSearch, SearchMethod
 from tauloop.drives.tuning.pareto import pareto_front, robustness
-from tauloop.drives.tuning.search import Minimum, minimise, minimise_from
+from tauloop.drives.tuning.search import Minimum, minimize, minimize_from
 
 pymoo = extra("pymoo")
 
@@ -54,7 +54,7 @@ def two_wells(points: np.ndarray) -> np.ndarray:
 @by_method
 def test_minimum_inside(method: SearchMethod) -> None:
     center = np.array([0.31, 0.62])
-    minimum = minimise(bowl(center), BOUNDS, START, method)
+    minimum = minimize(bowl(center), BOUNDS, START, method)
     assert minimum.status is Status.OK, minimum.advice
     assert np.abs((minimum.best - LOWER) / SPAN - center).max() < PLACE[type(method)]
     assert minimum.cost == bowl(center)(minimum.best[None])[0]
@@ -68,7 +68,7 @@ def test_minimum_inside(method: SearchMethod) -> None:
 @given(center=st.tuples(st.floats(-0.5, -0.1), st.floats(0.1, 0.9)))
 def test_minimum_on_a_bound(method: SearchMethod, center: tuple[float, float]) -> None:
     """With x = 0 active, 3 (y - cy)^2 + (0 - cx)(y - cy) is least at cy + cx / 6, or at the corner."""
-    minimum = minimise(bowl(np.array(center)), BOUNDS, START, method)
+    minimum = minimize(bowl(np.array(center)), BOUNDS, START, method)
     expected = np.array([0.0, np.clip(center[1] + center[0] / 6, 0.0, 1.0)])
     assert np.abs((minimum.best - LOWER) / SPAN - expected).max() < PLACE_ON_BOUND[type(method)]
     assert ((minimum.points >= LOWER) & (minimum.points <= LOWER + SPAN)).all()
@@ -76,7 +76,7 @@ def test_minimum_on_a_bound(method: SearchMethod, center: tuple[float, float]) -
 
 @by_method
 def test_start_on_the_minimum_is_kept(method: SearchMethod) -> None:
-    minimum = minimise(bowl((np.array(START) - LOWER) / SPAN), BOUNDS, START, method)
+    minimum = minimize(bowl((np.array(START) - LOWER) / SPAN), BOUNDS, START, method)
     assert minimum.cost == 2.0
     np.testing.assert_array_equal(minimum.best, START)
 
@@ -87,23 +87,23 @@ def test_local_methods_get_stuck_and_the_grid_shows_it() -> None:
     np.testing.assert_allclose((grid.minima - LOWER) / SPAN, [[0.8, 0.5], [0.2, 0.5]], atol=1e-12)
     np.testing.assert_array_equal(grid.best, grid.minima[0])
     for method in METHODS[1:3]:
-        left, right = minimise_from(two_wells, BOUNDS, [[145.0, 1.0], [250.0, 1.0]], method)
+        left, right = minimize_from(two_wells, BOUNDS, [[145.0, 1.0], [250.0, 1.0]], method)
         assert left.cost == pytest.approx(1.0, abs=1e-3), type(method).__name__
         assert right.cost == pytest.approx(grid.cost, abs=1e-3)
-    assert minimise(two_wells, BOUNDS, [145.0, 1.0], Genetic(seed=0)).cost == pytest.approx(
+    assert minimize(two_wells, BOUNDS, [145.0, 1.0], Genetic(seed=0)).cost == pytest.approx(
         grid.cost, abs=0.01
     )
 
 
 @by_method
 def test_same_call_same_history(method: SearchMethod) -> None:
-    first, second = (minimise(two_wells, BOUNDS, START, method) for _ in range(2))
+    first, second = (minimize(two_wells, BOUNDS, START, method) for _ in range(2))
     np.testing.assert_array_equal(first.points, second.points)
     np.testing.assert_array_equal(first.costs, second.costs)
 
 
 def test_seed_changes_the_genetic_algorithm() -> None:
-    first, second = (minimise(two_wells, BOUNDS, START, Genetic(seed=seed)) for seed in (0, 1))
+    first, second = (minimize(two_wells, BOUNDS, START, Genetic(seed=seed)) for seed in (0, 1))
     assert not np.array_equal(first.points, second.points)
 
 
@@ -116,7 +116,7 @@ def test_costs_that_are_not_finite_are_priced(method: SearchMethod) -> None:
         x = (points[:, 0] - LOWER[0]) / SPAN[0]
         return np.where(x > 0.5, np.where(points[:, 1] > 1.0, np.nan, np.inf), bowl(center)(points))
 
-    minimum = minimise(cost, BOUNDS, [130.0, 0.8], method)
+    minimum = minimize(cost, BOUNDS, [130.0, 0.8], method)
     assert minimum.cost == pytest.approx(2.0, abs=0.01)
     assert np.isfinite(minimum.best).all()
     assert not np.isinf(minimum.costs).any()
@@ -131,9 +131,9 @@ def test_a_start_without_a_cost(method: SearchMethod) -> None:
 
     if isinstance(method, SQP | NelderMead):
         with pytest.raises(InputError, match="evaluations gave a finite cost"):
-            minimise(cost, BOUNDS, START, method)
+            minimize(cost, BOUNDS, START, method)
     else:
-        minimum = minimise(cost, BOUNDS, START, method)
+        minimum = minimize(cost, BOUNDS, START, method)
         assert np.isnan(minimum.start_cost)
         assert minimum.cost == pytest.approx(2.0, abs=0.01)
 
@@ -144,25 +144,25 @@ def test_interruption_keeps_the_best_so_far(method: SearchMethod) -> None:
         if count >= 12:
             raise KeyboardInterrupt
 
-    minimum = minimise(bowl(np.array([0.9, 0.1])), BOUNDS, START, method, watcher=watcher)
+    minimum = minimize(bowl(np.array([0.9, 0.1])), BOUNDS, START, method, watcher=watcher)
     assert minimum.interrupted
     assert minimum.status is Status.DOUBTFUL
     assert "the best so far is kept" in minimum.advice[0]
     assert minimum.cost == np.min(minimum.costs) <= minimum.start_cost
-    assert len(minimise_from(two_wells, BOUNDS, [START, START], method, watcher=watcher)) == 1
+    assert len(minimize_from(two_wells, BOUNDS, [START, START], method, watcher=watcher)) == 1
 
 
 @by_method
 @pytest.mark.parametrize("budget", [1, 7, 20])
 def test_budget(method: SearchMethod, budget: int) -> None:
-    minimum = minimise(bowl(np.array([0.9, 0.1])), BOUNDS, START, method, budget=budget)
+    minimum = minimize(bowl(np.array([0.9, 0.1])), BOUNDS, START, method, budget=budget)
     assert len(minimum.points) == budget
     assert minimum.ending == f"all {budget} evaluations are used up"
 
 
 def test_watcher_sees_the_search() -> None:
     seen: list[tuple[int, float]] = []
-    minimum = minimise(
+    minimum = minimize(
         two_wells, BOUNDS, START, watcher=lambda count, least: seen.append((count, least))
     )
     assert seen[-1] == (len(minimum.points), minimum.cost)
@@ -170,7 +170,7 @@ def test_watcher_sees_the_search() -> None:
 
 
 def test_stopping_short_of_a_minimum_is_seen() -> None:
-    minimum = minimise(bowl(np.array([0.95, 0.05])), BOUNDS, START, budget=3)
+    minimum = minimize(bowl(np.array([0.95, 0.05])), BOUNDS, START, budget=3)
     assert minimum.status is Status.DOUBTFUL
     assert any("not a minimum" in advice for advice in minimum.advice)
 
@@ -183,7 +183,7 @@ def test_a_cost_that_is_no_function_is_seen() -> None:
 
     assert any(
         "not a function of its parameters" in advice
-        for advice in minimise(cost, BOUNDS, START).advice
+        for advice in minimize(cost, BOUNDS, START).advice
     )
 
 
@@ -255,11 +255,11 @@ def test_robustness_counts_failures() -> None:
 
 def test_bad_input_is_refused_with_all_problems_at_once() -> None:
     with pytest.raises(InputError) as error:
-        minimise(two_wells, BOUNDS, [400.0, 0.1])
+        minimize(two_wells, BOUNDS, [400.0, 0.1])
     assert [problem.where for problem in error.value.problems] == ["start: gain", "start: time"]
     assert "400 is outside its bounds 100 to 300" in str(error.value)
     with pytest.raises(InputError) as error:
-        minimise(two_wells, {"gain": (3.0, 1.0), "time": (0.0, np.inf)}, [1.0], budget=0)
+        minimize(two_wells, {"gain": (3.0, 1.0), "time": (0.0, np.inf)}, [1.0], budget=0)
     assert [problem.where for problem in error.value.problems] == [
         "bounds['gain']",
         "bounds['time']",
@@ -267,15 +267,15 @@ def test_bad_input_is_refused_with_all_problems_at_once() -> None:
         "budget",
     ]
     with pytest.raises(InputError, match=r"starts\[1\]: gain"):
-        minimise_from(two_wells, BOUNDS, [START, [0.0, 1.0]])
+        minimize_from(two_wells, BOUNDS, [START, [0.0, 1.0]])
     with pytest.raises(InputError, match="starts: is empty"):
-        minimise_from(two_wells, BOUNDS, [])
+        minimize_from(two_wells, BOUNDS, [])
     with pytest.raises(InputError, match="bounds: are empty"):
-        minimise(two_wells, {}, [])
+        minimize(two_wells, {}, [])
     with pytest.raises(InputError, match="wrap a cost of one point in Pointwise"):
-        minimise(lambda points: np.zeros(1), BOUNDS, START)
+        minimize(lambda points: np.zeros(1), BOUNDS, START)
     with pytest.raises(InputError, match=r"none of \d+ evaluations gave a finite cost"):
-        minimise(lambda points: np.full(len(points), np.nan), BOUNDS, START)
+        minimize(lambda points: np.full(len(points), np.nan), BOUNDS, START)
     with pytest.raises(InputError, match=r"counts: are \(5,\) for 2 parameters"):
         dense_grid(two_wells, BOUNDS, (5,))
     with pytest.raises(InputError, match="no finite criteria"):
@@ -312,7 +312,7 @@ def test_bad_options_are_refused(
 
 
 def test_tuning_is_a_result() -> None:
-    minimum = minimise(two_wells, BOUNDS, START)
+    minimum = minimize(two_wells, BOUNDS, START)
     assert isinstance(minimum, Minimum)
     assert minimum.provenance.options["method"] == "PatternSearch"
     assert minimum.provenance.inputs == {"gain": [100.0, 300.0], "time": [0.5, 2.0]}

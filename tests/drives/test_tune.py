@@ -15,7 +15,7 @@ from tabulated import assert_tabulated
 import tauloop as tl
 from tauloop.common.errors import InputError
 from tauloop.compiler.c.calling.compiler import find_compiler
-from tauloop.drives import SQP, Axis, Tuning, TuningOptions, load_drive, minimise, simulate_axis
+from tauloop.drives import SQP, Axis, Tuning, TuningOptions, load_drive, minimize, simulate_axis
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
 
@@ -138,7 +138,7 @@ def test_ctrl_c_during_a_long_batch_keeps_the_best_so_far_at_once() -> None:
 
     pressed: list[float] = []
     threading.Thread(target=press).start()
-    minimum = minimise(cost, BOUNDS, [200.0, 1.5])
+    minimum = minimize(cost, BOUNDS, [200.0, 1.5])
     assert time.monotonic() - pressed[0] < AT_ONCE
     assert minimum.interrupted
     assert minimum.best.tolist() == [200.0, 1.5]

@@ -377,7 +377,7 @@ def test_many_joints_that_begin_at_their_stops_still_move(tmp_path):
     assert len(np.unique(states.round(9), axis=0)) > 20
     assert states.min() >= 0.0
     random = random_states(checked.model, 20, np.random.default_rng(0))
-    assert random.different == 20
+    assert random.distinct_states == 20
     assert random.q.min() >= 0.0
 
 

@@ -97,7 +97,7 @@ def motions(machine: str, scale: Scale) -> dict[str, object]:
     direct = model.forward_kinematics(model.actuator_position(states.q[:1]), start=states.q[0])
     units = tuple("N" if unit == "m" else "N m" for unit in model.actuator_units)
     return {
-        "different": states.different,
+        "different": states.distinct_states,
         "states": states.q / position_scale,
         "velocities": np.asarray(forces.state.v) / velocity_scale,
         "accelerations": np.asarray(forces.state.a) / (velocity_scale / scale.time),
@@ -235,7 +235,7 @@ def test_a_stage_of_any_size_is_usable(unit: str) -> None:
     """The micrometre stage was 'not usable': all its states seemed to be one pose."""
     model = Model(tl.loads(TINY_STAGE.replace("UNIT", unit)), evaluator=Interpreted())
     assert tl.check(model).is_usable
-    assert random_states(model, STATES, np.random.default_rng(0)).different == STATES
+    assert random_states(model, STATES, np.random.default_rng(0)).distinct_states == STATES
 
 
 @pytest.mark.parametrize("length", [1e-6, 1.0, 1e3])

@@ -104,7 +104,7 @@ def test_routes_agree(name):
 def test_baumgarte_closes_what_drifts():
     ready, loose = swinging("four_bar"), DormandPrince(rtol=1e-6, atol=1e-7)
     drifting, held = (
-        swinger("four_bar", ExtendedSpace(stabilisation=choice), loose).run(
+        swinger("four_bar", ExtendedSpace(stabilization=choice), loose).run(
             5.0, q=ready.q, v=ready.v
         )
         for choice in (None, Baumgarte(alpha=50.0, beta=50.0))
@@ -117,7 +117,7 @@ def test_baumgarte_closes_what_drifts():
 def test_an_open_residual_dies_out_as_baumgarte_says():
     """psi'' + 2 a psi' + a^2 psi = 0 from psi = psi_0, psi' = 0 is psi_0 (1 + a t) exp(-a t)."""
     alpha, offset, duration = 40.0, 1e-4, 0.1
-    simulator = swinger("delta", Multipliers(stabilisation=Baumgarte(alpha=alpha, beta=alpha)))
+    simulator = swinger("delta", Multipliers(stabilization=Baumgarte(alpha=alpha, beta=alpha)))
     system, ready = simulator.system, swinging("delta")
     y = system.encode(ready.q, np.zeros(6))
     y[2] += offset

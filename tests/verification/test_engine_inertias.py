@@ -45,7 +45,7 @@ def test_a_planar_machine_is_compared_with_both_engines() -> None:
     comparison = check_with_engines(load(PLANAR), 10, np.random.default_rng(0))
     assert {row.engine for row in comparison.comparisons} == {"Pinocchio", "MuJoCo"}
     assert comparison.worst < AGREEMENT
-    assert comparison.different == 10
+    assert comparison.distinct_states == 10
 
 
 @pytest.mark.parametrize(("first", "axis"), [("revolute", "z"), ("prismatic", "y")])
@@ -81,6 +81,6 @@ def test_a_negative_moment_that_acts_is_named() -> None:
 def test_states_beyond_a_limit_of_condition_are_left_out() -> None:
     extra("pinocchio")
 
-    assert verify(load(PLANAR), VerifyOptions(states=3, max_condition=20.0)).different == 3
+    assert verify(load(PLANAR), VerifyOptions(states=3, max_condition=20.0)).distinct_states == 3
     with pytest.raises(TauloopError, match=r"\(limit 2\)"):
         verify(load(PLANAR), VerifyOptions(states=3, max_condition=2.0))

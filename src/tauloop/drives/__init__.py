@@ -76,7 +76,7 @@ if TYPE_CHECKING:
         pareto_front as pareto_front,
         robustness as robustness,
     )
-    from tauloop.drives.tuning.search import Minimum as Minimum, minimise as minimise
+    from tauloop.drives.tuning.search import Minimum as Minimum, minimize as minimize
     from tauloop.drives.tuning.tune import (
         Tuning as Tuning,
         TuningOptions as TuningOptions,

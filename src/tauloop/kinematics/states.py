@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from tauloop.common.errors import PoseError, solving
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.equations.assembly.closing import random_walk
@@ -25,7 +26,7 @@ class RandomStates(ReprMixin):
     Attributes:
         q, v, a: coordinates (N, n_q), velocities and accelerations (N, n_v).
         position, velocity, acceleration: the same motion at the platform's entry.
-        different: number of different states; they repeat where the walks found fewer than wanted.
+        distinct_states: number of distinct states; they repeat if the walks found fewer than wanted.
     """
 
     q: np.ndarray
@@ -34,7 +35,8 @@ class RandomStates(ReprMixin):
     position: np.ndarray
     velocity: np.ndarray
     acceleration: np.ndarray
-    different: int
+    distinct_states: int
+    different = old_attribute("different", "distinct_states")
 
 
 @solving(PoseError)
@@ -110,10 +112,10 @@ def random_states(
             "take shorter steps, widen the limits, or choose a reference pose away from their ends"
         )
         raise PoseError.of(model.mechanism.name, what + "leave it within the limits", remedy)
-    different = len(chosen)
+    distinct_states = len(chosen)
     chosen = np.resize(chosen, n)
     return RandomStates(
-        different=different,
+        distinct_states=distinct_states,
         q=state.q[chosen],
         v=np.asarray(state.v)[chosen],
         a=np.asarray(state.a)[chosen],

@@ -121,20 +121,20 @@ class Baumgarte(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Stabilized(Route):
+class _Stabilized(Options, Route):
     """Full coordinates with loops closed at acceleration level.
 
     Attributes:
-        stabilisation: Baumgarte stabilization; None shows the drift.
+        stabilization: Baumgarte stabilization; None shows the drift.
     """
 
-    stabilisation: Baumgarte | None = Baumgarte()
+    stabilization: Baumgarte | None = Baumgarte()
 
     @property
     def _factors(self) -> tuple[float, float]:
-        if self.stabilisation is None:
+        if self.stabilization is None:
             return (0.0, 0.0)
-        return (self.stabilisation.alpha, self.stabilisation.beta)
+        return (self.stabilization.alpha, self.stabilization.beta)
 
 
 @final
@@ -143,7 +143,7 @@ class ExtendedSpace(_Stabilized):
     """Hamilton's equations of index two in the extended space (NUWAR paper, section 5).
 
     Attributes:
-        stabilisation: Baumgarte stabilization; None shows the drift.
+        stabilization: Baumgarte stabilization; None shows the drift.
     """
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
@@ -187,7 +187,7 @@ class Multipliers(_Stabilized):
     are cut.
 
     Attributes:
-        stabilisation: Baumgarte stabilization; None shows the drift.
+        stabilization: Baumgarte stabilization; None shows the drift.
     """
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
@@ -226,8 +226,8 @@ ROUTES = Registry[Route](
         "independent": IndependentCoordinates(),
         "projected": Projected(),
         "extended": ExtendedSpace(),
-        "extended-free": ExtendedSpace(stabilisation=None),
+        "extended-free": ExtendedSpace(stabilization=None),
         "multipliers": Multipliers(),
-        "multipliers-free": Multipliers(stabilisation=None),
+        "multipliers-free": Multipliers(stabilization=None),
     },
 )

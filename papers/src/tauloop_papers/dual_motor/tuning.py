@@ -22,7 +22,7 @@ from tauloop.drives import (
     Robustness,
     dense_grid,
     load_drive,
-    minimise,
+    minimize,
     pareto_front,
     record_axis,
     robustness,
@@ -202,7 +202,7 @@ def _table(axis: Axis, study: Study, settings: DriveSettings, progress: Progress
                 (
                     name,
                     start,
-                    minimise(cost, study.bounds, start.at, method, budget=settings.budget),
+                    minimize(cost, study.bounds, start.at, method, budget=settings.budget),
                 )
             )
     least = min(grid.cost, *(tuning.cost for _, _, tuning in minima))
@@ -243,7 +243,7 @@ def _exact(axis: Axis, table: Table, settings: DriveSettings, progress: Progress
     study, start = table.study, table.study.starts[0]
     progress(f"{study.name}: exact gradients from {start.at}")
     gradient = study.gradient(axis)
-    tuning = minimise(
+    tuning = minimize(
         study.cost(axis), study.bounds, start.at, SQP(gradient=gradient), budget=settings.budget
     )
     least = min(table.grid_cost, table.best.cost, tuning.cost)

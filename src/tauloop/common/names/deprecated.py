@@ -88,6 +88,7 @@ NAMES: Mapping[str, str] = {
     "transfer": "plan_transfer",
     "tune": "tune_drive_line",
     "tauloop.motion.Progress": "LawSample",
+    "tauloop.drives.minimise": "minimize",
     "tauloop.identification.fit": "fit_regression",
     "tauloop.identification.split": "split_data",
     "tauloop.identification.merge": "merge_data",
@@ -121,10 +122,13 @@ ATTRIBUTES: Mapping[str, str] = {
     "Observability.silent": "Observability.n_unobservable",
     "Obstacle.nearest": "Obstacle.projection_target",
     "ParetoFront.of": "ParetoFront.criteria_names",
+    "RandomStates.different": "RandomStates.distinct_states",
     "Result.evidence": "Result.diagnostics",
     "Selection.silent": "Selection.n_unobservable",
     "Tolerances.of": "Tolerances.tolerance",
     "TwoRuns.apart": "TwoRuns.motion_mismatch",
+    "Verification.different": "Verification.distinct_states",
+    "VerifiedMachine.different": "VerifiedMachine.distinct_states",
 }
 #: Old keywords of functions and old fields of classes of options, each with its new name, by the
 #: function or class. A function also takes the old fields of its options. A name that is current in
@@ -186,6 +190,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "processes": "workers",
     },
     "ExcitationTask": {"held": "hold", "space": "channels"},
+    "ExtendedSpace": {"stabilisation": "stabilization"},
     "ExternalWrenchOptions": {"free": "contact_free", "free_log": "contact_free_log"},
     "FmuOptions": {"free": "free_parameters", "version": "fmi_version"},
     "IdentificationOptions": {"parameters": "unknowns"},
@@ -198,6 +203,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     },
     "LimitOptions": {"frequency": "rate"},
     "LinuxcncOptions": {"acceleration": "max_acceleration", "period": "servo_period"},
+    "Multipliers": {"stabilisation": "stabilization"},
     "PlantOptions": {"frequency": "rate"},
     "PoseLimits": {"turn": "max_rotation"},
     "PosePlanOptions": {

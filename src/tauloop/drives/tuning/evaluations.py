@@ -25,7 +25,7 @@ PENALTY_WITHOUT_COST = 1e100
 
 
 class BudgetSpentError(Exception):
-    """The allowed number of evaluations is reached: a signal to a method inside `minimise`."""
+    """The allowed number of evaluations is reached: a signal to a method inside `minimize`."""
 
 
 @final

@@ -86,7 +86,7 @@ class Minimum(Result):
 
 
 @solving(InputError)
-def minimise(
+def minimize(
     cost: BatchCost,
     bounds: Mapping[str, tuple[float, float]],
     start: Sequence[float] | np.ndarray,
@@ -172,7 +172,7 @@ def minimise(
     )
 
 
-def minimise_from(
+def minimize_from(
     cost: BatchCost,
     bounds: Mapping[str, tuple[float, float]],
     starts: Sequence[Sequence[float]] | np.ndarray,
@@ -187,7 +187,7 @@ def minimise_from(
         The result of each start that was begun.
 
     Raises:
-        InputError: as for `minimise`; all starts are checked before the first search, and an empty
+        InputError: as for `minimize`; all starts are checked before the first search, and an empty
             list is rejected.
     """
     starts = np.asarray(starts, dtype=float)
@@ -202,7 +202,7 @@ def minimise_from(
     minima: list[Minimum] = []
     for start in starts:
         try:
-            minima.append(minimise(cost, bounds, start, method, budget=budget, watcher=watcher))
+            minima.append(minimize(cost, bounds, start, method, budget=budget, watcher=watcher))
         except KeyboardInterrupt:  # before this start had a cost
             if not minima:
                 raise

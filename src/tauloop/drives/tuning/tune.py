@@ -44,7 +44,7 @@ from tauloop.drives.tuning.methods import (
     SearchMethod,
 )
 from tauloop.drives.tuning.pareto import ParetoFront, pareto_front
-from tauloop.drives.tuning.search import BUDGET, Minimum, box_problems, minimise_from
+from tauloop.drives.tuning.search import BUDGET, Minimum, box_problems, minimize_from
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.drive_line import DriveLine
@@ -281,7 +281,7 @@ def tune_drive_line(
     method, steps = options.search, _Steps(line, options)
     if options.exact_gradients:
         method = SQP(gradient=steps.gradient())
-    searches = minimise_from(
+    searches = minimize_from(
         steps.cost, _bounds(options), starts, method, budget=options.budget, watcher=watcher
     )
     front = None

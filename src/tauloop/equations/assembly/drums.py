@@ -57,7 +57,7 @@ def line_length(drum: Drum, frame: Mapping[str, Moving], d: Moving, values: Valu
     Args:
         drum: drum that the line winds onto.
         frame: unit vectors along the axes of its frame, by letter.
-        d: vector from its centre to the end of the line.
+        d: vector from its center to the end of the line.
         values: parameters.
     """
     position = ca.vertcat(*(ca.dot(frame[axis].x, d.x) for axis in "xyz"))

@@ -229,9 +229,9 @@ def check_with_engines(
                 comparisons += compared(engine)
             except EngineError as error:
                 problems += placed(f"{name}, {quantity}", error)
-    different = subject.states.different
-    verified = verification(mechanism, states, comparisons, problems, different)
-    return replace(verified, q=subject.states.q[:different])
+    distinct = subject.states.distinct_states
+    verified = verification(mechanism, states, comparisons, problems, distinct)
+    return replace(verified, q=subject.states.q[:distinct])
 
 
 def _with_locked_joints_fixed(model: Model) -> Model:

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from tauloop.common.errors import EngineError, InputError, Problem, Problems, TauloopError
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.model import Mechanism
@@ -103,18 +104,19 @@ class Verification(ReprMixin):
     Attributes:
         mechanism: name of the machine.
         samples: how many states were compared.
-        different: how many of them are different states; None where the caller chose them.
+        distinct_states: number of distinct states among them; None if the caller chose them.
         comparisons: one for each engine and quantity that could be compared.
         not_run: what could not be compared, with the reason.
-        q: coordinates of the different states (N, n_q); None where the caller chose them.
+        q: coordinates of the distinct states (N, n_q); None if the caller chose them.
     """
 
     mechanism: str
     samples: int
     comparisons: tuple[EngineComparison, ...]
     not_run: tuple[tuple[str, str], ...]
-    different: int | None = None
+    distinct_states: int | None = None
     q: Array | None = None
+    different = old_attribute("different", "distinct_states")
 
     @property
     def worst(self) -> float:
@@ -170,7 +172,7 @@ def verification(
     samples: int,
     comparisons: Sequence[EngineComparison],
     problems: Problems,
-    different: int | None = None,
+    distinct_states: int | None = None,
 ) -> Verification:
     """Return what could be compared, and why other things could not.
 
@@ -184,7 +186,7 @@ def verification(
     return Verification(
         mechanism=mechanism.name,
         samples=samples,
-        different=different,
+        distinct_states=distinct_states,
         comparisons=tuple(comparisons),
         not_run=tuple((problem.where, f"{problem.what}; {problem.remedy}") for problem in problems),
     )

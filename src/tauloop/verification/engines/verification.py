@@ -10,6 +10,7 @@ import numpy as np
 from tauloop.common.datasets import item_rows
 from tauloop.common.errors import Problems
 from tauloop.common.keywords import keywords
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress
@@ -82,7 +83,7 @@ class VerifiedMachine(Result):
     Attributes:
         machine: name of the machine.
         options: options of the comparison.
-        different: number of distinct states.
+        distinct_states: number of distinct states.
         comparisons: one for each engine and quantity that could be compared.
         not_run: engines that could not be used, with the reason; ignored in the status.
         mechanism: the machine.
@@ -93,7 +94,7 @@ class VerifiedMachine(Result):
     options: VerifyOptions = field(
         metadata=json_keys(states="states", condition="max_condition", seed="seed", wrench="wrench")
     )
-    different: int | None = field(metadata=json_keys("different_states"))
+    distinct_states: int | None = field(metadata=json_keys("different_states"))
     comparisons: tuple[EngineComparison, ...] = field(
         metadata=json_keys("engines")
         | item_rows("comparison", "largest_difference", "residual", label="label")
@@ -101,6 +102,7 @@ class VerifiedMachine(Result):
     not_run: tuple[tuple[str, str], ...] = field(metadata=json_keys(summary=_reasons))
     mechanism: Mechanism = field(metadata=OMITTED)
     q: np.ndarray = field(metadata=OMITTED)
+    different = old_attribute("different", "distinct_states")
 
     @property
     @in_json()
@@ -164,7 +166,7 @@ def verify(
     return VerifiedMachine(
         machine=mechanism.name,
         options=options,
-        different=checks.different,
+        distinct_states=checks.distinct_states,
         comparisons=checks.comparisons,
         not_run=checks.not_run,
         mechanism=mechanism,

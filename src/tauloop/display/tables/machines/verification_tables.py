@@ -15,8 +15,8 @@ def verification_tables(verification: VerifiedMachine) -> Iterator[Printed]:
     options = verification.options
     again = (
         ""
-        if verification.different == options.states
-        else f", {verification.different} of them different"
+        if verification.distinct_states == options.states
+        else f", {verification.distinct_states} of them different"
     )
     rows = (
         (
