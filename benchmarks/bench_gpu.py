@@ -802,8 +802,9 @@ def main(arguments: list[str] | None = None) -> int:
             stepped.append(each)
     console.print("\n".join(step_lines(stepped)), markup=False)
     if chosen.markdown:
-        page.write(chosen.markdown, KERNEL_MARKS, kernel_lines(rows))
-        page.write(chosen.markdown, STEP_MARKS, step_lines(stepped))
+        computed = page.computed_stamp("NVRTC and from the data sheet of an H200")
+        page.write(chosen.markdown, KERNEL_MARKS, kernel_lines(rows), computed)
+        page.write(chosen.markdown, STEP_MARKS, step_lines(stepped), computed)
     parts: list[tuple[str, Callable[[], Any]]] = []
     if device is not None and chosen.kernels:
         for model in models:

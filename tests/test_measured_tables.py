@@ -11,8 +11,11 @@ from page_tables import DOCS
 
 ROOT = Path(__file__).parents[1]
 STAMP = re.compile(
-    r"Measured at commit ([0-9a-f]{8}) on ([^,]+), (AVX2|AVX-512), (\d{4}-\d{2}-\d{2})\."
+    r"(?P<verb>Measured|Computed) at commit (?P<commit>[0-9a-f]{8}) "
+    r"(on [^,]+, (AVX2|AVX-512)|by [^,]+, not measured), \d{4}-\d{2}-\d{2}\."
 )
+#: Pages whose tables are computed without the processor or GPU that they describe.
+COMPUTED_PAGES = ("gpu-kernels.md",)
 #: Number of commits that may have touched what a table measures since it was measured.
 MAX_COMMITS = 75
 #: What every benchmark measures: the code that makes machine code and calls it.
@@ -56,6 +59,8 @@ def stamp_below(page: str, head: str) -> re.Match[str]:
     section = re.split(r"^#", below, maxsplit=1, flags=re.MULTILINE)[0]
     match = STAMP.search(section)
     assert match is not None, f"{page}: no 'Measured at commit ... on ...' below the table {head}"
+    verb = "Computed" if page in COMPUTED_PAGES else "Measured"
+    assert match["verb"] == verb, f"{page}: {match[0]!r} is not a line of '{verb} at commit ...'"
     return match
 
 
@@ -69,13 +74,13 @@ def test_a_measured_table_states_its_commit_and_is_not_old(
     if git("rev-parse", "--is-shallow-repository") == "true":
         pytest.skip("needs the whole history of the repository, and this clone is shallow")
     known = subprocess.run(
-        ["git", "cat-file", "-e", f"{stamp[1]}^{{commit}}"], cwd=ROOT, check=False
+        ["git", "cat-file", "-e", f"{stamp['commit']}^{{commit}}"], cwd=ROOT, check=False
     )
-    assert known.returncode == 0, f"{page}: commit {stamp[1]} is not in this repository"
+    assert known.returncode == 0, f"{page}: commit {stamp['commit']} is not in this repository"
     paths = (*CORE, *BEFORE, *FURTHER.get(program, ()))
-    count = int(git("rev-list", "--count", f"{stamp[1]}..HEAD", "--", *paths))
+    count = int(git("rev-list", "--count", f"{stamp['commit']}..HEAD", "--", *paths))
     assert count <= MAX_COMMITS, (
-        f"{page}: {count} commits on measured code since {stamp[1]}: run benchmarks/{program} again"
+        f"{page}: {count} commits on measured code since {stamp['commit']}: run benchmarks/{program} again"
     )
 
 

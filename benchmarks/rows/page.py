@@ -40,11 +40,23 @@ def stamp() -> str:
     A test reads it (`tests/test_measured_tables.py`) and fails where the measured code has changed
     much since.
     """
+    vectors = ", AVX-512" if "avx512f" in processor().features else ", AVX2"
+    return f"Measured at {_commit()} on {family()}{vectors}, {_today()}."
+
+
+def computed_stamp(method: str) -> str:
+    """Return the line below a table that was computed by a method, not measured."""
+    return f"Computed at {_commit()} by {method}, not measured, {_today()}."
+
+
+def _commit() -> str:
     commit = _git("rev-parse", "--short=8", "HEAD") or "unknown"
     changed = " with uncommitted changes" if _git("status", "--porcelain", "--", "src") else ""
-    name = family()
-    vectors = ", AVX-512" if "avx512f" in processor().features else ", AVX2"
-    return f"Measured at commit {commit}{changed} on {name}{vectors}, {datetime.datetime.now(datetime.UTC):%Y-%m-%d}."
+    return f"commit {commit}{changed}"
+
+
+def _today() -> str:
+    return f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
 
 
 def _git(*arguments: str) -> str:
@@ -59,11 +71,13 @@ def _git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
-def write(page: Path, between: tuple[str, str], lines: Iterable[str]) -> None:
-    """Put lines between the marks of a page, and below them what was measured."""
+def write(
+    page: Path, between: tuple[str, str], lines: Iterable[str], stamped: str | None = None
+) -> None:
+    """Put lines between the marks of a page, and below them a stamp (by default `stamp`)."""
     begin, end = between
     if begin.startswith("<!-- measured"):
-        lines = [*lines, "", stamp()]
+        lines = [*lines, "", stamped or stamp()]
     head, rest = page.read_text(encoding="utf-8").split(begin)
     text = "\n".join([head + begin, "", *lines]).rstrip() + f"\n\n{end}{rest.split(end)[1]}"
     write_file(page, lambda temporary: temporary.write_text(text, encoding="utf-8"))
