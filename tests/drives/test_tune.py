@@ -116,7 +116,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
         )
     assert [problem.where for problem in error.value.problems] == ["bounds", "initial"]
     assert "kp" in error.value.problems[0].remedy
-    with pytest.raises(InputError, match="exact_gradients"):
+    with pytest.raises(InputError, match="remove swing from the weights"):
         TuningOptions(bounds=BOUNDS, weights={"swing": 1.0}, exact_gradients=True, search=SQP())
 
 

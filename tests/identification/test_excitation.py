@@ -143,6 +143,10 @@ def test_faded_motion_starts_and_ends_still_and_is_untouched_between() -> None:
     _derivatives_agree(faded.sample, np.linspace(0.3, 9.7, 37), DIFFERENCES)
     with pytest.raises(InputError, match="fade"):
         Faded(motion=inner, center=inner.center, duration=3.0, fade=2.0)
+    for duration, fade in ((5.0, 0.0), (np.inf, 2.0)):
+        with pytest.raises(InputError, match="above 0 and at most half of the duration, got"):
+            Faded(motion=inner, center=inner.center, duration=duration, fade=fade)
+    Faded(motion=inner, center=inner.center, duration=4.0, fade=2.0)  # exactly half
 
 
 CRITERIA = (

@@ -124,6 +124,23 @@ def test_a_small_study_has_the_numbers_of_its_function(name: str, inputs: Path, 
         )
 
 
+@pytest.mark.parametrize(
+    ("options", "name", "text", "remedy"),
+    [
+        (tl.VerifyOptions, "max_condition", "large", "give a number"),
+        (tl.VerifyOptions, "states", "1.5", "give a whole number"),
+    ],
+)
+def test_a_text_of_the_wrong_type_names_the_right_one(
+    options: type, name: str, text: str, remedy: str
+) -> None:
+    with pytest.raises(tl.InputError) as caught:
+        options_from(options, {name: text})
+    assert caught.value.problems == (
+        tl.Problem(name, f"{text!r} is not {remedy.removeprefix('give ')}", remedy),
+    )
+
+
 @pytest.mark.nightly
 @pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 def test_a_bootstrap_scatters_as_the_errors_say(inputs: Path):

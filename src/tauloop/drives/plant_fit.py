@@ -178,7 +178,11 @@ class DriveLineFitOptions(Options):
         problems += _range_problems(_numbers_only(self.bounds))
         for name in self.bounds:
             if name in self.values:
-                problems.add("values", f"{name} is looked for", "take it out of one of the two")
+                problems.add(
+                    "values",
+                    f"{name} is looked for, because it has bounds",
+                    "remove its bounds, or its value",
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -564,7 +564,11 @@ def _require(
     if not unknowns:
         problems.add("unknowns", "are none", "name what shall be found")
     if not any(item.printed and not item.held_out for item in observations):
-        problems.add("observations", "hold no figure to fit", "give one that is not held out")
+        problems.add(
+            "observations",
+            "contain no measured value to fit",
+            "give an observation with measured values that is not held out",
+        )
     texts = {
         value
         for item in observations
@@ -583,16 +587,20 @@ def _require(
             remedy = f"name one of {', '.join(axis.names)}, or use it in an observation"
             problems.add(item.name, "is used by nothing", remedy)
     for name in sorted(set(known or {}) & set(names)):
-        problems.add(name, "is known and looked for", "keep one of the two")
+        problems.add(name, "is known and looked for", "remove it from the known or the unknowns")
     for text in sorted(texts - set(names) - set(known or {})):
-        problems.add(text, "is in an observation, but is not an unknown", "add it")
+        problems.add(
+            text,
+            "is in an observation, but is not an unknown",
+            "add it to the unknowns or the known",
+        )
     for observation in observations:
         for name in observation.printed:
             if not observation.tolerances.get(name, 0.0) > 0:
                 what = f"has the tolerance {observation.tolerances.get(name)} for {name}"
-                problems.add(observation.name, what, "give a positive one")
+                problems.add(observation.name, what, "give a positive tolerance")
             if name not in NAMES and not (name == "cost" and observation.weights):
-                what = f"has a figure {name}"
+                what = f"has a value of {name}"
                 problems.add(
                     observation.name, what, f"name one of {', '.join(NAMES)}, or cost with weights"
                 )

@@ -88,7 +88,7 @@ def refuse_combinations(
         for other, is_given in others.items():
             if value and is_given:
                 problems.add(
-                    where, f"has no meaning together with {other}", "leave one of them out"
+                    where, f"has no meaning together with {other}", f"leave out {where} or {other}"
                 )
 
 

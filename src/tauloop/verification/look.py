@@ -1,4 +1,4 @@
-"""What this computer has for Tauloop: versions, compiler, cache, extras, and how to get what is missing."""
+"""Check of this computer's installation: versions, compiler, cache, extras, and remedies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WIDTHS = (
     ("__SSE2__", 128),
     ("__ARM_NEON", 128),
 )
-#: What each extra is for.
+#: Purpose of each extra.
 USES = {
     "analysis": "logs, identification, calibration, control, plots",
     "parquet": "logs in Parquet",

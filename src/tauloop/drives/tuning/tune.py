@@ -419,7 +419,7 @@ def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:
     ):
         problems += unknown_names(names, known, "no parameter {!r}", where, remedy)
     for name in sorted(options.initial.keys() & known.keys() - options.bounds.keys()):
-        problems.add("initial", f"{name} is not tuned", "give its bounds, or leave it out")
+        problems.add("initial", f"{name} is not tuned", f"give bounds of {name}, or leave it out")
     InputError.raise_if_any(problems)
     start = values_in_si(line.parameters, options.initial, "initial")
     first = np.array([start.get(name, known[name]) for name in options.bounds])

@@ -372,7 +372,7 @@ class _ControlReader(_JointNames):
         }
         if node.attributes.get("mimic", "").strip() == "false" and name in self._followers:
             what = '<ros2_control> states mimic="false" of a joint that has <mimic>'
-            self.problem(node, name, what, "remove one of the two")
+            self.problem(node, name, what, 'remove <mimic>, or mimic="false"')
         if "mimic" not in parameters or name in self._followers:
             return
         other = parameters["mimic"].content

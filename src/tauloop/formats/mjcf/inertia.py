@@ -224,7 +224,8 @@ def geom_shape(
         a, b = np.array(ends[:3]), np.array(ends[3:])
         length = float(np.linalg.norm(b - a))
         if length == 0.0 or not math.isfinite(length):
-            reader.problem(node, body, "the two points of fromto coincide", "correct one of them")
+            what = f"the two points of fromto are {length:g} m apart"
+            reader.problem(node, body, what, "write two different, finite points")
             return None, frame
         # MuJoCo's z axis points from the second point to the first
         pose = FramePose(position=(a + b) / 2, rotation=shortest_turn(a - b))

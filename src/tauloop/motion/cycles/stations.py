@@ -217,7 +217,9 @@ class CycleList(ReprMixin):
         problems = Problems()
         if sum(station.is_stop for station in self.stations) < 2:
             problems.add(
-                "stations", "there are fewer than two stops", "add one, or take its blend away"
+                "stations",
+                "there are fewer than two stops",
+                "add a stop, or remove the blend of a station",
             )
         elif not self.stations[0].is_stop:
             problems.add(

@@ -35,7 +35,7 @@ ENGINES: Mapping[str, Callable[[Mechanism], Engine]] = {
 LEAST_SCALE = 1e-3
 
 
-#: What is compared.
+#: Compared quantities.
 INVERSE_DYNAMICS, FORWARD_DYNAMICS = "inverse dynamics", "forward dynamics"
 UNDER_WRENCH, OWN_UNDER_WRENCH = (
     "forward dynamics, wrench at the tool",
@@ -47,21 +47,21 @@ EMBEDDING, ACTUATOR_JACOBIAN = "embedding", "actuator Jacobian"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineComparison:
-    """How far given numbers are from one engine's.
+    """Difference of given numbers from those of one engine.
 
     Attributes:
         quantity: what was compared.
         engine, version: name and version of the engine.
-        method: by which of the engine's algorithms.
-        largest_difference: largest difference of a number, divided by the largest of its sample
-            (both free of units where they have different ones).
-        sample: where that is, counted from zero.
+        method: which of the engine's outputs the numbers are based on.
+        largest_difference: largest difference of a number, divided by the largest number of its
+            sample (both in natural units if their units differ).
+        sample: the sample with the largest difference, counted from zero.
         column: the compared number: an actuator, a velocity, or a velocity per unit of another.
         compared: how many numbers of each sample were compared.
         closure: largest loop residual of the engine, m or rad.
         closure_rate, closure_acceleration: of the first and second derivatives of the residuals.
         balance: largest fraction of the forces that no actuator or constraint of the engine can
-            supply; None where no forces are worked out.
+            supply; None if no forces are computed.
     """
 
     quantity: str
@@ -103,10 +103,10 @@ class Verification(ReprMixin):
 
     Attributes:
         mechanism: name of the machine.
-        samples: how many states were compared.
+        samples: number of compared states.
         distinct_states: number of distinct states among them; None if the caller chose them.
         comparisons: one for each engine and quantity that could be compared.
-        not_run: what could not be compared, with the reason.
+        not_run: engines and quantities that could not be compared, with the reason.
         q: coordinates of the distinct states (N, n_q); None if the caller chose them.
     """
 
@@ -174,7 +174,7 @@ def verification(
     problems: Problems,
     distinct_states: int | None = None,
 ) -> Verification:
-    """Return what could be compared, and why other things could not.
+    """Return the comparisons, and the reasons of those that could not be made.
 
     Raises:
         EngineError: nothing could be compared; all reasons.
@@ -243,13 +243,12 @@ def acceleration_comparison(
     """Compare accelerations of forward dynamics in the velocities that both sides have.
 
     Args:
-        quantity: by which solver.
+        quantity: forward dynamics, by the engine's own solver or without it.
         engine: engine to compare with.
         computed: its accelerations.
         names: names of the given velocities.
         accelerations: (N, n_v).
-        scale: scale of the velocities (n_v,), m or 1, so that meters and radians can be held
-            against each other.
+        scale: scale of the velocities (n_v,), m or 1, which makes meters and radians comparable.
 
     Returns:
         The largest difference, with its sample and column.
@@ -274,7 +273,7 @@ def velocity_comparisons(
         engine: engine to compare with.
         computed: its velocities.
         names: names of the given velocities.
-        independent: those per unit of which all are.
+        independent: names of the independent velocities.
         embedding: G (N, n_v, m).
         actuator_jacobian: A G (N, n_u, m).
         scale: scale of the velocities (n_v,), m or 1.

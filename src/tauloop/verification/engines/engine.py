@@ -45,8 +45,8 @@ MOST_STEPS = 30
 #: An unknown that lies in the null space by more than this is not determined.
 UNDETERMINED = 1e-6
 
-#: Of the projected mass matrix: beyond it a freedom has no inertia. Links of very different size
-#: stay below 1e8.
+#: Condition number of the projected mass matrix beyond which a freedom has no inertia. Links of
+#: very different size stay below 1e8.
 MOST_CONDITION = 1e13
 
 #: Which of an engine's outputs a number is based on; the loops are always closed in this module.

@@ -19,7 +19,7 @@ class LeastSquares:
     Attributes:
         matrix: A (N, m, n).
         inverse: its pseudo-inverse (N, n, m).
-        null: projector (N, n, n) on what A does not see.
+        null: projector (N, n, n) on the null space of A.
     """
 
     matrix: Array
@@ -59,5 +59,5 @@ class LeastSquares:
 
 
 def times(matrix: Array, vector: Array) -> Array:
-    """Return a x for matrices (N, m, n) and vectors (N, n)."""
+    """Return A x for matrices A (N, m, n) and vectors x (N, n)."""
     return np.einsum("nij,nj->ni", matrix, vector)

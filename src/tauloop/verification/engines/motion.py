@@ -1,4 +1,4 @@
-"""What an engine is given: coordinates, velocities and accelerations by name."""
+"""Motions for engines: coordinates, velocities and accelerations by name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUATERNION_TOLERANCE = 1e-6
 class NamedMotion(ReprMixin):
     """States of a machine by the names of its joints' coordinates and telescopic rods; N samples.
 
-    Joints may be missing (those that were cut, for one), but not in part. Angular velocities of
+    Joints may be missing, such as those that were cut, but not in part. Angular velocities of
     free and spherical joints are those of the child against the parent, in the joint's frame on the
     parent; x, y, z are rates in that frame too.
 

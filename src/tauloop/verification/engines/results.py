@@ -14,7 +14,7 @@ from tauloop.verification.engines.least_squares import times
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Residuals:
-    """How well an engine's own loops are closed, per sample (N,).
+    """Residuals of an engine's own loops, per sample (N,).
 
     Attributes:
         closure: largest residual, m or rad.
@@ -28,7 +28,7 @@ class Residuals:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TreeStates(ReprMixin):
-    """States of an engine's tree with closed loops, as machine files have them (N samples).
+    """States of an engine's tree with closed loops, in the coordinates of machine files (N samples).
 
     Attributes:
         names: names of the velocities.
@@ -54,11 +54,11 @@ class TreeStates(ReprMixin):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EngineResult(ReprMixin):
-    """What every result of an engine carries.
+    """Base of the results of engines.
 
     Attributes:
         residuals: residuals of the loops.
-        method: by which of the engine's algorithms.
+        method: which of the engine's outputs the numbers are based on.
     """
 
     residuals: Residuals
@@ -67,14 +67,14 @@ class EngineResult(ReprMixin):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EngineForces(EngineResult):
-    """Actuator forces by an engine.
+    """Actuator forces that an engine computed.
 
     Attributes:
         actuators: names.
         forces: (N, n_u), N or N m; friction is left out.
         balance: largest force that neither actuators nor constraints can supply, divided by the
-            largest tree force of that sample (N,). Not small when the motion needs an actuator that
-            is not there.
+            largest tree force of that sample (N,). It is large if the motion needs an actuator that
+            the machine does not have.
     """
 
     actuators: tuple[str, ...]
@@ -84,7 +84,7 @@ class EngineForces(EngineResult):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EngineAccelerations(EngineResult):
-    """Accelerations that actuator forces give, by an engine.
+    """Accelerations under actuator forces that an engine computed.
 
     Attributes:
         names: names of the tree's velocities.
@@ -98,12 +98,12 @@ class EngineAccelerations(EngineResult):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EngineVelocities(EngineResult):
-    """Velocities per unit of the independent ones, by an engine.
+    """Velocities per unit of the independent ones that an engine computed.
 
     Attributes:
         names: names of the tree's velocities.
         embedding: G (N, n_v, m).
-        actuator_jacobian: A G (N, n_u, m).
+        actuator_jacobian: A G (N, n_u, m), with A from velocities to those of the actuators.
         residuals: residuals of the loops; `closure_rate` is the largest entry of K G.
     """
 

@@ -23,21 +23,22 @@ from tauloop.verification.engines.pinocchio.pinocchio_mimics import mimic_solver
 from tauloop.verification.engines.results import EngineAccelerations, EngineForces, TreeStates
 from tauloop.verification.engines.trees.rigid_tree import GROUND, Anchor, Constraint
 
-#: Regularization for redundant rows: with none the solver silently gives nonsense. Others need one
-#: iteration more.
+#: Regularization for redundant rows: without it the solver silently gives wrong results. Machines
+#: without redundant rows need one more iteration.
 MU = 1e-8
-#: Where the proximal iteration stops, and after how many steps.
+#: Residual at which the proximal iteration stops, and its largest number of steps.
 ACCURACY, MOST_ITERATIONS = 1e-14, 50
 #: Condition number, free of units, beyond which Pinocchio cannot invert the tree's mass matrix.
 MOST_CONDITION = 1e12
-#: Of the actuators' accelerations per force, free of units: beyond it forces are not unique.
+#: Condition number, free of units, of the actuators' accelerations per force, beyond which forces
+#: are not unique.
 MOST_ACTUATOR_CONDITION = 1e10
 #: Distance of the second point of a revolute joint along its axis, m: of the size of machines.
 AXIS_LENGTH = 0.1
 #: Two directions are the same when they differ by less.
 SAME_DIRECTION = 1e-12
 
-#: What the numbers come from.
+#: Labels of the algorithms that computed the numbers.
 SOLVER, MIMICS = "its constraint solver", "its mimic joints"
 
 

@@ -50,7 +50,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Constraint:
-    """What a cut joint or the far end of a rod demands of two frames.
+    """Constraint between two frames, of a cut joint or of the far end of a rod.
 
     Attributes:
         name: the cut joint or rod.
@@ -82,17 +82,17 @@ CurveFunction = Callable[[Array], tuple[Array, Array, Array]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Loads:
-    """What acts on the coordinates besides the links: rotors, springs and actuators, per velocity.
+    """Loads on the coordinates that are not those of the links: rotors, springs and actuators.
 
     Attributes:
         inertia: rotor inertias with the actuators' carried over (n_v, n_v), kg m^2 or kg.
         stiffness: stiffness of springs (n_v,), N m/rad or N/m.
         preload: stiffness times rest position (n_v,), N m or N.
-        q_index: coordinate behind each velocity (n_v,), -1 for the angular velocities of balls.
+        q_index: coordinate of each velocity (n_v,), -1 for the angular velocities of balls.
         transmission: actuator velocities from velocities (n_u, n_v).
         actuators: their names.
         gears: ratios of couplings between coordinates (n_g, n_v).
-        gear_offsets: what each sum of ratio times coordinate is (n_g,), rad or m.
+        gear_offsets: value of each sum of ratio times coordinate (n_g,), rad or m.
         curves: row of the coupling, index of the velocity, and curve of a cam.
     """
 
