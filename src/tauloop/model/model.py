@@ -495,8 +495,9 @@ class Model(ReprMixin):
     def mass_matrix(self, position: object, *, coordinates: Entry | str = "platform") -> np.ndarray:
         """Return the mass matrices (N, m, m) in platform coordinates, or in actuator coordinates.
 
-        M of M a + bias = J^T u, where J is the Jacobian of the actuators (`jacobian`). Called
-        `crba` in Pinocchio, `inertia` in the Robotics Toolbox, `mj_fullM` in MuJoCo.
+        M of M a + bias = J^T u, where u are the actuator forces, J is the Jacobian of the actuators
+        (`jacobian` of "actuators"), and a are the accelerations of the coordinates. Called `crba`
+        in Pinocchio, `inertia` in the Robotics Toolbox, `mj_fullM` in MuJoCo.
 
         Args:
             position: samples (N, n), or one (n,), or a mapping by name; SI.

@@ -506,15 +506,16 @@ class Motion:
     def casadi(self, function: str, *, compiled: bool = False) -> ca.Function:
         """Return inverse or forward dynamics as a CasADi Function with its exact sparse Jacobian.
 
-        For optimizers such as IPOPT: `casadi.jacobian` of an expression that calls it takes that
-        Jacobian, and the Hessian of a Lagrangian is exact. Parameters are nominal. It is on the
-        branch of the reference pose, and checks nothing.
+        For optimizers such as IPOPT: `casadi.jacobian` of an expression that calls the function
+        uses this Jacobian, and the Hessian of a Lagrangian is exact. Parameters are nominal. The
+        function is on the branch of the reference pose, and does not check its inputs.
 
         Args:
             function: "inverse_dynamics" (force) or "forward_dynamics" (acceleration of the given
                 coordinates).
-            compiled: whether it is machine code of this computer, adjoints and their derivatives
-                included, which CasADi then calls instead of differentiating the Jacobian.
+            compiled: whether the function is machine code of this computer. It then includes
+                adjoints and their derivatives, which CasADi calls instead of differentiating the
+                Jacobian.
 
         Raises:
             InputError: no such function; loops that are closed by iteration; a rotation that is

@@ -1,4 +1,4 @@
-"""Check of written equations against the machine's functions: the text is run as by a user."""
+"""Check of written equations against the machine's functions; the Python text is executed."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def compared(
     """Return the largest difference of each written part from CasADi, over the largest value.
 
     Args:
-        model: the machine, with the parameters that stay letters free.
-        entry: whose motion is given where the equations are solved.
+        model: the machine, whose free parameters are those that stay symbols.
+        entry: coordinates in which the motion of the solved equations is given.
         python: text of the module.
         implicit: functions of q, v, a, u, lambda and theta for the written loop and dynamic
             equations.

@@ -43,13 +43,13 @@ def newton(step, x, units):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Symbol:
-    """A letter of the equations.
+    """A symbol of the equations.
 
     Attributes:
-        python: its name in text and Python.
-        latex: in LaTeX.
-        meaning: what it stands for.
-        unit: SI.
+        python: name in text and Python.
+        latex: name in LaTeX.
+        meaning: quantity that the symbol represents.
+        unit: SI unit of the quantity.
     """
 
     python: str = field(metadata=json_keys("name"))
@@ -60,11 +60,11 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Some equations in one notation.
+    """A group of equations in one notation.
 
     Attributes:
-        name: which.
-        before: stretches of assignments, each with the loop of Newton's method that follows it.
+        name: name of the group.
+        before: groups of assignments, each with the loop of Newton's method that follows it.
         lines: assignments after these.
         results: resulting expressions with titles, by name.
         arguments: names of the numbers of every argument.

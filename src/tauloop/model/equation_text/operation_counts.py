@@ -65,11 +65,11 @@ class Ratio:
     """Operations of one formulation over those of another.
 
     Attributes:
-        quantity, frame, part: what is computed.
+        quantity, frame, part: counted quantity, frame of its matrices, and part of the machine.
         formulation, against: the two formulations.
-        ours: the ratio of our totals.
-        published: a paper's for its own machine, where it prints one.
-        source: that paper.
+        ours: ratio of Tauloop's totals.
+        published: ratio that a paper states for its machine; None if there is none.
+        source: this paper.
     """
 
     quantity: str
@@ -87,12 +87,12 @@ class OperationCounts(Tabular):
     """Operations of all quantities by all formulations.
 
     Attributes:
-        machine: its name.
-        options: what was counted.
+        machine: name of the machine.
+        options: options of the counts.
         costs: one row for each quantity, formulation, frame and part.
         ratios: ratios of totals, compared with those of papers.
-        published: what a paper prints of this machine.
-        left_out: what could not be counted, with the reason.
+        published: operation counts that papers state for this machine.
+        left_out: quantities that could not be counted, with the reason.
         mechanism: the machine, to show it.
     """
 
@@ -191,7 +191,7 @@ def _ratios(rows: tuple[Cost, ...], paper: Published) -> Iterator[Ratio]:
 def _published_ratio(
     paper: Published, quantity: str, part: str, formulation: str, against: str
 ) -> tuple[float | None, str]:
-    """A ratio as printed, or of two printed totals, and where it stands."""
+    """Return a published ratio, or that of two published totals, and its source."""
     rows = {
         row.formulation: row for row in paper.counts if (row.quantity, row.part) == (quantity, part)
     }

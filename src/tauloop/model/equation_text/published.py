@@ -23,8 +23,8 @@ class PublishedCount:
 
     Attributes:
         source: paper and table.
-        quantity, part, formulation: as Tauloop names them.
-        called: the paper's own word for the part.
+        quantity, part, formulation: names in Tauloop.
+        called: name of the part in the paper.
         counts: operations by kind, such as additions.
     """
 

@@ -90,16 +90,16 @@ class WrittenEquations(Result):
     """The equations of a machine in three notations.
 
     Attributes:
-        machine: its name.
-        symbols: what every letter stands for.
-        blocks: how the positions are solved, in order.
+        machine: name of the machine.
+        symbols: all symbols with their meanings.
+        blocks: blocks in which the positions are solved, in order.
         identical: loop equations that are zero at every position for the current parameters.
-        redundant: further ones that follow from the others for the current parameters; dynamics and
-            solved equations do without both.
-        text: to be read.
-        latex: a document.
-        python: a module that needs NumPy alone: `loop_equations`, `dynamic_equations`,
-            `inverse_dynamics`.
+        redundant: further loop equations that follow from the others for the current parameters.
+            Dynamics and solved equations contain neither `identical` nor `redundant` ones.
+        text: readable text.
+        latex: LaTeX document.
+        python: Python module that needs NumPy only, with the functions `loop_equations`,
+            `dynamic_equations` and `inverse_dynamics`.
     """
 
     machine: str
@@ -119,13 +119,15 @@ def write_equations(
     *,
     progress: Progress | None = None,
 ) -> WrittenEquations:
-    """Write a machine's equations as text, LaTeX and Python, in the variables and parameters that are chosen.
+    """Write a machine's equations as text, LaTeX and Python, in chosen variables and parameters.
 
     Loops: phi(q) = 0 for every row. The notes name rows that are zero at every position for the
-    current parameters (they are not written where all parameters are numbers), and those that
-    follow from the others. Dynamics: M a + h - S u - K^T lambda = 0 for every moving velocity, by
-    the model's formulation. Solved: the same, sorted into blocks, from a motion to coordinates,
-    actuator forces u and multipliers lambda. All in SI units; h has gravity, springs and friction.
+    current parameters (they are not written if all parameters are numbers), and those that follow
+    from the others. Dynamics: M a + h - S u - K^T lambda = 0 for every moving velocity, by the
+    model's formulation, with the mass matrix M, accelerations a, directions S of the actuator
+    forces u, and the matrix K of the loops (K v = 0). Solved: the same, sorted into blocks, from a
+    motion to coordinates, forces u and multipliers lambda. All in SI units; h contains velocity
+    terms, gravity, springs and friction.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine; the
@@ -139,7 +141,7 @@ def write_equations(
     Raises:
         InputError: names that the machine does not have, or that are taken; cables, whose bounds no
             formula shares.
-        AssemblyError: passive freedoms, where the equations are to be solved.
+        AssemblyError: there are passive freedoms, and `parts` contains the solved equations.
 
     Source: Dressler, Schiffer and Robertsson, Modeling and Control of a Parallel Robot Using
     Modelica, section 3 (equations of a model, substituted until a chosen set of parameters and

@@ -123,7 +123,8 @@ class Differentiable:
     def brackets(self) -> np.ndarray:
         """B (n, n, n), the effect of the order of displacements (Lie brackets of rotations).
 
-        D_d(w^T J) = D(w^T J d) + B d (w^T J).
+        The derivative of w^T J along a displacement d is the gradient of w^T J d at constant d,
+        plus B d (w^T J), with the Jacobian J of the function and factors w of its outputs.
         """
         ports, topology = self._runner.ports, self._runner.topology
         brackets = np.zeros((len(ports.v),) * 3)

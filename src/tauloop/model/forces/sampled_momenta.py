@@ -23,9 +23,10 @@ def forces_from_momenta(
 ) -> Forces:
     """Return the actuator forces along a sampled motion, from its momenta.
 
-    The momenta are p = dT/dv, and p' are two-point differences
+    The momenta are p = dT/dv with the kinetic energy T, and p' are two-point differences
     (p[n+1] - p[n-1]) / (t[n+1] - t[n-1]), with three points at both ends. Then
-    S u + K^T lambda = p' + dH/dq. The error is of second order in the time step.
+    S u + K^T lambda = p' + dH/dq + friction, with the total energy H, actuator forces u and
+    multipliers lambda. The error is of second order in the time step.
 
     Args:
         functions: `model.platform` or `model.actuators`.

@@ -42,7 +42,7 @@ CENTERING_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensionTerms:
-    """Tensions T = T_0 - C u and the balance R^T u = t of N samples.
+    """Tensions T = T_0 - C u under actuator forces u, and the balance R^T u = t, of N samples.
 
     Attributes:
         names: names of the cables (k).
