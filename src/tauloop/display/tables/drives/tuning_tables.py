@@ -48,10 +48,10 @@ def _front(tuning: Tuning) -> Printed:
     assert tuning.front is not None
     columns = (
         (
-            f"{name.replace('_', ' ') if name in tuning.front.of else name}\n[{tuning.units.get(name) or 1}]",
+            f"{name.replace('_', ' ') if name in tuning.front.criteria_names else name}\n[{tuning.units.get(name) or 1}]",
             ".5g",
         )
-        for name in (*tuning.front.names, *tuning.front.of)
+        for name in (*tuning.front.names, *tuning.front.criteria_names)
     )
     rows = (
         (*point, *values)
