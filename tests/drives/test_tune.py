@@ -10,11 +10,13 @@ import time
 import numpy as np
 import pytest
 from extras import extra
+from printed import printed
 from tabulated import assert_tabulated
 
 import tauloop as tl
 from tauloop.common.errors import InputError
 from tauloop.compiler.c.calling.compiler import find_compiler
+from tauloop.display.tables.drives.tuning_tables import tuning_tables
 from tauloop.drives import SQP, Axis, Tuning, TuningOptions, load_drive, minimize, simulate_axis
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
@@ -85,8 +87,10 @@ def test_no_compromise_is_better_than_another_in_everything() -> None:
     options = TuningOptions(
         bounds=BOUNDS, weights=weights, budget=5, pareto=True, population=8, generations=4
     )
-    front = tl.tune_drive_line(load_drive("dual_motor_axis"), options).front
+    tuning = tl.tune_drive_line(load_drive("dual_motor_axis"), options)
+    front = tuning.front
     assert front is not None
+    assert "rise time" in printed(tuning_tables(tuning)).partition("Pareto front")[2]
     assert front.criteria_names == ("rise_time", "overshoot")
     for point in front.criteria:
         assert not (front.criteria < point).all(axis=1).any()

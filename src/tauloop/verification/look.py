@@ -70,10 +70,10 @@ class CheckedPart:
     """One thing that Tauloop uses.
 
     Attributes:
-        name: what it is.
-        state: its version or value; "" if it is missing.
-        use: what it is for.
-        remedy: the command that brings it; "" if nothing is missing.
+        name: name of the part.
+        state: version or value of the part; "" if it is missing.
+        use: purpose of the part.
+        remedy: command that installs the part; "" if nothing is missing.
     """
 
     name: str

@@ -166,20 +166,20 @@ def check_with_engines(
 ) -> Verification:
     """Compare Tauloop's dynamics and Jacobians with those of every installed engine.
 
-    The engines get positions, velocities and accelerations (or forces) of the machine, close all
-    loops by themselves, and know nothing of Tauloop's equations. Friction is left out on both
-    sides, and so are bounds of tensions.
+    The engines get positions, velocities and accelerations (or forces) of the machine and close all
+    loops by themselves, without Tauloop's equations. Both sides leave out friction and bounds of
+    tensions.
 
     Args:
         mechanism: the machine.
         states: number of random states.
-        rng: their source.
-        wrench: (6,) force and moment at the tool center point in the base frame, N and N m: one
-            comparison more.
-        condition: states whose linear blocks have a larger condition number are left out: it
-            multiplies the rounding of both sides.
-        engines: makers of engines by name.
-        progress: called with what is done and what there is to do.
+        rng: random generator of the states.
+        wrench: (6,) force and moment at the tool center point in the base frame, N and N m; adds
+            comparisons under this wrench.
+        condition: largest condition number of a state's linear blocks, which multiplies the
+            rounding errors of both sides; other states are left out.
+        engines: functions that make engines, by name.
+        progress: function to call with the completed and the total work.
 
     Returns:
         Comparisons with every engine, and the engines that did not run.
@@ -192,7 +192,7 @@ def check_with_engines(
     comparisons: list[EngineComparison] = []
     problems = Problems()
     if mechanism.cables:
-        what = "engines know no bounds of tension"
+        what = "engines have no bounds of tension"
         remedy = "cables are compared as rods that push too, forces of redundant winches by the least norm"
         problems.add("all engines, tensions of cables", what, remedy)
     wanted: dict[str, Callable[[], Comparer]] = {

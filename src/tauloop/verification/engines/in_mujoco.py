@@ -111,8 +111,8 @@ def _model(mj: Any, tree: RigidTree) -> Any:
     """Compile with unit masses, then write the true ones.
 
     The compiler rejects moving bodies without mass or with a zero moment of inertia, which slender
-    rods and the links between two joints have, and it would make impossible inertias possible; the
-    model's own fields take them as they are, and nothing used here divides by a mass.
+    rods and the links between two joints have, and it would change impossible inertias. The fields
+    of the compiled model accept all values, and no function that is used divides by a mass.
     """
     spec = mj.MjSpec()
     spec.option.gravity = tree.gravity

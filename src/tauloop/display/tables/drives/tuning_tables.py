@@ -45,16 +45,13 @@ def _numbers(values: Iterable[float]) -> str:
 
 
 def _front(tuning: Tuning) -> Printed:
-    assert tuning.front is not None
+    front = tuning.front
+    assert front is not None
+    criteria = [name.replace("_", " ") for name in front.criteria_names]
+    names = (*front.names, *front.criteria_names)
     columns = (
-        (
-            f"{name.replace('_', ' ') if name in tuning.front.criteria_names else name}\n[{tuning.units.get(name) or 1}]",
-            ".5g",
-        )
-        for name in (*tuning.front.names, *tuning.front.criteria_names)
+        (f"{title}\n[{tuning.units.get(name) or 1}]", ".5g")
+        for name, title in zip(names, (*front.names, *criteria), strict=True)
     )
-    rows = (
-        (*point, *values)
-        for point, values in zip(tuning.front.points, tuning.front.criteria, strict=True)
-    )
+    rows = ((*point, *values) for point, values in zip(front.points, front.criteria, strict=True))
     return table("Pareto front", *columns, rows=rows)

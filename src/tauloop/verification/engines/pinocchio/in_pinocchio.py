@@ -62,7 +62,7 @@ class PinocchioEngine(Engine):
         return np.array([rnea(model, data, *state) for state in states])[:, self.v_order]
 
     def mass_matrix(self, q: Array) -> Array:
-        """Return the mass matrices by `crba`, whose upper triangle alone can be relied on."""
+        """Return the mass matrices by `crba`, of which only the upper triangle is valid."""
         data, crba, model = self.model.createData(), self.library.crba, self.model
         upper = np.array([np.triu(crba(model, data, q_i)) for q_i in self._q(q)])
         M = upper + np.swapaxes(np.triu(upper, 1), 1, 2)

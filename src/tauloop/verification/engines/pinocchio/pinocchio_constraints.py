@@ -68,10 +68,10 @@ def constrained_dynamics(
 def constrained_inverse_dynamics(engine: PinocchioEngine, states: TreeStates) -> EngineForces:
     """Return the actuator forces that give the actuators the accelerations of the states, by forward dynamics alone.
 
-    Accelerations are affine in forces, a(u) = a(0) + B u, so that n_u + 1 runs give B and A B u = A
-    (a - a(0)), with A from velocities to those of the actuators; one run more corrects u. Passive
-    freedoms move as they will, which is hybrid inverse dynamics; of redundant actuators' forces
-    those with the least sum of squares are taken.
+    Accelerations are affine in the actuator forces u, a(u) = a(0) + B u, so n_u + 1 runs give B.
+    Then A B u = A (a - a(0)), where a are the wanted accelerations, and A maps velocities to those
+    of the actuators. One more run corrects u. Passive freedoms are not prescribed, as in hybrid
+    inverse dynamics. Redundant actuators share forces by the least sum of squares.
 
     Args:
         engine: Pinocchio with the machine.

@@ -25,8 +25,10 @@ def mimic_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array
 
     Both are on the machine file's velocities.
 
-    With v = E w, w of the joints that lead: (M + Eᵀ R E) dw/dt = Eᵀ tau - h, where M and h are by
-    `rnea` of the model with mimic joints and R is the inertia of rotors; then a = E dw/dt.
+    With v = E w, where w are the velocities of the joints that lead:
+    (M + Eᵀ R E) dw/dt = Eᵀ tau - h, where M (mass matrix) and h (velocity terms and gravity) are
+    computed by `rnea` of the model with mimic joints, R is the inertia of rotors, and tau are the
+    forces. Then a = E dw/dt.
 
     Args:
         engine: Pinocchio with the machine; a tree.
@@ -65,7 +67,7 @@ def mimic_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array
 def _moving(engine: PinocchioEngine, model: Any) -> list[tuple[Any, Any]]:
     """Return pairs of each moving joint of the engine's model and that of the other model.
 
-    A mimic has no coordinates there.
+    A mimic joint has no coordinates in the other model.
     """
     return list(zip(engine.model.joints, model.joints, strict=True))[1:]
 

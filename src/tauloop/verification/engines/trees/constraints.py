@@ -49,8 +49,9 @@ class ConstraintRows:
 def closure(tree: RigidTree, motion: LinkMotion, v: Array) -> ConstraintRows:
     """Return the constraint rows of a tree.
 
-    With e fixed in the first frame, f in the second and d from the first origin to the second: a
-    point row is e·d, its rate e·(v_2 - v_1) + (e×d)·w_1; a direction row is e·f, its rate
+    With the direction e fixed in the first frame, f fixed in the second, d from the first origin to
+    the second, velocities v_1 and v_2 of the origins, and angular velocities w_1 and w_2: a point
+    row is e·d, its rate e·(v_2 - v_1) + (e×d)·w_1; a direction row is e·f, its rate
     (f×e)·(w_2 - w_1).
 
     Args:

@@ -2,9 +2,9 @@
 
 A planar machine is described by moments about the normal of its plane; what is left out is zero,
 and the rounding of the parallel-axis theorem makes it negative, which Pinocchio rejects. A link
-that turns about a fixed direction n of its own alone feels nothing but J = n.I n: it gets the
-inertia J (n n^T + (1 - n n^T) / 2) of a flat body across n. One that does not turn at all feels
-nothing of its inertia.
+that only turns about one of its fixed directions n depends on its inertia I by J = n.I n alone: it
+gets the inertia J (n n^T + (1 - n n^T) / 2) of a flat body across n. The motion of a link that does
+not turn at all does not depend on its inertia.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def with_possible_inertias(tree: RigidTree) -> RigidTree:
     """Return the same tree, in which no link has a negative moment of inertia about an axis of its frame.
 
     Raises:
-        EngineError: links that turn about several directions and have one beyond rounding.
+        EngineError: a link that turns about several directions has a negative moment of inertia
+            beyond rounding.
     """
     axes = turning_axes(tree)
     links: list[EngineLink] = []

@@ -25,11 +25,11 @@ class EngineLink:
     """A rigid link whose frame moves against its parent's by at most one primitive.
 
     Attributes:
-        name: what it is, for messages.
+        name: name for messages.
         parent: index of its parent link, or `GROUND`.
         at: pose of the joint frame in the parent; the link's own frame coincides with it at zero
             coordinates.
-        primitive: how it moves; None when it is fixed to its parent.
+        primitive: motion against the parent; None if the link is fixed to its parent.
         inertia: None for a massless link.
     """
 
@@ -122,9 +122,9 @@ class RigidTree:
         bodies: link index of each body of the file.
         joints: every joint of the file, by name.
         tree: names of the joints in the tree, from the base outwards; the others are cut.
-        rods: how the rods hang in the tree.
-        constraints: what closes the loops.
-        loads: what acts on the coordinates.
+        rods: positions of the rods in the tree.
+        constraints: constraints that close the loops.
+        loads: loads on the coordinates.
         tool: the tool center point.
     """
 
