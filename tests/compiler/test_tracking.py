@@ -10,6 +10,7 @@ import pytest
 
 from tauloop import AssemblyError, Model, PoseError, load
 from tauloop.compiler.c import Compiled, Interpreted
+from tauloop.compiler.c.calling import library
 from tauloop.compiler.c.calling.compiler import find_compiler
 from tauloop.compiler.c.calling.tracking import LONG_MOTION, SEAM, Tracker, require_continuity
 from tauloop.compiler.c.printing.batch_source import LANES
@@ -182,10 +183,27 @@ def test_programs_of_one_name_do_not_share_machine_code(tmp_path: Path) -> None:
         assert np.abs(result.V - expected.V).max() < SAME * np.abs(expected.V).max()
 
 
-def test_what_cannot_be_compiled_is_tried_once(
+def test_without_a_cache_code_is_compiled_in_memory(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """One warning for all programs."""
+    blocked = tmp_path / "cache"
+    blocked.write_text("a file, not a folder")
+    model = Model(load("five_bar"), evaluator=Compiled(at_least=0, folder=blocked))
+    plain = Model(load("five_bar"), evaluator=Interpreted())
+    position = motion(plain, seconds=0.02)
+    tracked = model.actuators.track(position)
+    model.actuators.actuator_jacobian(position)
+    assert np.abs(tracked.q - plain.actuators.track(position).q).max() < SAME
+    messages = [record.getMessage() for record in caplog.records]
+    assert [text.partition(",")[0] for text in messages] == ["compiling in memory"]
+
+
+def test_what_cannot_be_compiled_is_tried_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A cache folder that is a file: one warning for all programs, and the interpreter's numbers."""
+    monkeypatch.setattr(library, "find_embedded_compiler", lambda: None)
     blocked = tmp_path / "cache"
     blocked.write_text("a file, not a folder")
     model = Model(load("five_bar"), evaluator=Compiled(at_least=0, folder=blocked))

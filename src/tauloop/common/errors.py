@@ -137,7 +137,7 @@ class AssemblyError(TauloopError):
         >>> tl.Model(tl.load("four_bar").with_values({"coupler_length": 5.0}))
         Traceback (most recent call last):
             ...
-        tauloop.common.errors.AssemblyError: closing_pin: the loop cannot be closed ...: it misses by 3773 mm
+        tauloop.common.errors.AssemblyError: closing_pin: the loop cannot be closed ...: it misses by 4033 mm
         (four_bar.yaml)
             remedy: check lengths and joint positions, or give a reference pose nearer to an assembled one
     """

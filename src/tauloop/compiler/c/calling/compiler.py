@@ -256,12 +256,16 @@ def build(
         raise _unwritable(folder, f"cannot be kept: {error.strerror or error}") from error
 
 
-def _unwritable(folder: Path, what: str) -> EngineError:
+class CodeCacheError(EngineError):
+    """Compiled code cannot be kept, since its folder cannot be written."""
+
+
+def _unwritable(folder: Path, what: str) -> CodeCacheError:
     remedy = (
         "free disk space, or make the folder writable for your user only; without compiled code, "
         "calculations are interpreted and take some tens of times longer"
     )
-    return EngineError.of(str(folder), f"compiled code {what}", remedy)
+    return CodeCacheError.of(str(folder), f"compiled code {what}", remedy)
 
 
 def _compile(

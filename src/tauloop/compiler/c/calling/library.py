@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.common.errors import EngineError
-from tauloop.compiler.c.calling.compiler import Compiler, build, find_compiler
+from tauloop.compiler.c.calling.compiler import CodeCacheError, Compiler, build, find_compiler
 from tauloop.compiler.c.calling.embedded import EmbeddedCompiler, MemoryCode, find_embedded_compiler
 
 #: The process that imported this module; any other process is a fork of it.
@@ -86,6 +86,17 @@ def compiler_for(
     raise EngineError.of("C compiler", what, remedy)
 
 
+_logged: set[str] = set()
+
+
+def _warn_once(text: str) -> None:
+    if text not in _logged:
+        _logged.add(text)
+        import logging  # it takes milliseconds
+
+        logging.getLogger("tauloop").warning("%s", text)
+
+
 class Library:
     """A library of machine code, from a file or in memory."""
 
@@ -132,6 +143,9 @@ class Library:
     ) -> Library:
         """Compile C text, or load it from the cache; damaged files there are compiled again.
 
+        Where the cache cannot be written, the embedded compiler makes the code in memory, with a
+        warning in the log.
+
         Args:
             source: one or more units.
             compiler: the compiler (`compiler_for`); the default is that for much work.
@@ -145,10 +159,17 @@ class Library:
             EngineError: no compiler was found, it fails, or the library cannot be loaded.
         """
         compiler = compiler or compiler_for()
+        sources = [source] if isinstance(source, str) else source
         if isinstance(compiler, EmbeddedCompiler):
-            sources = [source] if isinstance(source, str) else source
             return cls.in_memory(sources, compiler)
-        return cls(build(source, compiler, threads=threads, folder=folder))
+        try:
+            return cls(build(source, compiler, threads=threads, folder=folder))
+        except CodeCacheError as error:
+            embedded = find_embedded_compiler()
+            if embedded is None:
+                raise
+            _warn_once(f"compiling in memory, for code that takes some ten times longer: {error}")
+            return cls.in_memory(sources, embedded)
 
     def address(self, name: str) -> int:
         """Return the address of a function."""
