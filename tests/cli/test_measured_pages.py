@@ -368,7 +368,7 @@ def test_velocities_of_encoders_and_tachometers() -> None:
     #: Mean held-out error, %, by the tachometer's noise (rad/s) and the source of velocities.
     stated = {
         0.01: {"positions": 1.0, "measured": 0.3, "fused": 0.3},
-        0.1: {"positions": 1.0, "measured": 2.2, "fused": 0.9},
+        0.1: {"positions": 1.0, "measured": 2.2, "fused": 0.7},
     }
     for tachometer, errors in stated.items():
         rng, step, channels = np.random.default_rng(7), 2 * np.pi / 4000, []
