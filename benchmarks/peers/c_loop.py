@@ -14,6 +14,9 @@ from peers.computer import compiler_version
 from peers.states import NotComparable
 from tauloop.mechanism.poses import Array
 
+#: Copies of a library that are timed.
+COPIES = 3
+
 
 def c_loop(function: Any, arrays: Sequence[Array]) -> Callable[[], None]:
     """Return a function that runs a C function on every row of its arrays (N, n), one after the other.
@@ -46,6 +49,15 @@ def c_loop(function: Any, arrays: Sequence[Array]) -> Callable[[], None]:
         loop(n, address, rows, widths)
 
     return work
+
+
+def loaded_copies(library: Path) -> list[ctypes.CDLL]:
+    """Return a library loaded from several copies, each in other pages of memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{i}.so" for i in range(COPIES)]
+        for path in paths:
+            shutil.copy(library, path)
+        return [ctypes.CDLL(str(path)) for path in paths]
 
 
 def _source(arguments: int) -> str:

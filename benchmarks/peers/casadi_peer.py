@@ -11,6 +11,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
+from peers.c_loop import loaded_copies
 from peers.cache import NotBuilt, built
 from peers.computer import compiler_version
 from peers.states import NotComparable
@@ -57,19 +58,19 @@ def run(
         raise NotComparable(str(error)) from error
     symbols = [ca.SX.sym(expression.name_in(i), expression.size1_in(i)) for i in range(3)]
     plain = ca.Function("peer", symbols, [ca.densify(expression.call(symbols)[0])])
-    loop, values = _loop(plain, arrays)
-    loop()
+    loops, values = _loops(plain, arrays)
+    loops[0]()
     return CasadiResult(
         version=ca.__version__,
-        call=seconds_per_call(loop, seconds, len(values)),
+        call=min(seconds_per_call(loop, seconds, len(values)) for loop in loops),
         values=values,
     )
 
 
-def _loop(
+def _loops(
     function: ca.Function, arrays: tuple[Array, Array, Array]
-) -> tuple[Callable[[], None], Array]:
-    """Return what calls the C function once for each row, and the array of its results."""
+) -> tuple[list[Callable[[], None]], Array]:
+    """Return what calls copies of the C function once for each row, and the array of the results."""
     compiler = find_compiler()
     if compiler is None:
         raise NotComparable("there is no C compiler")
@@ -85,8 +86,6 @@ def _loop(
             )
         except NotBuilt as error:
             raise NotComparable(str(error)) from error
-    call = ctypes.CDLL(str(library)).peer_loop
-    call.argtypes, call.restype = [ctypes.c_size_t, *[ctypes.c_void_p] * 4], None
     rows = [np.ascontiguousarray(array) for array in arrays]
     values = np.empty((len(rows[0]), function.size1_out(0)))
     pointers = (ctypes.c_void_p * 4)(*(array.ctypes.data for array in (*rows, values)))
@@ -97,10 +96,17 @@ def _loop(
     if max(sizes) > MOST_POINTERS:
         raise NotComparable("the function needs more pointers than the loop has")
 
-    def run(keep: tuple[object, ...] = (rows, values)) -> None:
-        call(len(values), pointers, widths, work.ctypes.data, integers.ctypes.data)
+    def of_copy(loaded: ctypes.CDLL) -> Callable[[], None]:
+        call = loaded.peer_loop
+        call.argtypes, call.restype = [ctypes.c_size_t, *[ctypes.c_void_p] * 4], None
 
-    return run, values
+        def run(keep: tuple[object, ...] = (rows, values)) -> None:
+            # the default keeps the arrays alive, because `pointers` point into them
+            call(len(values), pointers, widths, work.ctypes.data, integers.ctypes.data)
+
+        return run
+
+    return [of_copy(loaded) for loaded in loaded_copies(library)], values
 
 
 #: Places for arguments and results in the loop; CasADi may use more than a function has.

@@ -372,11 +372,11 @@ def _own(
     )
     call = None
     if calls is not None:
-        loop, found = calls
+        loops, found = calls
         worst = max(
             worst, _agreeing(f"Tauloop {contender.name}, calls in C", difference(found, wanted))
         )
-        call = seconds_per_call(loop, settings.seconds, len(wanted))
+        call = min(seconds_per_call(loop, settings.seconds, len(wanted)) for loop in loops)
     return Times(
         name=contender.name,
         call=call,
