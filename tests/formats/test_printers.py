@@ -244,6 +244,14 @@ def test_one_radius_for_all_towers_is_noted(tmp_path: Path) -> None:
     assert "delta_radius is one number for all towers: theirs differ by 0.3 mm" in notes
 
 
+def test_a_file_name_with_quotes_and_a_line_break_stays_text(tmp_path: Path) -> None:
+    path = tmp_path / "a'b\"c\nname: other.cfg"
+    path.write_text(KLIPPER, encoding="utf-8")
+    printer = tl.load(path)
+    assert printer.name != "other"
+    assert path.name in printer.description
+
+
 @pytest.mark.parametrize(
     ("name", "text", "where", "what"),
     [

@@ -150,8 +150,8 @@ class _Firmware(Format):
         from tauloop.formats.urdf.parts import identifier
 
         problems = Problems()
-        for where, what in faults(printer):
-            problems.add(where, what, "correct the geometry", file=str(path))
+        for where, what, remedy in faults(printer):
+            problems.add(where, what, remedy, file=str(path))
         DescriptionError.raise_if_any(problems)
         name = identifier(path.stem.replace(".", "_")) or "printer"
         text = machine_text(printer, name, path.name)

@@ -6,6 +6,7 @@ towers or shoulders minus that of the effector's joints.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -86,8 +87,8 @@ class Winches:
 Printer = LinearDelta | RotaryDelta | Winches
 
 
-def faults(printer: Printer) -> list[tuple[str, str]]:
-    """Return what is wrong with numbers of a printer, each with its place."""
+def faults(printer: Printer) -> list[tuple[str, str, str]]:
+    """Return what is wrong with numbers of a printer: place, fault and remedy."""
     if isinstance(printer, LinearDelta):
         return [*_faults_of_towers(printer)]
     if isinstance(printer, RotaryDelta):
@@ -95,31 +96,44 @@ def faults(printer: Printer) -> list[tuple[str, str]]:
     problems = []
     for name, anchor in zip(printer.names, printer.anchors, strict=True):
         if not np.isfinite(anchor).all() or not np.any(anchor):
-            problems.append((f"anchor {name}", "is at the origin, or is not finite"))
+            problems.append(
+                (
+                    f"anchor {name}",
+                    "is at the origin, or is not finite",
+                    "give its measured position",
+                )
+            )
     return problems
 
 
-def _faults_of_towers(printer: LinearDelta) -> Iterator[tuple[str, str]]:
+def _faults_of_towers(printer: LinearDelta) -> Iterator[tuple[str, str, str]]:
     columns = (printer.radius, printer.angle, printer.arm, printer.end_stop)
     for k, (radius, angle, arm, stop) in enumerate(zip(*columns, strict=True), 1):
         if not np.isfinite([radius, angle, arm, stop]).all():
-            yield f"tower {k}", "has a number that is not finite"
+            yield f"tower {k}", "has a number that is not finite", "give finite numbers"
         elif not arm > radius > 0.0:
-            yield f"tower {k}", f"has arms of {arm:g} mm at a radius of {radius:g} mm"
+            what = f"has arms of {arm:g} mm at a radius of {radius:g} mm"
+            yield f"tower {k}", what, "give arms longer than the radius, and a radius above zero"
         elif stop <= 0.0:
-            yield f"tower {k}", f"has its end stop at a height of {stop:g} mm"
+            what = f"has its end stop at a height of {stop:g} mm"
+            yield f"tower {k}", what, "give the height of the nozzle at the end stop, above the bed"
     if not 0.0 < printer.print_radius < np.inf:
-        yield "print radius", f"is {printer.print_radius:g} mm"
+        yield "print radius", f"is {printer.print_radius:g} mm", "give a finite radius above zero"
 
 
-def _faults_of_shoulders(printer: RotaryDelta) -> Iterator[tuple[str, str]]:
+def _faults_of_shoulders(printer: RotaryDelta) -> Iterator[tuple[str, str, str]]:
     for k, stop in enumerate(printer.end_stop):
         for z in (stop, _START_HEIGHT * min(printer.end_stop)):
             drop = np.hypot(printer.radius, printer.height - z)
             upper, lower = printer.upper[k], printer.lower[k]
             is_finite = np.isfinite([drop, upper, lower, printer.angle[k]]).all()
             if not is_finite or not abs(upper - lower) < drop < upper + lower:
-                yield f"leg {k + 1}", f"does not reach the middle at a height of {z:g} mm"
+                what = f"does not reach the middle at a height of {z:g} mm"
+                yield (
+                    f"leg {k + 1}",
+                    what,
+                    "correct its arm lengths, or the shoulder's radius or height",
+                )
                 break
 
 
@@ -137,11 +151,12 @@ def machine_text(printer: Printer, name: str, source: str) -> str:
         body = _rotary(printer)
     else:
         body = _winches(printer)
+    description = f"Imported from {source}. Firmware states no masses: "
+    description += "give the bodies masses before you compute forces."
+    # A file name may contain quotes and line breaks; strings of JSON are strings of YAML.
     return (
-        f"format: tauloop-machine/1\nname: {name}\ndescription: |\n"
-        f"  Imported from {source}.\n"
-        "  Firmware states no masses: give the bodies masses before you compute forces.\n"
-        f"provenance: {{status: given, source: {source!r}}}\n"
+        f"format: tauloop-machine/1\nname: {name}\ndescription: {json.dumps(description)}\n"
+        f"provenance: {{status: given, source: {json.dumps(source)}}}\n"
         "gravity: [0, 0, -9.81 m/s^2]\n" + body
     )
 
