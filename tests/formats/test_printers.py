@@ -244,6 +244,17 @@ def test_one_radius_for_all_towers_is_noted(tmp_path: Path) -> None:
     assert "delta_radius is one number for all towers: theirs differ by 0.3 mm" in notes
 
 
+def test_forces_of_a_printer_without_masses_are_doubtful(tmp_path: Path) -> None:
+    path = tmp_path / "printer.cfg"
+    path.write_text(KLIPPER, encoding="utf-8")
+    doubt = "dynamic parameters of the machine"
+    result = tl.inverse_dynamics(path)
+    assert result.status == "doubtful"
+    assert doubt in [item.name for item in result.diagnostics]
+    loaded = tl.inverse_dynamics(path, payload="1 kg")
+    assert doubt not in [item.name for item in loaded.diagnostics]
+
+
 def test_a_file_name_with_quotes_and_a_line_break_stays_text(tmp_path: Path) -> None:
     path = tmp_path / "a'b\"c\nname: other.cfg"
     path.write_text(KLIPPER, encoding="utf-8")

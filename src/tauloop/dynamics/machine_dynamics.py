@@ -463,6 +463,7 @@ def inverse_dynamics(
             *path,
             *diagnostics,
             *omission_diagnostics(model.mechanism),
+            *_no_inertia(model, forces),
             *_imbalance(joints, options),
         ),
         provenance=provenance(options=used_options, inputs={"machine": model.mechanism.name}),
@@ -494,6 +495,17 @@ def _joint_forces(model: Model, time: np.ndarray, forces: Forces) -> JointForces
         what = "forces from momenta have no accelerations, which forces in joints need"
         raise InputError.of("joint_forces", what, "give accelerations")
     return joint_forces(model, time, forces)
+
+
+def _no_inertia(model: Model, forces: Forces) -> tuple[Diagnostic, ...]:
+    """Return a diagnostic if all forces are zero because the machine has no dynamic parameters."""
+    if np.any(model.pi) or np.any(forces.force):
+        return ()
+    advice = (
+        "no body has a mass and no joint friction or a spring, so all forces are zero: give masses"
+    )
+    name = "dynamic parameters of the machine"
+    return (diagnostic(name, len(model.pi), at_least=1.0, advice=advice),)
 
 
 def _imbalance(joints: JointForces, options: DynamicsOptions) -> tuple[Diagnostic, ...]:
