@@ -17,6 +17,10 @@ import tauloop as tl
 from tauloop.common.names.deprecated import ATTRIBUTES, KEYWORDS, MODULES, NAMES
 from tauloop.common.options import Options
 from tauloop.common.result import Result
+from tauloop.model.forces.hybrid import HybridFunctions
+from tauloop.model.motion import Motion
+from tauloop.model.positions.encoder_fit import ActuatorFit
+from tauloop.simulation.observers import EncoderFit
 
 
 @pytest.mark.parametrize(("old", "new"), NAMES.items())
@@ -77,6 +81,13 @@ def test_an_old_attribute_is_the_new_one_with_a_warning(old: str, new: str) -> N
         tl.kinematics.RandomStates,
         tl.verification.engines.Verification,
         tl.verification.engines.VerifiedMachine,
+        tl.identification.Condensed,
+        tl.identification.ConsistentIdentification,
+        EncoderFit,
+        ActuatorFit,
+        HybridFunctions,
+        Motion,
+        tl.simulation.Transfer,
     )
     classes = {item.__name__: item for item in owners}
     renamed = vars(classes[owner])[old_attribute]
@@ -147,7 +158,7 @@ CLASSES = classes_of_options()
 OLD_FIELDS = [
     (owner, old, new)
     for owner, names in KEYWORDS.items()
-    if owner[0].isupper()
+    if owner[0].isupper() and "." not in owner
     for old, new in names.items()
 ]
 
@@ -194,6 +205,32 @@ def test_an_old_keyword_of_a_function_is_the_new_one_with_a_warning(owner: str) 
         assert result.as_dict() == function("four_bar", **{new: {}}).as_dict()
         with pytest.raises(tl.InputError, match=f"{old}: is not an argument of {owner}"):
             function("four_bar", **{old: {}, new: {}})
+
+
+@pytest.mark.parametrize("owner", [name for name in KEYWORDS if "." in name])
+def test_an_old_keyword_of_a_method_is_the_new_one_with_a_warning(owner: str) -> None:
+    platform = tl.Model("four_bar").platform
+    assert owner.startswith("Motion.")
+    method = getattr(platform, owner.removeprefix("Motion."))
+    current = {
+        "position": [0.2],
+        "velocity": [0.1],
+        "acceleration_or_force": [0.3],
+        "factors": [1.0],
+        "directions": {"position": [1.0]},
+    }
+    names = set(inspect.signature(method).parameters)
+    given = {name: value for name, value in current.items() if name in names}
+    expected = repr(method("inverse_dynamics", **given))
+    for old, new in KEYWORDS[owner].items():
+        assert old not in names
+        renamed = {old if name == new else name: value for name, value in given.items()}
+        with pytest.warns(
+            DeprecationWarning, match=rf"{owner}\({old}=...\) .*: use {new}=...$"
+        ) as caught:
+            result = method("inverse_dynamics", **renamed)
+        assert caught[0].filename == __file__
+        assert repr(result) == expected
 
 
 def test_old_fields_of_nested_options_are_keywords_too() -> None:

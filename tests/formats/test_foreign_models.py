@@ -40,7 +40,7 @@ pytestmark = pytest.mark.skipif(
 
 #: Agreement with Pinocchio, relative to the largest value of its kind (issue 4).
 PINOCCHIO = 1e-8
-#: Regularisation of Pinocchio's proximal solver (design, "Checking against other engines": none
+#: Regularization of Pinocchio's proximal solver (design, "Checking against other engines": none
 #: gives nonsense).
 PROXIMAL = 1e-8
 #: Second point of a hinge along its axis, m: of the size of the machines.

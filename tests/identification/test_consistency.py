@@ -22,13 +22,13 @@ from tauloop.formats.mjcf.writer import write_mjcf
 from tauloop.formats.urdf.reader import load_urdf
 from tauloop.formats.urdf.writer import write_urdf
 from tauloop.formats.writing.yaml_writer import write_yaml
-from tauloop.identification import RegressionData, Regularisation, named_ties, split_data
+from tauloop.identification import RegressionData, Regularization, named_ties, split_data
 from tauloop.identification.parameters import prior_weight
 from tauloop.identification.parameters.cones import (
     body_matrix,
     consistency_cones,
     divergence,
-    regularised,
+    regularized_prior,
     slender_matrix,
 )
 from tauloop.identification.parameters.consistency import (
@@ -152,15 +152,15 @@ def test_singular_bodies_are_named_and_given_a_size():
     candidates = consistency_cones(model.parameters)
     bodies = [cone for cone in candidates if cone.is_inertial]
     prior = np.array(model.pi)
-    prior, _ = regularised(prior, candidates, Regularisation())
+    prior, _ = regularized_prior(prior, candidates, Regularization())
     flat, empty = bodies[0], bodies[1]
     m, h = 2.0, np.array([0.1, 0.0, -0.2])
     prior[flat.columns] = flat.parameters(
         np.block([[np.outer(h, h) / m, h[:, None]], [h[None], np.array([[m]])]])
     )
     prior[empty.columns] = 0.0
-    values, changed = regularised(
-        prior, candidates, Regularisation(mass_share=0.02, radius_share=0.2)
+    values, changed = regularized_prior(
+        prior, candidates, Regularization(mass_share=0.02, radius_share=0.2)
     )
     assert [body.element for body in changed] == [flat.element, empty.element]
     assert changed[0].mass == changed[0].mass_before == pytest.approx(m)
@@ -176,9 +176,9 @@ def test_singular_bodies_are_named_and_given_a_size():
 def test_a_prior_that_says_nothing():
     model = machine("five_bar")
     with pytest.raises(IdentificationError, match=r"none of its .* bodies has a mass"):
-        regularised(0.0 * model.pi, consistency_cones(model.parameters), Regularisation())
+        regularized_prior(0.0 * model.pi, consistency_cones(model.parameters), Regularization())
     with pytest.raises(IdentificationError, match=r"mass_share: is 0"):
-        Regularisation(mass_share=0.0)
+        Regularization(mass_share=0.0)
     with pytest.raises(
         IdentificationError, match="without a prior the data do not bound some masses"
     ):
@@ -296,7 +296,7 @@ def experiment(name: str = "five_bar", tied: bool = False) -> tuple[RegressionDa
     model = machine(name)
     candidates = consistency_cones(model.parameters)
     rng = np.random.default_rng(8)
-    truth, _ = regularised(model.pi, candidates, Regularisation())
+    truth, _ = regularized_prior(model.pi, candidates, Regularization())
     for cone in candidates:
         truth[cone.columns] *= rng.uniform(0.7, 1.4)
     center = model.actuator_position(model.assembly.q)
@@ -472,7 +472,7 @@ def test_a_measured_arm_has_sane_masses_and_predicts_as_well(shared, tmp_path):
     model, data = measured_arm(folder)
     result = fit_consistent(*split_data(data), consistency_cones(model.parameters), model.pi)
     assert result.status is Status.OK
-    assert [body.element for body in result.regularised] == ["link_6"]
+    assert [body.element for body in result.regularized] == ["link_6"]
     for cone in result.cones:
         if cone.is_inertial:
             assert 0.5 < cone.mass(result.parameters) / cone.mass(result.prior) < 2.0

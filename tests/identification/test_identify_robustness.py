@@ -80,7 +80,8 @@ def test_redundant_actuation_is_identified_whatever_its_preload(many: Model, out
     assert np.abs(many.actuators.regressor(*sampled) @ many.pi - shared).max() < FORCE_TOLERANCE
     # These forces cancel each other and are larger than those of the motion.
     pressing = (
-        many.hybrid.preload(moved.position)[..., 0] * (5.0 + 4.0 * np.sin(moved.time))[:, None]
+        many.hybrid.preload_directions(moved.position)[..., 0]
+        * (5.0 + 4.0 * np.sin(moved.time))[:, None]
     )
     preparation = Preparation(cutoff=None, trim=5)
     with_preload, without = (

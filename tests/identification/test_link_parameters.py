@@ -70,7 +70,7 @@ def test_a_pendulum_is_bounded_as_by_hand() -> None:
     assert links.status is Status.OK
     assert [(parameter.name, parameter.kind) for parameter in links.parameters] == [
         ("m", "sum"),
-        ("c", "centre"),
+        ("c", "center"),
         ("I", "central inertia"),
     ]
     assert (links["m"].lower, links["m"].upper) == (pytest.approx(H**2 / J, rel=SOLVER), None)

@@ -292,7 +292,7 @@ def test_preload_presses_the_machine_without_moving_it(name: str) -> None:
     model, ordinary = redundant(name)
     states = random_states(model, 4, np.random.default_rng(6))
     position = model.actuators.ports.at(states.q)
-    preload = model.hybrid.preload(position, start=states.q)
+    preload = model.hybrid.preload_directions(position, start=states.q)
     assert preload.shape == (4, len(model.mechanism.actuators), 1)
     assert np.linalg.norm(preload, axis=1) == pytest.approx(1.0)
     still = np.zeros_like(states.velocity)
@@ -305,7 +305,7 @@ def test_preload_presses_the_machine_without_moving_it(name: str) -> None:
     ]
     assert difference(moved[1], moved[0]) < SAME
     with pytest.raises(InputError, match="no internal preload"):
-        ordinary.hybrid.preload(ordinary.actuators.ports.at(ordinary.assembly.q))
+        ordinary.hybrid.preload_directions(ordinary.actuators.ports.at(ordinary.assembly.q))
 
 
 def test_the_regressor_of_redundant_actuators_gives_their_shared_forces() -> None:
@@ -349,7 +349,7 @@ def test_redundant_and_underactuated_at_once() -> None:
         states.position, states.velocity, hybrid.forces.force, start=states.q
     )
     assert difference(forward.a, motion.a) < SAME
-    preload = model.hybrid.preload(model.actuators.ports.at(states.q), start=states.q)
+    preload = model.hybrid.preload_directions(model.actuators.ports.at(states.q), start=states.q)
     assert (
         np.abs(np.einsum("nu,nuk->nk", hybrid.forces.force, preload)).max()
         < SAME * np.abs(hybrid.forces.force).max()

@@ -79,7 +79,7 @@ def test_second_derivatives_are_those_of_products(name: str) -> None:
             assert np.asarray(block) == pytest.approx(np.asarray(other), abs=SAME * size)
     for k, direction in enumerate(np.eye(len(factors))):
         made = platform.products(
-            "forward_dynamics", *state, factors=factors, steps={"velocity": direction}
+            "forward_dynamics", *state, factors=factors, directions={"velocity": direction}
         )
         for name, block in (("velocity", hessian[1][1]), ("force", hessian[2][1])):
             assert made.bends[name] == pytest.approx(np.asarray(block)[:, k], abs=SAME * size)

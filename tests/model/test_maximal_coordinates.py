@@ -700,7 +700,7 @@ def _redundancy(comparison: Comparison, motions: Sequence[Motion], record: Diffe
     if not model.assembly.is_redundant:
         return
     q = np.array([comparison.q(state.pose) for state in comparison.states])
-    N = model.hybrid.preload(model.actuators.ports.at(q), start=q)
+    N = model.hybrid.preload_directions(model.actuators.ports.at(q), start=q)
     scale, projectors = comparison.size.displacements(comparison.turns), []
     for m in motions:
         S = (
@@ -732,7 +732,7 @@ def _derivatives(comparison: Comparison, motions: Sequence[Motion], record: Diff
     }
     factors = np.ones((len(motions), len(unit)))
     along = functions.products(
-        "inverse_dynamics", *motion, factors=factors, steps=steps, **start
+        "inverse_dynamics", *motion, factors=factors, directions=steps, **start
     ).along
     expected = [
         along[k] if difference is None else difference for k, difference in enumerate(expected)

@@ -57,7 +57,7 @@ class Curves(Differences):
             self.function,
             *self.inputs.values(),
             factors=self.factors,
-            steps=self.steps,
+            directions=self.steps,
             start=self.start,
         )
 
@@ -121,7 +121,7 @@ def test_products_are_exported_as_c_and_called_by_name():
     motion = ([0.05, 0.0, -0.5], [0.1, 0.2, 0.3], [1.0, 2.0, 3.0])
     steps = dict(zip(("position", "velocity", "acceleration"), np.eye(3), strict=True))
     own = machine("delta").platform.products(
-        "inverse_dynamics", *motion, factors=[1.0, 2.0, 3.0], steps=steps
+        "inverse_dynamics", *motion, factors=[1.0, 2.0, 3.0], directions=steps
     )
     moved, bent = call(*motion, *steps.values(), [1.0, 2.0, 3.0])
     assert difference(moved, own.along) < OTHER_ORDER
@@ -149,7 +149,9 @@ def test_casadi_has_the_hessian_of_a_lagrangian_interpreted_and_as_machine_code(
         assert difference(code, interpreted) < OTHER_ORDER
     whole, ends = hessians[0][0], np.cumsum([len(part) for part in numbers])
     for k, direction in enumerate(np.eye(len(factors))):
-        made = platform.products(function, *numbers, factors=factors, steps={"velocity": direction})
+        made = platform.products(
+            function, *numbers, factors=factors, directions={"velocity": direction}
+        )
         column = whole[:, ends[0] + k]
         assert difference(made.bends["velocity"], column[ends[0] : ends[1]]) < OTHER_ORDER
         assert difference(made.bends["force"], column[ends[1] :]) < OTHER_ORDER
@@ -159,7 +161,10 @@ def test_a_direction_that_is_not_named_is_zero_and_wrong_names_are_refused():
     platform = machine("delta").platform
     motion = ([0.05, 0.0, -0.5], [0.1, 0.2, 0.3], [1.0, 2.0, 3.0])
     made = platform.products(
-        "inverse_dynamics", *motion, factors=[1.0, 0.0, 0.0], steps={"acceleration": [1.0, 0, 0]}
+        "inverse_dynamics",
+        *motion,
+        factors=[1.0, 0.0, 0.0],
+        directions={"acceleration": [1.0, 0, 0]},
     )
     exact = platform.derivatives("inverse_dynamics", *motion)
     assert made.along == pytest.approx(exact.jacobian("force", "acceleration")[:, 0], abs=1e-12)
@@ -167,14 +172,14 @@ def test_a_direction_that_is_not_named_is_zero_and_wrong_names_are_refused():
     lines, inverse = [1.0, 0.0, 0.0], "inverse_dynamics"
     for function, factors, steps, where in (
         ("kinematics", lines, {}, "function"),
-        (inverse, lines, {"force": lines}, "steps['force']"),
+        (inverse, lines, {"force": lines}, "directions['force']"),
         (inverse, [1.0, 0.0], {}, "factors"),
         (inverse, [1.0, 0.0, np.nan], {}, "factors"),
-        (inverse, lines, {"position": [1.0, 0.0]}, "steps['position']"),
-        (inverse, lines, lines, "steps"),
+        (inverse, lines, {"position": [1.0, 0.0]}, "directions['position']"),
+        (inverse, lines, lines, "directions"),
     ):
         with pytest.raises(InputError) as refused:
-            platform.products(function, *motion, factors=factors, steps=steps)
+            platform.products(function, *motion, factors=factors, directions=steps)
         assert [problem.where for problem in refused.value.problems] == [where]
 
 

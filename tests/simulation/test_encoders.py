@@ -122,16 +122,16 @@ def test_the_exported_fit_is_that_of_python_sample_by_sample(name, tmp_path):
         sizes = (model.topology.n_q, len(readings), len(readings), 1, 4)
         outputs = [np.zeros(size) for size in sizes]
         call(*(ctypes.c_void_p(array.ctypes.data) for array in (*inputs, *outputs)))
-        state, residual, standardised, move, health = outputs
+        state, residual, standardized, move, health = outputs
         near = SAME if k != 2 else JUMPED
         assert np.abs(state - fitted.q[k]).max() < near
         assert np.abs(residual - fitted.residual[k]).max() < near
-        assert standardised == pytest.approx(fitted.standardised[k], abs=near / NOISE)
+        assert standardized == pytest.approx(fitted.standardized[k], abs=near / NOISE)
         assert move < 10 * near
         assert health[0] >= 0
         assert health[1] > 1e-9
-        assert (np.abs(standardised).max() > 4) == (k == 2)
-        assert k != 2 or np.argmax(np.abs(standardised)) == list(readings).index(extra[0])
+        assert (np.abs(standardized).max() > 4) == (k == 2)
+        assert k != 2 or np.argmax(np.abs(standardized)) == list(readings).index(extra[0])
     subprocess.run([*words, f"{name}_check.c", "-o", "check", "-lm"], cwd=tmp_path, check=True)
     subprocess.run([tmp_path / "check"], check=True, stdout=subprocess.DEVNULL)
 

@@ -260,20 +260,20 @@ def test_slices_and_clouds_are_pairs_and_triples_of_lengths(five_bar: tl.Model) 
     assert planes(tl.Model(tl.load(CASES / "agile_eye.yaml"))) == ()
 
 
-@pytest.mark.parametrize("colouring", ["reach", "conditioning", "force"])
+@pytest.mark.parametrize("coloring", ["reach", "conditioning", "force"])
 def test_points_of_a_slice_are_tools_and_their_colours_what_is_measured_there(
-    five_bar: tl.Model, colouring: str
+    five_bar: tl.Model, coloring: str
 ) -> None:
-    points = cloud(five_bar, ("platform.x", "platform.y"), colouring)
+    points = cloud(five_bar, ("platform.x", "platform.y"), coloring)
     for i in range(0, len(points.places), len(points.places) // 7):
         q = five_bar.platform.evaluate(points.places[i, :2]).q
         assert machine_geometry(five_bar, q).tool[0] == pytest.approx(points.places[i], abs=PLACE)
-        if colouring == "conditioning":
+        if coloring == "conditioning":
             at = singularities(five_bar, q[None])
             assert points.values[i] == pytest.approx(
                 min(at.serial[0], at.parallel[0], at.constraint[0])
             )
-        if colouring == "force":
+        if coloring == "force":
             rest = np.zeros(2)
             needed = five_bar.platform.inverse_dynamics(points.places[i, :2], rest, rest, start=q)
             assert points.values[i] == pytest.approx(np.abs(needed.force).max(), rel=ALIKE)
@@ -333,7 +333,7 @@ def test_another_machine_stands_beside_at_the_same_motors(five_bar: tl.Model) ->
             tl.dumps(five_bar.mechanism).replace("link_length: 0.35 m", "link_length: 0.352 m")
         )
     )
-    with shown(five_bar, layers=Layers(beside=longer)) as viewer:
+    with shown(five_bar, layers=Layers(comparison=longer)) as viewer:
         viewer.move(PLATFORM, 0, 0.05)
         (ghost,) = viewer.ghosts
         motors = longer.actuators.ports.at(ghost.q)

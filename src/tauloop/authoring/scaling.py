@@ -68,7 +68,10 @@ def smaller_work_volumes(
     ]
     if not free:
         return []
-    return [{item.name: _within_bounds(item, share) for item in free} for share in shares]
+    volumes: list[dict[str, str]] = []
+    for share in shares:
+        volumes.append({item.name: _within_bounds(item, share) for item in free})
+    return volumes
 
 
 def _ratio(defaults: Mapping[str, NamedValue], stated: Mapping[str, str | float]) -> float:

@@ -561,7 +561,7 @@ def _followed(
     is_tracked = is_table and (bool(functions.turning) or functions.runner.iterates)
     if functions.assembly.rows and (functions.ports.entry is ACTUATORS or is_tracked):
         reached = functions.follow(position)
-        start = functions.counted(reached).q if is_table else reached.q
+        start = functions.with_continuous_angles(reached).q if is_table else reached.q
         path = reached.opened
     if not is_table and len(position) == 1 and functions.runner.iterates:
         q = np.asarray(functions.kinematics(position[0]).q if start is None else start[0])

@@ -411,15 +411,20 @@ def _suitable_counts(
     candidates: dict[str, tuple[MotorCandidate, ...]], options: MotorSizingOptions
 ) -> list[Diagnostic]:
     """Return the number of suitable pairs of motor and gear for each actuator."""
-    return [
-        diagnostic(
-            f"{name}: pairs of motor and gear in the catalogue that suit",
-            sum(is_within(pair, options) for pair in pairs),
-            at_least=1,
-            advice="add larger motors or other gears to the catalogue, or choose a slower motion",
+    items = []
+    for name, pairs in candidates.items():
+        suitable = [pair for pair in pairs if is_within(pair, options)]
+        items.append(
+            diagnostic(
+                f"{name}: pairs of motor and gear in the catalogue that suit",
+                len(suitable),
+                at_least=1,
+                advice=(
+                    "add larger motors or other gears to the catalogue, or choose a slower motion"
+                ),
+            )
         )
-        for name, pairs in candidates.items()
-    ]
+    return items
 
 
 def _candidates(

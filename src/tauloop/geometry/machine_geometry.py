@@ -251,11 +251,11 @@ def machine_shape(loops: Loops) -> MachineShape:
         mechanism, values, {name: np.array(points) for name, points in places.items()}, loops.length
     )
     for body in mechanism.bodies:
-        mass_centre = _mass_center(mechanism, body)
+        mass_center = _mass_center(mechanism, body)
         joint_centers = np.array(places[body.name]).reshape(-1, 3)
         has_one_center = len(_distinct_points(joint_centers, loops.length)) == 1
-        if mass_centre is not None and has_one_center:
-            places[body.name].append(mass_centre)
+        if mass_center is not None and has_one_center:
+            places[body.name].append(mass_center)
     return MachineShape(
         bodies=tuple(
             _body_shape(name, np.array(points).reshape(-1, 3), spherical.get(name), loops.length)

@@ -129,8 +129,8 @@ if TYPE_CHECKING:
     from tauloop.identification.parameters.base_estimates import BaseEstimates as BaseEstimates
     from tauloop.identification.parameters.cones import (
         Cone as Cone,
-        Regularisation as Regularisation,
-        RegularisedBody as RegularisedBody,
+        Regularization as Regularization,
+        RegularizedBody as RegularizedBody,
         consistency_cones as consistency_cones,
     )
     from tauloop.identification.parameters.consistency import (

@@ -137,12 +137,18 @@ def quaternion_rotation(quaternion: Array) -> Array:
     """Return the rotation (..., 3, 3) of quaternions (..., 4), w x y z."""
     unit = quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True)
     w, x, y, z = np.moveaxis(unit, -1, 0)
-    rows = [
-        [x * x - y * y - z * z + w * w, 2.0 * (x * y - z * w), 2.0 * (x * z + y * w)],
-        [2.0 * (x * y + z * w), -x * x + y * y - z * z + w * w, 2.0 * (y * z - x * w)],
-        [2.0 * (x * z - y * w), 2.0 * (y * z + x * w), -x * x - y * y + z * z + w * w],
-    ]
-    return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
+    xx, yy, zz, ww = x * x, y * y, z * z, w * w
+    R = np.empty((*w.shape, 3, 3))
+    R[..., 0, 0] = xx - yy - zz + ww
+    R[..., 0, 1] = 2.0 * (x * y - z * w)
+    R[..., 0, 2] = 2.0 * (x * z + y * w)
+    R[..., 1, 0] = 2.0 * (x * y + z * w)
+    R[..., 1, 1] = -xx + yy - zz + ww
+    R[..., 1, 2] = 2.0 * (y * z - x * w)
+    R[..., 2, 0] = 2.0 * (x * z - y * w)
+    R[..., 2, 1] = 2.0 * (y * z + x * w)
+    R[..., 2, 2] = -xx - yy + zz + ww
+    return R
 
 
 def rotation_quaternion(rotation: Array) -> Array:

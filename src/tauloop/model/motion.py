@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from tauloop.common.errors import InputError
+from tauloop.common.names.deprecated import old_attribute, with_old_keywords
 from tauloop.compiler.c.calling.compiled import CompiledFunction
 from tauloop.compiler.c.printing.source import CFunction
 from tauloop.compiler.catalogue import (
@@ -46,7 +47,7 @@ from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.derivatives import Derivatives, arranged, differentiated
 from tauloop.model.forces.force_sharing import EQUAL_SHARES, ForceSharing
 from tauloop.model.forces.tension_terms import NO_WRENCH, TensionTerms, loaded_margin, tension_terms
-from tauloop.model.positions.following import counted, follow, track
+from tauloop.model.positions.following import follow, track, with_continuous_angles
 from tauloop.model.products import Products, arranged_products, multiplied
 from tauloop.model.runner import Runner
 from tauloop.model.tool import Payload, ToolMotion, loads
@@ -67,6 +68,8 @@ class Motion:
         ports: ports of the given motion.
         assembly: the machine.
     """
+
+    counted = old_attribute("counted", "with_continuous_angles")
 
     def __init__(self, runner: Runner) -> None:
         """Store the runner; programs are built on first use."""
@@ -132,7 +135,7 @@ class Motion:
         """
         return track(self.runner, position, start)
 
-    def counted(self, state: State) -> State:
+    def with_continuous_angles(self, state: State) -> State:
         """Return samples that were solved independently, with angles continued without jumps.
 
         Args:
@@ -143,7 +146,7 @@ class Motion:
         """
         require_type(state, State, "state", "give what `kinematics` or `evaluate` returns")
         full_coordinates(state.q, self.assembly.topology, "state.q")
-        return counted(self.runner, state)
+        return with_continuous_angles(self.runner, state)
 
     def outputs(self, position: object, *, start: object | None = None) -> np.ndarray:
         """Return the outputs of the machine file (N, n) at given positions, SI.
@@ -409,12 +412,13 @@ class Motion:
         outputs, diagnostics, single = self.runner.run(spec, arguments, start=start, theta=theta)
         return self.runner.state(outputs, diagnostics, start, single)
 
+    @with_old_keywords
     def derivatives(
         self,
         function: str,
         position: object,
         velocity: object,
-        last: object,
+        acceleration_or_force: object,
         *,
         wrt: str | Iterable[str] | None = None,
         start: object | None = None,
@@ -431,7 +435,8 @@ class Motion:
         Args:
             function: "kinematics", "inverse_dynamics" or "forward_dynamics".
             position, velocity: the given motion (N, n) or (n,), SI.
-            last: accelerations (N, n), or forces (N, n_u) for forward dynamics.
+            acceleration_or_force: accelerations (N, n), or forces (N, n_u) for forward
+                dynamics.
             wrt: names of the inputs to differentiate with respect to, such as "position" or
                 ("position", "payload"). Default: all inputs of the function, `theta` if parameters
                 are free, and `wrench` and `payload` if one of them is given.
@@ -448,7 +453,8 @@ class Motion:
         """
         is_loaded = wrench is not None or payload is not None
         spec, names = differentiated(function, wrt, is_loaded, self.runner.catalogue.free)
-        arguments = dict(zip(spec.inputs, (position, velocity, last), strict=False))
+        motion = (position, velocity, acceleration_or_force)
+        arguments = dict(zip(spec.inputs, motion, strict=False))
         if "wrench" in spec.inputs:
             arguments |= loads(np.zeros(WRENCH) if wrench is None else wrench, payload)
         weights = self.weights(sharing)
@@ -458,15 +464,16 @@ class Motion:
         made = arranged(self.runner, function, names, outputs, diagnostics)
         return made.single() if single else made
 
+    @with_old_keywords
     def products(
         self,
         function: str,
         position: object,
         velocity: object,
-        last: object,
+        acceleration_or_force: object,
         *,
         factors: object,
-        steps: Mapping[str, object],
+        directions: Mapping[str, object],
         start: object | None = None,
         theta: object | None = None,
         sharing: ForceSharing = EQUAL_SHARES,
@@ -481,9 +488,10 @@ class Motion:
         Args:
             function: "inverse_dynamics" or "forward_dynamics".
             position, velocity: the given motion (N, n) or (n,), SI.
-            last: accelerations (N, n), or forces (N, n_u) for forward dynamics.
+            acceleration_or_force: accelerations (N, n), or forces (N, n_u) for forward
+                dynamics.
             factors: w (N, n_out), of forces or accelerations.
-            steps: d (N, n) by input, such as {"position": ...}; zero where it is not named.
+            directions: d (N, n) by input, such as {"position": ...}; zero where it is not named.
             start: start values for Newton blocks.
             theta: free parameters.
             sharing: the weights of redundant actuators.
@@ -491,7 +499,8 @@ class Motion:
         Raises:
             InputError, PoseError, AssemblyError: as `derivatives`.
         """
-        with multiplied(function, (position, velocity, last), factors, steps) as (spec, arguments):
+        motion = (position, velocity, acceleration_or_force)
+        with multiplied(function, motion, factors, directions) as (spec, arguments):
             ports = self.runner.known_ports
             inputs = {
                 name: np.zeros(ports[name].size) for name in spec.inputs if name in ports

@@ -41,7 +41,7 @@ class Products(ReprMixin):
         >>> platform = tl.Model(tl.load("delta")).platform
         >>> motion = [0.05, 0.0, -0.5], [0.1, 0.2, 0.3], [1.0, 2.0, 3.0]
         >>> upward = {"position": [0.0, 0.0, 1.0]}
-        >>> made = platform.products("inverse_dynamics", *motion, factors=[1.0, 0.0, 0.0], steps=upward)
+        >>> made = platform.products("inverse_dynamics", *motion, factors=[1.0, 0.0, 0.0], directions=upward)
         >>> made.bends["position"].shape
         (3,)
     """
@@ -66,7 +66,7 @@ class Products(ReprMixin):
 
 @contextmanager
 def multiplied(
-    function: str, motion: tuple[object, ...], weighing: object, steps: Mapping[str, object]
+    function: str, motion: tuple[object, ...], weighing: object, directions: Mapping[str, object]
 ) -> Iterator[tuple[ProgramSpec, dict[str, object]]]:
     """Return the program of a function's products, and its arguments by name.
 
@@ -78,16 +78,16 @@ def multiplied(
     InputError.raise_if_any(unknown_names([function], PRODUCTS, "{!r} is unknown", "function"))
     spec = PRODUCTS[function]
     names = spec.inputs[: len(motion)]
-    if not hasattr(steps, "items"):
+    if not hasattr(directions, "items"):
         remedy = f"give a dict of directions by input, such as {{{names[0]!r}: [...]}}"
-        raise InputError.of("steps", f"is of type {type(steps).__name__}", remedy)
+        raise InputError.of("directions", f"is of type {type(directions).__name__}", remedy)
     InputError.raise_if_any(
-        unknown_names(steps, names, f"is not an input of {function}", "steps[{!r}]")
+        unknown_names(directions, names, f"is not an input of {function}", "directions[{!r}]")
     )
     arguments = dict(zip(names, motion, strict=True)) | {
-        step_of(name): steps[name] for name in steps
+        step_of(name): directions[name] for name in directions
     }
-    places = {step_of(name): f"steps[{name!r}]" for name in steps} | {
+    places = {step_of(name): f"directions[{name!r}]" for name in directions} | {
         factor_of(spec.outputs[0]): "factors"
     }
     try:

@@ -178,11 +178,10 @@ def _asking(guard: Guard, answer: Callable[[Any, Any], Any]) -> Callable[[Any, A
         if response is None:
             return None
         response.headers["Referrer-Policy"] = "no-referrer"  # the token stays here
-        return (
-            _with_additions(response, "" if guard.title is None else guard.title())
-            if "html" in response.headers.get("Content-Type", "")
-            else response
-        )
+        if "html" not in response.headers.get("Content-Type", ""):
+            return response
+        title = "" if guard.title is None else guard.title()
+        return _with_additions(response, title)
 
     return process_request
 

@@ -15,19 +15,19 @@ class Layers(ReprMixin):
 
     Attributes:
         measured: a log, shown transparent at the time of the motion.
-        beside: another machine, shown transparent at the same actuator positions.
+        comparison: another machine, shown transparent at the same actuator positions.
         next_to: further machines, shown to the right of the first, each with its own sliders.
         forces: whether forces are shown.
         workspace: two or three platform positions whose slice or cloud is shown; empty for none.
-        colouring: property that colors the points: "reach", "conditioning" or "force".
+        coloring: property that colors the points: "reach", "conditioning" or "force".
         modes: entry whose position is held in a search for all modes at the start; None to wait for
             a click.
     """
 
     measured: Playback | None = None
-    beside: Model | None = None
+    comparison: Model | None = None
     next_to: tuple[Model, ...] = ()
     forces: bool = False
     workspace: tuple[str, ...] = ()
-    colouring: str = "reach"
+    coloring: str = "reach"
     modes: Entry | None = None

@@ -168,8 +168,8 @@ class Viewer:
         self.ghosts = []
         if layers.measured is not None:
             self.ghosts.append(Ghost(self, "measured", model, layers.measured))
-        if layers.beside is not None:
-            self.ghosts.append(Ghost(self, "compared", layers.beside))
+        if layers.comparison is not None:
+            self.ghosts.append(Ghost(self, "compared", layers.comparison))
         if playback is not None:
             self.plots = Plots(self, playback)
         self._sliders = Sliders(self, model)
@@ -195,7 +195,7 @@ class Viewer:
         if self.modes is not None and layers.modes is not None:
             self.modes.look(layers.modes)
         if self.workspace is not None and layers.workspace:
-            self.workspace.show(layers.workspace, layers.colouring)
+            self.workspace.show(layers.workspace, layers.coloring)
 
     @property
     def geometry(self) -> MachineGeometry:

@@ -274,11 +274,11 @@ def _layers(model: Model, options: ViewOptions) -> Layers:
         )
     return Layers(
         measured=read_playback(model, measured) if isinstance(measured, Path) else measured,
-        beside=None if compared is None else modeled(compared),
+        comparison=None if compared is None else modeled(compared),
         next_to=tuple(modeled(machine) for machine in options.next_to),
         forces=options.forces,
         workspace=plane,
-        colouring=options.color,
+        coloring=options.color,
         modes=options.modes,
     )
 

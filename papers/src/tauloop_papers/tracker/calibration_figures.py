@@ -147,7 +147,7 @@ def _growth(calibration: TrackerCalibration) -> Figure:
 
 def _models(calibration: TrackerCalibration) -> Figure:
     figure = Figure(figsize=(9.4, 4.0), layout="constrained")
-    axes, beside = figure.subplots(1, 2, width_ratios=(1.9, 1.0))
+    axes, side_axes = figure.subplots(1, 2, width_ratios=(1.9, 1.0))
     clean(axes)
     for errors, color, name in (
         (calibration.simple.before, FAINT, "nominal geometry"),
@@ -187,7 +187,7 @@ def _models(calibration: TrackerCalibration) -> Figure:
         bbox_to_anchor=(0.0, 1.0),
         borderpad=0.0,
     )
-    _tilt(calibration, beside)
+    _tilt(calibration, side_axes)
     return figure
 
 

@@ -114,16 +114,16 @@ def meeting(chains: Sequence[Chain], q: np.ndarray, near: np.ndarray) -> np.ndar
     """
     a, b, c = (chain.offset + q[:, i, None] * chain.direction for i, chain in enumerate(chains))
     along = (b - a) / np.linalg.norm(b - a, axis=1, keepdims=True)
-    beside = (c - a) - ((c - a) * along).sum(axis=1, keepdims=True) * along
-    beside /= np.linalg.norm(beside, axis=1, keepdims=True)
+    across = (c - a) - ((c - a) * along).sum(axis=1, keepdims=True) * along
+    across /= np.linalg.norm(across, axis=1, keepdims=True)
     d, i, j = (
-        ((end - a) * axis).sum(axis=1) for end, axis in ((b, along), (c, along), (c, beside))
+        ((end - a) * axis).sum(axis=1) for end, axis in ((b, along), (c, along), (c, across))
     )
     first, second, third = (chain.length**2 for chain in chains)
     x = (first - second + d**2) / (2 * d)
     y = (first - third + i**2 + j**2 - 2 * i * x) / (2 * j)
-    height = np.sqrt(first - x**2 - y**2)[:, None] * np.cross(along, beside)
-    foot = a + x[:, None] * along + y[:, None] * beside
+    height = np.sqrt(first - x**2 - y**2)[:, None] * np.cross(along, across)
+    foot = a + x[:, None] * along + y[:, None] * across
     above, below = foot + height, foot - height
     is_above = np.linalg.norm(above - near, axis=1) < np.linalg.norm(below - near, axis=1)
     return np.where(is_above[:, None], above, below)

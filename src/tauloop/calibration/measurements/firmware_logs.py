@@ -115,7 +115,7 @@ def _probed_points(path: Path, mechanism: Mechanism, noise: float) -> Measuremen
 
     text = read_text(path)
     probed = [match for pattern in _PROBED for match in pattern.finditer(text)]
-    points = [_MM * np.array([float(number) for number in match.groups()]) for match in probed]
+    points = [_MM * np.array(match.groups(), dtype=float) for match in probed]
     if not points:
         what = (
             "has no line such as 'probe at 10.000,20.000 is z=0.123' or 'Bed X: 10 Y: 20 Z: 0.123'"

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Collection, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache, wraps
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from tauloop.common.names.suggestions import peer_names
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 #: Release in which the old names are removed.
 REMOVED_IN = "0.3"
@@ -98,6 +101,8 @@ NAMES: Mapping[str, str] = {
     "tauloop.identification.clipped": "clipped_channels",
     "tauloop.identification.spikes": "channels_with_spikes",
     "tauloop.identification.unexcited": "unexcited_directions",
+    "tauloop.identification.Regularisation": "Regularization",
+    "tauloop.identification.RegularisedBody": "RegularizedBody",
     "tauloop.identification.Term": "ParameterTerm",
     "tauloop.identification.OWN": "OWN_FORCE",
     "tauloop.identification.CONNECTED": "CONNECTED_FORCE",
@@ -109,7 +114,12 @@ NAMES: Mapping[str, str] = {
 #: Old names of attributes and methods of classes, each with its new name. The classes pass them on
 #: with `old_attribute`.
 ATTRIBUTES: Mapping[str, str] = {
+    "ActuatorFit.standardised": "ActuatorFit.standardized",
     "CalibrationProblem.stations": "CalibrationProblem.measured_poses",
+    "Condensed.beside": "Condensed.joined_with",
+    "ConsistentIdentification.regularised": "ConsistentIdentification.regularized",
+    "EncoderFit.standardised": "EncoderFit.standardized",
+    "HybridFunctions.preload": "HybridFunctions.preload_directions",
     "Instrument.assumed": "Instrument.default_reading",
     "Instrument.gathered": "Instrument.readings_from_rows",
     "Instrument.touches": "Instrument.is_contact",
@@ -118,6 +128,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "Model.determined": "Model.measurable_output",
     "Model.freed": "Model.with_free_parameters",
     "Model.ties": "Model.parameter_map",
+    "Motion.counted": "Motion.with_continuous_angles",
     "NewMachine.cures": "NewMachine.remedies",
     "Observability.silent": "Observability.n_unobservable",
     "Obstacle.nearest": "Obstacle.projection_target",
@@ -125,6 +136,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "RandomStates.different": "RandomStates.distinct_states",
     "Result.evidence": "Result.diagnostics",
     "Selection.silent": "Selection.n_unobservable",
+    "Transfer.optimise": "Transfer.objective",
     "Tolerances.of": "Tolerances.tolerance",
     "TwoRuns.apart": "TwoRuns.motion_mismatch",
     "Verification.different": "Verification.distinct_states",
@@ -203,7 +215,10 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     },
     "LimitOptions": {"frequency": "rate"},
     "LinuxcncOptions": {"acceleration": "max_acceleration", "period": "servo_period"},
+    "Motion.derivatives": {"last": "acceleration_or_force"},
+    "Motion.products": {"last": "acceleration_or_force", "steps": "directions"},
     "Multipliers": {"stabilisation": "stabilization"},
+    "PhysicallyConsistent": {"regularisation": "regularization"},
     "PlantOptions": {"frequency": "rate"},
     "PoseLimits": {"turn": "max_rotation"},
     "PosePlanOptions": {
@@ -265,6 +280,8 @@ JSON_KEYS: Mapping[str, str] = {
     "apart": "motion_mismatch",
     "cures": "remedies",
     "evidence": "diagnostics",
+    "optimise": "objective",
+    "regularised": "regularized",
     "silent": "n_unobservable",
 }
 #: Old commands of `tauloop`, each with the words that replace it. Three of them are groups now; such
@@ -606,6 +623,18 @@ def renew_keywords(
         else:
             renewed[name] = value
     return renewed
+
+
+def with_old_keywords(method: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Return a method that also takes the old keywords of its row in `KEYWORDS`, with a warning."""
+    name = method.__qualname__
+    old_names = KEYWORDS[name]
+
+    @wraps(method)
+    def renewing(*arguments: _P.args, **keywords: _P.kwargs) -> _R:
+        return method(*arguments, **renew_keywords(name, old_names, keywords, stacklevel=2))  # type: ignore[arg-type]
+
+    return renewing
 
 
 class _MovedModule:

@@ -279,11 +279,11 @@ class Differentiation:
         count, natural = len(assembly.states), natural_units(assembly.mechanism)
         parameters = assembly.mechanism.parameters
         theta = parameters.vector(self.state.free)
-        beside = theta * rng.uniform(0.98, 1.02, size=(count, len(theta)))
+        perturbed = theta * rng.uniform(0.98, 1.02, size=(count, len(theta)))
         small = 1e-3 * natural.sizes(
             si_unit(parameters[name].unit or "1") for name in self.state.free
         )
-        states = {"theta": np.where(theta, beside, small * rng.normal(size=beside.shape))}
+        states = {"theta": np.where(theta, perturbed, small * rng.normal(size=perturbed.shape))}
         ports = {**self.state.ports.motion, "force": force_port(assembly), "wrench": TOOL_PORT}
         units = {name: port.units for name, port in ports.items()} | {"payload": BODY_UNITS}
         for name, names in units.items():

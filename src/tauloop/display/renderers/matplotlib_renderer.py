@@ -442,8 +442,8 @@ def _axes(axes: Any, plot: Plot, names: dict[Any, int]) -> None:
     value_axis, other = (axes.xaxis, axes.yaxis) if plot.sideways else (axes.yaxis, axes.xaxis)
     below = plot.y if plot.sideways else plot.x
     axes.set_xlabel(below, fontsize=SMALL, color=TEXT, parse_math=False)
-    beside = plot.x if plot.sideways else plot.y
-    axes.set_ylabel(beside, fontsize=SMALL, color=TEXT, parse_math=False)
+    y_label = plot.x if plot.sideways else plot.y
+    axes.set_ylabel(y_label, fontsize=SMALL, color=TEXT, parse_math=False)
     for axis in (axes.xaxis, axes.yaxis):
         axis.offsetText.set_fontsize(SMALL)
     if plot.log_x:

@@ -66,7 +66,7 @@ def export_encoder_fit(
         >>> encoders = ("motor_1", "motor_2", "platform.x")
         >>> fit = tl.export.microcontroller.export_encoder_fit(tl.load("five_bar"), encoders)
         >>> [port["name"] for port in fit.manifest["functions"][0]["outputs"]]
-        ['q', 'reading_residual', 'standardised', 'move']
+        ['q', 'reading_residual', 'standardized', 'move']
     """
     model, names = modeled(machine), tuple(encoders)
     deviations = _deviations(model, names, noise)
@@ -91,7 +91,7 @@ def export_encoder_fit(
             meaning="readings minus the values at q",
         ),
         CPort(
-            name="standardised",
+            name="standardized",
             size=len(names),
             columns=names,
             units=("1",) * len(names),
@@ -179,7 +179,7 @@ def _program(model: Model, names: tuple[str, ...], deviations: np.ndarray) -> Pr
     return Program(
         name="encoder_fit",
         steps=tuple(steps),
-        outputs=("q", "reading_residual", "standardised", "move"),
+        outputs=("q", "reading_residual", "standardized", "move"),
         closed_forms=embedding.closed_forms,
         pivots=embedding.pivots,
         linear_blocks=embedding.linear_blocks,
@@ -248,7 +248,7 @@ def _step(model: Model, names: tuple[str, ...], deviations: np.ndarray, k: int) 
         {"reading": reading, f"at_{k}": position, f"at_{k - 1}": before, "q": q, "G": G},
         {
             "reading_residual": residual,
-            "standardised": ca.if_else(remaining > WATCHED, residual / deviation, 0),
+            "standardized": ca.if_else(remaining > WATCHED, residual / deviation, 0),
             "move": ca.norm_inf(position - before),
         },
     )

@@ -284,7 +284,7 @@ class ConstraintReader:
         terms: list[Expression] = []
         for power, coefficient in enumerate(coefficients):
             place = f"{name}.curves.{joint}.polynomial[{power}]"
-            divisor = "" if power == 0 else f"/{per}" + (f"^{power}" if power > 1 else "")
+            divisor = _divisor(per, power)
             value = coefficient * ratio**power
             terms.append(
                 self._leaves.leaf(place, value, unit + divisor, "geometry") if value else ZERO
@@ -474,9 +474,8 @@ class ConstraintReader:
         if node.tag == "motor":
             ranges.append(self._reader.limits(node, name, "ctrlrange", "ctrllimited"))
         is_muscle = "muscle" in (node.tag, node.attributes.get("gaintype", ""))
-        only_pulls = is_muscle or any(
-            ends is not None and max(gear * end for end in ends) <= 0.0 for ends in ranges
-        )
+        largest = [max(gear * ends[0], gear * ends[1]) for ends in ranges if ends is not None]
+        only_pulls = is_muscle or min(largest, default=np.inf) <= 0.0
         self._pushing[tendon] = self._pushing.get(tendon, False) or not only_pulls
 
     def _add_length(
@@ -791,3 +790,10 @@ def _are_proportional(
     first = np.array([ratio for _, ratio in terms])
     second = np.array([ratio for _, ratio in others])
     return np.allclose(np.outer(first, second), np.outer(second, first), rtol=1e-12, atol=0.0)
+
+
+def _divisor(unit: str, power: int) -> str:
+    """Return the end of the unit of a polynomial's coefficient: "", "/rad", "/rad^2" and so on."""
+    if power == 0:
+        return ""
+    return f"/{unit}" if power == 1 else f"/{unit}^{power}"

@@ -64,17 +64,17 @@ class GeomReader:
         rgba = reader.numbers(node, body, "rgba") or (
             reader.numbers(material, body, "rgba") if material else ()
         )
-        colour = color_of(rgba) if len(rgba) == 4 else ""
+        color = color_of(rgba) if len(rgba) == 4 else ""
         solid = None
         if reader.value(node, body, "group") not in SHOWN_GROUPS or rgba[3:] == (0.0,):
             self._not_drawn["hidden"] += 1
         elif kind == "mesh":
-            solid = self._mesh(node, body, frame, colour)
+            solid = self._mesh(node, body, frame, color)
         # a shape with a mesh has the size of that
         elif kind not in SIZE_COUNTS or "mesh" in node.attributes:
             self._not_drawn[kind] += 1
         else:
-            solid = self._primitive(node, body, frame, kind, colour)
+            solid = self._primitive(node, body, frame, kind, color)
         if solid is not None and len(reader.problems) == before:
             self.solids.append(solid)
 
@@ -122,7 +122,7 @@ class GeomReader:
         return notes + self._files.notes(self._reader.problems)
 
     def _primitive(
-        self, node: XmlNode, body: str, frame: FramePose, kind: str, colour: str
+        self, node: XmlNode, body: str, frame: FramePose, kind: str, color: str
     ) -> Solid | None:
         size, pose = geom_shape(self._reader, body, kind, node, frame)
         if size is None:
@@ -132,11 +132,11 @@ class GeomReader:
             z = np.linspace(-1.0, 1.0, _ELLIPSOID_CORNERS)
             angle, r = _GOLDEN_ANGLE * np.arange(_ELLIPSOID_CORNERS), np.sqrt(1.0 - z * z)
             ball = convex(np.column_stack([r * np.cos(angle), r * np.sin(angle), z]))
-            return solid_at(body, "mesh", tuple(size.tolist()), p, R, colour=colour, mesh=ball)
+            return solid_at(body, "mesh", tuple(size.tolist()), p, R, colour=color, mesh=ball)
         size[0 if kind == "box" else 1 :] *= 2.0  # half lengths there
-        return solid_at(body, SHAPES[SHAPES.index(kind)], tuple(size.tolist()), p, R, colour=colour)
+        return solid_at(body, SHAPES[SHAPES.index(kind)], tuple(size.tolist()), p, R, colour=color)
 
-    def _mesh(self, node: XmlNode, body: str, frame: FramePose, colour: str) -> Solid | None:
+    def _mesh(self, node: XmlNode, body: str, frame: FramePose, color: str) -> Solid | None:
         """Return a mesh in the frame of its geom.
 
         `refpos` is subtracted from the corners, then they are rotated back by `refquat` and scaled.
@@ -164,7 +164,7 @@ class GeomReader:
             tuple(scale.tolist()),
             pose.position,
             pose.rotation,
-            colour=colour,
+            colour=color,
             mesh=mesh,
         )
 

@@ -60,8 +60,8 @@ def _included(
         return []
     if not name:
         return []
-    beside = Path(node.file).absolute().parent if node.file else files.folder
-    path = files.allowed(node, name, (files.folder / name, beside / name))
+    including_folder = Path(node.file).absolute().parent if node.file else files.folder
+    path = files.allowed(node, name, (files.folder / name, including_folder / name))
     if path is None:
         return []
     if path in seen:

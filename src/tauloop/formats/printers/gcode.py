@@ -18,10 +18,10 @@ from tauloop.common.errors import DescriptionError, Problems
 from tauloop.formats.printers.geometry import TOWER_ANGLES, LinearDelta, Printer, Winches
 from tauloop.mechanism.description.yaml_nodes import read_text
 
-_PLAIN = r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
-_WORD = re.compile(rf"([A-Z])\s*({_PLAIN}(?::{_PLAIN})*)")
+_DECIMAL = r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+_WORD = re.compile(rf"([A-Z])\s*({_DECIMAL}(?::{_DECIMAL})*)")
 _DEFINE = re.compile(r"^\s*#define\s+(DELTA_[A-Z_]+)\s+(.+?)\s*(?://.*|/\*.*)?$")
-_NUMBER = re.compile(_PLAIN)
+_DECIMAL_PATTERN = re.compile(_DECIMAL)
 _TOWERS = "ABC"
 _AXES = "XYZ"
 
@@ -133,10 +133,9 @@ def reprap_text(printer: Printer) -> tuple[str, tuple[str, ...]]:
     """
     notes = ["the file has the geometry alone: copy it into your config.g"]
     if isinstance(printer, Winches):
-        words = [
-            f"{name.upper()}{':'.join(_text(value) for value in anchor)}"
-            for name, anchor in zip(printer.names, printer.anchors, strict=True)
-        ]
+        words = []
+        for name, anchor in zip(printer.names, printer.anchors, strict=True):
+            words.append(f"{name.upper()}{':'.join(map(_text, anchor))}")
         return f"M669 K6 {' '.join(words)}\n", tuple(notes)
     delta = _linear_delta(printer, "RepRapFirmware")
     radius = float(np.mean(delta.radius))
@@ -168,11 +167,9 @@ def _lines(path: Path) -> dict[str, dict[str, tuple[float, ...]]]:
         code, _, rest = text.partition(" ")
         if code not in ("M665", "M666", "M669"):
             continue
-        words = {
-            letter: tuple(float(number) for number in numbers.split(":"))
-            for letter, numbers in _WORD.findall(rest)
-        }
-        codes.setdefault(code, {}).update(words)
+        words = codes.setdefault(code, {})
+        for letter, numbers in _WORD.findall(rest):
+            words[letter] = tuple(map(float, numbers.split(":")))
     return codes
 
 
@@ -181,7 +178,8 @@ def _defines(path: Path) -> dict[str, tuple[float, ...]]:
     numbers: dict[str, tuple[float, ...]] = {}
     for line in read_text(path).splitlines():
         match = _DEFINE.match(line)
-        if match and (values := tuple(map(float, _NUMBER.findall(match[2])))):
+        values = tuple(map(float, _DECIMAL_PATTERN.findall(match[2]))) if match else ()
+        if match and values:
             numbers.setdefault(match[1], values)
     return numbers
 

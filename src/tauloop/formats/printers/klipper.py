@@ -188,16 +188,13 @@ def _winches(config: KlipperConfig) -> Winches:
 def klipper_text(printer: Printer) -> tuple[str, tuple[str, ...]]:
     """Return the sections of the kinematics, and what they cannot represent."""
     notes = ["the file has the kinematics alone: copy it into your printer.cfg"]
+    names: tuple[str, ...] = ("a", "b", "c")
     if isinstance(printer, LinearDelta):
         head = {"kinematics": "delta", "delta_radius": _mean(printer.radius, "delta_radius", notes)}
         head["print_radius"] = _text(printer.print_radius)
-        columns: dict[str, tuple[float, ...]] = {
-            "position_endstop": printer.end_stop,
-            "arm_length": printer.arm,
-            "angle": printer.angle,
-        }
-        steppers = [{key: values[k] for key, values in columns.items()} for k in range(3)]
-        names: tuple[str, ...] = ("a", "b", "c")
+        steppers = _rows(
+            position_endstop=printer.end_stop, arm_length=printer.arm, angle=printer.angle
+        )
     elif isinstance(printer, RotaryDelta):
         head = {
             "kinematics": "rotary_delta",
@@ -206,14 +203,12 @@ def klipper_text(printer: Printer) -> tuple[str, tuple[str, ...]]:
         }
         if printer.height <= 0.0:
             notes.append("Klipper needs a shoulder_height above zero: set the origin on the bed")
-        columns = {
-            "position_endstop": printer.end_stop,
-            "upper_arm_length": printer.upper,
-            "lower_arm_length": printer.lower,
-            "angle": printer.angle,
-        }
-        steppers = [{key: values[k] for key, values in columns.items()} for k in range(3)]
-        names = ("a", "b", "c")
+        steppers = _rows(
+            position_endstop=printer.end_stop,
+            upper_arm_length=printer.upper,
+            lower_arm_length=printer.lower,
+            angle=printer.angle,
+        )
     else:
         head, names = {"kinematics": "winch"}, printer.names
         keys = ("anchor_x", "anchor_y", "anchor_z")
@@ -226,6 +221,12 @@ def klipper_text(printer: Printer) -> tuple[str, tuple[str, ...]]:
         lines = [f"[{name}]", *(f"{key}: {value}" for key, value in options.items())]
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks) + "\n", tuple(notes)
+
+
+def _rows(**columns: tuple[float, ...]) -> list[dict[str, float]]:
+    """Return the values of each tower by key, from those of all towers."""
+    rows = zip(*columns.values(), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def _mean(values: tuple[float, ...], name: str, notes: list[str]) -> str:

@@ -180,9 +180,9 @@ class _Includer:
     def _path(self, node: XmlNode, uri: str) -> Path | None:
         """Return the file that a URI names."""
         scheme, mark, rest = uri.partition("://")
-        beside = Path(node.file).absolute().parent if node.file else self.files.folder
+        including_folder = Path(node.file).absolute().parent if node.file else self.files.folder
         if not mark or scheme == _FILE:
-            places = [beside / (rest if mark else uri)]
+            places = [including_folder / (rest if mark else uri)]
         elif scheme in _PACKAGES:
             name, _, inner = rest.partition("/")
             tops = [

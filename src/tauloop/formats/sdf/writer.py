@@ -106,7 +106,7 @@ class _SdfWriter(SideWriter):
         for solid in m.solids:
             self._solid(solid)
         for coupling in m.couplings:
-            self._beside("couplings", self.named(coupling.name), self.elements.coupling(coupling))
+            self._state_in_side_file("couplings", self.named(coupling.name), self.elements.coupling(coupling))
         ElementTree.indent(root)
         text = '<?xml version="1.0"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
         return self.finished(text, dict(self.side))
@@ -118,7 +118,7 @@ class _SdfWriter(SideWriter):
         driven = {name for actuator in m.actuators for name, _ in actuator.drives}
         return driven | m.combined | set(m.platform.independent)
 
-    def _beside(self, section: str, name: str, content: Any) -> None:
+    def _state_in_side_file(self, section: str, name: str, content: Any) -> None:
         if content:
             self.side.setdefault(section, {})[name] = content
 
@@ -225,7 +225,7 @@ class _SdfWriter(SideWriter):
             ):
                 _leaf(_axis(joint, axis, tag), "effort", "0", "limit")
         elif kind == "ball":
-            self._beside("balls", joint.attrib["name"], self.ball(part[0]))
+            self._state_in_side_file("balls", joint.attrib["name"], self.ball(part[0]))
             self.name_ball(part[0].velocities[0].rpartition(".")[0], joint.attrib["name"])
         elif part:
             self._freedom(joint, part[0])
@@ -236,7 +236,7 @@ class _SdfWriter(SideWriter):
         self.names[primitive.name] = word
         offset = float(primitive.reference[0])
         if offset:
-            self._beside("offsets", word, literal(-offset, units.ANGLE if turns else units.LENGTH))
+            self._state_in_side_file("offsets", word, literal(-offset, units.ANGLE if turns else units.LENGTH))
         axis = _axis(joint, primitive.axis)
         if _is_limited(freedom):
             _leaf(axis, "lower", signless(freedom.lower - offset), "limit")
@@ -248,7 +248,7 @@ class _SdfWriter(SideWriter):
             _leaf(axis, "velocity", signless(freedom.speed), "limit")
             freedom = replace(freedom, speed=np.inf)
         if content := self.elements.freedom(freedom, turns):
-            self._beside("joints", word, content)
+            self._state_in_side_file("joints", word, content)
 
     def _free(self, link: Link, child: str, name: str) -> None:
         """Add an element that only Tauloop reads for a joint of six freedoms."""

@@ -92,9 +92,9 @@ class VisualReader(UrdfReader):
         *rgb, opacity = self._rgba(body, node.first("material"))
         if len(self.problems) > before or opacity == 0.0 or (shape.tag == "mesh" and mesh is None):
             return None
-        colour = "" if math.isnan(opacity) else color_of(rgb)
+        color = "" if math.isnan(opacity) else color_of(rgb)
         kind, R = SHAPES[SHAPES.index(shape.tag)], rotation(rpy)
-        return solid_at(body, kind, size, np.array(xyz), R, colour=colour, mesh=mesh)
+        return solid_at(body, kind, size, np.array(xyz), R, colour=color, mesh=mesh)
 
     def _size(self, body: str, shape: XmlNode) -> tuple[float, ...]:
         """Return the size of a shape in the form of `Solid.size`."""

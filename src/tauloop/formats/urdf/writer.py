@@ -257,10 +257,10 @@ class _UrdfWriter(SideWriter):
             }
         if has_limits or np.isfinite(freedom.speed) or kind == "prismatic" or 0.0 < effort < np.inf:
             ElementTree.SubElement(joint, "limit", limits)
-        beside = replace(freedom, speed=np.inf)  # URDF says it
+        stated = replace(freedom, speed=np.inf)  # URDF states the speed
         if has_limits:
-            beside = replace(beside, lower=-np.inf, upper=np.inf)
-        if content := self.elements.freedom(beside, turns):
+            stated = replace(stated, lower=-np.inf, upper=np.inf)
+        if content := self.elements.freedom(stated, turns):
             self.joints[word] = content
         return word
 

@@ -82,8 +82,8 @@ def parameter_literal(parameter: Parameter) -> tuple[str, Dimension]:
     if unit is not None and math.isfinite(parameter.value):
         quotient = parameter.value / unit.scale
         rounded = [float(f"{quotient:.{digits}g}") for digits in _DIGITS_TRIED]
-        beside = [math.nextafter(quotient, direction) for direction in (-math.inf, math.inf)]
-        for candidate in (*rounded, *beside):
+        neighbors = [math.nextafter(quotient, direction) for direction in (-math.inf, math.inf)]
+        for candidate in (*rounded, *neighbors):
             if candidate * unit.scale == parameter.value:
                 return f"{number(candidate)} {parameter.unit}", dimension
     return literal(parameter.value, dimension), dimension

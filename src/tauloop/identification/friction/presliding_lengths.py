@@ -156,13 +156,13 @@ def _correct(
     1993, Indirect inference). As the simulated errors are only similar to those of the log, the
     deviation contains the whole correction.
     """
-    exact, measured = (
-        BlockFits.of(split_each(parts, share)[0] if share < 1.0 else parts, result)
-        for parts in (
-            [entry.exact[0] for entry in again],
-            [entry.measured[0] for entry in again],
-        )
-    )
+    exact_logs = [entry.exact[0] for entry in again]
+    measured_logs = [entry.measured[0] for entry in again]
+    if share < 1.0:
+        exact_logs = split_each(exact_logs, share)[0]
+        measured_logs = split_each(measured_logs, share)[0]
+    exact = BlockFits.of(exact_logs, result)
+    measured = BlockFits.of(measured_logs, result)
     best = {name: search.lengths[name] for name in names if name in search.lengths}
     for _ in range(CORRECTION_STEPS):
         simulated = search.simulated(exact, measured, again)
@@ -198,18 +198,19 @@ class _LengthSearch:
         """
         columns = None
         if lengths:
-            columns = [
-                np.concatenate(
-                    [
-                        self._column(number, name, length, name in staying)
-                        for name, length in lengths.items()
-                    ],
-                    axis=2,
-                )
-                for number in range(len(self._motions))
-            ]
+            logs = range(len(self._motions))
+            columns = [self._columns(number, lengths, staying) for number in logs]
         percent = 100.0 * self._fits.errors(columns) / self._scales
         return np.hypot(percent, NEGLIGIBLE_ERROR)
+
+    def _columns(
+        self, number: int, lengths: Mapping[str, float], staying: Collection[str]
+    ) -> np.ndarray:
+        """Return the columns (N, n_out, n) of elements in a log."""
+        columns = [
+            self._column(number, name, length, name in staying) for name, length in lengths.items()
+        ]
+        return np.concatenate(columns, axis=2)
 
     def _column(self, number: int, name: str, length: float, stays: bool) -> np.ndarray:
         """Return the column (N, n_out, 1) of an element in a log, calculated if it has changed."""

@@ -82,7 +82,7 @@ class LinkSet:
             if row is not None or equations.rows[k] not in names:
                 continue
             quantity = quantities.unknown[names.index(equations.rows[k])]
-            if quantity is not None and quantity.kind == "centre":
+            if quantity is not None and quantity.kind == "center":
                 center = (equations.right[k] - quantity.offset) / quantity.factor
                 width = np.sqrt(equations.covariance[k, k]) / abs(quantity.factor)
                 difference = (quantity.moments[0] - center * quantity.mass) @ self._y

@@ -94,7 +94,7 @@ class LinkParameter:
         links: bodies and rods whose inertia depends on it.
         file: value of the machine file; None where it has none.
         value, deviation: value and standard deviation where it is determined; None otherwise.
-        kind: "sum", "centre" or "central inertia" where it has an interval; "" otherwise.
+        kind: "sum", "center" or "central inertia" where it has an interval; "" otherwise.
         lower, upper: interval over all physically possible links; None for an unbounded end, and
             for determined parameters.
         family: index of its family, from 0; None for determined parameters.

@@ -37,7 +37,7 @@ class LinkQuantity(ReprMixin):
     """A parameter as offset + factor f(y), where f is one of three functions of the coordinates.
 
     Attributes:
-        kind: "sum": f = a.(y, 1); "centre": f = h/m; "central inertia": f = J - h.h/m.
+        kind: "sum": f = a.(y, 1); "center": f = h/m; "central inertia": f = J - h.h/m.
         offset, factor: offset and factor of the value.
         moments: (k, n + 1) functionals of (y, 1): a; h; or J followed by every h.
         mass: (n + 1,) functional m; zeros for a sum.
@@ -52,7 +52,7 @@ class LinkQuantity(ReprMixin):
     def __call__(self, y: np.ndarray) -> float:
         """Return the value at (y, 1)."""
         values = self.moments @ y
-        if self.kind == "centre":
+        if self.kind == "center":
             values = values / (self.mass @ y)
         elif self.kind == "central inertia":
             values = values[:1] - (values[1:] ** 2).sum() / (self.mass @ y)
@@ -150,7 +150,7 @@ class LinkQuantities:
                 line = _affine_fit(self._pi[:, h] / m, values)
                 if line:
                     return LinkQuantity(
-                        kind="centre", **line, moments=self.parameters[[h]], mass=mass
+                        kind="center", **line, moments=self.parameters[[h]], mass=mass
                     )
             for J, h, _ in _about_axes(cone):
                 central = self._pi[:, J] - (self._pi[:, h] ** 2).sum(axis=1) / m

@@ -121,7 +121,7 @@ def consistency_cones(parameters: Sequence[DynamicParameter]) -> tuple[Cone, ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Regularisation:
+class Regularization:
     """The mass and inertia that singular bodies of a prior get.
 
     CAD models can contain points, lines and empty links, which have no volume or no mass.
@@ -141,7 +141,7 @@ class Regularisation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegularisedBody:
+class RegularizedBody:
     """A singular body of the prior, with its values before and after regularization.
 
     Attributes:
@@ -158,9 +158,9 @@ class RegularisedBody:
     radius: float
 
 
-def regularised(
-    prior: np.ndarray, cones: Sequence[Cone], options: Regularisation
-) -> tuple[np.ndarray, tuple[RegularisedBody, ...]]:
+def regularized_prior(
+    prior: np.ndarray, cones: Sequence[Cone], options: Regularization
+) -> tuple[np.ndarray, tuple[RegularizedBody, ...]]:
     """Return a prior (n_p,) with strictly positive inertias, and the bodies that were changed.
 
     The central second moments S_c = S - h h^T / m get eigenvalues of at least m r^2. The result
@@ -205,7 +205,7 @@ def regularised(
         regular = np.block([[second, first[:, None]], [first[None, :], np.array([[new_mass]])]])
         values[cone.columns] = cone.parameters(regular)
         changed.append(
-            RegularisedBody(
+            RegularizedBody(
                 element=cone.element,
                 mass_before=cone.mass(prior),
                 mass=new_mass,

@@ -15,7 +15,8 @@ from scipy.linalg import eigh
 
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import IdentificationError, Problems, solving
-from tauloop.common.options import option, require
+from tauloop.common.names.deprecated import old_attribute
+from tauloop.common.options import Options, option, require
 from tauloop.common.plain import OMITTED, in_json
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, plain, provenance
@@ -25,10 +26,10 @@ from tauloop.identification.estimation.fitting import fit_regression
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.parameters.cones import (
     Cone,
-    Regularisation,
-    RegularisedBody,
+    Regularization,
+    RegularizedBody,
     divergence,
-    regularised,
+    regularized_prior,
 )
 from tauloop.identification.parameters.lmi import ConicProblem, ConicSolution, solve_conic
 from tauloop.identification.parameters.prior_weight import (
@@ -53,7 +54,7 @@ NO_EFFECT_TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhysicallyConsistent:
+class PhysicallyConsistent(Options):
     """Options of the physically consistent identification.
 
     Attributes:
@@ -63,7 +64,7 @@ class PhysicallyConsistent:
             decades beyond it are tried too. A chosen weight at the end of those is a finding.
         validation_share: share at the end of the training data that is used to choose the weight,
             unless groups of samples are given. Held-out data are not used for it.
-        regularisation: mass and inertia that singular bodies of the prior get.
+        regularization: mass and inertia that singular bodies of the prior get.
         reweightings: number of reweightings of the unconstrained fit, which gives the outputs'
             noise.
     """
@@ -75,7 +76,7 @@ class PhysicallyConsistent:
         remedy="give positive weights: without a prior the data do not bound some masses",
     )
     validation_share: float = option(0.3, above=0.0, below=1.0)
-    regularisation: Regularisation = field(default_factory=Regularisation)
+    regularization: Regularization = field(default_factory=Regularization)
     reweightings: int = 3
 
     def __post_init__(self) -> None:
@@ -105,7 +106,7 @@ class ConsistentIdentification(Result):
         prior_directions: one unknown for each direction that the prior alone determines. A change
             of this unknown at constant base parameters changes no force.
         held: unknowns without effect and without prior, which keep the prior's value.
-        regularised: bodies of the prior that were singular.
+        regularized: bodies of the prior that were singular.
         at_bound: coefficients that are zero because they would be negative otherwise.
         weight, trials: weight of the prior, and the trials from which it was chosen.
         cones: cones of the parameters.
@@ -115,6 +116,7 @@ class ConsistentIdentification(Result):
     """
 
     json_format: ClassVar[str] = CONSISTENT_FORMAT
+    regularised = old_attribute("regularised", "regularized")
     parameters: np.ndarray = field(metadata=OMITTED)
     prior: np.ndarray = field(metadata=OMITTED)
     regressor_parameters: tuple[str, ...] = field(metadata=OMITTED)
@@ -127,7 +129,7 @@ class ConsistentIdentification(Result):
     prior_alone: tuple[str, ...]
     prior_directions: tuple[str, ...]
     held: tuple[str, ...]
-    regularised: tuple[RegularisedBody, ...]
+    regularized: tuple[RegularizedBody, ...]
     at_bound: tuple[str, ...]
     weight: float
     trials: tuple[WeightTrial, ...]
@@ -222,7 +224,7 @@ def fit_consistent(
     unconstrained = fit_regression(
         training, held_out, WeightedLeastSquares(reweightings=options.reweightings)
     )
-    prior, changed = regularised(prior, cones, options.regularisation)
+    prior, changed = regularized_prior(prior, cones, options.regularization)
     output_weights = unconstrained.estimate.weights
     parts, left_out = _validation_parts(training, options, groups)
     sizes = np.array([len(part) for part in parts])
@@ -271,7 +273,7 @@ def fit_consistent(
         ),
         prior_directions=tuple(np.delete(unknowns, unconstrained.base.independent).tolist()),
         held=tuple(unknowns[j] for j in held),
-        regularised=changed,
+        regularized=changed,
         at_bound=solution.at_bound,
         weight=weight,
         trials=trials,

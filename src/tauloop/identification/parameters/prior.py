@@ -181,10 +181,10 @@ def runaway_masses(physical: ConsistentIdentification) -> tuple[Problem, ...]:
     Such a mass of a physically consistent identification shows that the forces do not determine the
     mass or have a wrong unit, and that the prior's weight is too small.
     """
-    regularised = {body.element for body in physical.regularised}
+    regularized = {body.element for body in physical.regularized}
     problems = Problems()
     for cone in physical.cones:
-        if not cone.is_inertial or cone.element in regularised:
+        if not cone.is_inertial or cone.element in regularized:
             continue
         mass, prior = cone.mass(physical.parameters), cone.mass(physical.prior)
         if mass > MAX_MASS_RATIO * prior > 0.0:

@@ -218,10 +218,10 @@ def merge_triangles(
         spread = spread + across + across.transpose(0, 2, 1)
     held_out = first.held_out or second.held_out
     if first.held_out is not None and second.held_out is not None:
-        held_out = first.held_out.beside(second.held_out)
+        held_out = first.held_out.joined_with(second.held_out)
     edge = len(first.correlation) - 1
     return LogTriangle(
-        training=first.training.beside(second.training),
+        training=first.training.joined_with(second.training),
         held_out=held_out,
         correlation=first.correlation,
         spread=spread,

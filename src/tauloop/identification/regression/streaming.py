@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.common.errors import IdentificationError, Problem, solving
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.identification.estimation.estimators import (
@@ -40,13 +41,14 @@ class Condensed(ReprMixin):
     unknowns: tuple[str, ...]
     unknown_units: tuple[str, ...]
     outputs: tuple[str, ...]
+    beside = old_attribute("beside", "joined_with")
 
     def root_mean_squares(self, values: np.ndarray) -> np.ndarray:
         """Return the RMS residual (n_measured,), SI, for values (n,) of all unknowns."""
         misfit = self.triangles[:, :, :-1] @ values - self.triangles[:, :, -1]
         return np.asarray(np.linalg.norm(misfit, axis=1) / np.sqrt(self.samples))
 
-    def beside(self, other: Condensed, where: str = "part") -> Condensed:
+    def joined_with(self, other: Condensed, where: str = "part") -> Condensed:
         """Return the condensed form of the samples of both.
 
         Raises:
@@ -86,7 +88,7 @@ def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
     total: Condensed | None = None
     for number, data in enumerate(parts):
         part = condensed(data)
-        total = part if total is None else total.beside(part, f"part {number}")
+        total = part if total is None else total.joined_with(part, f"part {number}")
     if total is None:
         raise IdentificationError.of(
             "parts", "there are none", "give at least one part with samples"

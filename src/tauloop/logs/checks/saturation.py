@@ -138,9 +138,9 @@ def _at_end(values: np.ndarray, moves: np.ndarray, bound: float | None) -> tuple
     if span == 0.0 or largest == 0.0:
         return none, ""
     at = values == largest
-    beside = values[~at][np.argmax(values[~at])]
+    second_largest = values[~at][np.argmax(values[~at])]
     runs = _long_runs(at)
-    if runs.sum() > STEPPED_FORCE_FACTOR * np.sum(values == beside):
+    if runs.sum() > STEPPED_FORCE_FACTOR * np.sum(values == second_largest):
         return runs, ""
     if bound is not None and abs(largest - bound) <= LIMIT_TOLERANCE * bound:
         runs = _long_runs((values >= (1.0 - LIMIT_TOLERANCE) * bound) & moves)

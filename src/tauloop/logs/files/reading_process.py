@@ -96,19 +96,19 @@ def _parquet(path: str) -> Any:
 
 def bag_topics(path: str, most: float) -> Answer:
     """Yield the topics of a bag (`bag_process`), and the cuts of its files (`cut_mcap`)."""
-    with bounded(most), _beside("cut_mcap").readable(path) as (place, cuts):
-        for head, _ in _beside("bag_process").topics(place):
+    with bounded(most), _sibling_module("cut_mcap").readable(path) as (place, cuts):
+        for head, _ in _sibling_module("bag_process").topics(place):
             yield head | {"cuts": cuts}, None
 
 
 def bag(path: str, most: float, wanted: dict[str, list[str]]) -> Answer:
     """Yield the columns of a bag (`bag_process`) up to the cuts of its files (`cut_mcap`)."""
-    with bounded(most), _beside("cut_mcap").readable(path) as (place, _):
-        yield from _beside("bag_process").columns(place, wanted)
+    with bounded(most), _sibling_module("cut_mcap").readable(path) as (place, _):
+        yield from _sibling_module("bag_process").columns(place, wanted)
 
 
 @functools.cache
-def _beside(name: str) -> Any:
+def _sibling_module(name: str) -> Any:
     """Return a module of this script's folder, which is on no import path."""
     import importlib.util
 

@@ -54,7 +54,7 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
     if path.name.lower().endswith(".parquet"):
         write_file(path, _parquet_writer(str(path), headers, values))
     elif path.suffix.lower() == BAG_FOLDER_ENDING:
-        write_folder(path, lambda beside: write_bag_folder(path, beside, log))
+        write_folder(path, lambda temporary: write_bag_folder(path, temporary, log))
     elif path.suffix.lower() in STORAGE_OF_ENDING:
         write_file(path, lambda temporary: write_bag(path, temporary, log))
     else:

@@ -7,6 +7,7 @@ from typing import final
 import numpy as np
 
 from tauloop.common.errors import InputError
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.compiler.catalogue import HYBRID_INVERSE_DYNAMICS
@@ -34,6 +35,8 @@ class HybridForces(ReprMixin):
 @final
 class HybridFunctions:
     """Inverse dynamics of motions that actuators lead and passive freedoms follow."""
+
+    preload = old_attribute("preload", "preload_directions")
 
     def __init__(self, actuators: Motion) -> None:
         """Store the functions of the actuators' motion."""
@@ -102,7 +105,7 @@ class HybridFunctions:
             forces=self._actuators.forces(outputs, diagnostics, single, weights, start=start),
         )
 
-    def preload(self, position: object, *, start: object | None = None) -> np.ndarray:
+    def preload_directions(self, position: object, *, start: object | None = None) -> np.ndarray:
         """Return directions of actuator forces without effect on the motion: R^T u = 0.
 
         Args:

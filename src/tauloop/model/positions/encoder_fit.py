@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.common.errors import InputError, PoseError, Problems
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.options import pairs
 from tauloop.common.records import dataclass
 from tauloop.compiler.catalogue import EMBEDDING
@@ -62,7 +63,7 @@ class ReadingFit:
         position: positions of the given motion (N, m).
         q: coordinates (N, n_q).
         residual: reading minus model (N, n_e), m or rad.
-        standardised: residual over its standard deviation; zero without redundancy.
+        standardized: residual over its standard deviation; zero without redundancy.
         alone: error of each reading that alone would explain the misfit (N, n_e), m or rad; zero
             without redundancy.
         projector: Q (N, n_e, n_e), residuals per error of each reading.
@@ -71,7 +72,7 @@ class ReadingFit:
     position: np.ndarray
     q: np.ndarray
     residual: np.ndarray
-    standardised: np.ndarray
+    standardized: np.ndarray
     alone: np.ndarray
     projector: np.ndarray
 
@@ -133,7 +134,7 @@ def least_squares(
         position=position,
         q=q,
         residual=residual,
-        standardised=np.where(watched > WATCHED, residual / (deviations * np.sqrt(share)), 0.0),
+        standardized=np.where(watched > WATCHED, residual / (deviations * np.sqrt(share)), 0.0),
         alone=np.where(watched > WATCHED, residual / share, 0.0),
         projector=projector,
     )
@@ -148,7 +149,7 @@ class ActuatorFit:
         state: the pose.
         position: leading actuators and passive freedoms, as forward kinematics takes them.
         residual: given position minus that of the pose (N, n) or (n,), m or rad.
-        standardised: residual over its standard deviation.
+        standardized: residual over its standard deviation.
         alone: error of each position that alone would explain the misfit.
     """
 
@@ -157,25 +158,26 @@ class ActuatorFit:
     state: State
     position: np.ndarray
     residual: np.ndarray
-    standardised: np.ndarray
+    standardized: np.ndarray
     alone: np.ndarray
+    standardised = old_attribute("standardised", "standardized")
 
     @property
     def largest(self) -> float:
         """The largest standardized residual."""
-        return float(np.abs(self.standardised).max(initial=0.0))
+        return float(np.abs(self.standardized).max(initial=0.0))
 
     @property
     def disagreement(self) -> str:
         """Text on the positions that disagree most with the others, and by how much."""
-        standardised, alone = np.atleast_2d(self.standardised), np.atleast_2d(self.alone)
-        sample = int(np.abs(standardised).max(axis=1).argmax())
-        size = np.abs(standardised[sample])
+        standardized, alone = np.atleast_2d(self.standardized), np.atleast_2d(self.alone)
+        sample = int(np.abs(standardized).max(axis=1).argmax())
+        size = np.abs(standardized[sample])
         amounts = [
             f"{self.names[i]} (by {alone[sample, i]:.3g} {self.units[i]})"
             for i in np.flatnonzero(size >= NOT_TOLD_APART * size.max())
         ]
-        where = f" in sample {sample}" if len(standardised) > 1 else ""
+        where = f" in sample {sample}" if len(standardized) > 1 else ""
         if len(amounts) == 1:
             return f"{amounts[0]} disagrees with the other actuators{where}"
         return f"one of these is wrong{where}, which needs more positions to decide: {', '.join(amounts)}"
@@ -297,7 +299,7 @@ def fit_actuators(
         state=state.single() if single else state,
         position=pick(result.position),
         residual=pick(result.residual),
-        standardised=pick(result.standardised),
+        standardized=pick(result.standardized),
         alone=pick(result.alone),
     )
 

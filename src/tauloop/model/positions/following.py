@@ -114,7 +114,7 @@ def track(runner: Runner, position: object, start: object | None = None) -> Stat
     return _from_sample_before(runner.state({"q": q}, health, start), q)
 
 
-def counted(runner: Runner, state: State) -> State:
+def with_continuous_angles(runner: Runner, state: State) -> State:
     """Return consecutive independent samples of a motion with continuous revolutions of angles."""
     if runner.catalogue.positions.turns_matter:
         return track(runner, runner.ports.at(state.q), state.q[0])

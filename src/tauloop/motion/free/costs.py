@@ -32,14 +32,14 @@ def copper_of(mechanism: Mechanism, copper: float) -> np.ndarray:
     return np.full(len(own), copper) if copper > 0 else own
 
 
-def require_goal(model: Model, optimise: str, copper: float) -> None:
+def require_goal(model: Model, objective: str, copper: float) -> None:
     """Reject a goal for which the machine file lacks data.
 
     Raises:
         InputError: no heat of motors, or motors whose wear has no sum.
     """
     mechanism, (_, units) = model.mechanism, model.output_ports("actuators")
-    if optimise == "energy":
+    if objective == "energy":
         cold = [
             a.name
             for a, k in zip(mechanism.actuators, copper_of(mechanism, copper), strict=True)
@@ -50,7 +50,7 @@ def require_goal(model: Model, optimise: str, copper: float) -> None:
             raise InputError.of(
                 "copper", what, "give R/k^2 of the motors, here or as 'copper' of each in the file"
             )
-    if optimise == "wear":
+    if objective == "wear":
         endless = [a.name for a in mechanism.actuators if not np.isfinite(a.force)]
         if endless:
             what = f"wear counts fractions of the largest forces, which {', '.join(endless)} lack"

@@ -461,6 +461,6 @@ def _way(free: np.ndarray, share: np.ndarray, bump: np.ndarray, power: int) -> n
     return np.asarray(free[0] + s * (free[1] - free[0]) + bump * (1.0 - (2.0 * s - 1.0) ** power))
 
 
-def _cost(motion: FreeMotion, optimise: str) -> float:
+def _cost(motion: FreeMotion, objective: str) -> float:
     """Return the objective value of a motion."""
-    return {"time": motion.law.duration, "energy": motion.energy, "wear": motion.wear}[optimise]
+    return {"time": motion.law.duration, "energy": motion.energy, "wear": motion.wear}[objective]

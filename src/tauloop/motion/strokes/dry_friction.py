@@ -192,8 +192,8 @@ def _parts(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return where the state of an element changes (R,), and the states between (R + 1,)."""
     is_zero = states == 0
-    beside = np.concatenate([[False], is_zero, [False]])
-    is_alone = is_zero & ~beside[:-2] & ~beside[2:]
+    padded = np.concatenate([[False], is_zero, [False]])
+    is_alone = is_zero & ~padded[:-2] & ~padded[2:]
     u, states = grid[~is_alone], states[~is_alone]
     if not len(u):
         return np.zeros(0), np.zeros(1)

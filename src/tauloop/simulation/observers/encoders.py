@@ -12,6 +12,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable, columns
 from tauloop.common.errors import InputError, PoseError, Problems, solving
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.equations.ports import coordinate_units
@@ -31,7 +32,7 @@ class EncoderFit(Result):
         q: all coordinates (N, n_q).
         position: positions of the platform (N, n).
         residual: readings minus model (N, n_e), m or rad.
-        standardised: residuals divided by their expected standard deviation; zero for encoders that
+        standardized: residuals divided by their expected standard deviation; zero for encoders that
             no other encoder checks.
         redundancy: number of encoders minus degrees of freedom.
     """
@@ -41,8 +42,9 @@ class EncoderFit(Result):
     q: np.ndarray
     position: np.ndarray
     residual: np.ndarray
-    standardised: np.ndarray
+    standardized: np.ndarray
     redundancy: int
+    standardised = old_attribute("standardised", "standardized")
 
     def variables(self) -> Iterator[Variable]:
         """Yield platform positions, all coordinates and residuals over the samples."""
@@ -167,8 +169,8 @@ def _fitted(
         q,
         moving=n,
     )
-    residual, standardised = fit.residual, fit.standardised
-    worst = np.unravel_index(np.argmax(np.abs(standardised)), standardised.shape)
+    residual, standardized = fit.residual, fit.standardized
+    worst = np.unravel_index(np.argmax(np.abs(standardized)), standardized.shape)
     redundancy = len(names) - n
     unit = encoder_units(model)[names[worst[1]]]
     advice = (
@@ -180,7 +182,7 @@ def _fitted(
         diagnostics=(
             diagnostic(
                 "largest standardized residual of an encoder",
-                float(np.abs(standardised).max()) if redundancy else None,
+                float(np.abs(standardized).max()) if redundancy else None,
                 at_most=AGREES,
                 advice=advice,
             ),
@@ -194,7 +196,7 @@ def _fitted(
         q=fit.q,
         position=model.platform_position(fit.q),
         residual=residual,
-        standardised=standardised,
+        standardized=standardized,
         redundancy=redundancy,
     )
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.options import each, option, pairs_reader
 from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.progress import Progress, Stages
@@ -160,7 +161,7 @@ class Transfer(FastestMotion):
     """The optimal motion between two poses.
 
     Attributes:
-        optimise: objective.
+        objective: quantity that the motion minimizes: "time", "energy" or "wear".
         energy: energy lost in motors and friction, J.
         wear: motor travel at full force that causes the same wear, rad or m.
         obstacles: obstacles that the motion avoids.
@@ -168,13 +169,14 @@ class Transfer(FastestMotion):
         measure, allowed: largest bound of the condition number on the path, and its limit.
     """
 
-    optimise: str
+    objective: str
     energy: float = field(metadata=json_keys("energy_J"))
     wear: float
     obstacles: tuple[Obstacle, ...] = field(metadata=OMITTED)
     nearest: tuple[LeastDistance, ...]
     measure: float
     allowed: float
+    optimise = old_attribute("optimise", "objective")
 
 
 @keywords(TransferOptions)
@@ -252,7 +254,7 @@ def plan_transfer(
         tried=runs,
         sweeps=law.sweeps,
         controller=(options.controller, options.rate),
-        optimise=options.optimize,
+        objective=options.optimize,
         energy=best.energy,
         wear=best.wear,
         obstacles=planner.surroundings.obstacles,

@@ -69,14 +69,14 @@ def planes(model: Model) -> tuple[tuple[str, ...], ...]:
 
 
 def cloud(
-    model: Model, plane: tuple[str, ...], colouring: str, q: np.ndarray | None = None
+    model: Model, plane: tuple[str, ...], coloring: str, q: np.ndarray | None = None
 ) -> Cloud:
     """Map a slice or a cloud through a pose.
 
     Args:
         model: the machine.
         plane: two platform positions, or three.
-        colouring: one of `COLORINGS`: "reach" (reason that excludes a pose), "conditioning" (least
+        coloring: one of `COLORINGS`: "reach" (reason that excludes a pose), "conditioning" (least
             distance to a singularity, 0 to 1), or "force" (largest actuator force at rest of usable
             poses; with cables the margin of their tensions).
         q: coordinates (n_q,) that fix the other positions; default: the reference pose.
@@ -88,9 +88,9 @@ def cloud(
         InputError: an unknown property, or positions that are not lengths.
         PoseError: the machine does not close at this pose.
     """
-    if colouring not in COLORINGS:
+    if coloring not in COLORINGS:
         raise InputError.of(
-            "color", f"unknown: {colouring!r}", f"choose one of {', '.join(COLORINGS)}"
+            "color", f"unknown: {coloring!r}", f"choose one of {', '.join(COLORINGS)}"
         )
     axes = pose_axes(model)
     held = dict(
@@ -115,13 +115,13 @@ def cloud(
     positions = axes.grid(area.axes, area.fixed)
     reason = area.reason.ravel()
     known = np.flatnonzero(
-        reason == Reason.USABLE if colouring == "force" else reason != Reason.OUT_OF_REACH
+        reason == Reason.USABLE if coloring == "force" else reason != Reason.OUT_OF_REACH
     )
     states = model.platform.evaluate(axes.positions(positions[known]))
     reached = states.health.is_reached & np.isfinite(states.q).all(axis=1)
     known, q_known = known[reached], states.q[reached]
     places = machine_geometry(model, q_known).tool if len(known) else np.zeros((0, 3))
-    if colouring == "reach":
+    if coloring == "reach":
         reasons = [entry for entry in REASONS if (reason[known] == entry).any()]
         colors = np.array([rgb(REASONS[Reason(number)]) for number in reason[known]]).reshape(-1, 3)
         legend = "  \n".join(
@@ -131,7 +131,7 @@ def cloud(
             workspace=area, places=places, values=reason[known], colors=colors, legend=legend
         )
     measures = area.figures
-    if colouring == "conditioning":
+    if coloring == "conditioning":
         distances = [measures[name].ravel()[known] for name in ("serial", "parallel", "constraint")]
         values = np.min(distances, axis=0)
         quantity = "distance to a singularity, 0 to 1"
@@ -215,19 +215,19 @@ class CloudPanel:
             return
         with gui.add_folder("Workspace", expand_by_default=False):
             self.plane = gui.add_dropdown("through the tool", tuple(choices))
-            self.colouring = gui.add_dropdown("colors", COLORINGS)
+            self.coloring = gui.add_dropdown("colors", COLORINGS)
             self.draw = gui.add_button("map")
             self.clear = gui.add_button("clear", visible=False)
             self._legend = gui.add_markdown("")
-        self.draw.on_click(lambda _: self.show(choices[self.plane.value], self.colouring.value))
+        self.draw.on_click(lambda _: self.show(choices[self.plane.value], self.coloring.value))
         self.clear.on_click(lambda _: self.remove())
 
-    def show(self, plane: tuple[str, ...], colouring: str) -> None:
+    def show(self, plane: tuple[str, ...], coloring: str) -> None:
         """Draw a slice or a cloud through the current pose; the panel shows an error."""
         viewer = self._viewer
         self._legend.content = "Mapping ..."
         try:
-            self.cloud = cloud(viewer.model, plane, colouring, viewer.q)
+            self.cloud = cloud(viewer.model, plane, coloring, viewer.q)
         except TauloopError as error:
             self._legend.content = "\n".join(
                 f"- {problem.what}; *{problem.remedy}*" for problem in error.problems

@@ -203,9 +203,9 @@ def is_intact(path: Path) -> bool:
         OSError: it cannot be read.
     """
     try:
-        wanted = _beside(path).read_text(encoding="ascii").strip()
+        wanted = _checksum_path(path).read_text(encoding="ascii").strip()
         if (
-            not all(map(is_own, (path.parent, path, _beside(path))))
+            not all(map(is_own, (path.parent, path, _checksum_path(path))))
             or _exposed(path.parent) is not None
         ):
             return False
@@ -229,7 +229,7 @@ def keep(made: Path, target: Path) -> Path:
     # two processes may build the same library: checksum and file must come from the same one
     with locked(target.parent):
         put(target, content)
-        put(_beside(target), f"{hashlib.sha256(content).hexdigest()}\n".encode())
+        put(_checksum_path(target), f"{hashlib.sha256(content).hexdigest()}\n".encode())
     _make_room(target.parent, target)
     return target
 
@@ -332,7 +332,7 @@ def _make_room(folder: Path, newest: Path) -> None:
     for path, (_, size) in sorted(sizes.items(), key=lambda item: item[1]):
         if total <= SHARE_AFTER_CLEANUP * LARGEST_CACHE:
             return
-        if path not in (newest, _beside(newest)):
+        if path not in (newest, _checksum_path(newest)):
             total -= size
             with suppress(OSError):
                 path.unlink()
@@ -342,10 +342,10 @@ def _state(path: Path) -> str:
     with suppress(OSError):
         if is_intact(path):
             return "intact"
-    return "damaged" if _beside(path).exists() else "unchecked"
+    return "damaged" if _checksum_path(path).exists() else "unchecked"
 
 
-def _beside(path: Path) -> Path:
+def _checksum_path(path: Path) -> Path:
     return path.with_name(path.name + CHECKSUM)
 
 

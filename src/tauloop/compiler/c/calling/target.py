@@ -116,8 +116,8 @@ def target_figures(
         _ran([compiler, *flags, "-fcallgraph-info=su", "-c", source, "-o", "out.o"], folder)
         (graph,) = folder.glob("*.ci")
         frames, calls = _graph(graph.read_text(encoding="utf-8", errors="replace"))
-        code, data = _sizes(_ran([_beside(compiler, "size"), "-A", "-d", "out.o"], folder))
-        undefined = _ran([_beside(compiler, "nm"), "-u", "out.o"], folder).split()
+        code, data = _sizes(_ran([_tool_of_toolchain(compiler, "size"), "-A", "-d", "out.o"], folder))
+        undefined = _ran([_tool_of_toolchain(compiler, "nm"), "-u", "out.o"], folder).split()
     return TargetFigures(
         compiler=_ran([compiler, "--version"]).partition("\n")[0],
         flags=flags,
@@ -173,7 +173,7 @@ def _sizes(text: str) -> tuple[int, int]:
     return code, sum(size for name, size in sections if name.startswith((".data", ".bss")))
 
 
-def _beside(compiler: str, tool: str) -> str:
+def _tool_of_toolchain(compiler: str, tool: str) -> str:
     """Return the path of a tool from the same toolchain as a compiler."""
     path = Path(compiler)
     return (

@@ -54,7 +54,7 @@ def _summary(identification: Identification) -> Iterator[Printed]:
 def _parameters(
     identification: Identification, reference: Sequence[float] | np.ndarray | None
 ) -> Table:
-    beside = [] if reference is None else [("reference", ".4g")]
+    reference_column = [] if reference is None else [("reference", ".4g")]
     references = np.zeros((len(identification.values), 0))
     if reference is not None:
         values = np.asarray(reference, dtype=float)
@@ -80,7 +80,7 @@ def _parameters(
         ("value", ".4g"),
         ("std. dev.", ".2g"),
         ("%", ".3g"),
-        *beside,
+        *reference_column,
         "unit",
     )
     return table("Base parameters (SI)", *heads, rows=cells)

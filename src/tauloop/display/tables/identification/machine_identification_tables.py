@@ -155,7 +155,7 @@ def formula_table(formulas: Sequence[FormulaValue]) -> Table:
 
 def consistent_tables(physical: ConsistentIdentification) -> Iterator[Printed]:
     """Yield masses, fit and checks of the physically consistent parameters."""
-    singular = {body.element for body in physical.regularised}
+    singular = {body.element for body in physical.regularized}
     bodies = (
         (
             *(cone.element, cone.mass(physical.parameters), cone.mass(physical.prior)),

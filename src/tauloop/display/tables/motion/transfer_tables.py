@@ -24,5 +24,5 @@ def transfer_tables(result: Transfer) -> Iterator[Printed]:
         if len(units) == 1 and result.wear
         else ""
     )
-    yield f"least {result.optimise}{lost}{worn}"
+    yield f"least {result.objective}{lost}{worn}"
     yield f"bound of the condition number at most {result.measure:.3g}, allowed {result.allowed:.3g}"
