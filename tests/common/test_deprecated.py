@@ -220,11 +220,11 @@ def test_an_old_keyword_of_a_method_is_the_new_one_with_a_warning(owner: str) ->
         "directions": {"position": [1.0]},
     }
     names = set(inspect.signature(method).parameters)
-    given = {name: value for name, value in current.items() if name in names}
-    expected = repr(method("inverse_dynamics", **given))
+    arguments = {name: value for name, value in current.items() if name in names}
+    expected = repr(method("inverse_dynamics", **arguments))
     for old, new in KEYWORDS[owner].items():
         assert old not in names
-        renamed = {old if name == new else name: value for name, value in given.items()}
+        renamed = {old if name == new else name: value for name, value in arguments.items()}
         with pytest.warns(
             DeprecationWarning, match=rf"{owner}\({old}=...\) .*: use {new}=...$"
         ) as caught:

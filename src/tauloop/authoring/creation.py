@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -24,7 +24,7 @@ from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.options import Options, option, pairs_reader
 from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.records import dataclass
-from tauloop.common.result import Result, diagnostic, provenance
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.formats.library import FORMATS, format_of, load
 from tauloop.formats.options import ImportOptions
 from tauloop.kinematics.inspection import Inspection, check
@@ -189,54 +189,121 @@ def new_machine(
         raise InputError.of(
             "name", f"{name!r} is not a name", "use letters, digits and _, and begin with a letter"
         )
-    text, folder, origin = _source(source, options, name)
-    scaled: dict[str, str] = {}
-    if str(source) in TEMPLATES:
-        # units of wrong dimensions are reported below
-        with contextlib.suppress(UnitError):
-            scaled = scaled_defaults(text, options.values)
-        text = with_values(text, name, scaled)
+    stated = dict(options.values)
+    draft, scaled = _scaled_draft(name, source, options)
+    text, remedies = draft.written(stated), tuple[Problem, ...]()
+    try:
+        inspection = check(draft.model(stated))
+        reach, blamed = _reach(inspection.model)
+    except TauloopError as error:
+        is_out_of_bounds = any(problem.where.endswith(".bounds") for problem in error.problems)
+        if not is_out_of_bounds:
+            remedies = _find_remedies(draft.text, stated, draft.reaches, REACHES_VOLUME, progress)
+            remedies = remedies or _find_remedies(
+                draft.text, stated, draft.closes, CLOSES, progress
+            )
+        raise InputError([*error.problems, *remedies]) from None
+    if reach is not None and reach < 1.0:
+        remedies = _find_remedies(draft.text, stated, draft.reaches, REACHES_VOLUME, progress)
+    return NewMachine(
+        diagnostics=_diagnostics(inspection, reach, blamed, remedies),
+        provenance=provenance(options={"values": stated}, inputs={"source": str(source)}),
+        text=text,
+        source=str(source),
+        dimensions=tuple(item for item, _ in named_values(text).values()),
+        changed=tuple(stated),
+        scaled=tuple(scaled),
+        inspection=inspection,
+        remedies=remedies,
+        folder=draft.folder,
+    )
 
-    def written(values: Mapping[str, str | float]) -> str:
-        return EDITOR_LINE + re.sub(
-            r"\A# yaml-language-server:.*\n", "", with_values(text, name, values, origin)
-        )
 
-    def modeled(body: str) -> Model:
-        return Model(read_machine(body, f"{name}.yaml", folder))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Draft:
+    """The text of a source, to which values of the user are added.
 
-    def reaches(values: Mapping[str, str | float]) -> bool:
+    Attributes:
+        name: name of the new machine.
+        text: text of the source.
+        folder: folder of the source, to which paths in the text are relative.
+        origin: name of the source's file; empty for a template.
+    """
+
+    name: str
+    text: str
+    folder: Path
+    origin: str
+
+    def written(self, values: Mapping[str, str | float]) -> str:
+        """Return the text of the machine file with values."""
+        text = with_values(self.text, self.name, values, self.origin)
+        return EDITOR_LINE + re.sub(r"\A# yaml-language-server:.*\n", "", text)
+
+    def model(self, values: Mapping[str, str | float]) -> Model:
+        """Return the model of the machine with values.
+
+        Raises:
+            TauloopError: the machine is wrong with these values, or does not close.
+        """
+        return Model(read_machine(self.written(values), f"{self.name}.yaml", self.folder))
+
+    def closes(self, values: Mapping[str, str | float]) -> bool:
+        """Return whether the loops of the machine close with values."""
         try:
-            model = modeled(written(values))
+            return not self.model(values).assembly.findings
+        except TauloopError:
+            return False
+
+    def reaches(self, values: Mapping[str, str | float]) -> bool:
+        """Return whether the machine with values reaches its whole work volume."""
+        try:
+            model = self.model(values)
             return not model.assembly.findings and _reach(model)[0] in (None, 1.0)
         except TauloopError:
             return False
 
-    def closes(values: Mapping[str, str | float]) -> bool:
-        try:
-            return not modeled(written(values)).assembly.findings
-        except TauloopError:
-            return False
 
-    own = dict(options.values)
-    if scaled and not reaches(own):
-        for smaller in smaller_work_volumes(text, own):
-            if reaches({**smaller, **own}):
-                scaled |= smaller
-                text = with_values(text, name, smaller)
-                break
-    body, remedies = written(own), tuple[Problem, ...]()
-    try:
-        inspection = check(modeled(body))
-        reach, blamed = _reach(inspection.model)
-    except TauloopError as error:
-        outside = any(problem.where.endswith(".bounds") for problem in error.problems)
-        if not outside:
-            remedies = _find_remedies(text, own, reaches, REACHES_VOLUME, progress)
-            remedies = remedies or _find_remedies(text, own, closes, CLOSES, progress)
-        raise InputError([*error.problems, *remedies]) from None
-    if reach is not None and reach < 1.0:
-        remedies = _find_remedies(text, own, reaches, REACHES_VOLUME, progress)
+def _scaled_draft(
+    name: str, source: str | Path, options: NewMachineOptions
+) -> tuple[_Draft, dict[str, str]]:
+    """Return the text of a source, and the values of a template that were scaled to the user's.
+
+    A template's dimensions are in proportion to the lengths that the user states. Its work volume
+    is smaller if the machine does not reach it otherwise.
+    """
+    text, folder, origin = _source(source, options, name)
+    draft = _Draft(name=name, text=text, folder=folder, origin=origin)
+    if str(source) not in TEMPLATES:
+        return draft, {}
+    scaled: dict[str, str] = {}
+    # Units of wrong dimensions are reported when the values are written.
+    with contextlib.suppress(UnitError):
+        scaled = scaled_defaults(text, options.values)
+    draft = replace(draft, text=with_values(text, name, scaled))
+    stated = dict(options.values)
+    if scaled and not draft.reaches(stated):
+        for smaller in smaller_work_volumes(draft.text, stated):
+            if draft.reaches({**smaller, **stated}):
+                draft = replace(draft, text=with_values(draft.text, name, smaller))
+                return draft, scaled | smaller
+    return draft, scaled
+
+
+def _diagnostics(
+    inspection: Inspection,
+    reach: float | None,
+    blamed: Mapping[str, int],
+    remedies: Sequence[Problem],
+) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics of a new machine: its reach and its problems.
+
+    Args:
+        inspection: the check of the machine.
+        reach: usable fraction of the work volume.
+        blamed: number of poses that each element excludes.
+        remedies: changes of single dimensions with which the machine works.
+    """
     blame = ", ".join(
         f"{element} excludes {count}" for element, count in itertools.islice(blamed.items(), 3)
     )
@@ -244,29 +311,17 @@ def new_machine(
         " or ".join(item.remedy for item in remedies)
         or "no single dimension corrects it: change several, or the stroke"
     )
-    advice = f"{blame} of the tested poses; {remedy}"
-    diagnostics = (
-        diagnostic("reachable fraction of the work volume", reach, at_least=1.0, advice=advice),
+    problems = [f"{item.where}: {item.what}: {item.remedy}" for item in inspection.problems]
+    return (
         diagnostic(
-            "problems of the machine",
-            len(inspection.problems),
-            at_most=0.0,
-            advice="; ".join(
-                f"{item.where}: {item.what}: {item.remedy}" for item in inspection.problems
-            ),
+            "reachable fraction of the work volume",
+            reach,
+            at_least=1.0,
+            advice=f"{blame} of the tested poses; {remedy}",
         ),
-    )
-    return NewMachine(
-        diagnostics=diagnostics,
-        provenance=provenance(options={"values": own}, inputs={"source": str(source)}),
-        text=body,
-        source=str(source),
-        dimensions=tuple(item for item, _ in named_values(body).values()),
-        changed=tuple(own),
-        scaled=tuple(scaled),
-        inspection=inspection,
-        remedies=remedies,
-        folder=folder,
+        diagnostic(
+            "problems of the machine", len(problems), at_most=0.0, advice="; ".join(problems)
+        ),
     )
 
 

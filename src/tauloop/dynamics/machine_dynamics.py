@@ -36,7 +36,7 @@ from tauloop.mechanism.cables import called_cables
 from tauloop.mechanism.description import units
 from tauloop.mechanism.model import Mechanism, omission_diagnostics
 from tauloop.model import HybridForces, Model, Motion
-from tauloop.model.forces.force_sharing import EQUAL_SHARES, sharing_of
+from tauloop.model.forces.force_sharing import EQUAL_SHARES, ForceSharing, sharing_of
 from tauloop.model.forces.sampled_momenta import MIN_SAMPLES, forces_from_momenta
 from tauloop.model.model import MachineSource, modeled
 from tauloop.model.tool import Payload, read_payload
@@ -418,20 +418,12 @@ def inverse_dynamics(
     if options.from_momenta:
         _require_momenta(model, is_hybrid=is_hybrid)
         ports = {name: port for name, port in ports.items() if name != "acceleration"}
-    if table is None:
-        arrays = _samples(ports, stated, functions.ports.at(model.assembly.q))
-        sample_times = _sample_times(time, len(arrays["position"]))
-    else:
-        if time is not None:
-            what = "is given in addition to a table (`motion`)"
-            raise InputError.of("time", what, "give either `time` or `motion`")
-        sample_times, arrays = motion_table(ports, table)
+    reference = functions.ports.at(model.assembly.q)
+    sample_times, arrays = _timed_samples(ports, stated, reference, table, time)
     stages.done()
     start, path = _followed(functions, arrays["position"], is_table=table is not None)
-    sharing = EQUAL_SHARES
-    if options.preload is not None:
-        sharing = sharing_of(model.mechanism, options.preload)
     motion, hybrid = tuple(arrays.values()), None
+    sharing = _sharing(model, options)
     diagnostics: tuple[Diagnostic, ...] = ()
     if options.from_momenta:
         forces, diagnostics = _from_momenta(functions, sample_times, motion[0], motion[1], start)
@@ -447,9 +439,10 @@ def inverse_dynamics(
     # A copy, because the caller can change the result's array before reading its condition.
     q = np.array(forces.state.q, ndmin=2)
     used_options = {"entry": entry.name, "formulation": _formulation(model, options)}
-    joints = deferred(lambda: _joint_forces(model, sample_times, forces))
     if options.joint_forces:
         joints = _joint_forces(model, sample_times, forces)
+    else:
+        joints = deferred(lambda: _joint_forces(model, sample_times, forces))
     return MotionForces(
         model=model,
         options=options,
@@ -468,6 +461,41 @@ def inverse_dynamics(
         ),
         provenance=provenance(options=used_options, inputs={"machine": model.mechanism.name}),
     )
+
+
+def _timed_samples(
+    ports: Mapping[str, Port],
+    stated: Mapping[str, object],
+    reference: np.ndarray,
+    table: Path | None,
+    time: object | None,
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Return the times (N,) of a motion and its samples (N, n) by port.
+
+    Args:
+        ports: ports by name, such as "position".
+        stated: the motion by port, as arguments and options state it.
+        reference: default of the position.
+        table: file of the motion; None to use `stated`.
+        time: times of the stated samples.
+
+    Raises:
+        InputError: the motion or the table is wrong, or times are given in addition to a table.
+    """
+    if table is None:
+        arrays = _samples(ports, stated, reference)
+        return _sample_times(time, len(arrays["position"])), arrays
+    if time is not None:
+        what = "is given in addition to a table (`motion`)"
+        raise InputError.of("time", what, "give either `time` or `motion`")
+    return motion_table(ports, table)
+
+
+def _sharing(model: Model, options: DynamicsOptions) -> ForceSharing:
+    """Return how redundant actuators share forces."""
+    if options.preload is None:
+        return EQUAL_SHARES
+    return sharing_of(model.mechanism, options.preload)
 
 
 def _with_coordinates(options: DynamicsOptions, entry: Entry) -> DynamicsOptions:

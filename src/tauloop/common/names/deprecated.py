@@ -632,7 +632,7 @@ def with_old_keywords(method: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(method)
     def renewing(*arguments: _P.args, **keywords: _P.kwargs) -> _R:
-        return method(*arguments, **renew_keywords(name, old_names, keywords, stacklevel=2))  # type: ignore[arg-type]
+        return method(*arguments, **renew_keywords(name, old_names, keywords, stacklevel=2))
 
     return renewing
 

@@ -106,7 +106,9 @@ class _SdfWriter(SideWriter):
         for solid in m.solids:
             self._solid(solid)
         for coupling in m.couplings:
-            self._state_in_side_file("couplings", self.named(coupling.name), self.elements.coupling(coupling))
+            self._state_in_side_file(
+                "couplings", self.named(coupling.name), self.elements.coupling(coupling)
+            )
         ElementTree.indent(root)
         text = '<?xml version="1.0"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
         return self.finished(text, dict(self.side))
@@ -236,7 +238,9 @@ class _SdfWriter(SideWriter):
         self.names[primitive.name] = word
         offset = float(primitive.reference[0])
         if offset:
-            self._state_in_side_file("offsets", word, literal(-offset, units.ANGLE if turns else units.LENGTH))
+            self._state_in_side_file(
+                "offsets", word, literal(-offset, units.ANGLE if turns else units.LENGTH)
+            )
         axis = _axis(joint, primitive.axis)
         if _is_limited(freedom):
             _leaf(axis, "lower", signless(freedom.lower - offset), "limit")

@@ -199,11 +199,11 @@ class _LengthSearch:
         columns = None
         if lengths:
             logs = range(len(self._motions))
-            columns = [self._columns(number, lengths, staying) for number in logs]
+            columns = [self._columns_of_log(number, lengths, staying) for number in logs]
         percent = 100.0 * self._fits.errors(columns) / self._scales
         return np.hypot(percent, NEGLIGIBLE_ERROR)
 
-    def _columns(
+    def _columns_of_log(
         self, number: int, lengths: Mapping[str, float], staying: Collection[str]
     ) -> np.ndarray:
         """Return the columns (N, n_out, n) of elements in a log."""

@@ -225,29 +225,19 @@ def fit_consistent(
         training, held_out, WeightedLeastSquares(reweightings=options.reweightings)
     )
     prior, changed = regularized_prior(prior, cones, options.regularization)
-    output_weights = unconstrained.estimate.weights
     parts, left_out = _validation_parts(training, options, groups)
-    sizes = np.array([len(part) for part in parts])
+    output_weights = unconstrained.estimate.weights
     triangles = [_whitened(part.triangles, output_weights, len(part)) for part in parts]
-
-    def validated(weights: Sequence[float]) -> tuple[WeightTrial, ...]:
-        """Return the errors on the parts that are left out, one after the other."""
-        squares = np.zeros(len(weights))
-        for k in left_out:
-            is_fitted = np.arange(len(parts)) != k
-            triangle = _combined_triangle(triangles, np.where(is_fitted, sizes, 0))
-            problem, held = _conic_problem(training, triangle, cones, prior)
-            errors = []
-            for solution in solve_conic(problem, weights):
-                values = _all_values(training, problem, solution, held)
-                errors.append(np.linalg.norm(triangles[k] @ [*values, -1.0]))
-            squares += sizes[k] / sizes[left_out].sum() * np.square(errors)
-        return tuple(
-            WeightTrial(weight=float(weight), validation_error=float(error))
-            for weight, error in zip(weights, np.sqrt(squares), strict=True)
-        )
-
-    trials = widened(validated, sorted(options.weights))
+    sizes = np.array([len(part) for part in parts])
+    validation = _WeightValidation(
+        training=training,
+        triangles=triangles,
+        sizes=sizes,
+        left_out=left_out,
+        cones=cones,
+        prior=prior,
+    )
+    trials = widened(validation.trials, sorted(options.weights))
     weight = chosen_weight(trials)
     problem, held = _conic_problem(training, _combined_triangle(triangles, sizes), cones, prior)
     (solution,) = solve_conic(problem, (weight,))
@@ -297,6 +287,48 @@ def fit_consistent(
         ),
     )
     return replace(result, diagnostics=_diagnostics(result, solution))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WeightValidation:
+    """Parts of the training data, each of which validates weights of the prior.
+
+    Attributes:
+        training: all training data.
+        triangles: whitened triangle of each part.
+        sizes: number of samples of each part.
+        left_out: indices of the parts that are left out, one after the other.
+        cones, prior: cones of the parameters and their prior.
+    """
+
+    training: RegressionData
+    triangles: Sequence[np.ndarray]
+    sizes: np.ndarray
+    left_out: Sequence[int]
+    cones: tuple[Cone, ...]
+    prior: np.ndarray
+
+    def trials(self, weights: Sequence[float]) -> tuple[WeightTrial, ...]:
+        """Return the errors of weights on the parts that are left out."""
+        squares = np.zeros(len(weights))
+        total = self.sizes[self.left_out].sum()
+        for k in self.left_out:
+            squares += self.sizes[k] / total * np.square(self._errors(k, weights))
+        return tuple(
+            WeightTrial(weight=float(weight), validation_error=float(error))
+            for weight, error in zip(weights, np.sqrt(squares), strict=True)
+        )
+
+    def _errors(self, k: int, weights: Sequence[float]) -> list[float]:
+        """Return the error of each weight on part k after a fit to the other parts."""
+        is_fitted = np.arange(len(self.sizes)) != k
+        triangle = _combined_triangle(self.triangles, np.where(is_fitted, self.sizes, 0))
+        problem, held = _conic_problem(self.training, triangle, self.cones, self.prior)
+        errors = []
+        for solution in solve_conic(problem, weights):
+            values = _all_values(self.training, problem, solution, held)
+            errors.append(float(np.linalg.norm(self.triangles[k] @ [*values, -1.0])))
+        return errors
 
 
 def _checked_prior(

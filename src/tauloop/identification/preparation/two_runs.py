@@ -29,7 +29,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Result, diagnostic, provenance
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.identification.preparation.periods import FORCE_NOISE, PeriodAverage, average_periods
 from tauloop.logs import channels, read_log, sample_period, samples, units
 from tauloop.logs.log import TIME, as_signals, build_log, port_channels
@@ -209,10 +209,7 @@ def subtract_actuator_forces(
     options = options or SubtractionOptions()
     stages = Stages(progress, 3)
     _require_logs({"connected": connected, "disconnected": disconnected})
-    connected, disconnected = (
-        read_log(log) if isinstance(log, str | Path) else log
-        for log in stages.over((connected, disconnected))
-    )
+    connected, disconnected = (_as_log(log) for log in stages.over((connected, disconnected)))
     names, unmatched = _common(connected, disconnected)
     step = _common_period(connected, disconnected)
     noise: dict[str, float] = {}
@@ -246,15 +243,7 @@ def subtract_actuator_forces(
         dropped=_dropped(connected),
         unmatched=unmatched,
         periods=periods,
-        diagnostics=(
-            diagnostic(
-                "difference of the two runs' motions, RMS over the stroke, largest of all actuators",
-                shares.max(),
-                at_most=DOUBTFUL_MOTION_DIFFERENCE,
-                advice="the actuators' own forces belong to another motion: repeat both runs with "
-                "the same references, at a lower speed",
-            ),
-        ),
+        diagnostics=(_motion_difference(shares),),
         provenance=provenance(
             packages=("numpy", "scipy", "xarray"),
             options=asdict(options),
@@ -263,6 +252,22 @@ def subtract_actuator_forces(
                 "disconnected_samples": len(disconnected_force),
             },
         ),
+    )
+
+
+def _as_log(source: str | Path | xr.Dataset) -> xr.Dataset:
+    """Return a log, or that of a file."""
+    return read_log(source) if isinstance(source, str | Path) else source
+
+
+def _motion_difference(shares: np.ndarray) -> Diagnostic:
+    """Return the diagnostic of the differences (n,) of the motions, as fractions of the strokes."""
+    return diagnostic(
+        "difference of the two runs' motions, RMS over the stroke, largest of all actuators",
+        shares.max(),
+        at_most=DOUBTFUL_MOTION_DIFFERENCE,
+        advice="the actuators' own forces belong to another motion: repeat both runs with "
+        "the same references, at a lower speed",
     )
 
 

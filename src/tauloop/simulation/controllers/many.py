@@ -185,10 +185,7 @@ def follow_many(
     stored = slice(None, None, every)
     reference, n_p = entry.at(wanted.q)[stored], entry.position.size
     known = np.isfinite(states).all(axis=2)
-    sample, errors = np.nonzero(known)[1], np.full((2, *known.shape), np.nan)
-    errors[:, known] = tool_errors(
-        loop, reference[sample], states[known][:, :n_p], wanted.q[stored][sample]
-    )
+    errors = _tool_errors(loop, known, reference, states[known][:, :n_p], wanted.q[stored])
     starts = np.repeat(q, known.sum(axis=1), axis=0)
     result = ManyControlledMotions(
         diagnostics=(),
@@ -216,6 +213,24 @@ def follow_many(
             *omission_diagnostics(plant.mechanism),
         ),
     )
+
+
+def _tool_errors(
+    loop: Loop, known: np.ndarray, reference: np.ndarray, position: np.ndarray, q: np.ndarray
+) -> np.ndarray:
+    """Return distances (m) and angles (rad) of the tool from its reference (2, N, T).
+
+    Args:
+        loop: the controlled machine.
+        known: whether a sample was reached (N, T); the errors of the others are NaN.
+        reference: reference positions of the platform (T, n_position).
+        position: positions of the platform at the known samples (n_known, n_position).
+        q: coordinates of the reference (T, n_q).
+    """
+    errors = np.full((2, *known.shape), np.nan)
+    sample = np.nonzero(known)[1]
+    errors[:, known] = tool_errors(loop, reference[sample], position, q[sample])
+    return errors
 
 
 def _limit_diagnostics(

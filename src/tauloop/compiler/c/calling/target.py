@@ -116,7 +116,9 @@ def target_figures(
         _ran([compiler, *flags, "-fcallgraph-info=su", "-c", source, "-o", "out.o"], folder)
         (graph,) = folder.glob("*.ci")
         frames, calls = _graph(graph.read_text(encoding="utf-8", errors="replace"))
-        code, data = _sizes(_ran([_tool_of_toolchain(compiler, "size"), "-A", "-d", "out.o"], folder))
+        code, data = _sizes(
+            _ran([_tool_of_toolchain(compiler, "size"), "-A", "-d", "out.o"], folder)
+        )
         undefined = _ran([_tool_of_toolchain(compiler, "nm"), "-u", "out.o"], folder).split()
     return TargetFigures(
         compiler=_ran([compiler, "--version"]).partition("\n")[0],

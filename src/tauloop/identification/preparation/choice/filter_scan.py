@@ -196,25 +196,17 @@ def scan_filters(
     fits: list[Identification] = []
     scan = Trials(model, logs, estimator or WeightedLeastSquares(), output, ties)
     for order, cutoff, standstill in product(orders, cutoffs, standstills):
-        tried = [
-            replace(stated, order=order, cutoff=cutoff, standstill=standstill)
-            for stated in preparations
-        ]
-        data = scan.data(tried)
-        before, held_out = split_each(data, shares[0])
-        training, validation = split_each(before, shares[1])
-        _, validation_percent = scan.fit_and_evaluate(training, validation, data)
-        whole, held_out_percent = scan.fit_and_evaluate(before, held_out, data, errors)
+        changed: dict[str, Any] = {"order": order, "cutoff": cutoff, "standstill": standstill}
+        tried = [replace(stated, **changed) for stated in preparations]
+        fit, validation_percent, held_out_percent = _fit(scan, tried, shares, errors)
         trial = FilterTrial(
-            order=order,
-            cutoff=cutoff,
-            standstill=standstill,
+            **changed,
             validation_percent=validation_percent,
             held_out_percent=held_out_percent,
-            values=whole.values,
+            values=fit.values,
         )
         trials.append(trial)
-        fits.append(whole)
+        fits.append(fit)
     validation_errors = [np.nan_to_num(trial.validation_error, nan=np.inf) for trial in trials]
     number = int(np.argmin(validation_errors))
     best = fits[number]
@@ -247,6 +239,27 @@ def scan_filters(
             },
         ),
     )
+
+
+def _fit(
+    scan: Trials,
+    preparations: Sequence[Preparation],
+    shares: tuple[float, float],
+    errors: ErrorModel | None,
+) -> tuple[Identification, np.ndarray, np.ndarray]:
+    """Return the fit with a filter, and its validation and held-out errors, %.
+
+    Args:
+        scan: the logs and how they are fitted.
+        preparations: preparation of each log, with this filter.
+        shares, errors: see `scan_filters`.
+    """
+    data = scan.data(preparations)
+    before, held_out = split_each(data, shares[0])
+    training, validation = split_each(before, shares[1])
+    _, validation_percent = scan.fit_and_evaluate(training, validation, data)
+    fit, held_out_percent = scan.fit_and_evaluate(before, held_out, data, errors)
+    return fit, validation_percent, held_out_percent
 
 
 def _diagnostics(
