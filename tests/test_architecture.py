@@ -33,7 +33,7 @@ LAYERS = (
     ("model", "integrate"),
     ("geometry",),
     ("kinematics", "motion"),
-    ("dynamics", "authoring", "calibration", "drives"),
+    ("dynamics", "elasticity", "authoring", "calibration", "drives"),
     ("simulation",),
     ("identification", "verification"),
     ("display",),

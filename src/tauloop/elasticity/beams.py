@@ -1,0 +1,338 @@
+"""Straight beam elements in space, and their chains: stiffness, mass and geometric stiffness.
+
+Local axes: x along the beam, y and z the principal axes of its section. A node has the freedoms
+u_x, u_y, u_z, θ_x, θ_y, θ_z. A straight beam bends in two planes, stretches and twists
+independently, so everything is computed for each of these four `BeamMotion`s by itself.
+
+The shape functions are those of Timoshenko's beam with interdependent deflection and rotation; they
+become Hermite's (Euler-Bernoulli) where the shear stiffness is infinite. Source: Friedman, Kosmatka
+1993, An improved two-node Timoshenko beam finite element, Computers & Structures 47, eqs. 13-20;
+Przemieniecki 1968, Theory of matrix structural analysis, sections 5.6, 11.4 and 15.2.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.records import dataclass
+
+Array = NDArray[np.float64]
+
+#: Number of freedoms of a node.
+NODE_FREEDOMS = 6
+#: Points and weights of Gauss-Legendre integration on [0, 1], exact to degree 7. Products of two
+#: shape functions have degree 6.
+_GAUSS_POINTS, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(4)
+_GAUSS_POINTS, _GAUSS_WEIGHTS = 0.5 * (_GAUSS_POINTS + 1.0), 0.5 * _GAUSS_WEIGHTS
+
+
+class BeamMotion(enum.Enum):
+    """The four independent motions of a straight beam, with the freedoms of a node that take part.
+
+    A freedom has a sign: the slope in the x-z plane is w' = -θ_y.
+    """
+
+    STRETCH = ((0, 1.0),)
+    TWIST = ((3, 1.0),)
+    BEND_XY = ((1, 1.0), (5, 1.0))
+    BEND_XZ = ((2, 1.0), (4, -1.0))
+
+    @property
+    def freedoms(self) -> tuple[int, ...]:
+        """Indices of the freedoms of a node that take part."""
+        return tuple(index for index, _ in self.value)
+
+    @property
+    def signs(self) -> Array:
+        """Sign of each of these freedoms in the beam's own coordinates."""
+        return np.array([sign for _, sign in self.value])
+
+    @property
+    def is_bending(self) -> bool:
+        """Whether the beam bends."""
+        return len(self.value) > 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BeamProperties:
+    """Stiffness and mass of a beam's section; every value may be an array over elements.
+
+    Attributes:
+        axial: E A, N.
+        torsional: G J, N m^2.
+        bending_y: E I_y, against rotation about y (deflection along z), N m^2.
+        bending_z: E I_z, against rotation about z (deflection along y), N m^2.
+        mass: mass per length, kg/m.
+        polar_inertia: rotary inertia per length about the beam's axis, kg m.
+        shear_y, shear_z: shear stiffness κ G A for deflection along y and z, N; infinite for
+            Euler-Bernoulli.
+        rotary_y, rotary_z: rotary inertia per length about y and z, kg m; zero for Euler-Bernoulli.
+    """
+
+    axial: Array | float
+    torsional: Array | float
+    bending_y: Array | float
+    bending_z: Array | float
+    mass: Array | float = 0.0
+    polar_inertia: Array | float = 0.0
+    shear_y: Array | float = np.inf
+    shear_z: Array | float = np.inf
+    rotary_y: Array | float = 0.0
+    rotary_z: Array | float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check that stiffness is positive and that mass is not negative.
+
+        Raises:
+            InputError: a value is outside its range.
+        """
+        problems = Problems()
+        for name in ("axial", "torsional", "bending_y", "bending_z", "shear_y", "shear_z"):
+            lowest = np.min(getattr(self, name))
+            if not lowest > 0.0:
+                problems.add(name, f"is {lowest:g}", "give a positive stiffness")
+        for name in ("mass", "polar_inertia", "rotary_y", "rotary_z"):
+            lowest = np.min(getattr(self, name))
+            if not lowest >= 0.0:
+                problems.add(name, f"is {lowest:g}", "give zero or a positive number")
+        InputError.raise_if_any(problems)
+
+    def for_motion(self, motion: BeamMotion) -> MotionProperties:
+        """Return the stiffness and mass that one motion needs."""
+        infinite, none = np.asarray(np.inf), np.asarray(0.0)
+        stiffness, inertia, shear, rotary = {
+            BeamMotion.STRETCH: (self.axial, self.mass, infinite, none),
+            BeamMotion.TWIST: (self.torsional, self.polar_inertia, infinite, none),
+            BeamMotion.BEND_XY: (self.bending_z, self.mass, self.shear_y, self.rotary_z),
+            BeamMotion.BEND_XZ: (self.bending_y, self.mass, self.shear_z, self.rotary_y),
+        }[motion]
+        return MotionProperties(
+            stiffness=np.asarray(stiffness, dtype=float),
+            inertia=np.asarray(inertia, dtype=float),
+            shear=np.asarray(shear, dtype=float),
+            rotary=np.asarray(rotary, dtype=float),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MotionProperties:
+    """Stiffness (E A, G J or E I), inertia per length, shear stiffness and rotary inertia."""
+
+    stiffness: Array
+    inertia: Array
+    shear: Array
+    rotary: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Matrices:
+    """Matrices (..., n, n) of an element, a chain of elements or a reduced chain.
+
+    Attributes:
+        stiffness: elastic stiffness.
+        mass: consistent mass.
+        geometric: stiffness by a unit axial force (tension is positive), 1/m.
+    """
+
+    stiffness: Array
+    mass: Array
+    geometric: Array
+
+    def projected(self, basis: Array) -> Matrices:
+        """Return the matrices in new coordinates: Bᵀ K B for a basis B (..., n, m)."""
+        left = np.swapaxes(basis, -1, -2)
+        return Matrices(
+            stiffness=left @ self.stiffness @ basis,
+            mass=left @ self.mass @ basis,
+            geometric=left @ self.geometric @ basis,
+        )
+
+    def at(self, sample: int) -> Matrices:
+        """Return the matrices of one sample of a batch."""
+        return Matrices(
+            stiffness=self.stiffness[sample],
+            mass=self.mass[sample],
+            geometric=self.geometric[sample],
+        )
+
+    def part(self, indices: Array | tuple[int, ...]) -> Matrices:
+        """Return the rows and columns with these indices."""
+        block = np.ix_(indices, indices)
+        return Matrices(
+            stiffness=self.stiffness[(..., *block)],
+            mass=self.mass[(..., *block)],
+            geometric=self.geometric[(..., *block)],
+        )
+
+
+def element_matrices(
+    motion: BeamMotion, length: Array | float, properties: BeamProperties
+) -> Matrices:
+    """Return the matrices (..., n, n) of elements for one motion.
+
+    Args:
+        motion: the motion; n is 2 (u_1, u_2), or 4 for bending (v_1, v'_1, v_2, v'_2).
+        length: lengths (...) of the elements, m.
+        properties: of their sections, broadcast with the lengths.
+    """
+    L = np.asarray(length, dtype=float)
+    section = properties.for_motion(motion)
+    L, EI, rho, GA, rho_I = np.broadcast_arrays(
+        L, section.stiffness, section.inertia, section.shear, section.rotary
+    )
+    if not motion.is_bending:
+        return _two_node_matrices(L, EI, rho)
+    return _bending_matrices(L, EI, rho, 12.0 * EI / (GA * L**2), rho_I)
+
+
+def _two_node_matrices(L: Array, EA: Array, rho: Array) -> Matrices:
+    """Return the matrices (..., 2, 2) of stretching or twisting elements."""
+    difference = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    mean = np.array([[2.0, 1.0], [1.0, 2.0]])
+    return Matrices(
+        stiffness=(EA / L)[..., None, None] * difference,
+        mass=(rho * L / 6.0)[..., None, None] * mean,
+        geometric=np.zeros((*L.shape, 2, 2)),
+    )
+
+
+def _bending_matrices(
+    L: Array, EI: Array, rho: Array, shear_ratio: Array, rho_I: Array
+) -> Matrices:
+    """Return the matrices (..., 4, 4) of bending elements.
+
+    Args:
+        L: lengths, m.
+        EI: bending stiffness, N m^2.
+        rho: mass per length, kg/m.
+        shear_ratio: Φ = 12 E I / (κ G A L²).
+        rho_I: rotary inertia per length, kg m.
+    """
+    unit = np.ones_like(L)
+    rows = [
+        [12.0 * unit, 6.0 * L, -12.0 * unit, 6.0 * L],
+        [6.0 * L, (4.0 + shear_ratio) * L**2, -6.0 * L, (2.0 - shear_ratio) * L**2],
+        [-12.0 * unit, -6.0 * L, 12.0 * unit, -6.0 * L],
+        [6.0 * L, (2.0 - shear_ratio) * L**2, -6.0 * L, (4.0 + shear_ratio) * L**2],
+    ]
+    shape = np.moveaxis(np.array(rows), (0, 1), (-2, -1))
+    stiffness = (EI / (L**3 * (1.0 + shear_ratio)))[..., None, None] * shape
+    mass, geometric = np.zeros_like(stiffness), np.zeros_like(stiffness)
+    for xi, weight in zip(_GAUSS_POINTS, _GAUSS_WEIGHTS, strict=True):
+        deflection, slope, rotation = bending_shapes(xi, L, shear_ratio)
+        scale = weight * L[..., None, None]
+        mass += scale * rho[..., None, None] * _outer(deflection)
+        mass += scale * rho_I[..., None, None] * _outer(rotation)
+        geometric += scale * _outer(slope)
+    return Matrices(stiffness=stiffness, mass=mass, geometric=geometric)
+
+
+def _outer(vector: Array) -> Array:
+    """Return the products x xᵀ (..., n, n) of vectors (..., n)."""
+    return np.asarray(vector[..., :, None] * vector[..., None, :])
+
+
+def bending_shapes(xi: float, L: Array, shear_ratio: Array) -> tuple[Array, Array, Array]:
+    """Return deflection v, slope dv/dx and section rotation (..., 4) by unit end displacements.
+
+    Args:
+        xi: place along the element, from 0 to 1.
+        L: lengths (...), m.
+        shear_ratio: Φ = 12 E I / (κ G A L²) (...).
+    """
+    x, phi = xi, shear_ratio
+    mu = 1.0 / (1.0 + phi)
+    deflection = [
+        mu * (1.0 - 3.0 * x**2 + 2.0 * x**3 + phi * (1.0 - x)),
+        mu * L * (x - 2.0 * x**2 + x**3 + 0.5 * phi * (x - x**2)),
+        mu * (3.0 * x**2 - 2.0 * x**3 + phi * x),
+        mu * L * (x**3 - x**2 + 0.5 * phi * (x**2 - x)),
+    ]
+    slope = [
+        mu / L * (6.0 * x**2 - 6.0 * x - phi),
+        mu * (1.0 - 4.0 * x + 3.0 * x**2 + 0.5 * phi * (1.0 - 2.0 * x)),
+        mu / L * (6.0 * x - 6.0 * x**2 + phi),
+        mu * (3.0 * x**2 - 2.0 * x + 0.5 * phi * (2.0 * x - 1.0)),
+    ]
+    rotation = [
+        mu / L * (6.0 * x**2 - 6.0 * x),
+        mu * (1.0 - 4.0 * x + 3.0 * x**2 + phi * (1.0 - x)),
+        mu / L * (6.0 * x - 6.0 * x**2),
+        mu * (3.0 * x**2 - 2.0 * x + phi * x),
+    ]
+    stacked = (np.stack(terms, axis=-1) for terms in (deflection, slope, rotation))
+    v, dv, theta = stacked
+    return v, dv, theta
+
+
+def chain_matrices(motion: BeamMotion, lengths: Array, properties: BeamProperties) -> Matrices:
+    """Return the matrices (..., n, n) of a chain of elements for one motion.
+
+    Args:
+        motion: the motion; n is the number of nodes, times two for bending.
+        lengths: lengths (..., e) of the elements in their order, m.
+        properties: of their sections, broadcast with the lengths.
+    """
+    single = element_matrices(motion, lengths, properties)
+    count, block = single.stiffness.shape[-3], single.stiffness.shape[-1]
+    step = block // 2
+    size = (count + 1) * step
+    batch = single.stiffness.shape[:-3]
+    assembled = []
+    for matrices in (single.stiffness, single.mass, single.geometric):
+        total = np.zeros((*batch, size, size))
+        for i in range(count):
+            where = slice(i * step, i * step + block)
+            total[..., where, where] += matrices[..., i, :, :]
+        assembled.append(total)
+    stiffness, mass, geometric = assembled
+    return Matrices(stiffness=stiffness, mass=mass, geometric=geometric)
+
+
+def beam_matrices(lengths: Array, properties: BeamProperties) -> Matrices:
+    """Return the matrices (..., n, n) of a chain of elements with all six freedoms of each node.
+
+    Args:
+        lengths: lengths (..., e) of the elements in their order, m.
+        properties: of their sections, broadcast with the lengths.
+    """
+    by_motion = {motion: chain_matrices(motion, lengths, properties) for motion in BeamMotion}
+    nodes = np.shape(lengths)[-1] + 1
+    places = {motion: node_places(motion, nodes) for motion in BeamMotion}
+    return joined(by_motion, places, nodes * NODE_FREEDOMS)
+
+
+def node_places(motion: BeamMotion, nodes: int) -> tuple[Array, Array]:
+    """Return the positions of a motion's freedoms among all freedoms of nodes, and their signs."""
+    first = NODE_FREEDOMS * np.arange(nodes)
+    positions = (first[:, None] + np.array(motion.freedoms)).ravel()
+    return positions, np.tile(motion.signs, nodes)
+
+
+def joined(
+    by_motion: Mapping[BeamMotion, Matrices],
+    places: Mapping[BeamMotion, tuple[Array, Array]],
+    size: int,
+) -> Matrices:
+    """Return the matrices of all motions together.
+
+    Args:
+        by_motion: matrices (..., n, n) of the motions.
+        places: positions (n,) of their freedoms among all, and signs (n,).
+        size: number of all freedoms.
+    """
+    batch = np.broadcast_shapes(*(item.stiffness.shape[:-2] for item in by_motion.values()))
+    stiffness, mass, geometric = (np.zeros((*batch, size, size)) for _ in range(3))
+    for motion, item in by_motion.items():
+        positions, signs = places[motion]
+        block = (..., *np.ix_(positions, positions))
+        sign = np.outer(signs, signs)
+        stiffness[block] += sign * item.stiffness
+        mass[block] += sign * item.mass
+        geometric[block] += sign * item.geometric
+    return Matrices(stiffness=stiffness, mass=mass, geometric=geometric)
