@@ -24,9 +24,9 @@ from tauloop.elasticity.beams import (
 )
 
 #: Elements of a chain: at least this number, and this number for each mode of a plane. The
-#: frequency of mode n then has a relative error of about (nπ/e)^4 / 1440 for e elements: 2e-6 at most
-#: for one mode, and 2e-5 at most for the highest of several.
-MIN_ELEMENTS = 16
+#: frequency of mode n then has a relative error of about (nπ/e)^4 / 1440 for e elements: 2e-7 for
+#: the first mode, and 2e-5 at most for the highest of several. Euler's load errs by 4e-7.
+MIN_ELEMENTS = 24
 ELEMENTS_PER_MODE = 8
 #: Freedoms of a node that a ball joint releases.
 BALL = (3, 4, 5)

@@ -1,0 +1,382 @@
+"""Minimal coordinates of a structure, and its stiffness and mass in them.
+
+Bodies hang on a tree of joints from the base, so a joint adds only its own motions as coordinates. A
+body that no joint holds moves freely by six. Joints that close loops are constraints, which are
+eliminated by their null space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+
+from tauloop.common.errors import AssemblyError, Problems
+from tauloop.common.records import dataclass
+from tauloop.elasticity.beams import Array
+from tauloop.elasticity.structure import (
+    Attachment,
+    ElasticJoint,
+    Element,
+    RigidBody,
+    Structure,
+    in_local_axes,
+    transport,
+)
+from tauloop.mechanism.model import BASE
+
+#: Stiffness of a motion, relative to that of the elements which take part in it, below which it
+#: counts as none. Rounding errors are about 1e-15 of it.
+MECHANISM_TOLERANCE = 1e-12
+#: Singular values of constraints, relative to the largest, below which they count as dependent.
+RANK_TOLERANCE = 1e-9
+#: Part of a mechanism's largest motion above which a body is named.
+NAMED_MOTION = 0.1
+#: Names of the coordinates of a body that no joint holds.
+FREE_MOTIONS = ("x", "y", "z", "rx", "ry", "rz")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AssembledStructure:
+    """A structure in n minimal coordinates at N poses.
+
+    Attributes:
+        structure: the bodies, joints and elements.
+        coordinate_names: names of the coordinates before the constraints of loops, then those of
+            internal coordinates of elements.
+        body_motion: twists (N, 6, n) of the bodies' origins by the coordinates, by name.
+        element_motion: coordinates (N, k, n) of the elements.
+        joint_motion: motions (N, f, n) of the joints.
+    """
+
+    structure: Structure
+    coordinate_names: tuple[str, ...]
+    body_motion: Mapping[str, Array]
+    element_motion: tuple[Array, ...]
+    joint_motion: tuple[Array, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates n."""
+        return int(self.body_motion[BASE].shape[-1])
+
+    @property
+    def samples(self) -> int:
+        """Number of poses N."""
+        return int(self.body_motion[BASE].shape[0])
+
+    @cached_property
+    def stiffness(self) -> Array:
+        """Elastic stiffness (N, n, n)."""
+        return self._sum(
+            [element.matrices.stiffness for element in self.structure.elements],
+            [joint.stiffness for joint in self.structure.joints],
+        )
+
+    @cached_property
+    def mass(self) -> Array:
+        """Mass (N, n, n) of elements and bodies."""
+        M = self._sum([element.matrices.mass for element in self.structure.elements], [])
+        for body in self.structure.bodies:
+            if body.inertia is not None:
+                motion = self.body_motion[body.name]
+                M += np.swapaxes(motion, -1, -2) @ body.inertia @ motion
+        return M
+
+    @cached_property
+    def stiffness_scale(self) -> Array:
+        """Sums (N, n) of the magnitudes whose sum is the diagonal of the stiffness."""
+        scale = np.zeros((self.samples, self.size))
+        parts = list(
+            zip(
+                self.element_motion,
+                (element.matrices.stiffness for element in self.structure.elements),
+                strict=True,
+            )
+        )
+        for motion, joint in zip(self.joint_motion, self.structure.joints, strict=True):
+            if joint.stiffness is not None:
+                parts.append((motion, joint.stiffness))
+        for motion, K in parts:
+            magnitude = np.abs(motion)
+            scale += np.sum(magnitude * (np.abs(K) @ magnitude), axis=-2)
+        return scale
+
+    def _sum(self, element_matrices: list[Array], joint_matrices: list[Array | None]) -> Array:
+        """Return the sum of Bᵀ K B over elements and joints."""
+        total = np.zeros((self.samples, self.size, self.size))
+        for motion, matrix in zip(self.element_motion, element_matrices, strict=True):
+            total += np.swapaxes(motion, -1, -2) @ (matrix @ motion)
+        if joint_matrices:
+            for motion, joint_matrix in zip(self.joint_motion, joint_matrices, strict=True):
+                if joint_matrix is not None:
+                    total += np.swapaxes(motion, -1, -2) @ (joint_matrix @ motion)
+        return 0.5 * (total + np.swapaxes(total, -1, -2))
+
+    def geometric(self, axial: Mapping[str, Array]) -> Array:
+        """Return the stiffness (N, n, n) by axial forces in elements.
+
+        Args:
+            axial: forces (N,) by the names of elements, N; tension is positive.
+        """
+        matrices = []
+        for element in self.structure.elements:
+            force = np.asarray(axial.get(element.name, 0.0), dtype=float)
+            matrices.append(force[..., None, None] * element.matrices.geometric)
+        return self._sum(matrices, [])
+
+    def point_motion(self, body: str, point: Array, axes: Array | None = None) -> Array:
+        """Return the twist (N, 6, n) of a point of a body.
+
+        Args:
+            body: name of the body.
+            point: (N, 3) or (3,) in the base frame, m.
+            axes: (N, 3, 3) axes of the twist as columns; default: those of the base.
+        """
+        motion = transport(point - self._origin(body)) @ self.body_motion[body]
+        return motion if axes is None else in_local_axes(axes, motion)
+
+    def _origin(self, body: str) -> Array:
+        """Return the origin of a body."""
+        origins = {item.name: item.origin for item in self.structure.bodies}
+        return np.asarray(origins.get(body, np.zeros(3)))
+
+    @cached_property
+    def mechanisms(self) -> Array:
+        """Unit motions (N, n, d) that deform nothing; their number d must not depend on the pose.
+
+        Raises:
+            AssemblyError: their number is not the same at all poses.
+        """
+        scale = self.stiffness_scale
+        root = np.where(scale > 0.0, np.sqrt(np.where(scale > 0.0, scale, 1.0)), 1.0)
+        scaled = self.stiffness / root[:, :, None] / root[:, None, :]
+        eigenvalues, vectors = np.linalg.eigh(scaled)
+        counts = (eigenvalues < MECHANISM_TOLERANCE).sum(axis=1)
+        if not len(counts) or counts.max() == 0:
+            return np.zeros((self.samples, self.size, 0))
+        if counts.min() != counts.max():
+            loose = int(np.argmax(counts))
+            what = f"pose {loose} has {counts.max()} motions that deform nothing, others {counts.min()}"
+            raise AssemblyError.of("structure", what, "leave singular poses out")
+        return np.asarray(vectors[:, :, : counts[0]] / root[:, :, None])
+
+    def require_no_mechanism(self) -> None:
+        """Check that every motion deforms something.
+
+        Raises:
+            AssemblyError: bodies can move without any deformation; with their names.
+        """
+        loose = self.mechanisms
+        problems = Problems()
+        for column in _sparse_columns(loose[0]).T:
+            where, what = self._described(column)
+            remedy = (
+                "give an actuator, joint or link that holds this motion a stiffness, or lock it"
+            )
+            problems.add(where, what, remedy)
+        AssemblyError.raise_if_any(problems)
+
+    def _described(self, motion: Array) -> tuple[str, str]:
+        """Return which bodies move at the first pose by a motion (n,), and how."""
+        length = self.structure.length
+        twists = {
+            body.name: self.body_motion[body.name][0] @ motion for body in self.structure.bodies
+        }
+        size = {
+            name: float(np.linalg.norm(twist[:3]) + length * np.linalg.norm(twist[3:]))
+            for name, twist in twists.items()
+        }
+        largest = max(size.values(), default=0.0)
+        if largest == 0.0:
+            index = int(np.argmax(np.abs(motion)))
+            return "elements", f"an internal coordinate (number {index}) has no stiffness"
+        names = [name for name, value in size.items() if value >= NAMED_MOTION * largest]
+        first = max(names, key=lambda name: size[name])
+        twist = twists[first]
+        turning = float(np.linalg.norm(twist[3:]))
+        is_turning = turning * length > NAMED_MOTION * size[first]
+        direction = twist[3:] if is_turning else twist[:3]
+        direction = direction / np.linalg.norm(direction) + 0.0
+        text = ", ".join(f"{component:.3g}" for component in np.round(direction, 3) + 0.0)
+        verb = "turns about" if is_turning else "moves along"
+        others = f", with {', '.join(name for name in names if name != first)}," * (len(names) > 1)
+        return first, f"{verb} ({text}){others} and deforms nothing: a mechanism"
+
+
+def _sparse_columns(motions: Array) -> Array:
+    """Return a basis (n, d) of the same space in which each column has few entries (echelon form)."""
+    basis = motions.copy()
+    rows = np.abs(basis).max(axis=1, initial=0.0)
+    weights = np.where(rows > 0.0, 1.0 / np.where(rows > 0.0, rows, 1.0), 0.0)
+    for column in range(basis.shape[1]):
+        remaining = np.abs(basis[:, column:]) * weights[:, None]
+        pivot_row, offset = np.unravel_index(int(np.argmax(remaining)), remaining.shape)
+        chosen = column + int(offset)
+        basis[:, [column, chosen]] = basis[:, [chosen, column]]
+        basis[:, column] /= basis[pivot_row, column]
+        factors = basis[pivot_row].copy()
+        factors[column] = 0.0
+        basis -= np.outer(basis[:, column], factors)
+        weights[pivot_row] = 0.0
+    return basis
+
+
+def assemble(structure: Structure) -> AssembledStructure:
+    """Return a structure in minimal coordinates.
+
+    Raises:
+        AssemblyError: the rank of the constraints of closed loops changes between the poses.
+    """
+    samples = structure.samples
+    origins = {body.name: body.origin for body in structure.bodies} | {BASE: np.zeros(3)}
+    steps = _tree(structure)
+    motion, names = _tree_motion(structure, steps, origins, samples)
+    in_tree = {step.name for step in steps if isinstance(step, ElasticJoint)}
+    closing = [joint for joint in structure.joints if joint.name not in in_tree]
+    if closing:
+        basis = _closed(structure, closing, motion, origins)
+        motion = {name: twist @ basis for name, twist in motion.items()}
+        names = [f"loop coordinate {i + 1}" for i in range(basis.shape[-1])]
+    internal = sum(element.internal for element in structure.elements)
+    kinematic = motion[BASE].shape[-1]
+    size = kinematic + internal
+    body_motion = {name: _widened(twist, size) for name, twist in motion.items()}
+    elements, offset = [], kinematic
+    for element in structure.elements:
+        rows = np.zeros((samples, element.external + element.internal, size))
+        rows[:, : element.external, :kinematic] = _attached(element, motion, origins)
+        inner = np.arange(element.internal)
+        rows[:, element.external + inner, offset + inner] = 1.0
+        names += [f"{element.name}.mode{i + 1}" for i in inner]
+        offset += element.internal
+        elements.append(rows)
+    joints = tuple(
+        _widened(_joint_motion(joint, motion, origins), size) for joint in structure.joints
+    )
+    return AssembledStructure(
+        structure=structure,
+        coordinate_names=tuple(names),
+        body_motion=body_motion,
+        element_motion=tuple(elements),
+        joint_motion=joints,
+    )
+
+
+def _widened(rows: Array, size: int) -> Array:
+    """Return rows (N, k, m) with zero columns appended up to `size`."""
+    return np.concatenate([rows, np.zeros((*rows.shape[:-1], size - rows.shape[-1]))], axis=-1)
+
+
+def _tree(structure: Structure) -> list[ElasticJoint | RigidBody]:
+    """Return the joints of the tree in their order, and bodies that no joint holds."""
+    reached = {BASE}
+    steps: list[ElasticJoint | RigidBody] = []
+    remaining = sorted(structure.joints, key=lambda joint: joint.count)
+    while True:
+        joint = next(
+            (item for item in remaining if (item.parent in reached) != (item.child in reached)),
+            None,
+        )
+        if joint is not None:
+            remaining.remove(joint)
+            reached |= {joint.parent, joint.child}
+            steps.append(joint)
+            continue
+        body = next((item for item in structure.bodies if item.name not in reached), None)
+        if body is None:
+            return steps
+        reached.add(body.name)
+        steps.append(body)
+
+
+def _tree_motion(
+    structure: Structure,
+    steps: list[ElasticJoint | RigidBody],
+    origins: Mapping[str, Array],
+    samples: int,
+) -> tuple[dict[str, Array], list[str]]:
+    """Return the twists (N, 6, m) of all bodies by the coordinates of the tree, and their names."""
+    size = sum(step.count if isinstance(step, ElasticJoint) else 6 for step in steps)
+    motion = {BASE: np.zeros((samples, 6, size))}
+    names: list[str] = []
+    for step in steps:
+        start = len(names)
+        if isinstance(step, RigidBody):
+            twist = np.zeros((samples, 6, size))
+            twist[:, range(6), range(start, start + 6)] = 1.0
+            motion[step.name] = twist
+            names += [f"{step.name}.{name}" for name in FREE_MOTIONS]
+            continue
+        is_reversed = step.parent not in motion
+        near, far = (step.child, step.parent) if is_reversed else (step.parent, step.child)
+        at_joint = transport(step.point - origins[near]) @ motion[near]
+        columns = slice(start, start + step.count)
+        at_joint[..., columns] += -step.motion if is_reversed else step.motion
+        motion[far] = transport(origins[far] - step.point) @ at_joint
+        labels = step.motion_names or tuple(str(i + 1) for i in range(step.count))
+        names += [f"{step.name}.{label}" if label else step.name for label in labels]
+    return motion, names
+
+
+def _relative(
+    joint: ElasticJoint, motion: Mapping[str, Array], origins: Mapping[str, Array]
+) -> Array:
+    """Return the twist (N, 6, m) of a joint's child against its parent."""
+    child = transport(joint.point - origins[joint.child]) @ motion[joint.child]
+    parent = transport(joint.point - origins[joint.parent]) @ motion[joint.parent]
+    return np.asarray(child - parent)
+
+
+def _joint_motion(
+    joint: ElasticJoint, motion: Mapping[str, Array], origins: Mapping[str, Array]
+) -> Array:
+    """Return the motions (N, f, m) of a joint."""
+    relative = _relative(joint, motion, origins)
+    if not joint.count:
+        return relative[:, :0]
+    return np.asarray(np.linalg.pinv(joint.motion) @ relative)
+
+
+def _closed(
+    structure: Structure,
+    closing: list[ElasticJoint],
+    motion: Mapping[str, Array],
+    origins: Mapping[str, Array],
+) -> Array:
+    """Return a basis (N, m, k) of the motions that joints which close loops allow.
+
+    Raises:
+        AssemblyError: its dimension changes between the poses.
+    """
+    weight = np.repeat([1.0, structure.length], 3)[:, None]
+    rows = []
+    for joint in closing:
+        allowed = np.broadcast_to(
+            joint.motion * weight, (len(motion[BASE]), *joint.motion.shape[-2:])
+        )
+        U, _, _ = np.linalg.svd(allowed, full_matrices=True)
+        blocked = U[..., joint.count :]
+        relative = _relative(joint, motion, origins) * weight
+        rows.append(np.swapaxes(blocked, -1, -2) @ relative)
+    C = np.concatenate(rows, axis=1)
+    size = np.sqrt(np.max([np.sum((t * weight) ** 2, axis=1) for t in motion.values()], axis=0))
+    scale = np.where(size > 0.0, size, 1.0)
+    _, sigma, Vt = np.linalg.svd(C / scale[:, None, :], full_matrices=True)
+    ranks = (sigma > RANK_TOLERANCE * sigma[:, :1]).sum(axis=1)
+    if ranks.min() != ranks.max():
+        what = f"closed loops have {ranks.min()} to {ranks.max()} independent constraints"
+        raise AssemblyError.of("structure", what, "leave singular poses out")
+    return np.asarray(np.swapaxes(Vt[:, ranks[0] :], -1, -2) / scale[:, :, None])
+
+
+def _attached(element: Element, motion: Mapping[str, Array], origins: Mapping[str, Array]) -> Array:
+    """Return the freedoms (N, k, m) of an element's attachments."""
+
+    def held(attachment: Attachment) -> Array:
+        offset = attachment.point - origins[attachment.body]
+        local = in_local_axes(attachment.axes, transport(offset) @ motion[attachment.body])
+        return np.asarray(local[..., list(attachment.freedoms), :])
+
+    return np.concatenate([held(attachment) for attachment in element.attachments], axis=-2)
