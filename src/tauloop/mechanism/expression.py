@@ -30,7 +30,7 @@ FUNCTIONS: dict[str, int] = {
 Item = TypeVar("Item")
 
 #: Groups of independent parameters.
-GROUPS = ("geometry", "inertia", "friction", "drive", "spring", "gravity")
+GROUPS = ("geometry", "inertia", "friction", "drive", "spring", "gravity", "elasticity")
 
 #: How a value was obtained (docs/machine-file.md).
 STATUSES = ("given", "inferred", "chosen", "measured", "identified", "calibrated")

@@ -45,6 +45,8 @@ from tauloop.mechanism.suggestions import by_name
 
 if TYPE_CHECKING:  # drive lines have the same parameters as machines
     from tauloop.mechanism.drive_line import DriveLine
+    from tauloop.mechanism.elastic.beams import Beam, BodyBeam, Compliance, Damping
+    from tauloop.mechanism.elastic.sections import Material
     from tauloop.mechanism.outputs import Output
 
 #: Positions of the six moments of an `Inertia` in the matrix, in their order.
@@ -98,10 +100,19 @@ class Inertia:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """A rigid body; without inertia it is massless and only connects others."""
+    """A rigid body; without inertia it is massless and only connects others.
+
+    Attributes:
+        name: unique name.
+        inertia: about the body's origin; None for a massless body.
+        beams: elastic beams between points of the body, where elasticity is calculated.
+        is_distributed: whether the mass that exceeds that of the beams is spread along them.
+    """
 
     name: str
     inertia: Inertia | None = None
+    beams: tuple[BodyBeam, ...] = ()
+    is_distributed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +282,7 @@ class Joint:
         freedoms: one per velocity.
         is_cut: whether the description specifies that this joint closes a loop, so that it has no
             coordinates; otherwise the toolkit chooses which joints it cuts.
+        compliance: of its bearings, where elasticity is calculated; None for rigid ones.
     """
 
     name: str
@@ -281,6 +293,7 @@ class Joint:
     reference: tuple[float, ...] = ()
     freedoms: tuple[Freedom, ...] = ()
     is_cut: bool = False
+    compliance: Compliance | None = None
 
     @property
     def bodies(self) -> tuple[str, str]:
@@ -392,6 +405,9 @@ class Rod:
         drum: drum at A onto which the line winds; its length is then that of the free tangent plus
             radius times wrap angle (see `tauloop.equations.assembly.drums`). None for a straight
             rod.
+        lower_beam: elastic sections of the link, or of the part at A, from A; None where not stated.
+        upper_beam: those of the part at B of a telescopic rod, from B.
+        contact: stiffnesses of the ball joints at A and B along the rod, N/m; None for a rigid one.
     """
 
     name: str
@@ -405,6 +421,9 @@ class Rod:
     first_axis: Vector | None = None
     tension: Tension | None = None
     drum: Drum | None = None
+    lower_beam: Beam | None = None
+    upper_beam: Beam | None = None
+    contact: tuple[Expression | None, Expression | None] = (None, None)
 
     @property
     def bodies(self) -> tuple[str, str]:
@@ -439,6 +458,8 @@ class Actuator:
         copper: heat of its windings per squared force, R/k^2 with a torque constant k, W/N^2 or
             W/(N m)^2.
         drive: the drive line that exerts the force; None where the motor acts directly.
+        stiffness: with the motor held, at the actuator's position, N/m or N m/rad; None where not
+            stated (see `tauloop.mechanism.elastic.drives.drive_stiffness`).
     """
 
     name: str
@@ -452,6 +473,7 @@ class Actuator:
     speed: float = np.inf
     copper: float | None = None
     drive: DriveLine | None = None
+    stiffness: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -531,6 +553,8 @@ class Mechanism(ReprMixin):
         omitted_forces: forces that the description of another tool states and that are not part of
             this machine.
         unknown_elements: elements of that description whose effect on the machine is unknown.
+        materials: materials of the file, and those of the table that it uses.
+        damping: of vibrations; None where not stated.
 
     Examples:
         >>> import tauloop as tl
@@ -557,6 +581,8 @@ class Mechanism(ReprMixin):
     outputs: tuple[Output, ...] = ()
     omitted_forces: tuple[str, ...] = ()
     unknown_elements: tuple[str, ...] = ()
+    materials: tuple[Material, ...] = ()
+    damping: Damping | None = None
     file: str = ""
 
     def body(self, name: str) -> Body:

@@ -15,7 +15,7 @@ from tauloop.export.fmu.variables import FmuVariable, FmuVariables
 from tauloop.mechanism.description.units import parse_unit
 
 #: SI base units of Tauloop's dimensions.
-_BASE = {"mass": "kg", "length": "m", "time": "s", "angle": "rad"}
+_BASE = {"mass": "kg", "length": "m", "time": "s", "angle": "rad", "temperature": "K"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,7 @@ _MEASURED_LEVELS, _MEASURED_CHARACTERS = 3, 60
 #: Digits tried for a number that, times its unit, gives exactly the value.
 _DIGITS_TRIED = (6, 9, 12, 14, 15, 16, 17)
 _NUMBER_START = re.compile(r"-?[.\d]")
-_SI_UNITS = {"mass": "kg", "length": "m", "time": "s", "angle": "rad"}
+_SI_UNITS = {"mass": "kg", "length": "m", "time": "s", "angle": "rad", "temperature": "K"}
 
 
 def number(value: float) -> str:

@@ -121,11 +121,13 @@ class Shape:
         name: its name in the schema and on the reference page.
         doc: description.
         fields: its keys.
+        one_of: keys of which at least one is required.
     """
 
     name: str
     doc: str
     fields: tuple[Field, ...]
+    one_of: tuple[str, ...] = ()
 
     def field(self, name: str) -> Field | None:
         """Return the field with this name."""

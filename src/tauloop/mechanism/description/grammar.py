@@ -25,6 +25,15 @@ from tauloop.mechanism.description.cursor import (
     value,
 )
 from tauloop.mechanism.description.drives.drive_grammar import ON_ACTUATOR
+from tauloop.mechanism.description.elastic_grammar import (
+    ACTUATOR_FIELDS,
+    BODY_FIELDS,
+    JOINT_FIELDS,
+    MACHINE_FIELDS,
+    ROD_BEAM_FIELDS,
+    ROD_FIELDS,
+    SECTION_KEYS,
+)
 from tauloop.mechanism.expression import STATUSES
 from tauloop.mechanism.model import JOINT_KINDS
 
@@ -105,6 +114,7 @@ MOMENTS = Shape(
     ),
 )
 
+_PART_LENGTH = value(units.LENGTH, "elasticity", "positive")
 _ABOUT = field(
     "about",
     Choice(options=("center", "origin")),
@@ -118,9 +128,10 @@ _UNCHECKED = field(
 BODY = Shape(
     name="body",
     doc="A rigid body; the word `massless`, or a mass of zero alone, stands for a body that only joins others. Without "
-    "`center` and without `inertia` it is a point mass at the body's origin.",
+    "`center` and without `inertia` it is a point mass at the body's origin. Without `mass`, its inertia is that of "
+    "its `beams`.",
     fields=(
-        need("mass", _MASS, "mass"),
+        field("mass", _MASS, "mass; required without `beams`"),
         field(
             "center",
             ListOf(item=_CENTER, length=3),
@@ -134,7 +145,9 @@ BODY = Shape(
         field("inertia", MOMENTS, "moments of inertia in body axes; zero (a point mass) if absent"),
         _ABOUT,
         _UNCHECKED,
+        *BODY_FIELDS,
     ),
+    one_of=("mass", "beams"),
 )
 
 FRICTION = Shape(
@@ -271,6 +284,7 @@ JOINT = Shape(
             Choice(options=("yes", "no")),
             "yes: this joint closes a loop and has no coordinates; the toolkit chooses among the others. no if absent",
         ),
+        *JOINT_FIELDS,
     ),
 )
 
@@ -287,9 +301,10 @@ LINK = Shape(
     name="link",
     doc="Inertia of a rod or of one part of it. Slender: `center` is a distance along the rod and `inertia` is the "
     "transverse moment about the mass center (a point mass if absent). Full: as for a body, in the rod frame (z from A "
-    "to B, y along first_axis x z), with its origin in A (for `upper`: in B).",
+    "to B, y along first_axis x z), with its origin in A (for `upper`: in B). The parts of a telescopic rod have "
+    "their sections here, from A (for `upper`: from B); without `mass`, their inertia is that of the section.",
     fields=(
-        need("mass", _MASS, "mass"),
+        field("mass", _MASS, "mass; required without a section"),
         field("center", Either(kinds=(_CENTER, ListOf(item=_CENTER, length=3))), "mass center"),
         field(
             "first_moment",
@@ -303,7 +318,10 @@ LINK = Shape(
         ),
         _ABOUT,
         _UNCHECKED,
+        field("length", _PART_LENGTH, "telescopic only, with a section: length of the part"),
+        *ROD_BEAM_FIELDS,
     ),
+    one_of=("mass", *SECTION_KEYS),
 )
 
 TENSION = Shape(
@@ -370,6 +388,7 @@ ROD = Shape(
         ),
         field("tension", TENSION, "makes the rod a cable"),
         field("drum", DRUM, "massless only: winds the line onto a drum or sprocket"),
+        *ROD_FIELDS,
     ),
 )
 
@@ -420,6 +439,7 @@ ACTUATOR = Shape(
             ON_ACTUATOR,
             "motors, gears, backlash and control of this actuator (docs/drives.md)",
         ),
+        *ACTUATOR_FIELDS,
     ),
 )
 
@@ -658,6 +678,7 @@ MACHINE = Shape(
         ),
         *_ELEMENTS,
         field("legs", ListOf(item=LEG), "patterns"),
+        *MACHINE_FIELDS,
         need("platform", PLATFORM, "the body that does the work"),
     ),
 )

@@ -7,7 +7,7 @@ sparse geometry stays sparse.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TypeVar
 
@@ -143,6 +143,11 @@ class Placements:
         for name in ordered({name: needs(cursor) for name, cursor in frames.items()}, note):
             if name not in self._frames:
                 self._frames[name] = self._framed(frames[name])
+
+    @property
+    def frames(self) -> Mapping[str, Placement | None]:
+        """Named frames by name; None for those that are wrong."""
+        return self._frames
 
     def read(self, cursor: Cursor | None) -> Placement | None:
         """Return the placement at a place, or None after noting what is wrong.

@@ -6,11 +6,13 @@ motors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from tauloop.mechanism.description.cursor import Cursor
+from tauloop.mechanism.description.elastic_grammar import ROD_BEAM_KEYS
 from tauloop.mechanism.description.grammar import MACHINE
 from tauloop.mechanism.description.placements import Placements
 from tauloop.mechanism.description.sections.bodies import read_body, read_rod
@@ -35,10 +37,16 @@ from tauloop.mechanism.model import (
     Freedom,
     Joint,
     Mechanism,
+    Placement,
     Rod,
 )
 from tauloop.mechanism.outputs import Output
 from tauloop.mechanism.solids.visual import read_visual
+
+if TYPE_CHECKING:
+    from tauloop.mechanism.description.sections.elastic import ElasticReader
+
+Element = TypeVar("Element")
 
 
 def read_machine(text: str, file: str, folder: Path | None = None) -> Mechanism:
@@ -83,14 +91,28 @@ def _read(root: Cursor, parts: list[Scope], values: ValueReader) -> Mechanism | 
     gravity = values.vector(root.get("gravity"))
     platform_place = root.get("platform")
 
-    bodies = {name: read_body(name, cursor, values) for name, cursor in places["body"].items()}
+    elastic = _elastic_reader(root, places, values)
+    bodies = {
+        name: None if cursor.has("beams") else read_body(name, cursor, values)
+        for name, cursor in places["body"].items()
+    }
     joints = {
         name: read_joint(name, cursor, values, placements)
         for name, cursor in places["joint"].items()
     }
     rods = {
-        name: read_rod(name, cursor, values, placements) for name, cursor in places["rod"].items()
+        name: read_rod(name, cursor, values, placements, elastic)
+        for name, cursor in places["rod"].items()
     }
+    if elastic is not None:
+        for name, joint in joints.items():
+            if joint is not None:
+                compliance = elastic.compliance(places["joint"][name], joint)
+                joints[name] = replace(joint, compliance=compliance)
+        points = _points(placements, joints, rods)
+        for name, cursor in places["body"].items():
+            if cursor.has("beams"):
+                bodies[name] = read_body(name, cursor, values, elastic, points)
 
     coordinates = Coordinates()
     for name, cursor in places["joint"].items():
@@ -141,6 +163,7 @@ def _read(root: Cursor, parts: list[Scope], values: ValueReader) -> Mechanism | 
             values, placements, coordinates, all_joints, rods, actuators, tool
         )
         outputs = output_reader.read(places["output"])
+    damping = elastic.damping(root.get("damping")) if elastic is not None else None
     elements = (bodies, all_joints, rods, couplings, actuators, losses, solids, outputs)
     everything = (gravity, platform, *(element for kind in elements for element in kind.values()))
     if gravity is None or platform is None or None in everything:
@@ -150,20 +173,77 @@ def _read(root: Cursor, parts: list[Scope], values: ValueReader) -> Mechanism | 
         description=(root.word("description") or "").strip(),
         parameters=values.table(),
         gravity=gravity,
-        bodies=tuple(body for body in bodies.values() if body is not None),
-        joints=tuple(joint for joint in all_joints.values() if joint is not None),
-        rods=tuple(rod for rod in rods.values() if rod is not None),
-        couplings=tuple(coupling for coupling in couplings.values() if coupling is not None),
-        actuators=tuple(actuator for actuator in actuators.values() if actuator is not None),
-        losses=tuple(loss for loss in losses.values() if loss is not None),
+        bodies=_whole(bodies.values()),
+        joints=_whole(all_joints.values()),
+        rods=_whole(rods.values()),
+        couplings=_whole(couplings.values()),
+        actuators=_whole(actuators.values()),
+        losses=_whole(losses.values()),
         platform=platform,
-        solids=tuple(solid for solid in solids.values() if solid is not None),
-        outputs=tuple(output for output in outputs.values() if output is not None),
+        solids=_whole(solids.values()),
+        outputs=_whole(outputs.values()),
         omitted_forces=texts(root, "omitted_forces"),
         unknown_elements=texts(root, "unknown_elements"),
         unstated_motors=unstated,
+        materials=_whole(elastic.used.values()) if elastic is not None else (),
+        damping=damping,
         file=root.collector.file,
     )
+
+
+def _whole(elements: Iterable[Element | None]) -> tuple[Element, ...]:
+    """Return the elements that could be read."""
+    return tuple(element for element in elements if element is not None)
+
+
+#: Keys of the elastic data of a machine, a body, a joint and a rod.
+_ELASTIC_KEYS = frozenset(("materials", "damping", "beams", "stiffness", "compliance", "contact"))
+
+
+def _elastic_reader(
+    root: Cursor, places: Mapping[str, Mapping[str, Cursor]], values: ValueReader
+) -> ElasticReader | None:
+    """Return the reader of elastic data; None if the file has none.
+
+    Its module is imported late, because few machines have such data.
+    """
+    parts = [root]
+    for kind in ("body", "joint", "rod"):
+        parts += places[kind].values()
+    for rod in places["rod"].values():
+        parts += [place for key in ("link", "lower", "upper") if (place := rod.get(key))]
+    if not any(_is_elastic(part) for part in parts):
+        return None
+    from tauloop.mechanism.description.sections.elastic import ElasticReader
+
+    reader = ElasticReader(values, places["material"])
+    reader.define()
+    return reader
+
+
+def _is_elastic(cursor: Cursor) -> bool:
+    """Return whether a part of the file has elastic data."""
+    keys = (*_ELASTIC_KEYS, *ROD_BEAM_KEYS)
+    return any(cursor.has(key) for key in keys)
+
+
+def _points(
+    placements: Placements,
+    joints: Mapping[str, Joint | None],
+    rods: Mapping[str, Rod | None],
+) -> dict[str, dict[str, Placement]]:
+    """Return the placements of frames, joints and ends of rods by their names and by body."""
+    points: dict[str, dict[str, Placement]] = {}
+    for name, frame in placements.frames.items():
+        if frame is not None:
+            points[name] = {frame.body: frame}
+    for name, joint in joints.items():
+        if joint is not None:
+            points[name] = {end.body: end for end in (joint.parent, joint.child)}
+    for name, rod in rods.items():
+        if rod is not None:
+            points[name] = {end.body: end for end in (rod.start, rod.end)}
+    return points
 
 
 def _freedoms(

@@ -95,6 +95,7 @@ def _ref(name: str) -> dict[str, Any]:
 
 
 def _shape(shape: Shape) -> dict[str, Any]:
+    alternatives = {"anyOf": [{"required": [key]} for key in shape.one_of]}
     return {
         "type": "object",
         "description": shape.doc,
@@ -103,6 +104,7 @@ def _shape(shape: Shape) -> dict[str, Any]:
         },
         "required": [field.name for field in shape.fields if field.required],
         "additionalProperties": False,
+        **(alternatives if shape.one_of else {}),
     }
 
 

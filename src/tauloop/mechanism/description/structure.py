@@ -127,11 +127,12 @@ def _check_shape(cursor: Cursor, shape: Shape) -> None:
                 where = f"{cursor.where}.{entry.key}" if cursor.where else entry.key
                 remedy = _remedy(cursor, entry, known)
                 cursor.collector.add(where, entry.line, f"unknown key in {a(shape.name)}", remedy)
+    lacks_all = bool(shape.one_of) and not any(cursor.has(key) for key in shape.one_of)
     for field in shape.fields:
         child = cursor.get(field.name)
         if child is not None:
             check_structure(child, _alternative(shape, field))
-        elif field.required:
+        elif field.required or (lacks_all and field.name == shape.one_of[0]):
             where = f"{cursor.where}.{field.name}" if cursor.where else field.name
             cursor.collector.add(
                 where,
@@ -258,6 +259,7 @@ SECTIONS = {
     "losses": "loss",
     "outputs": "output",
     "visual": "visual",
+    "materials": "material",
 }
 
 

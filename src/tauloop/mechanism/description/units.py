@@ -25,12 +25,13 @@ _ZERO = Fraction(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dimension:
-    """Exponents of kg, m, s and rad."""
+    """Exponents of kg, m, s, rad and K."""
 
     mass: Fraction = _ZERO
     length: Fraction = _ZERO
     time: Fraction = _ZERO
     angle: Fraction = _ZERO
+    temperature: Fraction = _ZERO
 
     def __mul__(self, other: Dimension) -> Dimension:
         return Dimension(
@@ -44,6 +45,10 @@ class Dimension:
         return Dimension(**{f.name: getattr(self, f.name) * exponent for f in fields(self)})
 
     @property
+    def _without_angle(self) -> tuple[Fraction, ...]:
+        return self.mass, self.length, self.time, self.temperature
+
+    @property
     def is_one(self) -> bool:
         """Whether this is a plain number: no unit at all, not even rad."""
         return self == ONE
@@ -55,7 +60,7 @@ class Dimension:
 
     def matches(self, other: Dimension) -> bool:
         """Return whether both are the same when angles are left out."""
-        return (self.mass, self.length, self.time) == (other.mass, other.length, other.time)
+        return self._without_angle == other._without_angle
 
     def suits(self, wanted: Dimension) -> bool:
         """Return whether a number of this dimension is permitted; angles need their unit."""
@@ -111,6 +116,12 @@ DAMPING = FORCE / SPEED
 ANGULAR_DAMPING = TORQUE / ANGULAR_SPEED
 ANGLE_PER_LENGTH = ANGLE / LENGTH
 LENGTH_PER_ANGLE = LENGTH / ANGLE
+TEMPERATURE = Dimension(temperature=Fraction(1))
+EXPANSION = ONE / TEMPERATURE
+PRESSURE = FORCE / LENGTH**2
+DENSITY = MASS / LENGTH**3
+LINE_DENSITY = MASS / LENGTH
+BENDING_STIFFNESS = FORCE * LENGTH**2
 
 #: Dimensions of quantities of a sliding freedom and of a turning one.
 POSITIONS, SPEEDS, FORCES, INERTIAS = (
@@ -133,6 +144,8 @@ _SI_NAMES: dict[Dimension, str] = {
     ANGULAR_STIFFNESS: "N m/rad",
     DAMPING: "N s/m",
     ANGULAR_DAMPING: "N m s/rad",
+    PRESSURE: "Pa",
+    BENDING_STIFFNESS: "N m^2",
     COPPERS[0]: "W/N^2",
     COPPERS[1]: "W/N^2/m^2",
 }
@@ -157,6 +170,12 @@ NOUNS: dict[Dimension, str] = {
     ANGULAR_STIFFNESS: "an angular stiffness",
     DAMPING: "a viscous coefficient",
     ANGULAR_DAMPING: "a viscous coefficient",
+    TEMPERATURE: "a temperature difference",
+    EXPANSION: "a coefficient of expansion",
+    PRESSURE: "a stress",
+    DENSITY: "a density",
+    LINE_DENSITY: "a mass per length",
+    BENDING_STIFFNESS: "a bending stiffness",
     COPPERS[0]: "a heat per squared force",
     COPPERS[1]: "a heat per squared torque",
 }
@@ -179,7 +198,7 @@ def shown(value: float, dimension: Dimension) -> str:
 
 def _product(dimension: Dimension) -> str:
     exponents = [(f.name, getattr(dimension, f.name)) for f in fields(dimension)]
-    symbols = {"mass": "kg", "length": "m", "time": "s", "angle": "rad"}
+    symbols = {"mass": "kg", "length": "m", "time": "s", "angle": "rad", "temperature": "K"}
 
     def power(name: str, exponent: Fraction) -> str:
         return symbols[name] + ("" if exponent == 1 else f"^{exponent}")
@@ -231,10 +250,11 @@ _SYMBOLS: dict[str, tuple[float, Dimension, str]] = {
     "Hz": (1.0, FREQUENCY, "k"),
     "rpm": (2 * math.pi / 60, ANGULAR_SPEED, ""),
     "N": (1.0, FORCE, "mkM"),
-    "Pa": (1.0, FORCE / LENGTH**2, "kMG"),
-    "bar": (1e5, FORCE / LENGTH**2, ""),
+    "Pa": (1.0, PRESSURE, "kMG"),
+    "bar": (1e5, PRESSURE, ""),
     "J": (1.0, TORQUE, "k"),
     "W": (1.0, TORQUE / TIME, "k"),
+    "K": (1.0, TEMPERATURE, ""),
 }
 #: Every unit a file may use: scale to SI, and dimension.
 UNITS: dict[str, tuple[float, Dimension]] = {

@@ -6,10 +6,13 @@ Inertias become parameters about the origin of the frame that carries them.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
 
 from tauloop.mechanism.description.cursor import Cursor, Value
+from tauloop.mechanism.description.elastic_grammar import has_section
 from tauloop.mechanism.description.placements import Placements, constant_vector, rotated
 from tauloop.mechanism.description.sections.joints import read_direction, read_freedom
 from tauloop.mechanism.description.values import ValueReader
@@ -28,6 +31,10 @@ from tauloop.mechanism.model import (
     Tension,
     Vector,
 )
+
+if TYPE_CHECKING:  # few machines have elastic data
+    from tauloop.mechanism.description.sections.elastic import ElasticReader
+    from tauloop.mechanism.elastic.beams import Beam
 
 
 def read_inertia(cursor: Cursor, values: ValueReader) -> Inertia | None:
@@ -163,8 +170,22 @@ def read_slender(cursor: Cursor, values: ValueReader) -> SlenderPart | None:
     return SlenderPart(mass=mass, first_moment=h, second_moment=add(across, multiply(h, s)))
 
 
-def read_rod(name: str, cursor: Cursor, values: ValueReader, placements: Placements) -> Rod | None:
-    """Return a rod, or None after noting what is wrong."""
+def read_rod(
+    name: str,
+    cursor: Cursor,
+    values: ValueReader,
+    placements: Placements,
+    elastic: ElasticReader | None = None,
+) -> Rod | None:
+    """Return a rod, or None after noting what is wrong.
+
+    Args:
+        name: its name.
+        cursor: its place.
+        values: reads values.
+        placements: reads frames.
+        elastic: reads sections; None for a file without them.
+    """
     start, end = placements.read(cursor.get("from")), placements.read(cursor.get("to"))
     drum = _read_drum(cursor, values)
     if start is not None and end is not None and start.body == end.body:
@@ -181,6 +202,12 @@ def read_rod(name: str, cursor: Cursor, values: ValueReader, placements: Placeme
     length = values.expression(cursor.get("length"))
     telescope = _read_telescope(cursor.get("telescopic"), values)
     lower, upper = _read_parts(cursor, model, is_telescopic, values)
+    beams: tuple[Beam | None, Beam | None] = (None, None)
+    contact: tuple[Expression | None, Expression | None] = (None, None)
+    if elastic is not None:
+        beams = elastic.rod_beams(cursor, length, (lower, upper))
+        contact = elastic.contact(cursor)
+        lower, upper = _with_section_mass((lower, upper), beams, model)
     first_axis = _read_first_axis(cursor, model, start, values)
     tension = read_tension(cursor.get("tension"), values)
     if start is None or end is None or (length is None and telescope is None):
@@ -200,7 +227,28 @@ def read_rod(name: str, cursor: Cursor, values: ValueReader, placements: Placeme
         first_axis=first_axis,
         tension=tension,
         drum=drum,
+        lower_beam=beams[0],
+        upper_beam=beams[1],
+        contact=contact,
     )
+
+
+def _with_section_mass(
+    parts: tuple[SlenderPart | Inertia | None, SlenderPart | Inertia | None],
+    beams: tuple[Beam | None, Beam | None],
+    model: str | None,
+) -> tuple[SlenderPart | Inertia | None, SlenderPart | Inertia | None]:
+    """Return the inertias of both parts of a rod; those not stated follow from the sections."""
+    if beams == (None, None):
+        return parts
+    from tauloop.mechanism.elastic.inertia import link_inertia
+
+    complete: list[SlenderPart | Inertia | None] = []
+    for part, beam, is_upper in zip(parts, beams, (False, True), strict=True):
+        if part is None and beam is not None and model in ("slender", "full"):
+            part = link_inertia(beam, is_full=model == "full", is_upper=is_upper)
+        complete.append(part)
+    return complete[0], complete[1]
 
 
 def _read_drum(cursor: Cursor, values: ValueReader) -> Drum | None:
@@ -252,17 +300,19 @@ def _read_parts(
                     f"use {' or '.join(allowed)}",
                     key,
                 )
-    if allowed and model in ("slender", "full") and not any(cursor.has(key) for key in allowed):
+    has_inertia = any(cursor.has(key) for key in allowed) or has_section(cursor)
+    if allowed and model in ("slender", "full") and not has_inertia:
         cursor.problem(
             f"the inertia of a {model} rod is missing",
-            f"add {' or '.join(allowed)}, or write model: massless",
+            f"add {' or '.join(allowed)}, or a section such as tube, or write model: massless",
             allowed[0],
         )
     read = read_slender if model == "slender" else read_inertia
     inertias: dict[str, SlenderPart | Inertia | None] = {}
     for key in allowed:
         place = cursor.get(key)
-        if place is not None:
+        follows_from_section = place is not None and has_section(place) and not place.has("mass")
+        if place is not None and not follows_from_section:
             inertias[key] = read(place, values)
     return inertias.get("link") or inertias.get("lower"), inertias.get("upper")
 
@@ -339,10 +389,51 @@ def read_tension(cursor: Cursor | None, values: ValueReader) -> Tension | None:
     )
 
 
-def read_body(name: str, cursor: Cursor, values: ValueReader) -> Body | None:
-    """Return a body, or None after noting what is wrong."""
+def read_body(
+    name: str,
+    cursor: Cursor,
+    values: ValueReader,
+    elastic: ElasticReader | None = None,
+    points: Mapping[str, Mapping[str, Placement]] = MappingProxyType({}),
+) -> Body | None:
+    """Return a body, or None after noting what is wrong.
+
+    Args:
+        name: its name.
+        cursor: its place.
+        values: reads values.
+        elastic: reads beams; needed for a body with beams.
+        points: placements of joints, rods and frames, by their names and by body.
+    """
     if cursor.text is not None:
         return Body(name=name)
+    if elastic is None or not cursor.has("beams"):
+        return _read_rigid_body(name, cursor, values)
+    from tauloop.mechanism.elastic.inertia import beams_inertia
+
+    beams = elastic.body_beams(cursor, name, points)
+    if beams is None:
+        return None
+    is_distributed = cursor.word("distributed") == "yes"
+    inertia = beams_inertia(beams)
+    stated = None
+    if cursor.has("mass"):
+        stated = read_inertia(cursor, values)
+        if stated is None:
+            return None
+        inertia = stated
+    lines = [beam.beam for beam in beams]
+    mass = None if stated is None else stated.mass
+    elastic.check_mass(cursor, lines, mass, is_distributed=is_distributed)
+    return Body(name=name, inertia=inertia, beams=beams, is_distributed=is_distributed)
+
+
+def _read_rigid_body(name: str, cursor: Cursor, values: ValueReader) -> Body | None:
+    """Return a body without beams, or None after noting what is wrong."""
+    if cursor.has("distributed"):
+        cursor.problem(
+            "distributed belongs to beams, and there are none", "remove it", "distributed"
+        )
     place = cursor.get("mass")
     is_point = not any(
         cursor.has(key) for key in ("center", "first_moment", "inertia", "unchecked")

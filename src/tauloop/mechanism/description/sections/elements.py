@@ -133,6 +133,12 @@ def read_actuator(
     offset = values.expression(cursor.get("offset"), is_angular)
     if offset is None and cursor.has("offset"):
         return None
+    if cursor.has("stiffness") and cursor.has("drive"):
+        cursor.problem(
+            "the stiffness of an actuator with a drive line follows from the drive line",
+            "remove stiffness, or the drive line",
+            "stiffness",
+        )
     place = cursor.get("drive")
     drive = None
     # imported late: few machines have a drive line, and the import takes as long as the machine's
@@ -150,6 +156,7 @@ def read_actuator(
         **{key: math.inf if limit is None else limit for key, limit in most.items()},
         copper=copper,
         drive=drive,
+        stiffness=values.expression(cursor.get("stiffness"), is_angular),
     )
 
 

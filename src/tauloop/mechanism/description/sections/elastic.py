@@ -1,0 +1,772 @@
+"""Elastic data of a machine file: materials, sections along rods and bodies, compliances, damping."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import field, replace
+from functools import lru_cache
+from pathlib import Path
+
+from tauloop.common.records import dataclass
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.cursor import Choice, Cursor, ListOf, MapOf, Shape, chosen, need
+from tauloop.mechanism.description.documents import open_document
+from tauloop.mechanism.description.elastic_grammar import MATERIAL, SECTION_KEYS, has_section
+from tauloop.mechanism.description.grammar import PROVENANCE
+from tauloop.mechanism.description.sections.joints import read_direction
+from tauloop.mechanism.description.structure import note_unknown
+from tauloop.mechanism.description.units import shown
+from tauloop.mechanism.description.values import ValueReader
+from tauloop.mechanism.elastic.beams import (
+    DIRECTIONS,
+    Beam,
+    BeamSegment,
+    BodyBeam,
+    Compliance,
+    Damping,
+)
+from tauloop.mechanism.elastic.inertia import mass_gap
+from tauloop.mechanism.elastic.sections import SECTION_DIMENSIONS, Material, Section, SectionKind
+from tauloop.mechanism.expression import (
+    ONE,
+    ZERO,
+    Call,
+    Constant,
+    Expression,
+    Parameter,
+    add,
+    divide,
+    leaves,
+    multiply,
+    subtract,
+    triple,
+)
+from tauloop.mechanism.model import JOINT_KINDS, Inertia, Joint, Placement, SlenderPart, Vector
+from tauloop.mechanism.suggestions import listing
+
+#: Largest Poisson's ratio of an isotropic material.
+_MAX_POISSON = 0.5
+#: Relative difference below which two bending stiffnesses are equal, so that a section needs no
+#: orientation.
+_EQUAL_BENDING = 1e-9
+#: Sine of the angle between a beam and the z axis of its section below which they are parallel.
+_PARALLEL = 1e-6
+#: Relative size of the negative eigenvalue of a matrix that counts as a rounding error.
+_ROUNDING = 1e-9
+
+_COMPOSITE_KEYS = SECTION_DIMENSIONS["section"]
+
+MATERIALS_FORMAT = "tauloop-materials/1"
+_TABLE = Shape(
+    name="table of materials",
+    doc="Materials with their sources.",
+    fields=(
+        need("format", Choice(options=(MATERIALS_FORMAT,)), "format and version"),
+        need("provenance", PROVENANCE, "status and source of values that state none"),
+        need("materials", MapOf(item=MATERIAL), "the materials"),
+    ),
+)
+
+
+@lru_cache(maxsize=1)
+def material_table() -> Mapping[str, tuple[Material, tuple[Parameter, ...]]]:
+    """Return the materials that machine files may name without defining them.
+
+    Each has its independent parameters, named ``MATERIAL.density`` and so on.
+    """
+    root = open_document(Path(__file__).parents[2] / "materials.yaml", _TABLE)
+    values = ValueReader(root.get("provenance"))
+    materials = {}
+    for name, cursor in root.entries_of("materials"):
+        materials[name] = read_material(name, replace(cursor, leaf=name), values)
+    root.collector.raise_any()
+    table = values.table()
+    return {
+        name: (material, tuple(p for p in table if p.name in leaves(material)))
+        for name, material in materials.items()
+        if material is not None
+    }
+
+
+def read_material(name: str, cursor: Cursor, values: ValueReader) -> Material | None:
+    """Return a material, or None after noting what is wrong."""
+    required = ("young_modulus", "density")
+    read = {key: values.expression(cursor.get(key)) for key in required}
+    E, density = read["young_modulus"], read["density"]
+    G = values.expression(cursor.get("shear_modulus"))
+    poisson = values.expression(cursor.get("poisson_ratio"))
+    if not cursor.has("shear_modulus") and not cursor.has("poisson_ratio"):
+        cursor.problem(
+            "neither shear_modulus nor poisson_ratio is given",
+            "add poisson_ratio, such as 0.3 of most metals",
+            "shear_modulus",
+        )
+    if poisson is not None and values.nominal(poisson) > _MAX_POISSON:
+        cursor.problem(
+            f"Poisson's ratio is 0 to 0.5, got {values.nominal(poisson):g}",
+            "correct the value",
+            "poisson_ratio",
+        )
+    expansion, strength = (values.expression(cursor.get(key)) for key in ("expansion", "strength"))
+    if E is None or density is None or (G is None and poisson is None):
+        return None
+    two = Constant(2.0)
+    if G is None and poisson is not None:
+        G = divide(E, multiply(two, add(ONE, poisson)))
+    elif poisson is None and G is not None:
+        poisson = subtract(divide(E, multiply(two, G)), ONE)
+        ratio = values.nominal(poisson)
+        if not 0.0 <= ratio <= _MAX_POISSON:
+            cursor.problem(
+                f"the moduli give Poisson's ratio {ratio:.3g}; that of an isotropic material is 0 to 0.5",
+                "add poisson_ratio if the material is not isotropic, or correct a modulus",
+                "shear_modulus",
+            )
+    if G is None or poisson is None:
+        return None
+    return Material(
+        name=name,
+        young_modulus=E,
+        shear_modulus=G,
+        poisson_ratio=poisson,
+        density=density,
+        expansion=expansion,
+        strength=strength,
+    )
+
+
+@dataclass(slots=True)
+class ElasticReader:
+    """Reads sections and beams with the materials of the file and of the table.
+
+    Attributes:
+        values: reads values.
+        places: materials of the file by name.
+        used: the materials of the file, and those of the table that sections name.
+    """
+
+    values: ValueReader
+    places: Mapping[str, Cursor]
+    used: dict[str, Material | None] = field(default_factory=dict)
+
+    def define(self) -> None:
+        """Read the materials of the file."""
+        for name, cursor in self.places.items():
+            self.used[name] = read_material(name, cursor, self.values)
+
+    def _material(self, cursor: Cursor | None) -> Material | None:
+        """Return the material that a section names, or None after noting that there is none."""
+        if cursor is None or not cursor.text:
+            return None
+        name = cursor.text
+        if name in self.used:
+            return self.used[name]
+        table = material_table()
+        if name not in table:
+            note_unknown(cursor, name, "material", (*self.places, *table))
+            return None
+        material, parameters = table[name]
+        taken = [p.name for p in parameters if p.name in self.values.parameter_names]
+        if taken:
+            cursor.problem(
+                f"the parameter {taken[0]} has the name of a value of the table of materials",
+                f"rename it, or define {name} under materials",
+            )
+            return None
+        self.values.adopt(parameters)
+        self.used[name] = material
+        return material
+
+    # Sections
+
+    def _section(self, cursor: Cursor) -> Section | None:
+        """Return the section under the only key of a place that names a kind of section."""
+        kind = next((name for name in SECTION_DIMENSIONS if cursor.has(name)), None)
+        place = cursor.get(kind) if kind is not None else None
+        if kind is None or place is None:
+            return None
+        if kind == "section":
+            return self._composite(place)
+        material = self._material(place.get("material"))
+        read = [self.values.expression(place.get(key)) for key in SECTION_DIMENSIONS[kind]]
+        dimensions = tuple(value for value in read if value is not None)
+        if len(dimensions) < len(read):
+            return None
+        fits = self._has_room(kind, dimensions, place)
+        if material is None or not fits:
+            return None
+        return Section(kind=kind, dimensions=dimensions, material=material)
+
+    def _has_room(
+        self, kind: SectionKind, dimensions: tuple[Expression, ...], place: Cursor
+    ) -> bool:
+        """Return whether the wall fits in the section; note it otherwise."""
+        if kind not in ("tube", "box"):
+            return True
+        *sizes, wall = (self.values.nominal(value) for value in dimensions)
+        half = min(sizes) / 2
+        if wall <= half:
+            return True
+        name = "radius" if kind == "tube" else "half of the smaller side"
+        wall_text, half_text = shown(wall, units.LENGTH), shown(half, units.LENGTH)
+        place.problem(
+            f"the wall is thicker than the {name}: {wall_text} > {half_text}",
+            "correct one of them; `outer`, `width` and `height` are whole outer dimensions",
+            "wall",
+        )
+        return False
+
+    def _composite(self, place: Cursor) -> Section | None:
+        """Return a section by its stiffnesses, or None after noting what is wrong."""
+        read = {name: self.values.expression(place.get(name)) for name in (*_COMPOSITE_KEYS, "EI")}
+        if place.has("EI") and (place.has("EIy") or place.has("EIz")):
+            place.problem("EI is the stiffness about both axes", "keep EI, or EIy and EIz", "EI")
+            return None
+        if place.has("EI"):
+            read["EIy"] = read["EIz"] = read["EI"]
+        missing = [name for name in ("EIy", "EIz") if not place.has(name) and not place.has("EI")]
+        if missing:
+            what = "the bending stiffness EI" if len(missing) == 2 else missing[0]
+            place.problem(f"{what} is missing", "add EI, or EIy and EIz", missing[0])
+        expansion = self.values.expression(place.get("expansion"))
+        dimensions = tuple(x for name in _COMPOSITE_KEYS if (x := read[name]) is not None)
+        if len(dimensions) < len(_COMPOSITE_KEYS):
+            return None
+        return Section(kind="section", dimensions=dimensions, expansion=expansion)
+
+    def _piece(self, cursor: Cursor, length: Expression) -> BeamSegment | None:
+        """Return a segment with the section or taper of a place."""
+        taper = cursor.get("taper")
+        if taper is None:
+            section = self._section(cursor)
+            return (
+                None if section is None else BeamSegment(length=length, start=section, end=section)
+            )
+        ends = [taper.get(key) for key in ("start", "end")]
+        sections = [self._section(end) if _one_section(end) else None for end in ends if end]
+        if len(sections) < 2 or sections[0] is None or sections[1] is None:
+            return None
+        start, end = sections[0], sections[1]
+        if (start.kind, start.material, start.expansion) != (end.kind, end.material, end.expansion):
+            taper.problem(
+                f"a taper has one kind of section and one material, got {_named(start)} and {_named(end)}",
+                "use the same at both ends, or segments",
+            )
+            return None
+        return BeamSegment(length=length, start=start, end=end)
+
+    # Beams
+
+    def beam(
+        self, cursor: Cursor, length: Expression | None, stated: Expression | None
+    ) -> Beam | None:
+        """Return the beam of a place; None without one or after noting what is wrong.
+
+        Args:
+            cursor: a rod, a part of a rod, or a beam of a body.
+            length: its length; None if that is wrong.
+            stated: mass that the file states for it; None if it states none.
+        """
+        keys = [key for key in SECTION_KEYS if cursor.has(key)]
+        if not keys:
+            for key in ("fittings", "distributed"):
+                if cursor.has(key):
+                    cursor.problem(
+                        f"{key} belongs to a section, and there is none",
+                        f"add a section ({listing(SECTION_KEYS)}), or remove {key}",
+                        key,
+                    )
+            return None
+        if len(keys) > 1:
+            cursor.problem(f"two sections are given: {listing(keys)}", "keep one of them", keys[1])
+            return None
+        fittings = self._fittings(cursor)
+        if length is None:
+            return None
+        segments = self._segments(cursor, length)
+        if not segments:
+            return None
+        beam = Beam(
+            segments=segments,
+            fittings=fittings,
+            is_distributed=cursor.word("distributed") == "yes",
+        )
+        self.check_mass(cursor, (beam,), stated, is_distributed=beam.is_distributed)
+        return beam
+
+    def _fittings(self, cursor: Cursor) -> tuple[Expression, Expression] | None:
+        place = cursor.get("fittings")
+        if place is None:
+            return None
+        start, end = (self.values.expression(place.get(key)) for key in ("start", "end"))
+        return (ZERO if start is None else start, ZERO if end is None else end)
+
+    def _segments(self, cursor: Cursor, length: Expression) -> tuple[BeamSegment, ...]:
+        """Return the segments of a beam; empty after noting what is wrong."""
+        if not cursor.has("segments"):
+            piece = self._piece(cursor, length)
+            return () if piece is None else (piece,)
+        places = cursor.items_of("segments")
+        lengths = [self.values.expression(place.get("length")) for place in places]
+        open_places = [i for i, place in enumerate(places) if not place.has("length")]
+        if len(open_places) != 1:
+            cursor.problem(
+                f"{len(open_places)} segments have no length",
+                "leave out the length of exactly one segment: it takes what is left",
+                "segments",
+            )
+            return ()
+        known = [value for value in lengths if value is not None]
+        if len(known) != len(places) - 1:
+            return ()
+        rest = length
+        for value in known:
+            rest = subtract(rest, value)
+        total = self.values.nominal(length)
+        if not self.values.nominal(rest) > 0.0:
+            taken = sum(self.values.nominal(value) for value in known)
+            cursor.problem(
+                f"the segments are {taken:.6g} m long and leave nothing of the length, {total:.6g} m",
+                "shorten them",
+                "segments",
+            )
+            return ()
+        lengths[open_places[0]] = rest
+        segments = []
+        for place, piece_length in zip(places, lengths, strict=True):
+            if _one_section(place) and piece_length is not None:
+                segments.append(self._piece(place, piece_length))
+        whole = tuple(segment for segment in segments if segment is not None)
+        return whole if len(whole) == len(places) else ()
+
+    def check_mass(
+        self,
+        cursor: Cursor,
+        beams: Collection[Beam],
+        stated: Expression | None,
+        *,
+        is_distributed: bool,
+    ) -> None:
+        """Note a stated mass that contradicts sections and fittings.
+
+        A stated mass that exceeds them without a statement where the rest is stays an open question
+        (see `tauloop.mechanism.elastic.inertia.element_masses`).
+        """
+        value = self.values.nominal
+        has_fittings = any(beam.fittings is not None for beam in beams)
+        if is_distributed and stated is None:
+            cursor.problem(
+                "distributed spreads a stated mass, and there is none",
+                "state the mass, or remove distributed",
+                "distributed",
+            )
+        if is_distributed and has_fittings:
+            cursor.problem(
+                "fittings and distributed both state where the rest of the mass is",
+                "keep one of them",
+                "distributed",
+            )
+            return
+        if stated is None:
+            return
+        mass = value(stated)
+        sections = sum(value(beam.section_mass().mass) for beam in beams)
+        fittings = sum(value(add(*beam.fittings)) for beam in beams if beam.fittings is not None)
+        gap = mass_gap(mass, sections + fittings)
+        parts = f"the section's {sections:.6g} kg"
+        if mass_gap(mass, sections) < 0.0:
+            cursor.problem(
+                f"the stated mass, {mass:.6g} kg, is below {parts}",
+                "correct the mass or the section, or leave the mass out: it follows from the section",
+            )
+        elif has_fittings and gap != 0.0:
+            cursor.problem(
+                f"the fittings' {fittings:.6g} kg and {parts} give {sections + fittings:.6g} kg, "
+                f"and the stated mass is {mass:.6g} kg",
+                f"the fittings must sum to {mass - sections:.6g} kg; correct them or the mass",
+                "fittings" if cursor.has("fittings") else "",
+            )
+
+    # Rods
+
+    def rod_beams(
+        self,
+        cursor: Cursor,
+        length: Expression | None,
+        parts: tuple[SlenderPart | Inertia | None, SlenderPart | Inertia | None],
+    ) -> tuple[Beam | None, Beam | None]:
+        """Return the beams of a rod: the whole or the part at A, and the part at B.
+
+        Args:
+            cursor: the rod.
+            length: its length; None for a telescopic rod.
+            parts: inertias that the file states for them.
+        """
+        model, is_telescopic = cursor.word("model"), cursor.has("telescopic")
+        links = {key: cursor.get(key) for key in ("link", "lower", "upper")}
+        for place in (cursor,) if is_telescopic else links.values():
+            if place is not None:
+                self._refuse_beam(place, is_telescopic)
+        masses = [None if part is None else part.mass for part in parts]
+        if not is_telescopic:
+            beams = (self.beam(cursor, length, masses[0]), None)
+        else:
+            beams = (
+                self._part_beam(links["lower"], masses[0]),
+                self._part_beam(links["upper"], masses[1]),
+            )
+        present = [beam for beam in beams if beam is not None]
+        if present and model == "massless":
+            cursor.problem(
+                "a massless rod has no section, because a section has mass",
+                "write model: slender, or full",
+                "model",
+            )
+        if model == "slender":
+            for beam in present:
+                self._require_equal_bending(cursor, beam)
+        return beams
+
+    def _refuse_beam(self, place: Cursor, is_telescopic: bool) -> None:
+        """Note keys of a beam at the wrong place of a rod."""
+        what = "a fixed rod has its section on the rod itself"
+        where = "to the rod"
+        if is_telescopic:
+            what = "a telescopic rod has a section for each of its parts"
+            where = "to lower or upper"
+        for key in (*SECTION_KEYS, "fittings", "distributed", "length"):
+            if place.has(key) and not (is_telescopic and key == "length"):
+                place.problem(what, f"move {key} {where}", key)
+
+    def _part_beam(self, place: Cursor | None, stated: Expression | None) -> Beam | None:
+        """Return the beam of one part of a telescopic rod."""
+        if place is None:
+            return None
+        is_elastic = has_section(place)
+        if is_elastic and not place.has("length"):
+            place.problem("the part has a section and no length", "add length", "length")
+        if place.has("length") and not is_elastic:
+            place.problem("length belongs to a section, and there is none", "remove it", "length")
+        return self.beam(place, self.values.expression(place.get("length")), stated)
+
+    def _require_equal_bending(self, cursor: Cursor, beam: Beam) -> None:
+        """Note a section of a slender rod whose two bending stiffnesses differ."""
+        for section in beam.sections:
+            if section.is_round:
+                continue
+            y, z = (self.values.nominal(x) for x in section.properties.bending_stiffness)
+            if abs(y - z) > _EQUAL_BENDING * max(y, z):
+                cursor.problem(
+                    f"the bending stiffnesses of the section differ, {y:.6g} and {z:.6g} N m^2, and a "
+                    "slender rod has no direction across",
+                    "write model: full, which has first_axis, or use a round section",
+                    "model",
+                )
+
+    # Bodies
+
+    def body_beams(
+        self, cursor: Cursor, body: str, points: Mapping[str, Mapping[str, Placement]]
+    ) -> tuple[BodyBeam, ...] | None:
+        """Return the beams of a body; None after noting what is wrong.
+
+        Args:
+            cursor: the body.
+            body: its name.
+            points: placements of joints, rods and frames, by their names and by body.
+        """
+        read = [
+            self._body_beam(name, place, body, points) for name, place in cursor.entries_of("beams")
+        ]
+        beams = tuple(beam for beam in read if beam is not None)
+        return beams if len(beams) == len(read) else None
+
+    def _body_beam(
+        self,
+        name: str,
+        cursor: Cursor,
+        body: str,
+        points: Mapping[str, Mapping[str, Placement]],
+    ) -> BodyBeam | None:
+        ends = [read_point(cursor.get(key), self.values, body, points) for key in ("from", "to")]
+        if not has_section(cursor):
+            cursor.problem("the beam has no section", f"add one of {listing(SECTION_KEYS)}")
+            return None
+        if ends[0] is None or ends[1] is None:
+            return None
+        (start, first), (end, last) = ends[0], ends[1]
+        span = triple(subtract(b, a) for a, b in zip(start, end, strict=True))
+        squares = add(*(multiply(component, component) for component in span))
+        length = Call("sqrt", (squares,))
+        if not self.values.nominal(squares) > 0.0:
+            cursor.problem(
+                "the beam has no length: both its points are the same",
+                "give it two points, or remove it",
+                "to",
+            )
+            return None
+        beam = self.beam(cursor, length, None)
+        if beam is None:
+            return None
+        direction = [self.values.nominal(component) for component in span]
+        z_axis = self._z_axis(cursor, beam, direction)
+        if z_axis is None and not beam.is_round:
+            return None
+        return BodyBeam(
+            name=name, start=start, end=end, z_axis=z_axis, beam=beam, interfaces=(first, last)
+        )
+
+    def _z_axis(
+        self, cursor: Cursor, beam: Beam, direction: list[float]
+    ) -> tuple[float, float, float] | None:
+        """Return the direction of the section's z axis, which must not be along the beam."""
+        place = cursor.get("z_axis")
+        if place is None:
+            if not beam.is_round:
+                cursor.problem(
+                    "the section is not round, and its orientation is missing",
+                    "add z_axis: [0, 0, 1], the direction of its z axis in body coordinates",
+                    "z_axis",
+                )
+            return None
+        axis = read_direction(place, self.values)
+        if axis is None:
+            return None
+        x, y, z = axis
+        dx, dy, dz = direction
+        across = math.hypot(y * dz - z * dy, z * dx - x * dz, x * dy - y * dx)
+        if across < _PARALLEL * math.hypot(dx, dy, dz):
+            cursor.problem(
+                "the z axis of the section is along the beam",
+                "give a direction across the beam",
+                "z_axis",
+            )
+            return None
+        return axis
+
+    # Compliances
+
+    def compliance(self, cursor: Cursor, joint: Joint) -> Compliance | None:
+        """Return the compliance of a joint; None without one or after noting what is wrong."""
+        keys = [key for key in ("stiffness", "compliance") if cursor.has(key)]
+        if len(keys) > 1:
+            cursor.problem("stiffness and compliance are both given", "keep one of them", keys[1])
+            return None
+        place = cursor.get(keys[0]) if keys else None
+        if place is None:
+            return None
+        is_matrix = isinstance(chosen(place.kind, place.node), ListOf)
+        letters = ("x", "y", "z") if is_matrix else ("x", "y", "z", "-x", "-y", "-z")
+        if any(word not in letters for word in _axis_words(cursor)):
+            # the frames are turned to such an axis, so the axes of the file are not theirs
+            place.problem(
+                "the directions of a stiffness need a joint whose axis is a letter",
+                f"write axis: {', '.join(letters[:2])} or {letters[2]}, and turn the frames of parent and child",
+            )
+            return None
+        free = _free_directions(joint)
+        if free is None:
+            place.problem(f"a {joint.kind} joint takes no stiffness", "add a joint for the bearing")
+            return None
+        if not is_matrix:
+            return self._by_direction(place, free, keys[0])
+        return self._matrix(place, free, is_stiffness=keys[0] == "stiffness")
+
+    def _by_direction(self, place: Cursor, free: str, key: str) -> Compliance | None:
+        read: dict[str, Expression] = {}
+        for name in DIRECTIONS:
+            if not place.has(name):
+                continue
+            if name in free.split():
+                place.problem(
+                    f"the joint moves freely in {name}",
+                    "remove it; a spring goes under spring, and the stiffness of a drive to its actuator",
+                    name,
+                )
+                continue
+            value = self.values.expression(place.get(name))
+            if value is not None:
+                read[name] = value
+        if not read:
+            return None
+        if key == "stiffness":
+            return Compliance.per_axis(read)
+        rows = [read.get(name, ZERO) for name in DIRECTIONS]
+        return Compliance(
+            matrix=tuple(tuple(rows[i] if i == j else ZERO for j in range(6)) for i in range(6))
+        )
+
+    def _matrix(self, place: Cursor, free: str, *, is_stiffness: bool) -> Compliance | None:
+        """Return a compliance by its matrix, or None after noting what is wrong."""
+        rows: list[tuple[Expression, ...]] = []
+        for i, row in enumerate(place.items()):
+            entries = []
+            for j, item in enumerate(row.items()):
+                kind = replace(item.kind, linear=_entry_dimension(i, j, is_stiffness))  # type: ignore[type-var]
+                entries.append(self.values.expression(replace(item, kind=kind)))
+            whole = tuple(entry for entry in entries if entry is not None)
+            if len(whole) < 6:
+                return None
+            rows.append(whole)
+        if len(rows) < 6:
+            return None
+        numbers = [[self.values.nominal(entry) for entry in row] for row in rows]
+        if not self._is_possible(place, numbers, free):
+            return None
+        return Compliance(matrix=tuple(rows), is_stiffness=is_stiffness)
+
+    def _is_possible(self, place: Cursor, numbers: list[list[float]], free: str) -> bool:
+        """Return whether a matrix is symmetric, without negative eigenvalues, and zero where free."""
+        import numpy as np
+
+        matrix = np.array(numbers)
+        scale = np.sqrt(np.abs(np.diag(matrix)))
+        scale[scale == 0.0] = 1.0
+        scaled = matrix / np.outer(scale, scale)
+        unequal = np.abs(scaled - scaled.T)
+        if unequal.max() > _ROUNDING:
+            i, j = (int(k) for k in np.unravel_index(np.argmax(unequal), unequal.shape))
+            place.problem(
+                f"the matrix is not symmetric: {DIRECTIONS[i]}, {DIRECTIONS[j]} is {matrix[i, j]:.6g} "
+                f"and {DIRECTIONS[j]}, {DIRECTIONS[i]} is {matrix[j, i]:.6g}",
+                "correct one of them",
+            )
+            return False
+        least = float(np.linalg.eigvalsh(scaled)[0])
+        if least < -_ROUNDING:
+            place.problem(
+                f"the matrix has a negative eigenvalue, {least:.3g} of its diagonal",
+                "check signs and units",
+            )
+            return False
+        for name in free.split():
+            row = np.abs(matrix[DIRECTIONS.index(name)])
+            if row.max() > 0.0:
+                place.problem(
+                    f"the joint moves freely in {name}, and its row of the matrix is not zero",
+                    "write zeros in its row and column",
+                )
+                return False
+        for i, name in enumerate(DIRECTIONS):
+            if (
+                name not in free.split()
+                and place.where.endswith("stiffness")
+                and matrix[i, i] == 0.0
+            ):
+                place.problem(
+                    f"the stiffness in {name} is zero, and the joint does not move freely in it",
+                    "give its stiffness, or use a joint that is free in it",
+                )
+                return False
+        return True
+
+    def contact(self, cursor: Cursor) -> tuple[Expression | None, Expression | None]:
+        """Return the stiffnesses of the ball joints at both ends of a rod; None where rigid."""
+        place = cursor.get("contact")
+        if place is None:
+            return None, None
+        start, end = (self.values.expression(place.get(key)) for key in ("start", "end"))
+        return start, end
+
+    def damping(self, cursor: Cursor | None) -> Damping | None:
+        """Return the damping of the machine; None without it or after noting what is wrong."""
+        if cursor is None:
+            return None
+        keys = [key for key in ("ratio", "ratios", "loss_factor") if cursor.has(key)]
+        if len(keys) != 1:
+            cursor.problem(
+                f"damping is given in one form, got {listing(keys) or 'none'}",
+                "write ratio, ratios or loss_factor",
+            )
+            return None
+        if keys[0] == "loss_factor":
+            factor = self.values.expression(cursor.get("loss_factor"))
+            return None if factor is None else Damping(loss_factor=factor)
+        places = [cursor.get("ratio")] if keys[0] == "ratio" else cursor.items_of("ratios")
+        read = [self.values.expression(place) for place in places]
+        ratios = tuple(ratio for ratio in read if ratio is not None)
+        return Damping(ratios=ratios) if len(ratios) == len(read) else None
+
+
+def _one_section(cursor: Cursor) -> bool:
+    """Return whether a place has exactly one section; note it otherwise."""
+    keys = [key for key in SECTION_KEYS if cursor.has(key)]
+    if len(keys) == 1:
+        return True
+    what = f"two sections are given: {listing(keys)}" if keys else "there is no section"
+    cursor.problem(what, f"write one of {listing(SECTION_DIMENSIONS)}")
+    return False
+
+
+def _named(section: Section) -> str:
+    material = section.material
+    return section.kind if material is None else f"{section.kind} of {material.name}"
+
+
+def read_point(
+    cursor: Cursor | None,
+    values: ValueReader,
+    body: str,
+    points: Mapping[str, Mapping[str, Placement]],
+) -> tuple[Vector, str] | None:
+    """Return a point of a body and the name of the joint, rod or frame that it is, if any.
+
+    Args:
+        cursor: a name or three coordinates.
+        values: reads the coordinates.
+        body: name of the body.
+        points: placements of joints, rods and frames, by their names and by body.
+
+    Returns:
+        The point in body coordinates; None after noting what is wrong.
+    """
+    if cursor is None:
+        return None
+    if cursor.text is None:
+        position = values.vector(cursor)
+        return None if position is None else (position, "")
+    word = cursor.text
+    name = next((full for full in (cursor.prefix + word, word) if full in points), None)
+    if name is None:
+        note_unknown(cursor, word, "joint, rod or frame", points)
+        return None
+    placement = points[name].get(body)
+    if placement is None:
+        cursor.problem(
+            f"{word} has no point on {body}: it is on {listing(points[name])}",
+            "name a joint, rod or frame of this body, or give [x, y, z]",
+        )
+        return None
+    return placement.position, name
+
+
+def _axis_words(cursor: Cursor) -> list[str]:
+    """Return the axes of a joint as they are written; ``[]`` for a list of numbers."""
+    places = [cursor.get("axis"), *cursor.items_of("axes")]
+    return [place.text or "[]" for place in places if place is not None]
+
+
+def _free_directions(joint: Joint) -> str | None:
+    """Return the directions in which a joint moves; None where they depend on its position."""
+    kind = joint.kind
+    if kind == "fixed":
+        return ""
+    if kind in ("spherical", "free") or JOINT_KINDS[kind].placement is not None:
+        return "rx ry rz" if kind == "spherical" else None
+    if kind == "prismatic":
+        return joint.axes[0]
+    if kind == "revolute":
+        return f"r{joint.axes[0]}"
+    if kind == "cylindrical":
+        return f"{joint.axes[0]} r{joint.axes[0]}"
+    if kind == "universal":
+        return " ".join(f"r{axis}" for axis in joint.axes)
+    return {"planar": "x y rz", "schoenflies": "x y z rz", "translational": "x y z"}.get(kind)
+
+
+def _entry_dimension(row: int, column: int, is_stiffness: bool) -> units.Dimension:
+    """Return the dimension of an entry of a 6x6 matrix."""
+    angles = (row > 2) + (column > 2)
+    dimension = (units.STIFFNESS, units.FORCE / units.ANGLE, units.ANGULAR_STIFFNESS)[angles]
+    return dimension if is_stiffness else units.ONE / dimension

@@ -1,0 +1,220 @@
+"""Beams of rods and bodies, compliances of joints, and damping.
+
+On a rod with a full inertia, the section's y and z axes are x and y of the rod frame. On a body, the
+beam states the direction of z.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+from tauloop.common.records import dataclass
+from tauloop.mechanism.elastic.sections import Section, power, scaled
+from tauloop.mechanism.expression import ONE, ZERO, Expression, add, divide, multiply
+from tauloop.mechanism.placement import Vector
+
+#: Directions of a compliance, in the order of its rows.
+DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeamSegment:
+    """A piece of a beam.
+
+    Attributes:
+        length: m.
+        start, end: sections at its two ends, between which dimensions change linearly; equal
+            without a taper.
+    """
+
+    length: Expression
+    start: Section
+    end: Section
+
+    @property
+    def is_tapered(self) -> bool:
+        """Whether its section changes along it."""
+        return self.start != self.end
+
+    def section(self, fraction: float) -> Section:
+        """Return the section at a fraction of the length, 0 to 1."""
+        return self.start.between(self.end, fraction)
+
+
+#: Points and weights of Gauss's rule on [0, 1]. It is exact to the fifth power: those of the mass
+#: of a linear taper, multiplied by the squared distance, have the fourth.
+_GAUSS = (
+    (0.5 - math.sqrt(0.15), 5 / 18),
+    (0.5, 8 / 18),
+    (0.5 + math.sqrt(0.15), 5 / 18),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineMass:
+    """Mass of a beam and its moments along its axis, counted from its start.
+
+    Attributes:
+        mass: kg.
+        first_moment: integral of s dm, kg m.
+        second_moment: integral of s^2 dm, kg m^2.
+        rotary: integrals of rho I_y and of rho I_z, kg m^2.
+    """
+
+    mass: Expression = ZERO
+    first_moment: Expression = ZERO
+    second_moment: Expression = ZERO
+    rotary: tuple[Expression, Expression] = (ZERO, ZERO)
+
+    def plus_point(self, mass: Expression, distance: Expression) -> LineMass:
+        """Return the sum with a point mass at a distance from the start."""
+        moment = multiply(mass, distance)
+        return LineMass(
+            mass=add(self.mass, mass),
+            first_moment=add(self.first_moment, moment),
+            second_moment=add(self.second_moment, multiply(moment, distance)),
+            rotary=self.rotary,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beam:
+    """A straight elastic beam.
+
+    Attributes:
+        segments: its pieces from start to end.
+        fittings: point masses at its start and end, kg; None where the file states none.
+        is_distributed: whether a mass that exceeds the section's is spread along the beam.
+    """
+
+    segments: tuple[BeamSegment, ...]
+    fittings: tuple[Expression, Expression] | None = None
+    is_distributed: bool = False
+
+    @property
+    def length(self) -> Expression:
+        """Length of all segments, m."""
+        return add(*(segment.length for segment in self.segments))
+
+    @property
+    def is_round(self) -> bool:
+        """Whether all its sections are round."""
+        return all(s.start.is_round and s.end.is_round for s in self.segments)
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """Sections at the ends of all segments, each once."""
+        ends = [section for s in self.segments for section in (s.start, s.end)]
+        return tuple(b for a, b in pairwise([None, *ends]) if a != b)
+
+    def section_mass(self) -> LineMass:
+        """Return the mass of the sections alone."""
+        total, start = LineMass(), ZERO
+        for segment in self.segments:
+            total = _plus_segment(total, segment, start)
+            start = add(start, segment.length)
+        return total
+
+    def line_mass(self) -> LineMass:
+        """Return the mass of the sections with the fittings."""
+        total = self.section_mass()
+        if self.fittings is not None:
+            total = total.plus_point(self.fittings[0], ZERO)
+            total = total.plus_point(self.fittings[1], self.length)
+        return total
+
+
+def _plus_segment(total: LineMass, segment: BeamSegment, start: Expression) -> LineMass:
+    """Return the mass with that of a segment that begins at a distance from the beam's start."""
+    length = segment.length
+    if not segment.is_tapered:
+        properties = segment.start.properties
+        mass = multiply(properties.mass_per_length, length)
+        middle = add(start, scaled(0.5, length))
+        total = total.plus_point(mass, middle)
+        own = scaled(1 / 12, mass, power(length, 2))
+        pieces = [(properties, length)]
+    else:
+        own = ZERO
+        pieces = []
+        for fraction, weight in _GAUSS:
+            properties = segment.section(fraction).properties
+            share = scaled(weight, length)
+            distance = add(start, scaled(fraction, length))
+            total = total.plus_point(multiply(properties.mass_per_length, share), distance)
+            pieces.append((properties, share))
+    y, z = total.rotary
+    for properties, share in pieces:
+        y = add(y, multiply(properties.rotary_inertia[0], share))
+        z = add(z, multiply(properties.rotary_inertia[1], share))
+    return LineMass(
+        mass=total.mass,
+        first_moment=total.first_moment,
+        second_moment=add(total.second_moment, own),
+        rotary=(y, z),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BodyBeam:
+    """An elastic beam between two points of a body.
+
+    Attributes:
+        name: name within the body.
+        start, end: its points in body coordinates, m.
+        z_axis: direction of the sections' z axis in body coordinates, perpendicular to the beam;
+            None where all sections are round.
+        beam: its sections.
+        interfaces: names of the joints or rods at its start and end; empty for a point.
+    """
+
+    name: str
+    start: Vector
+    end: Vector
+    z_axis: tuple[float, float, float] | None = None
+    beam: Beam
+    interfaces: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compliance:
+    """Compliance or stiffness of a joint (6, 6), in the order of `DIRECTIONS`.
+
+    It refers to the origin of the joint's frame on the child, in the axes of that on the parent.
+
+    Attributes:
+        matrix: rows of displacements per load (compliance, where zero is rigid), or of loads per
+            displacement (stiffness, where rows of the joint's own freedoms are zero).
+        is_stiffness: which of the two it is.
+    """
+
+    matrix: tuple[tuple[Expression, ...], ...]
+    is_stiffness: bool = False
+
+    @classmethod
+    def per_axis(cls, stiffness: dict[str, Expression]) -> Compliance:
+        """Return the compliance from stiffnesses by direction; the others are rigid."""
+        diagonal = [
+            divide(ONE, stiffness[name]) if name in stiffness else ZERO for name in DIRECTIONS
+        ]
+        return cls(
+            matrix=tuple(
+                tuple(value if i == j else ZERO for j in range(6))
+                for i, value in enumerate(diagonal)
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damping:
+    """Damping of the machine's vibrations, as the file states it; exactly one of the two.
+
+    Attributes:
+        ratios: damping ratios of the modes in ascending order of frequency; the last holds for all
+            higher modes.
+        loss_factor: loss factor of all stiffnesses.
+    """
+
+    ratios: tuple[Expression, ...] = ()
+    loss_factor: Expression | None = None

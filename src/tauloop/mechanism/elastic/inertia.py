@@ -1,0 +1,146 @@
+"""Inertias of elastic beams as those of rods and bodies, and stated masses compared with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tauloop.mechanism.elastic.beams import Beam, BodyBeam, LineMass
+from tauloop.mechanism.elastic.sections import number, scaled
+from tauloop.mechanism.expression import (
+    ZERO,
+    Call,
+    Expression,
+    add,
+    divide,
+    multiply,
+    negate,
+    subtract,
+)
+from tauloop.mechanism.model import Inertia, SlenderPart
+
+#: Difference between a stated mass and the sum of its parts, relative to the stated mass, that
+#: counts as rounding of values in a file.
+MASS_TOLERANCE = 0.01
+
+
+def mass_gap(stated: float, parts: float) -> float:
+    """Return a stated mass minus the sum of its parts, kg; zero within `MASS_TOLERANCE`."""
+    gap = stated - parts
+    return gap if abs(gap) > MASS_TOLERANCE * abs(stated) else 0.0
+
+
+def link_inertia(beam: Beam, *, is_full: bool, is_upper: bool) -> SlenderPart | Inertia:
+    """Return the inertia of a beam with its fittings, as that of a rod or of a part of one.
+
+    Args:
+        beam: the beam, from A, or from B for the upper part of a telescopic rod.
+        is_full: whether the rod has a full inertia, in the rod frame; else it is slender.
+        is_upper: whether this is the part at B, along -z of the rod frame.
+    """
+    line = beam.line_mass()
+    rotary_y, rotary_z = line.rotary
+    if not is_full:
+        across = scaled(0.5, add(rotary_y, rotary_z))
+        return SlenderPart(
+            mass=line.mass,
+            first_moment=line.first_moment,
+            second_moment=add(line.second_moment, across),
+        )
+    h = negate(line.first_moment) if is_upper else line.first_moment
+    I_xx = add(line.second_moment, rotary_y)
+    I_yy = add(line.second_moment, rotary_z)
+    I_zz = add(rotary_y, rotary_z)
+    return Inertia(
+        mass=line.mass,
+        first_moment=(ZERO, ZERO, h),
+        second_moment=(I_xx, ZERO, I_yy, ZERO, ZERO, I_zz),
+    )
+
+
+def beams_inertia(beams: Sequence[BodyBeam]) -> Inertia:
+    """Return the inertia of the beams of a body with their fittings, about the body's origin.
+
+    A beam of line mass (m, h, J) along the unit vector u from the point a has the second moments
+    integral of p p^T dm = m a a^T + h (a u^T + u a^T) + J u u^T about the origin. The rotary inertia
+    of its sections is added in the axes of the section.
+    """
+    total = [ZERO] * 10
+    for beam in beams:
+        for i, value in enumerate(_beam_inertia(beam).parameters):
+            total[i] = add(total[i], value)
+    return Inertia.of(total)
+
+
+def _beam_inertia(beam: BodyBeam) -> Inertia:
+    line, length = beam.beam.line_mass(), beam.beam.length
+    start = beam.start
+    direction = [divide(subtract(b, a), length) for a, b in zip(start, beam.end, strict=True)]
+    first = [
+        add(multiply(line.mass, a), multiply(line.first_moment, u))
+        for a, u in zip(start, direction, strict=True)
+    ]
+    spread = _second_moments(line, start, direction)
+    rotary = _rotary_tensor(beam, line, direction)
+    trace = add(spread[0][0], spread[1][1], spread[2][2])
+
+    def moment(i: int, j: int) -> Expression:
+        value = negate(spread[i][j])
+        if i == j:
+            value = subtract(trace, spread[i][i])
+        return add(value, rotary[i][j])
+
+    entries = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
+    return Inertia.of((line.mass, *first, *(moment(i, j) for i, j in entries)))
+
+
+def _second_moments(
+    line: LineMass, start: Sequence[Expression], direction: Sequence[Expression]
+) -> list[list[Expression]]:
+    """Return the integral of p p^T dm over a line (3, 3)."""
+
+    def entry(i: int, j: int) -> Expression:
+        mixed = add(multiply(start[i], direction[j]), multiply(direction[i], start[j]))
+        return add(
+            multiply(line.mass, start[i], start[j]),
+            multiply(line.first_moment, mixed),
+            multiply(line.second_moment, direction[i], direction[j]),
+        )
+
+    return [[entry(i, j) for j in range(3)] for i in range(3)]
+
+
+def _rotary_tensor(
+    beam: BodyBeam, line: LineMass, direction: Sequence[Expression]
+) -> list[list[Expression]]:
+    """Return the inertia of the sections about the beam's axis in body axes (3, 3).
+
+    Sum of the moments I_k e_k e_k^T. With e_y e_y^T = 1 - u u^T - e_z e_z^T, and a polar moment that
+    is the sum of the others, it is I_y 1 + I_z u u^T + (I_z - I_y) e_z e_z^T.
+    """
+    I_y, I_z = line.rotary
+    z_axis = _across(beam.z_axis, direction)
+    difference = subtract(I_z, I_y)
+
+    def entry(i: int, j: int) -> Expression:
+        value = multiply(I_z, direction[i], direction[j])
+        if i == j:
+            value = add(I_y, value)
+        if z_axis is not None:
+            value = add(value, multiply(difference, z_axis[i], z_axis[j]))
+        return value
+
+    return [[entry(i, j) for j in range(3)] for i in range(3)]
+
+
+def _across(
+    z_axis: Sequence[float] | None, direction: Sequence[Expression]
+) -> list[Expression] | None:
+    """Return the unit vector across a beam that is nearest to a direction; None without one."""
+    if z_axis is None:
+        return None
+    along = add(*(scaled(c, u) for c, u in zip(z_axis, direction, strict=True)))
+    across = [
+        subtract(number(c), multiply(along, u)) for c, u in zip(z_axis, direction, strict=True)
+    ]
+    size = Call("sqrt", (add(*(multiply(c, c) for c in across)),))
+    return [divide(c, size) for c in across]
