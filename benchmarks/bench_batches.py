@@ -1,6 +1,6 @@
 """Batches called from Python and from C, compared with the nearer of two limits of the core.
 
-    python benchmarks/bench_batches.py [--machines rcid delta ...] [--seconds 0.2] [--markdown docs/speed.md]
+    python benchmarks/bench_batches.py [--machines rcid delta ...] [--seconds 0.2] [--markdown benchmarks/kernels.md]
 
 The limits are those of `rows.limits`: the operations, in two arithmetic units with full registers,
 and the divisions and roots alone. A processor with AVX-512 is also measured with AVX2 alone.
