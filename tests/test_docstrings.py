@@ -47,6 +47,13 @@ def undescribed(text: str) -> list[str]:
     return names
 
 
+def repeated(text: str) -> list[str]:
+    """Return the names that a section describes more than once."""
+    rows = re.findall(r"^    ([\w*, ]+?):", text, re.MULTILINE)
+    names = [name.strip(" *") for row in rows for name in row.split(",")]
+    return sorted({name for name in names if names.count(name) > 1})
+
+
 def faults_of_function(function: ast.FunctionDef) -> Iterator[str]:
     """Yield what the docstring of a function lacks."""
     decorators = {
@@ -61,6 +68,7 @@ def faults_of_function(function: ast.FunctionDef) -> Iterator[str]:
         yield "does not describe its result"
     arguments = section(docstring, "Args")
     yield from (f"does not describe {name}" for name in undescribed(arguments))
+    yield from (f"describes {name} twice" for name in repeated(arguments))
     if arguments:
         taken = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
         names = {argument.arg for argument in taken} - {"self", "cls"}
@@ -82,6 +90,8 @@ def faults(tree: ast.Module) -> Iterator[str]:
             attributes = section(ast.get_docstring(node) or "", "Attributes")
             for name in undescribed(attributes):
                 yield f"{node.lineno}: {node.name} does not describe {name}"
+            for name in repeated(attributes):
+                yield f"{node.lineno}: {node.name} describes {name} twice"
 
 
 @pytest.mark.parametrize(
@@ -103,6 +113,10 @@ def test_docstrings_describe_results_arguments_and_attributes(folder: str) -> No
         ("Return x.\n\n    Args:\n        rows: the rows.\n", "does not describe rows"),
         ("Return x.\n\n    Args:\n        rows:\n", "does not describe rows"),
         ("Return x.\n\n    Args:\n        sides: right-hand sides (n,).\n", "does not list rows"),
+        (
+            "Return x.\n\n    Args:\n        rows: rows (n,).\n        rows: all rows.\n",
+            "describes rows twice",
+        ),
     ],
 )
 def test_missing_descriptions_are_found(docstring: str, fault: str) -> None:

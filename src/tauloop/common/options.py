@@ -169,7 +169,7 @@ def pairs(
         where: the field's name.
         texts: what was given.
         problems: what is wrong is noted here.
-        example: for messages.
+        example: example that messages show.
         bare: whether a name may stand alone; its text is "" then.
     """
     named: dict[str, str] = {}

@@ -228,7 +228,7 @@ class State(ReprMixin):
 
     @property
     def diagnostics(self) -> tuple[result.Diagnostic, ...]:
-        """What lies beyond a stop, by how much, what looks like degrees, and poses to which no straight line leads."""
+        """Coordinates beyond a stop, values that look like degrees, and poses to which no straight line leads."""
         return (*self.limits.diagnostics(self.q), *self.opened)
 
     @property
@@ -302,7 +302,7 @@ class Forces(ReprMixin):
 
     @property
     def diagnostics(self) -> tuple[result.Diagnostic, ...]:
-        """That of the motion (see `State.diagnostics`), and rounding near dead centers."""
+        """Diagnostics of the motion (see `State.diagnostics`), and of rounding near dead centers."""
         return (*self.state.diagnostics, *self.state.health.rounding_of_forces)
 
     @property
@@ -341,7 +341,7 @@ class Accelerations(ReprMixin):
 
     @property
     def diagnostics(self) -> tuple[result.Diagnostic, ...]:
-        """That of the motion (see `State.diagnostics`), and rounding near dead centers."""
+        """Diagnostics of the motion (see `State.diagnostics`), and of rounding near dead centers."""
         return (*self.state.diagnostics, *self.state.health.rounding_of_forces)
 
     def _contents(self) -> dict[str, object]:

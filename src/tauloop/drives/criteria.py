@@ -82,16 +82,16 @@ class Criteria(ReprMixin):
     (settling) time.
 
     Attributes:
-        rise_time: from 10 % to 90 % of the step, s.
+        rise_time: time from 10 % to 90 % of the step, s.
         overshoot: beyond the reference, m or rad, at least zero.
-        settling_time: from when on the position stays inside the band, s.
+        settling_time: time after which the position stays inside the band, s.
         energy: integral of the sum of all motors' torques squared, (N m)^2 s or N^2 s.
         final_error: size of the error at the end, m or rad.
         swing: largest less smallest position in the last quarter of the run, m or rad.
         settled: whether it is inside the band at the end.
         outcome: `Outcome` of each run.
         end: time reached, s.
-        steps, events: of the integrator.
+        steps, events: numbers of steps and events of the integrator.
     """
 
     rise_time: np.ndarray
@@ -159,7 +159,7 @@ def with_failure_penalty(criteria: Criteria, duration: np.ndarray) -> Criteria:
 
     Args:
         criteria: as measured; numbers of failed runs may be anything.
-        duration: of each run (N,), s.
+        duration: duration of each run (N,), s.
     """
     penalty = FAILURE_PENALTY * (2.0 - np.clip(criteria.end / duration, 0.0, 1.0))
     arrays = {item.name: getattr(criteria, item.name) for item in fields(criteria)}

@@ -21,7 +21,7 @@ def values_in_si(
 
     Args:
         parameters: the parameters; a name that is not one of them takes a plain number.
-        values: by the names of parameters.
+        values: values by the names of parameters.
         where: name of the option that has the values.
 
     Raises:
@@ -80,7 +80,7 @@ def ranges_reader(where: str, example: str) -> Callable[[Any], dict[str, str]]:
 
     Args:
         where: name of the field.
-        example: for messages.
+        example: example that messages show.
     """
 
     def read(texts: str | Iterable[str]) -> dict[str, str]:

@@ -194,7 +194,7 @@ class FittedPlant(Result):
         before: values of the unknowns in the file, SI.
         fit: the fit: values, every criterion with its measured value, and how much they determine.
         findings: directions that the steps leave open.
-        units: of the unknowns and of the criteria, SI; the line has no unknown that only steps
+        units: units of the unknowns and of the criteria, SI; the line has no unknown that only steps
             name.
     """
 

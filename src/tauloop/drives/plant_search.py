@@ -37,12 +37,12 @@ class Observation(ReprMixin):
     """One simulated step and what is printed of it.
 
     Attributes:
-        name: for tables.
-        parameters: of the drive line in this step; a text is the name of an unknown.
-        step: of the reference, m or rad, or the name of an unknown.
+        name: name in tables.
+        parameters: parameters of the drive line in this step; a text is the name of an unknown.
+        step: step of the reference, m or rad, or the name of an unknown.
         weights: criteria over weights are added to one cost, unless `weights` is empty.
         printed: figures by criterion; with weights the one figure ``cost``.
-        tolerances: of these figures, in their units.
+        tolerances: tolerances of these values, in their units.
         held_out: whether it judges the fit only.
         motors: how they are used in it, as of `DriveOptions`; parameters that the line then does
             not have play no part.
@@ -63,7 +63,7 @@ class PlantUnknown:
     """One figure to be found.
 
     Attributes:
-        name: of a parameter of the drive line (then of all observations), or of a text in an
+        name: name of a parameter of the drive line (then of all observations), or of a text in an
             observation.
         lower, upper: its range, positive where `logarithmic`.
         logarithmic: whether the range is searched by ratio.
@@ -98,14 +98,14 @@ class PlantFit(ReprMixin):
     """The figures found, and what they leave open.
 
     Attributes:
-        values: of the unknowns, SI.
+        values: values of the unknowns, SI.
         shares: (n,) where they lie in their ranges.
         rows: (name, criterion, printed, ours, held out) of every printed figure.
         sensitivities: (n,) singular values of d(residual)/d(share), largest first: how many
             tolerances the rows change over the range along each direction.
         directions: (n, n) these directions, one a row, in fractions of the ranges.
         loss: sum(sqrt(1 + r^2) - 1) over the rows that are not held out, r in tolerances.
-        evaluations: of the whole search, in plants.
+        evaluations: number of plants that the whole search evaluated.
     """
 
     values: Mapping[str, float]
@@ -153,7 +153,7 @@ def predicted(
         unknowns: n of them.
         observations: k of them.
         shares: (N, n) places in the ranges.
-        integrator: of the equations.
+        integrator: integrator of the equations.
         known: values of figures that are not looked for, by name of a parameter or of a text in an
             observation.
         signed: whether a printed overshoot that a plant does not have is what it lacks of the
@@ -196,7 +196,7 @@ def slopes(
 
     Args:
         axis, unknowns, observations, integrator, known: as of `predicted`.
-        share: of the plant.
+        share: coordinates of the plant in the unit box.
         made: keeps the axes with derivatives for the next call with the same unknowns and
             observations.
     """
@@ -243,11 +243,11 @@ class _Batch:
     """Runs of all plants in the observations with one use of the motors, by observation.
 
     Attributes:
-        axis: with its motors used so.
-        places: of the observations (k,) among all.
+        axis: axis with this setup of motors.
+        places: indices of the observations (k,) among all.
         stated: what each says of parameters: numbers, or names of values.
         columns: values (k N,) by parameter.
-        steps: of the reference (k N,).
+        steps: steps of the reference (k N,).
     """
 
     axis: Axis
@@ -332,14 +332,14 @@ def search_plant(
         axis: the compiled drive line.
         unknowns: what to find.
         observations: printed figures; those held out do not enter.
-        seed: of the random numbers.
+        seed: seed of the random numbers.
         generations, population: effort of the global search; no generations: only the local one,
             from the start.
         polish: most evaluations of the local fit.
         start: (n,) fractions of the ranges that are in the first population.
         spread: standard deviation of the first population about the start; even over the ranges
             without it.
-        integrator: of the equations.
+        integrator: integrator of the equations.
         known: values of figures that are not looked for, as of `predicted`.
         exact: whether the local fit goes along exact gradients, with differences where there are
             none (`slopes`); else along differences alone.

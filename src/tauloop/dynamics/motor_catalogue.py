@@ -108,7 +108,7 @@ class MotorEntry(ReprMixin):
 
     Attributes:
         name: name in the catalogue.
-        inertia: of the rotor, kg m^2.
+        inertia: inertia of the rotor, kg m^2.
         mass: kg.
         max_speed: rad/s.
         continuous, peak: torques over speed as rows (speed, torque), rad/s and N m.

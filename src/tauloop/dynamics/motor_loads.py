@@ -23,7 +23,8 @@ class ActuatorLoad(ReprMixin):
         time: (N,) s; with a pause, two more samples than the motion.
         speed, acceleration: (N,) of the actuator, rad/s or m/s, and their rates.
         force: (N,) force that the machine needs without the inertia of the present rotor, N m or N.
-        rotor_inertia: of the machine file, on the actuator's side, kg m^2 or kg; None without one.
+        rotor_inertia: rotor inertia in the machine file, on the actuator's side, kg m^2 or kg; None if
+            the file has none.
         load_inertia: inertia at every sample of the motion that the motor moves while the other motors
             rest, without its rotor; None for machines with passive freedoms or more motors than freedoms.
     """

@@ -43,7 +43,7 @@ MAX_RATE_ERROR = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MotorSizingOptions(Options):
-    """What motors are sized for.
+    """Options of the choice of motors and gears.
 
     Attributes:
         catalogue: catalogue of motors and gears (YAML, tauloop-motors/1); without it only the loads
@@ -79,7 +79,7 @@ class MotorCandidate(ReprMixin):
     Attributes:
         actuator: name of the actuator.
         motor, gear: names in the catalogue.
-        mass: of both, kg.
+        mass: mass of motor and gear, kg.
         torque: largest torque over the peak torque at the same speed; infinite (null in JSON) beyond
             the largest speed.
         heat: root mean square of the torque over the continuous torque at the mean speed; infinite

@@ -104,7 +104,7 @@ def require_energy(mechanism: Mechanism) -> None:
             ):
                 problems.add(
                     rod.name,
-                    "a rod without spin has a kinetic energy only if it is alike in all directions across: "
+                    "a rod without spin has a kinetic energy only if its inertia is symmetric about its axis: "
                     f"its transverse inertias differ by {unequal:.4g} kg m^2 (of {size:.4g}), and its mass center "
                     f"is off the axis by m c = ({mcx:.4g}, {mcy:.4g}) kg m",
                     "write spin: universal, make xx equal to yy without products of inertia and with the "

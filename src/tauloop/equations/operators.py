@@ -26,7 +26,7 @@ Operator = Callable[[Any, Any], Any]
 
 
 class _Uses:
-    """How many blocks use the fast operators now, in all threads."""
+    """The number of blocks that use the fast operators now, in all threads."""
 
     count = 0
     lock = RLock()

@@ -76,7 +76,7 @@ class Description(Tabular):
     @property
     @in_json()
     def actuators(self) -> list[dict[str, Any]]:
-        """What every actuator drives, and its drive line."""
+        """The coordinates that every actuator drives, and its drive line."""
         return [self._actuator(actuator) for actuator in self.model.mechanism.actuators]
 
     def _actuator(self, actuator: Actuator) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class Description(Tabular):
     @property
     @in_json()
     def blocks(self) -> list[dict[str, Any]]:
-        """How the positions are solved; empty for a machine that does not work."""
+        """The blocks by which positions are solved; empty for a machine that does not work."""
         blocks = () if self.model.assembly.findings else self.model.platform.blocks
         return records(
             equations=[block.equations for block in blocks],

@@ -61,7 +61,7 @@ class Undriven:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOptions(Options):
-    """What a machine must have to be usable.
+    """Options of the check of a machine.
 
     Attributes:
         driven: reject degrees of freedom that no actuator drives.

@@ -44,7 +44,7 @@ class LuGre:
         stiffness: stiffness of the bristles, sigma_0, N/m or N m/rad.
         damping: damping of the bristles, sigma_1, N s/m or N m s/rad.
         viscous: sigma_2.
-        coulomb, static, stribeck: of g(v) = coulomb + (static - coulomb) exp(-(v/stribeck)^2).
+        coulomb, static, stribeck: parameters of g(v) = coulomb + (static - coulomb) exp(-(v/stribeck)^2).
     """
 
     stiffness: Expression

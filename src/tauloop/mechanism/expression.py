@@ -157,7 +157,7 @@ class Measured:
 
     @property
     def dimension(self) -> Dimension:
-        """Its dimension."""
+        """The dimension of the expression."""
         raise NotImplementedError
 
 

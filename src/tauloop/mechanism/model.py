@@ -173,7 +173,7 @@ class Spring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freedom:
-    """What acts on one scalar freedom of a joint or on the length of a telescopic rod.
+    """Limits, friction, spring and inertia of a scalar freedom of a joint or telescopic rod.
 
     Attributes:
         friction: losses of this freedom.
@@ -511,7 +511,7 @@ class CombinedFriction:
         name: unique name.
         terms: (coordinate name, ratio) pairs; a coordinate is a scalar joint freedom or a
             telescopic rod.
-        friction: of the combination's speed; the force on coordinate j is ratio_j times it.
+        friction: friction at the combination's speed; the force on coordinate j is ratio_j times it.
         turns: whether the combination is an angle (rad, N m) or a length (m, N).
     """
 

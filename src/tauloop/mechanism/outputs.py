@@ -63,7 +63,7 @@ class CoordinateValue(Measured):
 
     @property
     def dimension(self) -> Dimension:
-        """Its dimension."""
+        """The dimension of the value."""
         return ANGLE if self.turns else LENGTH
 
 
@@ -76,7 +76,7 @@ class PointDistance(Measured):
 
     @property
     def dimension(self) -> Dimension:
-        """Its dimension."""
+        """The dimension of the value."""
         return LENGTH
 
 
@@ -96,7 +96,7 @@ class Component(Measured):
 
     @property
     def dimension(self) -> Dimension:
-        """Its dimension."""
+        """The dimension of the value."""
         return LENGTH if isinstance(self.of, Point) else ONE
 
 
@@ -116,7 +116,7 @@ class Angle(Measured):
 
     @property
     def dimension(self) -> Dimension:
-        """Its dimension."""
+        """The dimension of the value."""
         return ANGLE
 
 
@@ -138,7 +138,7 @@ class Output:
 
     @property
     def unit(self) -> str:
-        """Its SI unit; 1 for a plain number."""
+        """The SI unit of the value; 1 for a plain number."""
         return str(self.dimension) or "1"
 
     @property

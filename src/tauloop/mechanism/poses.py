@@ -31,7 +31,7 @@ UNIT_VECTORS: dict[str, tuple[float, float, float]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FramePose:
-    """Where a frame B is in a frame A.
+    """The pose of a frame B in a frame A.
 
     Attributes:
         rotation: orientation (..., 3, 3), from B to A coordinates.

@@ -215,7 +215,7 @@ class Model(ReprMixin):
 
     @cached_property
     def evaluator(self) -> Evaluator:
-        """How programs are evaluated."""
+        """The evaluator of programs."""
         from tauloop.compiler.c.calling.evaluator import default_evaluator
 
         return default_evaluator() if self.given_evaluator is None else self.given_evaluator

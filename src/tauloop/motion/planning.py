@@ -218,9 +218,9 @@ class PlannedMotion(Result):
     """A trajectory with the forces it needs.
 
     Attributes:
-        trajectory: from rest to rest.
+        trajectory: trajectory from rest to rest.
         law: name of the motion law.
-        peak_speed, peak_acceleration: of the tool (of actuators: of any one), m/s and m/s^2 or
+        peak_speed, peak_acceleration: peaks of the tool, or of any one actuator, m/s and m/s^2 or
             rad/s and rad/s^2.
         forces: largest force of each actuator.
         tightest_limit: name and fraction of the limit that comes nearest; None where the machine

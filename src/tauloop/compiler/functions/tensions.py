@@ -128,7 +128,7 @@ def multiplier_rows(assembly: Assembly, names: Sequence[str]) -> list[int]:
     AssemblyError.raise_if_any(
         Problem(
             where=name,
-            what="is a cable, but other rods and joints hold what it holds: its tension is not determined",
+            what="is a cable, but other rods and joints hold the same motion: its tension is not determined",
             remedy="remove what holds the same degree of freedom, or give the cable a winch "
             "(`telescopic` with an actuator); in a simulation, a stiffness",
             file=assembly.mechanism.file,

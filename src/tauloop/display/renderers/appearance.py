@@ -18,12 +18,12 @@ class Appearance:
     """Appearance of a trace.
 
     Attributes:
-        color: of lines and markers.
-        width: of the line, points; 0 without a line.
+        color: color of lines and markers.
+        width: width of the line, points; 0 without a line.
         dash: one of `DASHES`.
         marker: one of `MARKERS`, or ``triangle-down``, ``circle-open`` or ``plus``; empty without.
-        size: of the marker, points.
-        opacity: from 0 to 1.
+        size: size of the marker, points.
+        opacity: opacity from 0 to 1.
     """
 
     color: str = ""

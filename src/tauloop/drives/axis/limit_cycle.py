@@ -48,7 +48,7 @@ class LimitCycle:
 
     Attributes:
         frequency: Hz.
-        amplitude: of the judged position, m or rad: half of largest less smallest.
+        amplitude: amplitude of the judged position, m or rad: half of its range.
     """
 
     frequency: float
@@ -70,10 +70,10 @@ def equivalent(
     damper's share c + j w d times the same.
 
     Args:
-        gap, stiffness, damping: of the element.
+        gap, stiffness, damping: values of the element.
         amplitude: A (N,), m or rad.
         frequency: w (N,), rad/s.
-        points: of a period.
+        points: number of points of a period.
     """
     phase = 2 * np.pi * (np.arange(points) + 0.5) / points
     D = np.outer(amplitude, np.sin(phase))

@@ -42,7 +42,7 @@ class SensitiveAxis:
 
         Args:
             line: the drive line.
-            names: of the parameters (n) to differentiate by.
+            names: names of the parameters (n) to differentiate by.
             folder: the cache; the user's own without it.
             runs: number of runs that are expected in all, as of `Axis`.
 

@@ -54,7 +54,7 @@ class Axis:
             threads: cores that a batch is shared out over.
             folder: the cache; the user's own without it.
             events: signals that pass values, to look for in runs.
-            directions: of derivatives, which come behind states, parameters and held numbers.
+            directions: number of directions of derivatives, which follow states, parameters and held numbers.
             runs: number of runs that are expected in all; a search has faster code, which takes
                 longer to compile.
 
@@ -215,12 +215,12 @@ def simulate_axis(
     Args:
         axis: the compiled drive line.
         parameters: what differs from the file: numbers or arrays (N,) by name, SI.
-        step: of the reference, m or rad; a number or (N,).
+        step: step of the reference, m or rad; a number or (N,).
         start: reference before the step.
         duration: s.
         load: force on the judged inertia from `load_time` on; a number or (N,), N or N m.
         load_time: s.
-        integrator: of the equations.
+        integrator: integrator of the equations.
 
     Returns:
         Criteria (N,); runs that fail get a penalty (`FAILURE_PENALTY` of `tauloop.drives.criteria`), so every number
@@ -307,8 +307,8 @@ class Record(Tabular):
     Attributes:
         time: s (T,), up to where the run came.
         signals: values (T,) by name with unit, such as ``cart.position [m]``.
-        criteria: of this run (1,).
-        reference, before: of the step, m or rad.
+        criteria: criteria of this run (1,).
+        reference, before: positions after and before the step, m or rad.
         occurrences: events in the order of time, with positions and velocities of the line's
             coordinates.
     """

@@ -105,7 +105,7 @@ class DriveStep(Result):
         options: what was asked for.
         record: the run.
         measured: its limit cycle; None without one, or where it was not asked for.
-        predicted: by the describing function; None where it was not asked for.
+        predicted: limit cycle that the describing function predicts; None unless requested.
     """
 
     line: DriveLine = field(metadata=json_keys(name="name"))

@@ -14,7 +14,7 @@ from tauloop.mechanism.drive_line import Control, DualDrive, Pid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlLaw:
-    """What the control makes of its measurements.
+    """The outputs of a control law for its measurements.
 
     Attributes:
         torques: torque asked of each motor.
@@ -46,9 +46,9 @@ def pid(
         law: the figures.
         error: e.
         states: (`pid_states`,).
-        values: of the parameters.
+        values: values of the parameters.
         switches: decides whether the output is at its limit.
-        name: of the loop.
+        name: name of the loop.
 
     Source:
         Modelica.Blocks.Continuous.PID and LimPID; back-calculation as in Astrom and Hagglund 1995,
@@ -114,8 +114,8 @@ def control_law(
         control: the law.
         position, speed: what the encoders say; `speed` is read by a speed loop only.
         reference, before: reference now and before its step.
-        states: of the loops.
-        values: of the parameters.
+        states: states of the loops.
+        values: values of the parameters.
         switches: decides the conditions.
         feed: speed of the reference, for a speed loop, and torque that is added to the loops'
             output.

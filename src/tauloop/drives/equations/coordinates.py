@@ -14,7 +14,7 @@ from tauloop.mechanism.expression import Expression
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineCoordinates:
-    """Which coordinate each inertia moves with.
+    """The coordinate with which each inertia moves.
 
     Attributes:
         roots: the inertia that each coordinate is named after.

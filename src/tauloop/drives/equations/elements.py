@@ -24,11 +24,11 @@ def elastic_backlash(
 
     Args:
         gap: whole gap, m or rad.
-        stiffness, damping: of the contact.
+        stiffness, damping: values of the contact.
         D: deflection (any number), m or rad.
         w: its rate.
         switches: decides the conditions.
-        name: of the element, for the names of modes.
+        name: name of the element, for the names of modes.
 
     Source:
         Modelica.Mechanics.Rotational.Components.ElastoBacklash, named in the Gantry-Tau paper,
@@ -75,7 +75,7 @@ def exact_backlash(
         D, w: twist from end to end, gap included, and its rate.
         state: x_b.
         modes: takes up the contacts.
-        name: of the element.
+        name: name of the element.
 
     Source:
         Nordin, Galic, Gutman 1997, "New models for backlash and gear play", eqs. 8 and 9; in Nordin
@@ -130,7 +130,7 @@ def dry_friction(
         required: force that would hold it still (all others' sum).
         standstill: speed to which zero is known: the tolerance of the integration.
         modes: takes up sticking and the direction of sliding.
-        name: of the body.
+        name: name of the body.
 
     Returns:
         The condition of sticking and the friction force.
@@ -164,7 +164,7 @@ def lugre(
         standstill: speed to which zero is known; the direction turns when v has passed zero by it,
             for the sign of a smaller one is rounding.
         modes: takes up the direction.
-        name: of the body.
+        name: name of the body.
 
     Source:
         Canudas de Wit, Olsson, Astrom, Lischinsky 1995, eqs. 1 to 3.
@@ -196,7 +196,7 @@ def motor_torque(
         v: its speed.
         torque, rated_speed, speed: limits; None for none.
         switches: decides the conditions.
-        name: of the motor.
+        name: name of the motor.
     """
     if torque is None:
         return wanted

@@ -45,8 +45,8 @@ class LineFunctions:
 
     Attributes:
         line: the drive line.
-        state_names: of the states.
-        mode_names, mode_starts: of the modes.
+        state_names: names of the states.
+        mode_names, mode_starts: names and start values of the modes.
         held_size: numbers that a sampled control holds; zero for a continuous one.
         rate: (rates of the states, guards).
         reset: states as the modes prescribe them.
@@ -55,7 +55,7 @@ class LineFunctions:
         signal_names: names with units.
         figures: (parameters) -> numbers that must be positive, and numbers that must not be
             negative.
-        figure_names: of both, by their place in the drive line.
+        figure_names: names of both, by their place in the drive line.
     """
 
     line: DriveLine
@@ -476,9 +476,9 @@ def senseless(
     """Return the problems of values that must be positive, and of those that must not be negative.
 
     Args:
-        names: of both.
+        names: names of both.
         figures: both (N, n), a row for each run.
-        place: of a name in messages, for which ``{}`` stands.
+        place: place of a name in messages; ``{}`` is replaced by the name.
     """
     problems, remedy = Problems(), "correct the parameters that it follows from"
     for kind, columns, need in zip(names, figures, ("be positive", "not be negative"), strict=True):

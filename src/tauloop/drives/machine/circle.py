@@ -48,7 +48,7 @@ class Circle(Options):
             to the second.
         radius: m.
         speed: m/s.
-        center: of the two positions, m; at the reference pose without it.
+        center: center of the circle in the two positions, m; default: the reference pose.
     """
 
     columns: tuple[str, str]
@@ -75,7 +75,7 @@ class Lap:
         radial: distance from the center of the best-fitting circle, minus the commanded radius
             (N,), m.
         center: center of the best-fitting circle (least squares), minus the commanded one (2,), m.
-        radius_error: of the circle that fits best, m.
+        radius_error: radius error of the circle that fits best, m.
         deviation: circular deviation: largest minus smallest radial distance, m.
         normal: largest distance from the plane of the circle, m.
         following: largest distance from where the platform should be at that time, m.
@@ -124,10 +124,10 @@ class CircleTest(Result):
     Attributes:
         machine: its name.
         circle: the commanded circle.
-        laps: by variation; those that ended early are missing.
+        laps: laps by variation; those that ended early are missing.
         ends: why a run ended early, by variation.
         occurrences: events by variation.
-        model: of the machine, to show it.
+        model: model of the machine, to show it.
     """
 
     machine: str
@@ -215,14 +215,15 @@ def circle_test(
     """Drive a machine round a circle with variations of its drive lines.
 
     Args:
-        mechanism: with drive lines.
+        mechanism: machine with drive lines.
         circle: where, how large, how fast.
-        variations: of the lines; all without it (`AS_DESCRIBED` only where a line has two motors).
+        variations: variations of the lines; default: all (`AS_DESCRIBED` only where a line has two
+            motors).
         values: leaf parameters of the lines that differ from the machine file, SI; those that a
             variation does not have are left out of it.
-        integrator: of the equations.
+        integrator: integrator of the equations.
         presliding, folder: as of `DrivenMachine`.
-        events: to look for; a terminal one ends a run.
+        events: events to look for; a terminal event ends a run.
         progress: called with what is done and what there is to do.
 
     Returns:

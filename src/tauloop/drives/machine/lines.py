@@ -171,7 +171,7 @@ def direct_line(
         turns: whether it turns.
         mass: what it moves, kg or kg m^2.
         bandwidth: w, rad/s.
-        period: of the control, s.
+        period: period of the control, s.
     """
     name = actuator.name
 

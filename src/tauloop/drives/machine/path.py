@@ -61,7 +61,7 @@ PATH_INTEGRATOR = DormandPrince(rtol=1e-8, atol=1e-10, max_steps=20_000_000)
 
 
 class Variation(enum.Enum):
-    """What the drive lines are made of."""
+    """A variation of the drive lines."""
 
     AS_DESCRIBED = "as described"
     ONE_MOTOR = "one motor"
@@ -80,14 +80,14 @@ class DrivenMotion(Result):
 
     Attributes:
         time: s (N,), zero where the trajectory starts; ends early where the run failed.
-        reference, position: of the platform (N, n_position).
+        reference, position: reference and positions of the platform (N, n_position).
         error: platform minus reference over the coordinates in m (N, n); m.
         columns: names of these coordinates.
         actuator_error: actuator positions minus their reference (N, n_u), m or rad.
-        signals: by actuator and name with unit, such as ``track1.motor: gearbox1.force [N m]``
+        signals: signals by actuator and name with unit, such as ``track1.motor: gearbox1.force [N m]``
             (N,).
         turned_over: energy of the balance: largest of motors' work, losses and change of energy, J.
-        steps, events: of the integrator.
+        steps, events: numbers of steps and events of the integrator.
         end: why it ended early; empty where the whole trajectory was run.
         occurrences: events in the order of time.
         sensitivities: derivatives of `position` and `velocity` over time, column and parameter
@@ -136,10 +136,10 @@ class DrivenMachine:
         """Sort the equations; runs compile them on demand.
 
         Args:
-            mechanism: with a drive line on any of its actuators.
+            mechanism: machine with a drive line on at least one actuator.
             variation: what they are made of.
-            bandwidth: of actuators without a drive line, rad/s.
-            period: of the control of actuators without a drive line where no actuator has one, s.
+            bandwidth: bandwidth of actuators without a drive line, rad/s.
+            period: control period of actuators without a drive line if no actuator has one, s.
             presliding: m or rad; Coulomb friction that would stick with the machine is then LuGre
                 friction, whose bristles bend so far at the actuator before they slide. Without it
                 such friction is rejected.
@@ -203,14 +203,14 @@ class DrivenMachine:
         """Follow a trajectory from rest at its start.
 
         Args:
-            trajectory: in the platform's coordinates, of a machine of the same structure.
+            trajectory: trajectory in platform coordinates, of a machine of the same structure.
             values: leaf parameters of the drive lines that differ from the machine file, SI, by
                 name.
             settling: time at rest before the motion, s, in which the lines come to bear.
-            integrator: of the equations.
+            integrator: integrator of the equations.
             feed_forward: whether the forces of inverse dynamics along the reference are added to
                 the controls' output.
-            events: of the machine's coordinates and velocities to look for; a terminal one ends the
+            events: events of coordinates and velocities to look for; a terminal event ends the
                 run.
             sensitivities: what to differentiate by: parameters of the lines and of the machine that
                 they move, where reference, feed-forward and the lines' start stay, and the
@@ -254,7 +254,7 @@ class PathRun:
     """One trajectory with the references of the lines and the resulting motion.
 
     Attributes:
-        time: of the samples (N,), s, zero where the trajectory starts.
+        time: times of the samples (N,), s; zero where the trajectory starts.
         reference: reference of each line (N, n_u, 4): position, that before its step, speed, torque
             fed forward.
     """

@@ -43,10 +43,10 @@ class PlayMap(Result):
         data: over the axes of the grid, m, NaN where the machine cannot work: `each` (actuator,
             ...) with the play of one actuator, `worst` with that of all in the worst combination of
             directions.
-        play: of the actuators, m or rad, by name.
+        play: backlash of the actuators, m or rad, by name.
         space: the workspace map that says where the machine can work.
         machine: its name.
-        units: of the actuators' positions, by name.
+        units: units of the actuators' positions, by name.
         volume: ends of the axes, by name, and of those that have no axis here.
     """
 

@@ -68,9 +68,9 @@ class MachineSystem:
     Attributes:
         plant: the machine, with what is rigidly on its actuators.
         rate: its right-hand side; the states are positions, velocities, work and loss.
-        lines: of the actuators, in their order.
+        lines: drive lines of the actuators, in their order.
         parameters: leaf parameters of the lines' expressions, arguments of their functions.
-        period: of the sampled control, s.
+        period: period of the sampled control, s.
     """
 
     plant: Model
@@ -114,7 +114,7 @@ def machine_system(
     Args:
         mechanism: the machine whose parameters the lines' expressions use.
         plant: the machine that they push (`machine_under_load`).
-        lines: of the actuators, in their order.
+        lines: drive lines of the actuators, in their order.
 
     Raises:
         InputError: a control that is not sampled, or samples at another rate than others; dry

@@ -38,7 +38,7 @@ class Pointwise(Options):
 
     Attributes:
         cost: f(x) of one point (n,).
-        threads: how many points are evaluated at once.
+        threads: number of points that are evaluated at the same time.
     """
 
     cost: Callable[[np.ndarray], float]
@@ -57,14 +57,12 @@ def box_differences(
 ) -> np.ndarray:
     """Return the derivatives (n, ...) of values at a point (n,) of the unit box.
 
-    They are central differences, with all points in one call.
-
-    A difference at a bound is one-sided.
+    They are central differences, one-sided at a bound, with all points in one call.
 
     Args:
-        values: of places (N, n).
-        x: the place.
-        step: half of that of a difference.
+        values: function that returns the values of points (N, n) of the unit box.
+        x: the point.
+        step: distance of each evaluated point from `x`.
     """
     offsets = step * np.eye(len(x))
     ahead, behind = np.minimum(x + offsets, 1.0), np.maximum(x - offsets, 0.0)
@@ -74,10 +72,10 @@ def box_differences(
 
 
 class Evaluations:
-    """The cost over the unit box, as methods see it, and all that was evaluated.
+    """The cost over the unit box for search methods, and all evaluated points.
 
-    A cost that is not finite (divergence, say) gets a cost above all costs seen so far, so that every
-    method can go on; the history keeps it as NaN.
+    If a cost is not finite, such as after divergence, methods get a cost above all costs so far and can
+    continue; the history contains NaN.
     """
 
     def __init__(
@@ -91,7 +89,7 @@ class Evaluations:
         """Keep the cost and its bounds (n,).
 
         Args:
-            cost: of points (N, n) within the bounds.
+            cost: cost of points (N, n) within the bounds.
             lower, upper: (n,) ends of the unit box.
             allowed: largest number of evaluations.
             watcher: called after every batch.
@@ -105,7 +103,7 @@ class Evaluations:
 
     @property
     def span(self) -> np.ndarray:
-        """Return the width of the box (n,), in the units of the bounds."""
+        """The width of the box (n,), in the units of the bounds."""
         return self._upper - self._lower
 
     def point(self, place: np.ndarray) -> np.ndarray:
@@ -114,12 +112,12 @@ class Evaluations:
 
     @property
     def points(self) -> np.ndarray:
-        """Return all points so far (N, n), in the order of their evaluation."""
+        """All points so far (N, n), in the order of their evaluation."""
         return np.concatenate(self._points) if self._points else np.empty((0, len(self._lower)))
 
     @property
     def costs(self) -> np.ndarray:
-        """Their costs (N,); NaN where there is none."""
+        """The costs (N,) of `points`; NaN if an evaluation failed."""
         return np.concatenate(self._costs) if self._costs else np.empty(0)
 
     def at(self, places: np.ndarray) -> np.ndarray:

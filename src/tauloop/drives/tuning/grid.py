@@ -20,7 +20,7 @@ class Grid(ReprMixin):
     """Costs on a rectangular grid.
 
     Attributes:
-        names: of the parameters (n).
+        names: names of the parameters (n).
         axes: the values of each parameter.
         costs: on the grid, one dimension a parameter; NaN where there is no cost.
     """

@@ -26,7 +26,7 @@ Gradient: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
 class SearchMethod(Options, ABC):
-    """How a cost over a box is searched; options are the attributes."""
+    """A method that searches the least cost in a box; its attributes are options."""
 
     __slots__ = ()
 
@@ -100,7 +100,7 @@ class SQP(SearchMethod):
     in.
 
     Attributes:
-        gradient: of the cost, where the model gives one (`tauloop.drives.axis.sensitivity`);
+        gradient: gradient of the cost, if the model has one (`tauloop.drives.axis.sensitivity`);
             differences without it.
         difference: half the step of the differences, as a fraction of the range; wide enough to see
             through the noise of a simulation.
@@ -221,7 +221,7 @@ def run_generations(
     """Run one of pymoo's algorithms on the unit box, a generation in one call.
 
     Args:
-        algorithm: of pymoo.
+        algorithm: algorithm of pymoo.
         costs: function of places (N, n) to costs (N,) or (N, k).
         sizes: n and k.
         seed: seed of the random numbers.

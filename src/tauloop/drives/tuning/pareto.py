@@ -136,7 +136,7 @@ def robustness(
         nominal: (k,) plant parameters, positive.
         spread: (k,) standard deviation of their logarithms; about the relative scatter.
         samples: plants.
-        generator: of the random numbers.
+        generator: generator of the random numbers.
 
     Raises:
         InputError: shapes that do not fit, nominal values that are not positive, or negative

@@ -30,7 +30,7 @@ class Minimum(Result):
     """The best parameters of one search and how they were found.
 
     Attributes:
-        names: of the parameters (n).
+        names: names of the parameters (n).
         start: where the search began (n,).
         best: the best point (n,), in the units of the bounds.
         cost: cost of the best parameters.

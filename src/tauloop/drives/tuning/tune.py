@@ -172,10 +172,10 @@ class Tuning(Result):
         start, best: the tuned parameters before and after, SI.
         cost, start_cost: there and at the first start; the latter is NaN where the loop fails.
         before, after: criteria of the first start and of the best, by name, SI.
-        searches: from all starts, that with the least cost first.
+        searches: searches from all starts, the one with the least cost first.
         front: compromises; None where they were not asked for.
         findings: parameters that end on a bound, and a front that was interrupted.
-        units: of the tuned parameters and of the criteria, SI.
+        units: units of the tuned parameters and of the criteria, SI.
     """
 
     drive_line: str

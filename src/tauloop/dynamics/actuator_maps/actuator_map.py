@@ -267,7 +267,7 @@ class ActuatorMap(ReprMixin):
         """Return the motors' states from the joints' states, with a status for every sample.
 
         Args:
-            position, velocity, effort: of the joints (N, n) or (n,), SI; zero if left out.
+            position, velocity, effort: state of the joints (N, n) or (n,), SI; zero if left out.
 
         Raises:
             InputError: wrong names, shapes or values.
@@ -280,7 +280,7 @@ class ActuatorMap(ReprMixin):
         """Return the joints' states from the motors' states, with a status for every sample.
 
         Args:
-            position, velocity, effort: of the motors (N, n) or (n,), SI; zero if left out.
+            position, velocity, effort: state of the motors (N, n) or (n,), SI; zero if left out.
 
         Raises:
             InputError: wrong names, shapes or values.

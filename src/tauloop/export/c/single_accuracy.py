@@ -160,7 +160,6 @@ def run_in_floats(
     Args:
         function: the function as exported.
         inputs: inputs by port (N, size).
-        inputs: by port (N, size).
         n: number of samples.
         contraction: `UNFUSED` or `FUSED`.
 

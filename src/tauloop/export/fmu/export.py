@@ -180,7 +180,7 @@ def export_fmu(
         machine: a mechanism or its model, whose free parameters stay parameters.
         folder: folder for ``NAME.fmu``; it is created if missing.
         options: function and version of the FMU.
-        controller: for the kind controller: its law, numbers and rate.
+        controller: law, numbers and rate of an FMU of the kind controller.
         cache: folder of the cache of compiled code; default: the user's cache.
         progress: called with the completed and the total number of stages.
 

@@ -36,9 +36,9 @@ class KinematicFunctions:
     Attributes:
         theta: names of the independent parameters that the programs take.
         used: indices of the parameters that have an effect.
-        inverse: from the platform's position to all coordinates and the joints.
-        forward: from the actuators' positions at nominal ratios to all coordinates.
-        drive: from the joints to the actuators' positions at nominal ratios.
+        inverse: function from the platform's position to all coordinates and the joints.
+        forward: function from the actuators' positions at nominal ratios to all coordinates.
+        drive: function from the joints to the actuators' positions at nominal ratios.
     """
 
     theta: tuple[str, ...]

@@ -58,7 +58,7 @@ class Shift:
     """The coordinate of a file minus that of the machine.
 
     Attributes:
-        expression: in parameters, rad or m.
+        expression: expression in parameters, rad or m.
         value: its nominal value.
     """
 

@@ -51,7 +51,7 @@ _IDEAL_MOTOR_LAWS = ("", "none", "fixed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TendonLengths:
-    """What acts on the lengths of tendons.
+    """Joints, losses and lines of the lengths of tendons.
 
     Attributes:
         bodies, joints, couplings: joints of massless bodies that follow the lengths.
@@ -77,7 +77,6 @@ class ConstraintReader:
         Args:
             leaves: receives the independent parameters.
             tree: reader of the worldbody, which has been read.
-            tree: the worldbody, read.
         """
         self._reader = reader
         self._leaves = leaves
@@ -276,7 +275,7 @@ class ConstraintReader:
         Args:
             name: name of the coupling.
             side: the joint, and its coefficient in a tendon.
-            coefficients: of the powers of the tendon's or joint's displacement.
+            coefficients: coefficients of the powers of the tendon's or joint's displacement.
             unit: unit of the polynomial's value.
         """
         joint, ratio = side

@@ -49,7 +49,7 @@ class TextNotKept(Exception):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is lost, for a user who expects the text of this file."""
+        """Notes on losses, for a user who expects the text of this file."""
         if not self.file:
             return ()
         return (f"comments, order and legs of {self.file} are not kept: {self}",)

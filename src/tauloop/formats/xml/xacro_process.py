@@ -352,8 +352,8 @@ def _reply(xacro: Any, error: Exception) -> dict[str, Any]:
     remedy = "correct the xacro file"
     if too_much:
         what, remedy = (
-            f"it expands without end, or to too much ({too_much})",
-            "correct what calls itself",
+            f"it expands without end, or beyond the limits of size and time ({too_much})",
+            "correct the macro or file that includes itself",
         )
     elif "Undefined substitution argument" in what:
         remedy = "give its value: --xacro NAME:=VALUE"

@@ -39,7 +39,7 @@ class IterativelyReweightedLeastSquares(Estimator):
     Ronchetti 2009, Robust Statistics, section 7.8).
 
     Attributes:
-        threshold: in standard deviations; 1.345 loses 5 % of efficiency for normal errors.
+        threshold: threshold in standard deviations; 1.345 loses 5 % of efficiency for normal errors.
         tolerance: the iteration ends when the predicted forces change by less than this fraction of
             their noise.
         repetitions: maximum number of iterations.

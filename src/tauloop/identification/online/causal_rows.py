@@ -60,7 +60,7 @@ class Lags:
         """Set up the lags; they start in equilibrium with the first value.
 
         Args:
-            bandwidth: of each lag, rad/s.
+            bandwidth: bandwidth of each lag, rad/s.
             period: sampling period, s.
             count: number of lags.
         """

@@ -301,7 +301,7 @@ def _noise_of_difference(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Alignment:
-    """How the disconnected run is shifted onto the connected run.
+    """The shift of the disconnected run onto the connected run.
 
     Attributes:
         shift: shift of the disconnected run, in samples.

@@ -83,7 +83,7 @@ def score_sums(data: RegressionData, directions: ScoreDirections, share: float =
 
     Args:
         data: samples of the log.
-        directions: from the identification of all logs.
+        directions: directions from the identification of all logs.
         share: fraction of the samples that was fitted.
     """
     return ScoreSums.of(directions.at(_fitted_samples(data, share)))

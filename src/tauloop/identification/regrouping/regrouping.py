@@ -212,7 +212,7 @@ class AnalyticRegrouping(Result):
 
         Args:
             regressor: (m, n) columns at these lengths.
-            lengths: by name, SI.
+            lengths: lengths by name, SI.
 
         Returns:
             Misfit over the norm of the column; for a column without effect, over the largest norm.

@@ -87,7 +87,7 @@ class StandardColumns:
         """Return the model and its stacked regressor (m, n_pi) at given lengths.
 
         Args:
-            lengths: by name, m.
+            lengths: lengths by name, m.
 
         Returns:
             A model with these lengths, or with free lengths; the regressor at these lengths.
@@ -193,7 +193,7 @@ class ProductColumns(ReprMixin):
         Args:
             model: the machine with these lengths.
             regressor: its stacked regressor (m, n_pi).
-            lengths: by name. They are constant, while all other parameters in the products vary.
+            lengths: lengths by name. They are constant, while all other parameters in the products vary.
 
         Raises:
             IdentificationError: a standard parameter is not linear in the products; lists all.

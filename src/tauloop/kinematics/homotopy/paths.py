@@ -110,7 +110,7 @@ class Tracked:
 
     @property
     def is_regular(self) -> np.ndarray:
-        """Which paths reached t = 1 at a regular solution (N,)."""
+        """Whether each path reached t = 1 at a regular solution (N,)."""
         return np.asarray(self.endings == PathEnding.SUCCESS)
 
 

@@ -90,7 +90,7 @@ def split_gears(
         is_angle: per coordinate, whether it is an angle.
         unknown: the coordinates that are looked for.
         start: coordinates (n_q,), of which those that are not unknown count.
-        file: for messages.
+        file: file that messages name.
 
     Raises:
         AssemblyError: a gear couples angles with unknown lengths, or its ratio is not a fraction of

@@ -248,7 +248,7 @@ def bordered(
     Args:
         axes: values of the axes; those with a single one are left out.
         labels: over the grid.
-        kinds: of poses between; edges are cut at their middle without it. In space those alone are
+        kinds: kinds of poses between; edges are cut at their middle without it. In space those alone are
             halved that leave what is inside.
         progress: called with edges done and edges in all.
     """

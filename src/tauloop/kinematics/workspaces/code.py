@@ -80,7 +80,7 @@ class PoseKernel:
             model: the machine.
             axes: axes of the map.
             clearance: clearance of its rods.
-            stages: from the reference pose to another, where loops are followed.
+            stages: number of stages from the reference pose to another, where loops are followed.
             poses: number of poses in all.
         """
         self._poses = poses

@@ -797,7 +797,7 @@ def section_axes(
         names: platform positions that vary.
         resolution: step, m or rad; where it is None a round one for lengths and one for angles,
             which make some 120 of the longest axis of each.
-        ranges: from and to, by name; without it the largest range in which the machine closes along
+        ranges: lower and upper end by name; default: the largest range in which the machine closes along
             that axis from the reference pose, and a tenth more on both sides, and of angles no more
             than half a turn in all.
 

@@ -80,7 +80,7 @@ def unknown_ending(path: str | Path) -> Problem | None:
         return None
     return Problem(
         where="path",
-        what=f"the ending {Path(path).suffix!r} is not that of a kind of log that can be written",
+        what=f"logs cannot be written with the ending {Path(path).suffix!r}",
         remedy="use .csv, .csv.gz or .parquet, or .mcap, .db3 or .rosbag2 (a folder) for a bag of ROS 2",
         file=str(path),
     )

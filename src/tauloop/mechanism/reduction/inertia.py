@@ -108,7 +108,7 @@ def carried(inertia: Inertia, at: Vector, to: Vector, R: np.ndarray) -> Inertia:
         inertia: about the first body's origin.
         at: point of the first body, m.
         to: point of the second body, m.
-        R: from the first body's axes to the second's (3, 3).
+        R: rotation from the first body's axes to the second's (3, 3).
     """
     return about(turned(about(inertia, at), R), _opposite(to))
 

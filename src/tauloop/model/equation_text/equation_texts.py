@@ -93,7 +93,7 @@ def written_name(role: str, name: str, index: str, taken: frozenset[str]) -> tup
 
     Args:
         role: q, u, lambda, or d with the number of dots; none of a parameter.
-        name: of the element, from a file.
+        name: name of the element, from a file.
         index: stands for the name where that is long.
         taken: names in Python.
     """

@@ -285,7 +285,7 @@ def _formulas(symbols: list[Symbol], notation: Notation) -> list[Formula]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LoopRows:
-    """Which loop equations are written, and which of them state nothing for the current parameters.
+    """The loop equations that are written, and those without content for the current parameters.
 
     Attributes:
         written: indices of the rows that are written.
@@ -308,7 +308,7 @@ class _LoopRows:
         )
 
     def notes(self, model: Model) -> tuple[str, ...]:
-        """What is true for the current parameters alone."""
+        """Notes that are true for the current parameters alone."""
         notes, assembly = [], model.assembly
         count = len(assembly.loops.names)
         if self.identical:

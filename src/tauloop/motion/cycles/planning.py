@@ -83,8 +83,8 @@ class CycleLeg(ReprMixin):
     Attributes:
         name: both stations.
         limits: what it keeps, with nothing at the tool and with what it carries.
-        way: from where the tool leaves to where it meets the next station.
-        law: from rest to rest.
+        way: path from where the tool leaves to where it meets the next station.
+        law: law from rest to rest.
         leaves, arrives: velocities of both places (n_position,), m/s.
         least: shortest duration, s.
     """
@@ -118,7 +118,7 @@ class PlannedCycle(ReprMixin):
     Attributes:
         model: the machine.
         stops: stations at which the tool stops, where they are when it meets them.
-        legs: from each to the next, the last one to the first.
+        legs: motions from each station to the next, and from the last one to the first.
         durations: durations of the legs (K,), s.
         heat: mean squares of the motors' forces.
         reason: what sets the time of the cycle: "limits", "rated force", "conveyor" or "time".

@@ -168,8 +168,8 @@ class CycleStation(ReprMixin):
         if self.pitch is not None and not (self.is_moving and self.pitch > 0):
             problems.add(
                 f"{self.name}.pitch",
-                "needs a conveyor that moves, and a distance",
-                "give a velocity",
+                f"is {self.pitch:g} m; a pitch is a positive distance on a moving conveyor",
+                "give a positive pitch and the conveyor's velocity",
             )
         InputError.raise_if_any(problems)
 

@@ -65,8 +65,8 @@ class LegPath(Path):
     """A leg over its normalized time: a way with a law between places that may move.
 
     Attributes:
-        way: from where the tool leaves to where it meets the next station.
-        law: from rest to rest.
+        way: path from where the tool leaves to where it meets the next station.
+        law: law from rest to rest.
         duration: s.
         leaves, arrives: velocities of both places (n,), per second.
     """

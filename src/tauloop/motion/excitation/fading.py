@@ -96,7 +96,7 @@ class FadedPath(Path):
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """Where the fades end, and where their law jumps."""
+        """The times at which the fades end, and at which their law jumps."""
         share = self.motion.fade / self.motion.duration
         rising = [share * x for x in (*self.motion.law.breaks, 1.0)]
         return tuple(sorted({*rising, *(1.0 - u for u in rising)}))

@@ -79,7 +79,7 @@ def power(
 
     Args:
         model: the machine.
-        force, speeds, accelerations: of the motors (n_u,).
+        force, speeds, accelerations: values of the motors (n_u,).
         friction: power that the machine's own takes, W.
         copper: heat per squared force (n_u,).
     """

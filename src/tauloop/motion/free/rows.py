@@ -158,7 +158,7 @@ class PointRows:
 
     @property
     def far(self) -> np.ndarray:
-        """Which rows are distances (k,)."""
+        """Whether each row is a distance (k,)."""
         return np.array([name in self.distances for name in self.names], dtype=bool)
 
 

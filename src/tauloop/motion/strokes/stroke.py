@@ -279,7 +279,7 @@ def stroke(
 
     Args:
         model: the machine.
-        path: in m, rad or quaternions, as the columns are.
+        path: path in the units of the columns: m, rad or quaternions.
         columns: the positions of the entry that the path moves, in its order, such as
             ``platform.x``.
         entry: whose coordinates; `ACTUATORS` for a path in joint space.

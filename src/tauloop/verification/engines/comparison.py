@@ -59,7 +59,7 @@ class EngineComparison:
         column: the compared number: an actuator, a velocity, or a velocity per unit of another.
         compared: how many numbers of each sample were compared.
         closure: largest loop residual of the engine, m or rad.
-        closure_rate, closure_acceleration: of the first and second derivatives of the residuals.
+        closure_rate, closure_acceleration: largest values of the first and second derivatives of the residuals.
         balance: largest fraction of the forces that no actuator or constraint of the engine can
             supply; None if no forces are computed.
     """

@@ -18,7 +18,7 @@ class Residuals:
 
     Attributes:
         closure: largest residual, m or rad.
-        closure_rate, closure_acceleration: of its first and second derivatives.
+        closure_rate, closure_acceleration: values of its first and second derivatives.
     """
 
     closure: Array

@@ -1,1 +1,1 @@
-"""What moves the machine and the time in the viewer: sliders, gizmo, clock, modes, plots."""
+"""Controls of the machine and the time in the viewer: sliders, gizmo, clock, modes, plots."""

@@ -1,4 +1,4 @@
-"""What the scene shows, views, poses, and the keys for them."""
+"""Controls for the contents of the scene, views and poses, and their keys."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the viewer shows in its scene: the machine, forces, marks, clouds, other machines."""
+"""Contents of the viewer's scene: the machine, forces, marks, clouds, other machines."""

@@ -59,7 +59,7 @@ class Neighbor:
 
     @property
     def sliders(self) -> Sliders:
-        """Its sliders."""
+        """The sliders of the machine."""
         return self._sliders
 
     def _free_place(self, first: MachineScene) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What is inside a machine's solids: frames, joint axes, mass centers and inertia ellipsoids."""
+"""Overlays inside a machine's solids: frames, joint axes, mass centers, inertia ellipsoids."""
 
 from __future__ import annotations
 

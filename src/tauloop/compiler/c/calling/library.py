@@ -111,9 +111,7 @@ class Library:
         try:
             self._loaded = ctypes.CDLL(str(path))
         except OSError as error:
-            remedy = (
-                "keep the cache where programs may be run; without it everything runs interpreted"
-            )
+            remedy = "use a cache folder from which programs may run; without it functions are interpreted"
             what = f"compiled code cannot be loaded: {error}"
             raise EngineError.of(str(path), what, remedy) from error
 

@@ -496,7 +496,7 @@ class _Apart:
 
     @property
     def declaration(self) -> str:
-        """Its prototype there."""
+        """The prototype of the function in C."""
         return f"void {self.head};"
 
 

@@ -234,7 +234,7 @@ def section_plot(
     Args:
         section: a map over two positions.
         measure: one of `MEASURES`, or an output of the machine file.
-        points: of the map along its longer direction.
+        points: number of points of the map along its longer direction.
         has_classes: whether the reasons are shown.
 
     Raises:

@@ -79,7 +79,7 @@ def independent_rows(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actuation:
-    """How actuators and passive freedoms together determine the motion.
+    """The coordinates with which actuators and passive freedoms determine the motion.
 
     Attributes:
         leading: indices of the actuators whose motion is given; the others follow them (redundant

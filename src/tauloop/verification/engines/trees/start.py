@@ -1,4 +1,4 @@
-"""Where the engines start: poses and angles of everything that a motion does not give, worked out from what it does."""
+"""Start states of the engines: the poses and angles that a motion does not state, from those that it states."""
 
 from __future__ import annotations
 
