@@ -18,6 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
+from tauloop.common.names.lazy import without_collection
+
 #: Exit code of a program that Ctrl-C ended (128 and the signal's number).
 INTERRUPTED = 130
 #: Time in which a command may clean up and end by itself after Ctrl-C, s. The next command that
@@ -38,11 +40,9 @@ def main() -> None:
     prepare_process()
     # Imported objects stay until the end. A garbage collection over them, now and at the end, would
     # take a tenth of the time of a short command.
-    gc.disable()
     try:
-        from tauloop.cli.app import app
-
-        gc.enable()
+        with without_collection():
+            from tauloop.cli.app import app
         with ends_soon(), streams():
             app()
     except KeyboardInterrupt:

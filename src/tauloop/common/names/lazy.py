@@ -51,7 +51,7 @@ def lazy_names(
             return old_name(package, name)
         is_subpackage = name in subpackages
         try:
-            with _without_collection():
+            with without_collection():
                 source = import_module(f"{package}.{name}" if is_subpackage else module_of[name])
         except ModuleNotFoundError as error:
             from tauloop.common.optional import missing_extra
@@ -67,15 +67,45 @@ def lazy_names(
     return resolve, names.copy, public
 
 
+class LateFunction:
+    """A function of another module, which is imported when the function is first called."""
+
+    def __init__(self, module: str, name: str) -> None:
+        """Store the full name of the module and the name of the function in it."""
+        self.module, self.name = module, name
+
+    def __call__(self, *positional: Any, **named: Any) -> Any:
+        """Call the function."""
+        with without_collection():
+            function = getattr(import_module(self.module), self.name)
+        return function(*positional, **named)
+
+
+def late_functions(module: str, *names: str) -> list[LateFunction]:
+    """Return functions of a module that is imported when one of them is first called.
+
+    For modules that few calls need. Type checkers see the functions under ``if TYPE_CHECKING:``.
+    """
+    return [LateFunction(module, name) for name in names]
+
+
 @contextmanager
-def _without_collection() -> Iterator[None]:
-    """Look for no garbage meanwhile: imported modules are none, and searching them takes time."""
+def without_collection() -> Iterator[None]:
+    """Look for no garbage while modules are imported, nor in what they contain right afterwards.
+
+    Imported modules are not garbage, and searching them takes time. Without the last step the
+    first new object afterwards would start a search of all of them, and later ones two more.
+    """
     is_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if is_enabled:
+            if gc.get_freeze_count() == 0:
+                # Together these move all objects to the oldest generation, without a search.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
