@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import json
+import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +25,7 @@ from typer.testing import CliRunner
 import tauloop
 from tauloop.cli.app import QuickCommand
 from tauloop.cli.commands import COMMANDS
-from tauloop.common.names.lazy import lazy_names
+from tauloop.common.names.lazy import late_functions, lazy_names
 from tauloop.compiler.c.calling.embedded import find_embedded_compiler
 from tauloop.equations.formulations import NEWTON_EULER
 from tauloop.equations.ports import PLATFORM, Entry
@@ -171,6 +174,55 @@ assert not gc.isenabled()
     assert "casadi" in imported(code)
 
 
+def test_imported_objects_are_not_searched_for_garbage_afterwards():
+    code = """
+import gc, tauloop
+searched = []
+tauloop.mechanism
+gc.collect()
+gc.callbacks.append(lambda phase, info: searched.append(len(gc.get_objects(generation=0))))
+tauloop.Model
+young = sum(len(gc.get_objects(generation=k)) for k in (0, 1))
+gc.callbacks.clear()
+assert young < 1000, young
+assert max(searched, default=0) < 5000, searched
+assert gc.get_freeze_count() == 0
+gc.freeze()
+frozen = gc.get_freeze_count()
+tauloop.load
+assert gc.get_freeze_count() == frozen  # what the caller froze stays frozen
+"""
+    assert "casadi" in imported(code)
+
+
+def late_calls(text: str) -> list[tuple[str, str]]:
+    """Module and name of every late function of a file."""
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    late = [call for call in calls if ast.unparse(call.func) == "late_functions"]
+    words = [[ast.literal_eval(argument) for argument in call.args] for call in late]
+    return [(module, name) for module, *names in words for name in names]
+
+
+def test_late_functions_are_those_of_the_type_checker():
+    folder = Path(tauloop.__file__).parent
+    texts = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}
+    late = {path: late_calls(text) for path, text in texts.items() if "late_functions(" in text}
+    found = 0
+    for path, calls in late.items():
+        for module, name in calls:
+            found += 1
+            assert inspect.isroutine(getattr(importlib.import_module(module), name)), (path, name)
+            typed = rf"    from {module} import (\([^)]*|.*)\b{name}\b"
+            assert re.search(typed, texts[path]), (path, name)
+    assert found > 20
+
+
+def test_a_late_function_is_the_function_of_its_module():
+    parts, json_dump = *late_functions("posixpath", "split"), late_functions("json", "dumps")[0]
+    assert parts("a/b") == ("a", "b")
+    assert pickle.loads(pickle.dumps(json_dump))([1], indent=None) == "[1]"
+
+
 def test_a_late_name_is_imported_once():
     result, *_ = lazy_names("tauloop.mechanism")
     module = importlib.import_module("tauloop.mechanism")
@@ -214,7 +266,25 @@ position = model.platform_position(model.assembly.q)
 model.inverse_dynamics(position, [0.0] * 3, [0.0] * 3)
 """
     unused = {"logging", "subprocess", "shlex", "difflib", "shutil", "tempfile", "sysconfig"}
-    assert not imported(code) & (unused | {"platformdirs", "lzma", "bz2"})
+    unused |= {"platformdirs", "lzma", "bz2"}
+    # Parts of Tauloop that a first torque does not need.
+    unused |= {
+        f"tauloop.{name}"
+        for name in (
+            "compiler.derivatives",
+            "compiler.functions.terms",
+            "equations.energy",
+            "equations.outputs",
+            "equations.assembly.far_start",
+            "equations.assembly.freedoms.spins",
+            "mechanism.description.sections.curves",
+            "mechanism.links.rigid_tree",
+            "model.derivatives",
+            "model.positions.following",
+            "model.products",
+        )
+    }
+    assert not imported(code) & unused
 
 
 def test_a_model_needs_no_program_and_nothing_that_runs_one():

@@ -7,23 +7,11 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from tauloop.common.errors import InputError
-from tauloop.compiler.derivatives.derivatives import (
-    by,
-    forward_dynamics_derivatives_program,
-    inverse_dynamics_derivatives_program,
-    kinematics_derivatives_program,
-    moves,
-)
-from tauloop.compiler.derivatives.products import (
-    along,
-    forward_dynamics_products_program,
-    inverse_dynamics_products_program,
-)
+from tauloop.common.names.lazy import late_functions
 from tauloop.compiler.expressions import MotionState, ProgramSpec
-from tauloop.compiler.functions.hybrid import hybrid_inverse_dynamics_program
-from tauloop.compiler.functions.measured import measured_motion_program
 from tauloop.compiler.functions.motion import (
     diagnosis_program,
     embedding_program,
@@ -36,16 +24,61 @@ from tauloop.compiler.functions.motion import (
     outputs_program,
     regressor_program,
 )
-from tauloop.compiler.functions.observer import momentum_observer_program
-from tauloop.compiler.functions.terms import (
-    energies_program,
-    tensions_program,
-    terms_program,
-    tool_program,
-)
 from tauloop.compiler.program import Program
-from tauloop.equations.ports import Entry, factor_of, step_of
+from tauloop.equations.ports import Entry, along, by, factor_of, moves, step_of
 from tauloop.mechanism.suggestions import unknown_names
+
+if TYPE_CHECKING:
+    from tauloop.compiler.derivatives.derivatives import (
+        forward_dynamics_derivatives_program,
+        inverse_dynamics_derivatives_program,
+        kinematics_derivatives_program,
+    )
+    from tauloop.compiler.derivatives.products import (
+        forward_dynamics_products_program,
+        inverse_dynamics_products_program,
+    )
+    from tauloop.compiler.functions.hybrid import hybrid_inverse_dynamics_program
+    from tauloop.compiler.functions.measured import measured_motion_program
+    from tauloop.compiler.functions.observer import momentum_observer_program
+    from tauloop.compiler.functions.terms import (
+        energies_program,
+        tensions_program,
+        terms_program,
+        tool_program,
+    )
+else:
+    (
+        forward_dynamics_derivatives_program,
+        inverse_dynamics_derivatives_program,
+        kinematics_derivatives_program,
+    ) = late_functions(
+        "tauloop.compiler.derivatives.derivatives",
+        "forward_dynamics_derivatives_program",
+        "inverse_dynamics_derivatives_program",
+        "kinematics_derivatives_program",
+    )
+    forward_dynamics_products_program, inverse_dynamics_products_program = late_functions(
+        "tauloop.compiler.derivatives.products",
+        "forward_dynamics_products_program",
+        "inverse_dynamics_products_program",
+    )
+    (hybrid_inverse_dynamics_program,) = late_functions(
+        "tauloop.compiler.functions.hybrid", "hybrid_inverse_dynamics_program"
+    )
+    (measured_motion_program,) = late_functions(
+        "tauloop.compiler.functions.measured", "measured_motion_program"
+    )
+    (momentum_observer_program,) = late_functions(
+        "tauloop.compiler.functions.observer", "momentum_observer_program"
+    )
+    energies_program, tensions_program, terms_program, tool_program = late_functions(
+        "tauloop.compiler.functions.terms",
+        "energies_program",
+        "tensions_program",
+        "terms_program",
+        "tool_program",
+    )
 
 _STATE = ("position", "velocity")
 _MOTION = ("position", "velocity", "acceleration")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import casadi as ca
 import numpy as np
 
 from tauloop.common.errors import AssemblyError, Problem
+from tauloop.common.names.lazy import late_functions
 from tauloop.common.records import dataclass
 from tauloop.compiler.builder import ProgramBuilder
 from tauloop.compiler.functions.tool import PAYLOAD, WRENCH, tool_load
@@ -17,15 +18,24 @@ from tauloop.compiler.program import Program
 from tauloop.compiler.solving.closed_forms import Branches
 from tauloop.compiler.solving.position import Positions, solve_positions
 from tauloop.equations.assembly.assembly import Assembly
-from tauloop.equations.assembly.freedoms.motor_candidates import unstated_motors
 from tauloop.equations.assembly.loops import ClosureRow, closure, nominal
 from tauloop.equations.formulations import NEWTON_EULER, Formulation
-from tauloop.equations.formulations.hamilton import CanonicalTerms, canonical_terms
 from tauloop.equations.newton_euler import actuator_offsets, transmission
 from tauloop.equations.operators import fast_operators
 from tauloop.equations.ports import EntryPorts
 from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
 from tauloop.equations.values import DynamicParameter, Entries, dynamic_parameters
+
+if TYPE_CHECKING:
+    from tauloop.equations.assembly.freedoms.motor_candidates import unstated_motors
+    from tauloop.equations.formulations.hamilton import CanonicalTerms, canonical_terms
+else:
+    (unstated_motors,) = late_functions(
+        "tauloop.equations.assembly.freedoms.motor_candidates", "unstated_motors"
+    )
+    (canonical_terms,) = late_functions(
+        "tauloop.equations.formulations.hamilton", "canonical_terms"
+    )
 
 #: Start values of Newton's method (n_q,) from the given position and the coordinates, by index, that
 #: it determines.

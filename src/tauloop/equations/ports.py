@@ -50,6 +50,28 @@ class Port:
         return len(self.columns)
 
 
+def by(output: str, argument: str) -> str:
+    """Return the name of the Jacobian of an output by an input."""
+    return f"{output}_by_{argument}"
+
+
+#: Time derivative order of inputs and outputs.
+_LEVEL = {"q": 0, "v": 1, "a": 2, "position": 0, "velocity": 1, "acceleration": 2}
+
+
+def moves(output: str, argument: str) -> bool:
+    """Return whether an output may depend on an input.
+
+    Positions do not depend on velocities, and velocities do not depend on accelerations.
+    """
+    return output not in _LEVEL or _LEVEL.get(argument, 0) <= _LEVEL[output]
+
+
+def along(output: str) -> str:
+    """Return the name of the derivative of an output along a direction."""
+    return f"{output}_along"
+
+
 def step_of(name: str) -> str:
     """Return the name of the input that is a direction of another input."""
     return f"{name}_step"

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tauloop.compiler.c.calling.signature import CPort
-from tauloop.compiler.derivatives.derivatives import by
-from tauloop.compiler.derivatives.products import along
 from tauloop.equations.ports import (
     Port,
+    along,
+    by,
     coordinate_units,
     factor_of,
     output_port,

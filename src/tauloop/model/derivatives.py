@@ -13,10 +13,9 @@ from tauloop.common.errors import InputError
 from tauloop.common.records import DEFERRED, dataclass, deferred
 from tauloop.common.shown import ReprMixin
 from tauloop.compiler.catalogue import DERIVATIVES
-from tauloop.compiler.derivatives.derivatives import by
 from tauloop.compiler.expressions import ProgramSpec
 from tauloop.compiler.state import SolveDiagnostics
-from tauloop.equations.ports import text_names
+from tauloop.equations.ports import by, text_names
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.tool import LOAD_PORTS
 

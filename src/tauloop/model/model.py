@@ -13,12 +13,11 @@ import numpy as np
 from tauloop.common.errors import AssemblyError, InputError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.names.deprecated import old_attribute
+from tauloop.common.names.lazy import late_functions
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.equations.assembly.assembly import Assembly, assemble
-from tauloop.equations.assembly.elsewhere import assembled_at
 from tauloop.equations.assembly.freedoms.locks import DEFAULT_LOCKS, Locks
-from tauloop.equations.assembly.freedoms.spins import held_velocities, lock_spins
 from tauloop.equations.assembly.limits import Limits, limits_of
 from tauloop.equations.assembly.loops import loops, nominal
 from tauloop.equations.formulations import NAMED_FORMULATIONS, NEWTON_EULER, Formulation
@@ -47,11 +46,18 @@ from tauloop.mechanism.suggestions import Named, unknown_names
 if TYPE_CHECKING:
     from tauloop.compiler.c.calling.evaluator import Evaluator
     from tauloop.compiler.state import Accelerations, Forces, State
+    from tauloop.equations.assembly.elsewhere import assembled_at
+    from tauloop.equations.assembly.freedoms.spins import held_velocities, lock_spins
     from tauloop.equations.joint_reactions import JointReactions
     from tauloop.model.forces.hybrid import HybridFunctions
     from tauloop.model.motion import Motion
     from tauloop.model.positions.encoder_fit import ActuatorFit
     from tauloop.model.tool import Payload
+else:
+    held_velocities, lock_spins = late_functions(
+        "tauloop.equations.assembly.freedoms.spins", "held_velocities", "lock_spins"
+    )
+    (assembled_at,) = late_functions("tauloop.equations.assembly.elsewhere", "assembled_at")
 
 
 #: Relative tolerance of the check that pi is linear in parameters.

@@ -10,6 +10,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError
 from tauloop.common.names.deprecated import old_attribute, with_old_keywords
+from tauloop.common.names.lazy import late_functions
 from tauloop.compiler.c.calling.compiled import CompiledFunction
 from tauloop.compiler.c.printing.source import CFunction
 from tauloop.compiler.catalogue import (
@@ -44,16 +45,31 @@ from tauloop.equations.ports import (
     text_names,
 )
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.model.derivatives import Derivatives, arranged, differentiated
 from tauloop.model.forces.force_sharing import EQUAL_SHARES, ForceSharing
-from tauloop.model.forces.tension_terms import NO_WRENCH, TensionTerms, loaded_margin, tension_terms
-from tauloop.model.positions.following import follow, track, with_continuous_angles
-from tauloop.model.products import Products, arranged_products, multiplied
+from tauloop.model.forces.tension_terms import NO_WRENCH
 from tauloop.model.runner import Runner
 from tauloop.model.tool import Payload, ToolMotion, loads
 
 if TYPE_CHECKING:
     import casadi as ca
+
+    from tauloop.model.derivatives import Derivatives, arranged, differentiated
+    from tauloop.model.forces.tension_terms import TensionTerms, loaded_margin, tension_terms
+    from tauloop.model.positions.following import follow, track, with_continuous_angles
+    from tauloop.model.products import Products, arranged_products, multiplied
+else:
+    loaded_margin, tension_terms = late_functions(
+        "tauloop.model.forces.tension_terms", "loaded_margin", "tension_terms"
+    )
+    arranged, differentiated = late_functions(
+        "tauloop.model.derivatives", "arranged", "differentiated"
+    )
+    arranged_products, multiplied = late_functions(
+        "tauloop.model.products", "arranged_products", "multiplied"
+    )
+    follow, track, with_continuous_angles = late_functions(
+        "tauloop.model.positions.following", "follow", "track", "with_continuous_angles"
+    )
 
 #: Kinds of rows of a regressor.
 OUTPUTS = tuple(REGRESSORS)

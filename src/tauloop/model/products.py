@@ -12,11 +12,9 @@ from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.compiler.catalogue import PRODUCTS
-from tauloop.compiler.derivatives.derivatives import by
-from tauloop.compiler.derivatives.products import along
 from tauloop.compiler.expressions import ProgramSpec
 from tauloop.compiler.state import SolveDiagnostics
-from tauloop.equations.ports import factor_of, step_of
+from tauloop.equations.ports import along, by, factor_of, step_of
 from tauloop.mechanism.suggestions import unknown_names
 
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import Self, final
+from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
 
 from tauloop.common.errors import AssemblyError, InputError, PoseError
+from tauloop.common.names.lazy import late_functions
 from tauloop.compiler.c.calling.compiled import CompiledFunction
 from tauloop.compiler.c.calling.evaluator import (
     Compiled,
@@ -26,16 +27,13 @@ from tauloop.compiler.c.calling.evaluator import (
     run_kernel,
 )
 from tauloop.compiler.c.calling.threads import LARGEST_PIECE, in_pieces, share_out
-from tauloop.compiler.c.calling.tracking import Tracker
 from tauloop.compiler.c.printing.source import CFunction
 from tauloop.compiler.catalogue import DIAGNOSIS, KINEMATICS
 from tauloop.compiler.expressions import Catalogue, ProgramSpec
 from tauloop.compiler.limits import FEW_STEPS, UNIT_NORM
 from tauloop.compiler.program import NEWTON_ITERATIONS, Newton, Program
 from tauloop.compiler.state import SolveDiagnostics, State, Turns, joined, solve_diagnostics
-from tauloop.equations.assembly.elsewhere import assembled_at
 from tauloop.equations.assembly.limits import Limits
-from tauloop.equations.assembly.singular_kinds import singular_kind
 from tauloop.equations.ports import (
     PLATFORM,
     Port,
@@ -47,9 +45,21 @@ from tauloop.equations.ports import (
     require_finite,
 )
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.model.forces.tension_terms import tension_terms
-from tauloop.model.positions.diagnosis import gaps, overflowed, singular, unreached
 from tauloop.model.tool import LOAD_PORTS
+
+if TYPE_CHECKING:
+    from tauloop.compiler.c.calling.tracking import Tracker
+    from tauloop.equations.assembly.elsewhere import assembled_at
+    from tauloop.equations.assembly.singular_kinds import singular_kind
+    from tauloop.model.forces.tension_terms import tension_terms
+    from tauloop.model.positions.diagnosis import gaps, overflowed, singular, unreached
+else:
+    (assembled_at,) = late_functions("tauloop.equations.assembly.elsewhere", "assembled_at")
+    (singular_kind,) = late_functions("tauloop.equations.assembly.singular_kinds", "singular_kind")
+    gaps, overflowed, singular, unreached = late_functions(
+        "tauloop.model.positions.diagnosis", "gaps", "overflowed", "singular", "unreached"
+    )
+    (tension_terms,) = late_functions("tauloop.model.forces.tension_terms", "tension_terms")
 
 #: Number of samples evaluated together; bounds the memory of intermediate values.
 RUN_CHUNK = 8192

@@ -37,7 +37,7 @@ from tauloop.compiler.functions.motion import balanced_forces, free_acceleration
 from tauloop.compiler.program import Program
 from tauloop.equations.named_values import TOOL_PORT
 from tauloop.equations.natural_units import natural_units, stribeck_speeds
-from tauloop.equations.ports import force_port
+from tauloop.equations.ports import by, force_port, moves
 from tauloop.equations.tree import Configuration, quaternion_rotation
 from tauloop.equations.values import BODY_UNITS
 from tauloop.mechanism.description.units import si_unit
@@ -49,23 +49,6 @@ SAMPLES, LEAST = 32, 4
 #: show the Stribeck curve.
 SLOW = (0.3, 0.03)
 _Made = TypeVar("_Made")
-
-
-def by(output: str, argument: str) -> str:
-    """Return the name of the Jacobian of an output by an input."""
-    return f"{output}_by_{argument}"
-
-
-#: Time derivative order of inputs and outputs.
-_LEVEL = {"q": 0, "v": 1, "a": 2, "position": 0, "velocity": 1, "acceleration": 2}
-
-
-def moves(output: str, argument: str) -> bool:
-    """Return whether an output may depend on an input.
-
-    Positions do not depend on velocities, and velocities do not depend on accelerations.
-    """
-    return output not in _LEVEL or _LEVEL.get(argument, 0) <= _LEVEL[output]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,11 +24,11 @@ import casadi as ca
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.compiler.derivatives.derivatives import Differentiation, by, require_smooth
+from tauloop.compiler.derivatives.derivatives import Differentiation, require_smooth
 from tauloop.compiler.expressions import MotionState, column
 from tauloop.compiler.functions.motion import balanced_forces, force_map, free_accelerations
 from tauloop.compiler.program import Program
-from tauloop.equations.ports import factor_of, step_of
+from tauloop.equations.ports import along, by, factor_of, step_of
 
 _Solve = Callable[[ca.SX], ca.SX]
 
@@ -174,11 +174,6 @@ class _Products:
 
 
 _RESIDUALS = ("psi", "psi_rate", "psi_acceleration")
-
-
-def along(output: str) -> str:
-    """Return the name of the derivative of an output along a direction."""
-    return f"{output}_along"
 
 
 def inverse_dynamics_products_program(state: MotionState) -> Program:

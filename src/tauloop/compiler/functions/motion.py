@@ -6,17 +6,27 @@ the catalogue.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import casadi as ca
 
 from tauloop.common.errors import AssemblyError
+from tauloop.common.names.lazy import late_functions
 from tauloop.compiler.builder import ProgramBuilder
 from tauloop.compiler.expressions import MotionState, require_inertia
-from tauloop.compiler.functions.bounded_forces import bounded_forces_program
 from tauloop.compiler.program import Program
 from tauloop.equations.assembly.assembly import Assembly
-from tauloop.equations.outputs import output_values
 from tauloop.equations.ports import ACTUATORS, Entry
 from tauloop.formats.library import motor_remedy
+
+if TYPE_CHECKING:
+    from tauloop.compiler.functions.bounded_forces import bounded_forces_program
+    from tauloop.equations.outputs import output_values
+else:
+    (bounded_forces_program,) = late_functions(
+        "tauloop.compiler.functions.bounded_forces", "bounded_forces_program"
+    )
+    (output_values,) = late_functions("tauloop.equations.outputs", "output_values")
 
 
 def diagnosis_program(state: MotionState) -> Program:

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tauloop.common.errors import AssemblyError, Problem, Problems
+from tauloop.common.names.lazy import late_functions
 from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -36,7 +38,6 @@ from tauloop.equations.assembly.freedoms.coordinates import (
     named_independent,
     platform_conditions,
 )
-from tauloop.equations.assembly.freedoms.leading_drive import LeadingDrive, leading_drive
 from tauloop.equations.assembly.loops import Loops
 from tauloop.equations.assembly.reference_pose import (
     NEARLY_SINGULAR,
@@ -52,6 +53,13 @@ from tauloop.equations.operators import fast_operators
 from tauloop.equations.topology import Topology
 from tauloop.equations.values import quantile
 from tauloop.mechanism.model import Mechanism
+
+if TYPE_CHECKING:
+    from tauloop.equations.assembly.freedoms.leading_drive import LeadingDrive, leading_drive
+else:
+    (leading_drive,) = late_functions(
+        "tauloop.equations.assembly.freedoms.leading_drive", "leading_drive"
+    )
 
 #: Smallest ratio of the last kept to the first dropped singular value for which a rank decision is
 #: clear.

@@ -10,17 +10,23 @@ the limits.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tauloop.common.errors import Problem
 from tauloop.common.execution.blas import one_blas_thread
+from tauloop.common.names.lazy import late_functions
 from tauloop.common.records import dataclass
 from tauloop.equations.assembly.blocks import pseudo_solutions, singular_values
-from tauloop.equations.assembly.far_start import close_from_afar
 from tauloop.equations.assembly.limits import coordinate_limits, limits_of
 from tauloop.equations.assembly.loops import Loops, aligned
 from tauloop.equations.topology import integrate
+
+if TYPE_CHECKING:
+    from tauloop.equations.assembly.far_start import close_from_afar
+else:
+    (close_from_afar,) = late_functions("tauloop.equations.assembly.far_start", "close_from_afar")
 
 #: Loops count as closed below this residual, characteristic lengths (or pure number).
 CLOSED = 1e-10

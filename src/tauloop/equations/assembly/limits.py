@@ -7,20 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 
 from tauloop.common.errors import PoseError, Problem
 from tauloop.common.names.deprecated import old_attribute
+from tauloop.common.names.lazy import late_functions
 from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
-from tauloop.equations.assembly.freedoms.cut_freedoms import CutFreedoms, limited_cuts
 from tauloop.equations.assembly.loops import Loops
 from tauloop.equations.topology import Topology
 from tauloop.equations.values import BatchFunction, quantile
 from tauloop.mechanism.model import LIMIT_KINDS, Freedom, LimitKind, Mechanism
+
+if TYPE_CHECKING:
+    from tauloop.equations.assembly.freedoms.cut_freedoms import CutFreedoms, limited_cuts
+else:
+    (limited_cuts,) = late_functions(
+        "tauloop.equations.assembly.freedoms.cut_freedoms", "limited_cuts"
+    )
 
 #: A coordinate is beyond a stop from this excess on (rad or characteristic lengths); less is a
 #: rounding error of a coordinate at the stop.

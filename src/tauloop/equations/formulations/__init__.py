@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import casadi as ca
 
 from tauloop.common.extensions import Registry
+from tauloop.common.names.lazy import late_functions
 from tauloop.common.records import dataclass
-from tauloop.equations.formulations.generalized_momentum import generalized_momentum_forces
-from tauloop.equations.formulations.hamilton import hamilton_forces
-from tauloop.equations.formulations.lagrange import lagrange_forces
 from tauloop.equations.newton_euler import tree_forces
 from tauloop.equations.tree import TreeMotion
 from tauloop.equations.values import Entries
 from tauloop.mechanism.model import Mechanism
+
+if TYPE_CHECKING:
+    from tauloop.equations.formulations.generalized_momentum import generalized_momentum_forces
+    from tauloop.equations.formulations.hamilton import hamilton_forces
+    from tauloop.equations.formulations.lagrange import lagrange_forces
+else:
+    (generalized_momentum_forces,) = late_functions(
+        "tauloop.equations.formulations.generalized_momentum", "generalized_momentum_forces"
+    )
+    (hamilton_forces,) = late_functions(
+        "tauloop.equations.formulations.hamilton", "hamilton_forces"
+    )
+    (lagrange_forces,) = late_functions(
+        "tauloop.equations.formulations.lagrange", "lagrange_forces"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,12 +27,11 @@ from tauloop.compiler.c.printing.operations import operations
 from tauloop.compiler.c.printing.parameter_check import parameter_hash, parameter_source
 from tauloop.compiler.c.printing.source import CFunction, c_name, c_source
 from tauloop.compiler.catalogue import EXPORTABLE, INVERSE_DYNAMICS
-from tauloop.compiler.derivatives.derivatives import by
 from tauloop.compiler.expressions import ProgramSpec
 from tauloop.compiler.program import Newton
 from tauloop.compiler.state import solve_diagnostics
 from tauloop.equations.assembly.closing import random_walk
-from tauloop.equations.ports import PLATFORM, Entry, force_port
+from tauloop.equations.ports import PLATFORM, Entry, by, force_port
 from tauloop.export.c.export_library import library_files
 from tauloop.export.c.export_texts import Case, HeaderNotes, check_text, deviation, header_text
 from tauloop.export.c.exported_files import (

@@ -5,17 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tauloop.common.names.lazy import late_functions
 from tauloop.mechanism.description.cursor import Cursor
 from tauloop.mechanism.description.grammar import COLOR
 from tauloop.mechanism.description.placements import Placements, constant_turns
 from tauloop.mechanism.description.values import ValueReader
-from tauloop.mechanism.links.rigid_tree import constant_angles
 from tauloop.mechanism.model import Placement
 from tauloop.mechanism.poses import rotation_matrix
 from tauloop.mechanism.solids.solid import SHAPES, Mesh, Solid, SolidShape
+
+if TYPE_CHECKING:
+    from tauloop.mechanism.links.rigid_tree import constant_angles
+else:
+    (constant_angles,) = late_functions("tauloop.mechanism.links.rigid_tree", "constant_angles")
 
 #: Endings of meshes that are read.
 MESH_ENDINGS = (".stl", ".obj", ".glb", ".ply", ".off")

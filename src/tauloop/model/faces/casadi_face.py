@@ -12,10 +12,9 @@ from tauloop.common.errors import InputError
 from tauloop.compiler.c.calling.compiler import build
 from tauloop.compiler.c.calling.library import require_compiler
 from tauloop.compiler.catalogue import PRODUCTS
-from tauloop.compiler.derivatives.derivatives import by
 from tauloop.compiler.expressions import ProgramSpec
 from tauloop.compiler.program import Evaluate, Newton, Program
-from tauloop.equations.ports import EntryPorts, factor_of, step_of
+from tauloop.equations.ports import EntryPorts, by, factor_of, step_of
 from tauloop.equations.topology import Topology
 from tauloop.model.derivatives import differentiated
 from tauloop.model.runner import Runner

@@ -16,10 +16,8 @@ import numpy as np
 from tauloop.common.errors import InputError, Problem
 from tauloop.compiler.c.calling.compiled import CompiledFunction
 from tauloop.compiler.catalogue import DERIVATIVES, FORWARD_DYNAMICS, INVERSE_DYNAMICS, PRODUCTS
-from tauloop.compiler.derivatives.derivatives import by
-from tauloop.compiler.derivatives.products import along
 from tauloop.compiler.limits import CONVERGED, SMALLEST_PIVOT
-from tauloop.equations.ports import factor_of, step_of
+from tauloop.equations.ports import along, by, factor_of, step_of
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.faces.casadi_face import displacements
 from tauloop.model.runner import Runner

@@ -6,12 +6,13 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import field
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
+from tauloop.common.names.lazy import late_functions
 from tauloop.common.records import dataclass
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.cursor import Cursor
 from tauloop.mechanism.description.placements import Placements
-from tauloop.mechanism.description.sections.curves import read_curve
 from tauloop.mechanism.description.sections.joints import (
     note_unknown_freedom,
     read_friction,
@@ -36,6 +37,11 @@ from tauloop.mechanism.model import (
     Platform,
 )
 from tauloop.mechanism.suggestions import listing
+
+if TYPE_CHECKING:
+    from tauloop.mechanism.description.sections.curves import read_curve
+else:
+    (read_curve,) = late_functions("tauloop.mechanism.description.sections.curves", "read_curve")
 
 
 @dataclass(slots=True)
