@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Sequence
-from typing import final
+from typing import Any, final
 
 import casadi as ca
 
@@ -52,15 +52,18 @@ class OperationGraph:
         inputs = map(function.instruction_input, range(count))
         outputs = map(function.instruction_output, range(count))
         self._results: dict[tuple[int, int], int] = {}
-        numbers: dict[tuple[float, ...], int] = {}
+        numbers: dict[tuple[Any, ...], int] = {}
         places: dict[int, int] = {}
+        # Large functions have hundreds of thousands of instructions, most of them with two operands.
         for k, (code, arguments, targets) in enumerate(zip(codes, inputs, outputs, strict=True)):
-            if code == ca.OP_OUTPUT:
-                self._results[targets[0], targets[1]] = places[arguments[0]]
-                continue
-            key: tuple[float, ...]
+            key: tuple[Any, ...]
             if code == ca.OP_INPUT:
                 key = (code, *arguments)
+            elif len(arguments) == 2:
+                key = (code, places[arguments[0]], places[arguments[1]])
+            elif code == ca.OP_OUTPUT:
+                self._results[targets[0], targets[1]] = places[arguments[0]]
+                continue
             elif code == ca.OP_CONST:
                 key = (code, function.instruction_constant(k))
             else:
@@ -83,14 +86,15 @@ class OperationGraph:
         waiting = list(needed)
         codes: Counter[int] = Counter()
         while waiting:
-            code, *arguments = self._operations[waiting.pop()]
-            codes[int(code)] += 1
+            operation = self._operations[waiting.pop()]
+            code = operation[0]
+            codes[code] += 1
             if code in _LEAVES:
                 continue
-            for argument in arguments:
+            for argument in operation[1:]:
                 if argument not in needed:
-                    needed.add(int(argument))
-                    waiting.append(int(argument))
+                    needed.add(argument)
+                    waiting.append(argument)
         counts: Counter[str] = Counter()
         for code, number in codes.items():
             if code not in _FREE:
