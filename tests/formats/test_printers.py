@@ -255,6 +255,15 @@ def test_forces_of_a_printer_without_masses_are_doubtful(tmp_path: Path) -> None
     assert doubt not in [item.name for item in loaded.diagnostics]
 
 
+def test_check_notes_that_a_printer_without_masses_has_kinematics_only(tmp_path: Path) -> None:
+    path = tmp_path / "printer.cfg"
+    path.write_text(KLIPPER, encoding="utf-8")
+    inspection = tl.check(path)
+    assert inspection.is_usable
+    assert [note.what for note in inspection.notes if "kinematics only" in note.what]
+    assert not [note for note in tl.check("delta").notes if "kinematics only" in note.what]
+
+
 def test_a_file_name_with_quotes_and_a_line_break_stays_text(tmp_path: Path) -> None:
     path = tmp_path / "a'b\"c\nname: other.cfg"
     path.write_text(KLIPPER, encoding="utf-8")

@@ -91,7 +91,8 @@ class Inspection(Tabular):
         other_modes: number of assembly modes, apart from the reference pose's, that quick starts
             found; more may exist.
         problems: reasons why the machine does not work as described.
-        notes: singular reference, passive freedoms, guessed mode, coordinates that Tauloop chose.
+        notes: singular reference, passive freedoms, guessed mode, coordinates that Tauloop chose,
+            missing masses.
     """
 
     needs_forces: ClassVar[bool] = False
@@ -209,6 +210,7 @@ def check(machine: MachineSource, options: CheckOptions | None = None) -> Inspec
             *assembly.notes,
             *((guessed,) if guessed else ()),
             *(() if problems else _near_singular(assembly)),
+            *(() if problems else _without_masses(model)),
             *drum_jumps(assembly, assembly.states),
             *limitations,
         ),
@@ -260,6 +262,14 @@ def _near_singular(assembly: Assembly) -> Iterator[Problem]:
             yield Problem(
                 where="reference pose", what=what, remedy=remedy, file=assembly.mechanism.file
             )
+
+
+def _without_masses(model: Model) -> Iterator[Problem]:
+    """Return a note if no dynamic parameter has a value, so that forces cannot be computed."""
+    if not np.any(model.pi):
+        what = "no body has a mass: kinematics only, because all forces would be zero"
+        remedy = "give masses and inertias before you compute forces"
+        yield Problem(where="bodies", what=what, remedy=remedy, file=model.mechanism.file)
 
 
 def _beyond_stops(model: Model) -> list[Problem]:
