@@ -265,7 +265,11 @@ def test_a_stated_length_is_named_where_no_other_dimension_helps():
     [
         ({"link_length": "30 m"}, r"parameters\.link_length\.bounds.* leave out the value 30 m"),
         ({"link_length": "3 kg"}, "link_length.* is a mass"),
-        ({"link_lenght": 0.3}, "link_lenght: is not a named value.*\n.*did you mean link_length"),
+        (
+            {"link_lenght": 0.3},
+            "link_lenght: is not a named value.*\n.*did you mean link_length.*Named values: .*tip_mass",
+        ),
+        ({"volume": 0.3}, "volume: is not a named value.*\n.*choose among .*link_length"),
         (
             {"link_length": "100 mm", "crank_length": "250 mm", "depth": "400 mm"},
             r"crank_angle.*(?s:.)*set ",

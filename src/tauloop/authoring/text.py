@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import yaml
 
-from tauloop.common.errors import InputError, Problems
+from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.records import dataclass
 from tauloop.mechanism.description.units import UnitError, literal, read_quantity
-from tauloop.mechanism.suggestions import unknown_names
+from tauloop.mechanism.suggestions import listing, suggestion, unknown_names
 
 _LOADER: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+#: Largest number of names in a list of the values that a machine file has.
+MAX_LISTED_VALUES = 24
 #: Status and source of a changed value in a file with other sources.
 OWN_PROVENANCE = {"status": "chosen", "source": "own dimension"}
 
@@ -113,7 +116,7 @@ def with_values(text: str, name: str, values: Mapping[str, str | float], origin:
         leg, dot, rest = key.partition(".")
         if dot and leg.rstrip("0123456789") + dot + rest not in known:
             groups.setdefault(leg.rstrip("0123456789") + dot + rest, []).append(key)
-    problems += unknown_names(values, groups, "is not a named value of this machine")
+    problems += _unknown_values(values, groups, {key: item for key, (item, _) in known.items()})
     root = _keys(yaml.compose(text, Loader=_LOADER))
     edits = [(root["name"], name)]
     if origin and values and isinstance(root.get("description"), yaml.ScalarNode):
@@ -133,6 +136,21 @@ def with_values(text: str, name: str, values: Mapping[str, str | float], origin:
         start, end = node.start_mark.index, node.end_mark.index
         text = text[:start] + new + text[start + len(text[start:end].rstrip()) :]
     return text
+
+
+def _unknown_values(
+    values: Mapping[str, object], groups: Mapping[str, list[str]], known: Mapping[str, NamedValue]
+) -> list[Problem]:
+    """Return a problem for each unknown name; the last one lists the values that are not formulas."""
+    problems = unknown_names(values, groups, "is not a named value of this machine")
+    if not problems:
+        return []
+    numbers = [name for name, keys in groups.items() if known[keys[0]].value is not None]
+    listed = listing(numbers, MAX_LISTED_VALUES)
+    last = problems[-1]
+    similar = suggestion(last.where, groups)
+    remedy = f"{similar} Named values: {listed}" if similar else f"choose among {listed}"
+    return [*problems[:-1], replace(last, remedy=remedy)]
 
 
 def _values(root: Mapping[str, yaml.Node]) -> Iterator[tuple[NamedValue, yaml.Node]]:
