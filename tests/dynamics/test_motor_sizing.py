@@ -87,6 +87,20 @@ def test_a_candidate_is_the_machine_with_its_rotor(tmp_path):
     assert candidate.mass == pytest.approx(1.5)
 
 
+def test_motors_of_unknown_mass_are_not_the_lightest(tmp_path):
+    """A mass that the catalogue lacks is not a mass of zero."""
+    motor = SMALL_MOTOR[SMALL_MOTOR.index("  m: {") : SMALL_MOTOR.index("gears:")]
+    unweighed = motor.replace("  m: {", "  unweighed: {").replace(", mass: 1 kg", "")
+    catalogue = tmp_path / "motors.yaml"
+    catalogue.write_text(
+        SMALL_MOTOR.replace("motors:\n", f"motors:\n{unweighed}"), encoding="utf-8"
+    )
+    motion = swing(tl.loads(ARM.format(inertia=0.0)))
+    sizing = tl.size_motors(motion.model, motion, catalogue=catalogue)
+    assert [(c.motor, c.mass) for c in sizing.suitable("a")] == [("m", 1.5), ("unweighed", None)]
+    assert sizing.unweighed == ("unweighed",)
+
+
 def test_losses_add_where_the_motor_drives_and_help_where_it_brakes(tmp_path):
     catalogue = tmp_path / "motors.yaml"
     catalogue.write_text(SMALL_MOTOR, encoding="utf-8")

@@ -59,7 +59,7 @@ MOTOR = Shape(
         need("rated_speed", _SPEED, "speed up to which both torques are available"),
         need("max_speed", _SPEED, "largest speed"),
         need("inertia", _INERTIA, "inertia of the rotor, and of a brake if there is one"),
-        field("mass", _MASS, "mass of the motor; 0 if absent"),
+        field("mass", _MASS, "mass of the motor; unknown if absent"),
         field(
             "continuous",
             ListOf(item=CURVE_POINT),
@@ -87,7 +87,7 @@ GEAR = Shape(
         field("rated_force", value(units.FORCE, sign="positive"), "continuous force of a screw"),
         field("peak_force", value(units.FORCE, sign="positive"), "largest force of a screw"),
         field("max_speed", _SPEED, "largest speed on the motor side"),
-        field("mass", _MASS, "mass of the gear; 0 if absent"),
+        field("mass", _MASS, "mass of the gear; unknown if absent"),
     ),
 )
 CATALOGUE = Shape(
@@ -109,7 +109,7 @@ class MotorEntry(ReprMixin):
     Attributes:
         name: name in the catalogue.
         inertia: inertia of the rotor, kg m^2.
-        mass: kg.
+        mass: kg; None if the catalogue lacks it.
         max_speed: rad/s.
         continuous, peak: torques over speed as rows (speed, torque), rad/s and N m.
 
@@ -122,7 +122,7 @@ class MotorEntry(ReprMixin):
 
     name: str
     inertia: float
-    mass: float
+    mass: float | None
     max_speed: float
     continuous: np.ndarray
     peak: np.ndarray
@@ -150,7 +150,7 @@ class GearEntry(ReprMixin):
         is_linear: whether it is a screw.
         efficiency: output power over input power, for both directions of power.
         inertia: on the motor side, kg m^2.
-        mass: kg.
+        mass: kg; None if the catalogue lacks it.
         rated, peak: continuous and largest force on the joint side, N m or N; infinite if not
             given.
         max_speed: on the motor side, rad/s; infinite if not given.
@@ -161,7 +161,7 @@ class GearEntry(ReprMixin):
     is_linear: bool = False
     efficiency: float = 1.0
     inertia: float = 0.0
-    mass: float = 0.0
+    mass: float | None = 0.0
     rated: float = np.inf
     peak: float = np.inf
     max_speed: float = np.inf
@@ -244,7 +244,7 @@ def _motor(name: str, data: dict[str, Any], file: str) -> MotorEntry:
     return MotorEntry(
         name=name,
         inertia=data["inertia"],
-        mass=data.get("mass") or 0.0,
+        mass=data.get("mass"),
         max_speed=max_speed,
         continuous=_curve(data.get("continuous"), [(0.0, rated), *weakened], where, file),
         peak=_curve(
@@ -307,7 +307,7 @@ def _gear(name: str, data: dict[str, Any], file: str) -> GearEntry:
         is_linear=lead is not None,
         efficiency=efficiency,
         inertia=data.get("inertia") or 0.0,
-        mass=data.get("mass") or 0.0,
+        mass=data.get("mass"),
         rated=data.get(f"rated_{unit}") or np.inf,
         peak=data.get(f"peak_{unit}") or np.inf,
         max_speed=data.get("max_speed") or np.inf,

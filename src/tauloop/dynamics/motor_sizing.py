@@ -79,7 +79,7 @@ class MotorCandidate(ReprMixin):
     Attributes:
         actuator: name of the actuator.
         motor, gear: names in the catalogue.
-        mass: mass of motor and gear, kg.
+        mass: mass of motor and gear, kg; None if the catalogue lacks one of them.
         torque: largest torque over the peak torque at the same speed; infinite (null in JSON) beyond
             the largest speed.
         heat: root mean square of the torque over the continuous torque at the mean speed; infinite
@@ -95,7 +95,7 @@ class MotorCandidate(ReprMixin):
     actuator: str
     motor: str
     gear: str
-    mass: float
+    mass: float | None
     torque: float = field(metadata=json_keys(nullable=True))
     heat: float = field(metadata=json_keys(nullable=True))
     speed: float
@@ -141,6 +141,14 @@ class MotorSizing(Result):
     )
     catalogue: MotorCatalogue | None = field(metadata=OMITTED)
     candidates: dict[str, tuple[MotorCandidate, ...]]
+
+    @property
+    def unweighed(self) -> tuple[str, ...]:
+        """Motors and gears whose mass the catalogue lacks."""
+        if self.catalogue is None:
+            return ()
+        entries = (*self.catalogue.motors, *self.catalogue.gears)
+        return tuple(entry.name for entry in entries if entry.mass is None)
 
     def suitable(self, actuator: str) -> tuple[MotorCandidate, ...]:
         """Return the candidates of an actuator that are within all limits, the lightest first.
@@ -230,10 +238,15 @@ def is_within(candidate: MotorCandidate, options: MotorSizingOptions) -> bool:
 def ranked(
     candidates: Iterable[MotorCandidate], options: MotorSizingOptions
 ) -> tuple[MotorCandidate, ...]:
-    """Return candidates with those within all limits first, then by mass and use."""
-    return tuple(
-        sorted(candidates, key=lambda item: (not is_within(item, options), item.mass, item.use))
-    )
+    """Return candidates with those within all limits first, then by mass and use.
+
+    Candidates of unknown mass follow those of known mass.
+    """
+
+    def rank(item: MotorCandidate) -> tuple[bool, bool, float, float]:
+        return not is_within(item, options), item.mass is None, item.mass or 0.0, item.use
+
+    return tuple(sorted(candidates, key=rank))
 
 
 def _worst(group: list[MotorCandidate], names: list[str]) -> MotorCandidate:
@@ -468,7 +481,7 @@ def _candidate(
         actuator=load.name,
         motor=motor.name,
         gear=gear.name,
-        mass=motor.mass + gear.mass,
+        mass=None if motor.mass is None or gear.mass is None else motor.mass + gear.mass,
         torque=float(shares.max()),
         heat=float(rms / continuous) if continuous > 0 else np.inf,
         speed=float(np.abs(speed).max() / min(motor.max_speed, gear.max_speed)),

@@ -8,6 +8,7 @@ from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
 from tauloop.dynamics.motor_loads import RPM_PER_RAD_S, ActuatorLoad
 from tauloop.dynamics.motor_sizing import MotorSizing, is_within
+from tauloop.mechanism.suggestions import listing
 
 #: Number of candidates that are shown for each actuator; the rest is in JSON.
 MAX_CANDIDATES = 5
@@ -26,6 +27,11 @@ def motor_tables(sizing: MotorSizing) -> Iterator[Printed]:
             "shares of limits that the motion uses: peak torque, continuous torque (heat), speed, load of the "
             "gear; inertia: that of the load over that of rotor and gear"
         )
+        if sizing.unweighed:
+            yield (
+                f"without a mass in the catalogue: {listing(sizing.unweighed)}; these come after "
+                "motors and gears of known mass, by the use of their limits"
+            )
         yield f"source of the catalogue: {sizing.catalogue.source.strip()}"
     yield from doubts(sizing)
 
@@ -61,7 +67,8 @@ def _candidates(sizing: MotorSizing, loads: list[ActuatorLoad]) -> Iterator[Prin
         )
     for load in loads if len(loads) > 1 else []:
         if lightest := sizing.suitable(load.name)[:1]:
-            yield f"lightest for {load.name}: {lightest[0].motor} with {lightest[0].gear}"
+            rank = "lightest" if lightest[0].mass is not None else "least used"
+            yield f"{rank} for {load.name}: {lightest[0].motor} with {lightest[0].gear}"
 
 
 def _loads(unit: str, turns: bool, loads: list[ActuatorLoad]) -> Printed:
