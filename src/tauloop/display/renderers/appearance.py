@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from tauloop.common.records import dataclass
 from tauloop.display.palette import COLORS, MEASURED, PREDICTED, RESIDUAL, TEXT
 from tauloop.display.pieces import Plot, PlotTrace
 
 #: Dashes and markers of traces without a color of their own, which differ where colors repeat.
 DASHES = ("solid", "dash", "dot", "dashdot")
+#: Fraction of the range of a plot's lines within which a line covers another one.
+COVERING_DISTANCE = 5e-3
 MARKERS = ("circle", "diamond-open", "square", "triangle-up-open", "x", "cross")
 
 
@@ -61,13 +65,51 @@ _PALETTE = {
 
 
 def appearances(plot: Plot) -> list[Appearance]:
-    """Return the appearance of each trace of a plot."""
+    """Return the appearance of each trace of a plot.
+
+    A line that covers an earlier one is dashed, so that both are seen.
+    """
     number = 0
     shown = []
-    for trace in plot.traces:
-        shown.append(_appearance(trace, number, sideways=plot.sideways))
+    covered = _covered_lines(plot)
+    for trace, lines in zip(plot.traces, covered, strict=True):
+        look = _appearance(trace, number, sideways=plot.sideways)
+        is_line = look.width > 0.0 and look.dash == "solid"
+        shown.append(replace(look, dash=DASHES[lines % len(DASHES)]) if is_line else look)
         number += trace.style not in FIXED and not trace.color
     return shown
+
+
+def _covered_lines(plot: Plot) -> list[int]:
+    """Return the number of earlier lines that each trace covers along its whole length."""
+    lines = [_points(trace) if trace.style == "line" else None for trace in plot.traces]
+    values = [line[1] for line in lines if line is not None]
+    room = COVERING_DISTANCE * float(np.ptp(np.concatenate(values))) if values else 0.0
+    covered = []
+    for index, line in enumerate(lines):
+        earlier = [other for other in lines[:index] if other is not None]
+        covered.append(0 if line is None else sum(_is_on(line, other, room) for other in earlier))
+    return covered
+
+
+def _points(trace: PlotTrace) -> np.ndarray | None:
+    """Return the points (2, N) of a line whose x rises; None for gaps, texts and other curves."""
+    if len(trace.x) < 2 or not all(
+        isinstance(value, float | int) for value in (*trace.x, *trace.y)
+    ):
+        return None
+    points = np.array([trace.x, trace.y], dtype=float)
+    return points if (np.diff(points[0]) >= 0.0).all() else None
+
+
+def _is_on(line: np.ndarray, other: np.ndarray, room: float) -> bool:
+    """Return whether two lines (2, N) over the same range of x are nowhere farther apart than a room."""
+    if (line[0, [0, -1]] != other[0, [0, -1]]).any():
+        return False
+    return bool(
+        (np.abs(np.interp(line[0], *other) - line[1]) <= room).all()
+        and (np.abs(np.interp(other[0], *line) - other[1]) <= room).all()
+    )
 
 
 def _appearance(trace: PlotTrace, number: int, *, sideways: bool) -> Appearance:
