@@ -215,7 +215,12 @@ _OWN = (
         scene="motion.modes_plots:modes_scene",
         figure="display.renderers.modes_drawing:modes_figure",
     ),
-    _OwnPart("MotionForces", "motion.dynamics_tables"),
+    _OwnPart(
+        "MotionForces",
+        "motion.dynamics_tables",
+        plots="motion.dynamics_plots",
+        scene="motion.dynamics_plots:dynamics_scene",
+    ),
     _OwnPart("MotorSizing", "motion.motor_tables", plots="motion.motor_plots"),
     _OwnPart("NewMachine", "machines.new_machine_tables", figure=_MACHINE_DRAWING),
     _OwnPart(

@@ -14,6 +14,8 @@ from tauloop.common.shown import ReprMixin
 
 #: Loads of a joint with their units, in the order of columns.
 LOAD_UNITS = {"force": "N", "radial": "N", "axial": "N", "moment": "N m", "tilting": "N m"}
+#: Fraction of the largest load of a unit below which a load is a rounding error.
+ROUNDING_SHARE = 1e-12
 #: The load of which each case has the largest value, and its sign there.
 CASES = {
     "largest force": ("force", 1.0),
@@ -91,7 +93,8 @@ class LoadCases(Tabular):
     """The load cases of all joints and rod ends over a motion.
 
     Attributes:
-        cases: the cases, joint by joint. A load that rigid bodies do not determine has none.
+        cases: the cases, joint by joint. A load has none if it is zero throughout or rigid bodies do
+            not determine it.
     """
 
     cases: tuple[LoadCase, ...]
@@ -133,11 +136,10 @@ def load_cases(time: np.ndarray, joints: Sequence[JointForce]) -> LoadCases:
         joints: forces and moments in the joints.
     """
     cases: list[LoadCase] = []
-    for joint in joints:
-        loads = _loads(joint)
+    for joint, loads in zip(joints, _without_rounding([_loads(j) for j in joints]), strict=True):
         for case, (load, sign) in CASES.items():
             values = loads[load]
-            if values is None or np.isnan(values).all():
+            if values is None or np.isnan(values).all() or not np.any(values):
                 continue
             sample = int(np.nanargmax(sign * values))
             cases.append(
@@ -169,6 +171,31 @@ def _loads(joint: JointForce) -> dict[str, np.ndarray | None]:
         "moment": np.linalg.norm(joint.moment, axis=1),
         "tilting": tilting,
     }
+
+
+def _without_rounding(
+    joints: Sequence[dict[str, np.ndarray | None]],
+) -> list[dict[str, np.ndarray | None]]:
+    """Return the loads of all joints with zero in place of rounding errors.
+
+    An error is small compared with the largest load of the same unit in any joint.
+    """
+    largest = dict.fromkeys(LOAD_UNITS.values(), 0.0)
+    for loads in joints:
+        for name, unit in LOAD_UNITS.items():
+            values = loads[name]
+            if values is not None and not np.isnan(values).all():
+                largest[unit] = max(largest[unit], float(np.nanmax(np.abs(values))))
+    rounded = []
+    for loads in joints:
+        numbers: dict[str, np.ndarray | None] = {}
+        for name, values in loads.items():
+            numbers[name] = values
+            if values is not None:
+                is_rounding = np.abs(values) <= ROUNDING_SHARE * largest[LOAD_UNITS[name]]
+                numbers[name] = np.where(is_rounding, 0.0, values)
+        rounded.append(numbers)
+    return rounded
 
 
 def _at(values: np.ndarray | None, sample: int) -> float | None:

@@ -81,6 +81,8 @@ LOAD_PORTS = {
     "wrench": TOOL_PORT,
     "payload": Port(name="payload", columns=_PARAMETER_NAMES, units=("",) * len(_PARAMETER_NAMES)),
 }
+#: End of the name of the joint between the tool and a payload.
+MOUNT_SUFFIX = "_mount"
 
 
 def loads(wrench: object | None, payload: object | None) -> dict[str, object]:
@@ -126,12 +128,19 @@ def with_payload(mechanism: Mechanism, payload: float | Payload) -> Mechanism:
         payload: the payload, or the mass of a point at the tool center point, kg.
     """
     load = payload if isinstance(payload, Payload) else Payload(mass=payload)
-    names = {body.name for body in mechanism.bodies}
-    names |= {joint.name for joint in mechanism.joints} | {rod.name for rod in mechanism.rods}
-    name = next(name for name in _payload_names() if name not in names)
+    names = {body.name for body in mechanism.bodies} | {rod.name for rod in mechanism.rods}
+    names |= {joint.name for joint in mechanism.joints}
+    names |= {actuator.name for actuator in mechanism.actuators}
+    # elements of all kinds share their names, so that the machine can be written as a file
+    name = next(
+        name for name in _payload_names() if names.isdisjoint((name, f"{name}{MOUNT_SUFFIX}"))
+    )
     inertia = Inertia.of(Constant(float(value)) for value in load.parameters)
     joint = Joint(
-        name=name, kind="fixed", parent=mechanism.platform.tool, child=Placement(body=name)
+        name=f"{name}{MOUNT_SUFFIX}",
+        kind="fixed",
+        parent=mechanism.platform.tool,
+        child=Placement(body=name),
     )
     return replace(
         mechanism,

@@ -14,7 +14,7 @@ from tauloop.cli.machine import (
     load_model,
 )
 from tauloop.cli.output import command, finish, log_file, text_file
-from tauloop.cli.outputs import FIGURE, LOAD_CASES, TABLE
+from tauloop.cli.outputs import FIGURE, LOAD_CASES, RESULT, TABLE
 from tauloop.cli.terminal.screen import bar
 
 
@@ -22,6 +22,7 @@ from tauloop.cli.terminal.screen import bar
     load_cases=LOAD_CASES,
     out=TABLE.of("time, motion of platform and actuators, and forces"),
     figure=FIGURE,
+    json_file=RESULT,
 )
 def dynamics(
     machine: MachineArgument,
@@ -44,6 +45,6 @@ def dynamics(
     model = load_model(machine, side, formulation=formulation, threads=threads)
     with bar("forces") as progress:
         result = tl.inverse_dynamics(model, options, progress=progress)
-    log, draw = log_file(out, result.log), lambda: result.plot("force")[0].figure
+    log = log_file(out, result.log)
     cases = text_file(load_cases, lambda: result.joint_forces.load_cases().to_csv())
-    finish(result, log, cases, draw=draw, within_limits=within_limits)
+    finish(result, log, cases, within_limits=within_limits)

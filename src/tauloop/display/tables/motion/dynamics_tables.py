@@ -9,6 +9,7 @@ import numpy as np
 from tauloop.display.pieces import Printed, Table
 from tauloop.display.tables import doubts, table
 from tauloop.dynamics import JointForces, LoadCase, LoadCases, MotionForces
+from tauloop.mechanism.model import PLATFORM_JOINT
 
 #: Samples that are shown; the rest is in the file or in JSON.
 MAX_SAMPLES = 10
@@ -110,6 +111,11 @@ def _joint_tables(joints: JointForces) -> Iterator[Printed]:
         "forces act on the child body of a joint, and on the body at the end of a rod, in the axes "
         "of the joint's frame on that body"
     )
+    if PLATFORM_JOINT in joints.names:
+        yield (
+            f"{PLATFORM_JOINT}: loads that keep the platform to its coordinates, such as those of "
+            "parallelograms that the machine file describes by one rod"
+        )
     if joints.undetermined:
         yield (
             f"the rigid machine does not determine all components in {len(joints.undetermined)} of "
