@@ -54,9 +54,11 @@ def test_a_file_for_foxglove_has_shapes_frames_and_quantities(
     assert stream.status is Status.OK
     assert stream.states == len(time)
     shapes, poses, stamps, values, units = [], [], [], [], {}
+    schemas = {}
     with (tmp_path / "a.mcap").open("rb") as file:
         reader = make_reader(file, decoder_factories=[decoder])
-        for _, channel, message in reader.iter_messages():
+        for schema, channel, message in reader.iter_messages():
+            schemas[channel.topic] = schema
             if channel.topic == "/quantities":
                 values.append(json.loads(message.data))
             if channel.topic == "/units":
@@ -77,6 +79,12 @@ def test_a_file_for_foxglove_has_shapes_frames_and_quantities(
     assert len(values) == len(time)
     assert values[-1]["position.platform.z"] == pytest.approx(expected[-1, 2], rel=1e-9)
     assert units["force.leg1.motor"] == "N m"
+    # the names that Foxglove's panels require, and the fields that its plots offer
+    assert schemas["/machine"].name == "foxglove.SceneUpdate"
+    assert schemas["/tf"].name == "foxglove.FrameTransforms"
+    fields = json.loads(schemas["/quantities"].data)["properties"]
+    assert fields == {name: {"type": "number"} for name in values[-1]}
+    assert json.loads(schemas["/units"].data)["properties"].keys() == units.keys()
 
 
 def test_a_file_for_rerun_is_verified_by_its_own_reader(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import json
 import math
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -64,8 +66,9 @@ class FoxgloveSink(StreamSink):
             self.address = f"ws://{host}:{self._server.port}"
         self._shapes = channels.SceneUpdateChannel(SHAPES_TOPIC, context=self._context)
         self._frames = channels.FrameTransformsChannel(FRAMES_TOPIC, context=self._context)
-        self._quantities = foxglove.Channel(QUANTITIES_TOPIC, context=self._context)
-        self._units = foxglove.Channel(UNITS_TOPIC, context=self._context)
+        self._new_channel = partial(_json_channel, foxglove, self._context)
+        self._quantities: Any = None
+        self._units: Any = None
         self._scene: Any = None
         self._stated: dict[str, str] = {}
         self._sent = -math.inf
@@ -91,6 +94,12 @@ class FoxgloveSink(StreamSink):
             )
         self._scene = messages.SceneUpdate(entities=entities)
         self._stated = {name: unit or "1" for name, unit in units.items()}
+        self._units = self._new_channel(
+            UNITS_TOPIC, "tauloop.Units", dict.fromkeys(units, "string")
+        )
+        self._quantities = self._new_channel(
+            QUANTITIES_TOPIC, "tauloop.Quantities", dict.fromkeys(units, "number")
+        )
 
     def show(
         self,
@@ -131,6 +140,24 @@ class FoxgloveSink(StreamSink):
             self._writer.close()
         if self._server is not None:
             self._server.stop()
+
+
+def _json_channel(
+    foxglove: Any, context: Any, topic: str, name: str, kinds: Mapping[str, str]
+) -> Any:
+    """Return a channel of JSON messages with a schema, by which Foxglove offers their fields.
+
+    Args:
+        foxglove: the package.
+        context: the file or server.
+        topic: topic of the channel.
+        name: name of the schema.
+        kinds: kind of each field, such as "number".
+    """
+    properties = {field: {"type": kind} for field, kind in kinds.items()}
+    text = json.dumps({"type": "object", "title": name, "properties": properties})
+    schema = foxglove.Schema(name=name, encoding="jsonschema", data=text.encode())
+    return foxglove.Channel(topic, schema=schema, message_encoding="json", context=context)
 
 
 def _started(foxglove: Any, name: str, host: str, port: int, context: Any) -> Any:
