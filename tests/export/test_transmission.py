@@ -140,6 +140,21 @@ def test_numpy_has_the_same_values_and_statuses(ankle, exported):
         )
 
 
+def test_lists_and_integers_are_arrays_of_numpy(exported):
+    module = module_of(exported)
+    listed = module.joint_to_actuator([0, 0], [1, 0], [[20, 0], [0, 5]])
+    arrays = module.joint_to_actuator(
+        np.zeros(2), np.eye(2)[0], np.array([[20.0, 0.0], [0.0, 5.0]])
+    )
+    for given, expected in zip(listed, arrays, strict=True):
+        assert given == pytest.approx(expected, abs=0.0)
+    whole = module.joint_to_actuator(np.zeros((3, 2), dtype=int), np.zeros((3, 2), dtype=int))
+    assert whole.position.dtype == float
+    assert not whole.status.any()
+    assert module.clip_joint_effort([0, 0], [1, 1]) == pytest.approx([1.0, 1.0])
+    assert module.reflected_inertia([0, 0]).shape == (2, 2)
+
+
 def test_numpy_states_which_samples_have_no_values(ankle, exported):
     module = module_of(exported)
     rng = np.random.default_rng(2)
