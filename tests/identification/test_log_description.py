@@ -147,6 +147,10 @@ def test_units_that_nothing_determines_are_not_guessed(
     described = tl.describe_log(five_bar, path)
     assert described.status is Status.DOUBTFUL
     assert described.unknown_units == {"position": ("rad", "deg"), "force": ("N m",)}
+    assert described.currents == ("current1", "current2")
+    (doubt,) = [item for item in described.diagnostics if item.name == "quantities without a unit"]
+    assert "current1 is a current: state the actuator's force per ampere" in doubt.advice
+    assert "--units position='rad'" in doubt.advice
     assert "# No column was found for time." in described.text
     stated = tl.describe_log(
         five_bar,
@@ -218,33 +222,38 @@ def test_problems_of_the_log_are_reported(
     assert any("--resample" in problem for problem in described.problems)
 
 
+def answered(path: Path, out: Path, answers: bytes) -> tuple[bytes, dict[str, str]]:
+    """Return what `log describe` asks in a terminal, and the units that it writes."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "tauloop", "log", "describe", "five_bar", str(path)]
+    process = subprocess.Popen(
+        [*command, "-o", str(out)], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    os.close(theirs)
+    os.write(ours, answers)
+    _, errors = process.communicate(timeout=60)
+    os.close(ours)
+    assert process.returncode == 0, errors
+    return errors, yaml.safe_load(out.read_text())["files"][0]["units"]
+
+
 def test_the_command_asks_for_units_in_a_terminal(
     tmp_path: Path, motion: tuple[np.ndarray, ...]
 ) -> None:
     path = write(tmp_path / "a.csv", "t,q1_rad,q2_rad,tau1,tau2", TIME, motion[0], motion[2])
-    ours, theirs = pty.openpty()
-    out = tmp_path / "log.yaml"
-    command = [
-        sys.executable,
-        "-m",
-        "tauloop",
-        "log",
-        "describe",
-        "five_bar",
-        str(path),
-        "-o",
-        str(out),
-    ]
-    process = subprocess.Popen(
-        command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    os.close(theirs)
-    os.write(ours, b"2 N m\n")
-    _, errors = process.communicate(timeout=60)
-    os.close(ours)
-    assert process.returncode == 0, errors
+    errors, units = answered(path, tmp_path / "log.yaml", b"2 N m\n")
     assert b"Unit of force" in errors
-    assert yaml.safe_load(out.read_text())["files"][0]["units"]["force"] == "2 N m"
+    assert units["force"] == "2 N m"
+
+
+def test_the_command_has_no_default_for_the_force_of_a_current(
+    tmp_path: Path, motion: tuple[np.ndarray, ...]
+) -> None:
+    """An empty answer would make newton metres of amperes; the question is asked again."""
+    path = write(tmp_path / "a.csv", "t,q1_rad,q2_rad,cur1,cur2", TIME, motion[0], motion[2] / 0.05)
+    errors, units = answered(path, tmp_path / "log.yaml", b"\n0.05 N m\n")
+    assert errors.count(b"Force per ampere of cur1, such as 0.05 N m") == 2
+    assert units["force"] == "0.05 N m"
 
 
 def test_columns_of_one_quantity_may_have_different_units(

@@ -49,6 +49,8 @@ QUANTITY_WORDS: Mapping[str, frozenset[str]] = {
     "acceleration": frozenset("acceleration acc accel qdd ddq qddot".split()),
     "force": frozenset("force torque tau effort trq tq moment current cur curr load".split()),
 }
+#: Words of columns that are currents, whose unit is a force per ampere.
+CURRENT_WORDS = frozenset("current cur curr".split())
 TIME_WORDS = frozenset("time t stamp timestamp clock".split())
 #: Words of columns that are not measured.
 COMMAND_WORDS = frozenset(
@@ -153,6 +155,8 @@ class LogDescription(Result):
         columns: columns that the description names.
         unused: columns of the files that it does not name.
         unknown_units: quantities whose unit nothing determines, each with the units that it may have.
+        currents: columns of forces that are currents by their names; their unit is the force per
+            ampere, which nothing but the user can know.
         problems: problems that remain when the description is read.
         text: the YAML file.
     """
@@ -161,6 +165,7 @@ class LogDescription(Result):
     columns: tuple[DescribedColumn, ...]
     unused: tuple[str, ...]
     unknown_units: Mapping[str, tuple[str, ...]]
+    currents: tuple[str, ...]
     problems: tuple[str, ...]
     text: str = field(metadata=OMITTED)
 
@@ -292,6 +297,7 @@ class _Describer:
             columns=described,
             unused=tuple(column.name for column in self._columns if column not in chosen),
             unknown_units=unknown,
+            currents=tuple(self._currents()),
             problems=problems,
             text=text,
             diagnostics=self._diagnostics(unknown, problems),
@@ -613,6 +619,14 @@ class _Describer:
 
     # The description
 
+    def _currents(self) -> list[str]:
+        """Return the columns of forces whose names are those of currents."""
+        return [
+            column.name
+            for (quantity, _), column in self._chosen.items()
+            if quantity == "force" and set(column.words) & CURRENT_WORDS
+        ]
+
     def _missing(self) -> list[str]:
         """Return what a log needs and nothing provides."""
         missing = [
@@ -689,6 +703,16 @@ class _Describer:
         missing = self._missing()
         names = ", ".join(missing)
         options = [f"--units {name}='{units[0]}'" for name, units in unknown.items()]
+        advice = f"state them, such as {' '.join(options)}"
+        currents = self._currents()
+        if currents and "force" in unknown:
+            unit = unknown["force"][0]
+            advice = (
+                f"{currents[0]} is a current: state the actuator's force per ampere, such as "
+                f"--units force='0.05 {unit}' for 0.05 {unit}/A"
+            )
+            others = [option for option in options if not option.startswith("--units force=")]
+            advice += f"; {' '.join(others)}" if others else ""
         commanded = [
             f"{quantity}.{channel}={column.name}"
             for (quantity, channel), column in self._chosen.items()
@@ -705,7 +729,7 @@ class _Describer:
                 "quantities without a unit",
                 len(unknown),
                 at_most=0.0,
-                advice=f"state them, such as {' '.join(options)}",
+                advice=advice,
             ),
             diagnostic(
                 "columns of commands",

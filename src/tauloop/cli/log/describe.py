@@ -38,9 +38,15 @@ def describe(
         options = replace(options, folder=out.parent)
     result = tl.describe_log(model, log, options)
     if result.unknown_units and sys.stdin.isatty() and not (is_json() or is_quiet()):
-        asked = {
-            quantity: typer.prompt(f"Unit of {quantity}", default=units[0], err=True)
-            for quantity, units in result.unknown_units.items()
-        }
+        asked = {quantity: _asked_unit(result, quantity) for quantity in result.unknown_units}
         result = tl.describe_log(model, log, replace(options, units={**options.units, **asked}))
     finish(result, text_file(out, lambda: result.text))
+
+
+def _asked_unit(described: tl.identification.LogDescription, quantity: str) -> str:
+    """Return the unit of a quantity that the user types; for currents there is no default."""
+    unit = described.unknown_units[quantity][0]
+    if quantity == "force" and described.currents:
+        question = f"Force per ampere of {described.currents[0]}, such as 0.05 {unit}"
+        return str(typer.prompt(question, err=True))
+    return str(typer.prompt(f"Unit of {quantity}", default=unit, err=True))
