@@ -19,6 +19,7 @@ from typing import Annotated
 import pytest
 import typer
 from compiled_machines import compilers
+from extras import extra
 from typer.core import TyperCommand
 from typer.testing import CliRunner
 
@@ -300,6 +301,12 @@ def test_a_model_needs_no_program_and_nothing_that_runs_one():
         check=True,
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_the_viewer_in_the_browser_starts_without_figures():
+    extra("viser")
+    code = "import tauloop; tauloop.view('delta').viewer(port=0).stop()"
+    assert not imported(code) & {"matplotlib.figure", "matplotlib.backend_bases", "pandas"}
 
 
 # Values of the command line that are converted without Pydantic.

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.files import write_file, write_text
@@ -21,6 +20,9 @@ from tauloop.display.renderers.machine_drawing import frame
 from tauloop.display.renderers.solid_drawing import SolidDrawing
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.model import Model
+
+if TYPE_CHECKING:  # slow to import, and the viewer in the browser needs no figures
+    from matplotlib.figure import Figure
 
 #: Shortest duration of a film, s: shorter motions are slowed down, and the heading gives it.
 MIN_FILM_DURATION = 4.0
