@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from tauloop.equations.ports import ACTUATORS, PLATFORM, coordinate_units
 from tauloop.formats.library import motor_remedy
 from tauloop.kinematics.drum_jumps import drum_jumps
 from tauloop.mechanism.cables import unbounded_note
+from tauloop.mechanism.elastic.inertia import element_masses, unplaced_masses
 from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Mechanism, omission_problems
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
@@ -141,6 +142,15 @@ class Inspection(Tabular):
         )
 
     @property
+    @in_json("element_masses", optional=True)
+    def mass_rows(self) -> list[dict[str, Any]] | None:
+        """Masses of links with sections: stated, of the section, of fittings; None without any, kg."""
+        masses = element_masses(self.model.mechanism)
+        names = ("element", "stated", "section", "fittings", "unplaced")
+        rows = [{name: getattr(mass, name) for name in names} for mass in masses]
+        return rows or None
+
+    @property
     @in_json("import")
     def notes_of_import(self) -> tuple[str, ...]:
         """See `import_notes`."""
@@ -212,6 +222,7 @@ def check(machine: MachineSource, options: CheckOptions | None = None) -> Inspec
             *(() if problems else _near_singular(assembly)),
             *(() if problems else _without_masses(model)),
             *drum_jumps(assembly, assembly.states),
+            *unplaced_masses(mechanism),
             *limitations,
         ),
     )

@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # drive lines have the same parameters as machines
     from tauloop.mechanism.drive_line import DriveLine
     from tauloop.mechanism.elastic.beams import Beam, BodyBeam, Compliance, Damping
     from tauloop.mechanism.elastic.sections import Material
+    from tauloop.mechanism.elastic.structures import ReducedStructure
     from tauloop.mechanism.outputs import Output
 
 #: Positions of the six moments of an `Inertia` in the matrix, in their order.
@@ -555,6 +556,7 @@ class Mechanism(ReprMixin):
         unknown_elements: elements of that description whose effect on the machine is unknown.
         materials: materials of the file, and those of the table that it uses.
         damping: of vibrations; None where not stated.
+        structures: frame and bodies as reduced finite-element models.
 
     Examples:
         >>> import tauloop as tl
@@ -583,6 +585,7 @@ class Mechanism(ReprMixin):
     unknown_elements: tuple[str, ...] = ()
     materials: tuple[Material, ...] = ()
     damping: Damping | None = None
+    structures: tuple[ReducedStructure, ...] = ()
     file: str = ""
 
     def body(self, name: str) -> Body:
@@ -612,6 +615,19 @@ class Mechanism(ReprMixin):
             rod.name: rod.telescope.freedom for rod in self.rods if rod.telescope is not None
         }
         return {name: freedom for joint in joints for name, freedom in joint} | lengths
+
+    @property
+    def has_elastic_data(self) -> bool:
+        """Whether the file states anything that only calculations of elasticity use."""
+        return bool(
+            self.materials
+            or self.structures
+            or self.damping is not None
+            or any(body.beams for body in self.bodies)
+            or any(joint.compliance is not None for joint in self.joints)
+            or any(rod.lower_beam or rod.upper_beam or any(rod.contact) for rod in self.rods)
+            or any(actuator.stiffness is not None for actuator in self.actuators)
+        )
 
     @property
     def cables(self) -> dict[str, Tension]:

@@ -24,6 +24,7 @@ from tauloop.common.files import write_text
 from tauloop.common.records import dataclass
 from tauloop.formats.mjcf.settings import CUSTOM_FRICTION_TERMS, CUSTOM_PREFIX
 from tauloop.formats.mjcf.tendon_paths import TendonPath, TendonPaths, tendon_paths
+from tauloop.formats.writing.side_writer import rigid_notes
 from tauloop.formats.xml.meshes import MeshCopies, is_binary_stl
 from tauloop.mechanism.curves import CurvePolynomial
 from tauloop.mechanism.description.grammar import OMISSIONS
@@ -157,6 +158,7 @@ class _MjcfWriter:
         self.notes += [
             f"actuator {name}: its drive line cannot be represented in MJCF" for name in driven
         ]
+        self.notes += rigid_notes(m, "MJCF")
         self._move_motors_to_joints()
         root = ElementTree.Element("mujoco", model=m.name)
         compiler = ElementTree.SubElement(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 from xml.etree import ElementTree
@@ -65,6 +65,20 @@ def side_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.side.yaml")
 
 
+def rigid_notes(mechanism: Mechanism, form: str) -> list[str]:
+    """Return a note on elastic data, which descriptions of rigid machines lack; empty without any.
+
+    Args:
+        mechanism: the machine.
+        form: name of the format.
+    """
+    if not mechanism.has_elastic_data:
+        return []
+    return [
+        f"elastic data (sections, materials, stiffnesses, damping) are not carried: {form} describes a rigid machine"
+    ]
+
+
 @dataclass(slots=True)
 class SideWriter:
     """Base class of writers with a side file; subclasses write links and joints.
@@ -99,6 +113,7 @@ class SideWriter:
             f"actuator {name}: its drive line cannot be represented in {self.form}"
             for name in driven
         ]
+        self.notes += rigid_notes(self.mechanism, self.form)
 
     @property
     def elements(self) -> ElementWriter:
@@ -181,7 +196,8 @@ class SideWriter:
         self.name_motors()
         if not m.unstated_motors:  # an empty section would state that there are no motors
             side["actuators"] = {
-                self.motors[actuator.name]: write.actuator(actuator) for actuator in m.actuators
+                self.motors[actuator.name]: write.actuator(replace(actuator, stiffness=None))
+                for actuator in m.actuators
             }
         self._note_renamed()
         return WithSideFile(

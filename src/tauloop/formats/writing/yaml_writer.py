@@ -226,6 +226,11 @@ class _YamlWriter:
         for name, elements in parts.items():
             if elements:
                 file[name] = _Block(elements)
+        if m.has_elastic_data:
+            from tauloop.formats.writing.elastic_writer import machine_sections
+
+            elastic = machine_sections(m, self._text)
+            file |= {name: _Block(section) for name, section in elastic.items() if section}
         file["platform"] = platform
         return file
 
@@ -271,7 +276,16 @@ class _YamlWriter:
     # Inertia
 
     def _body(self, body: Body) -> str | dict[str, Any]:
-        return "massless" if body.inertia is None else self._inertia(body.inertia)
+        if not body.beams:
+            return "massless" if body.inertia is None else self._inertia(body.inertia)
+        from tauloop.formats.writing.elastic_writer import body_beams, body_follows_from_beams
+
+        written: dict[str, Any] = {}
+        if body.inertia is not None and not body_follows_from_beams(body):
+            written = self._inertia(body.inertia)
+        if body.is_distributed:
+            written["distributed"] = "yes"
+        return written | {"beams": body_beams(body, self._text)}
 
     def _inertia(self, inertia: Inertia) -> dict[str, Any]:
         """Return an inertia, about the mass center if its expressions have that form."""
@@ -325,6 +339,10 @@ class _YamlWriter:
             )
         elif several := self._write.freedoms(kind.velocities, kind.angular, joint.freedoms):
             written["freedoms"] = several
+        if joint.compliance is not None:
+            from tauloop.formats.writing.elastic_writer import compliance_keys
+
+            written |= compliance_keys(joint.compliance, self._text)
         return written | ({"cut": "yes"} if joint.is_cut else {})
 
     def _rod(self, rod: Rod) -> dict[str, Any]:
@@ -351,11 +369,36 @@ class _YamlWriter:
             written |= {"first_axis": axis, "spin": rod.spin}
         if rod.tension is not None:
             written["tension"] = keys_of(TENSION, rod.tension, False, self._text)
+        if rod.lower_beam or rod.upper_beam or any(rod.contact):
+            self._add_elastic(written, rod)
         if rod.drum is not None:
             winds = "clockwise" if rod.drum.is_clockwise else "counterclockwise"
             radius = self._text(rod.drum.radius, units.LENGTH)
             written["drum"] = {"radius": radius, "winds": winds}
         return written
+
+    def _add_elastic(self, written: dict[str, Any], rod: Rod) -> None:
+        """Add the sections of a rod, and leave out inertias that follow from them."""
+        from tauloop.formats.writing.elastic_writer import (
+            beam_keys,
+            contact_keys,
+            follows_from_section,
+            part_keys,
+        )
+
+        is_fixed = rod.telescope is None
+        parts = (("link" if is_fixed else "lower", rod.lower_beam), ("upper", rod.upper_beam))
+        for key, beam in parts:
+            if beam is None:
+                continue
+            if follows_from_section(rod, is_upper=key == "upper"):
+                written.pop(key)
+            if is_fixed:
+                written |= beam_keys(beam, self._text)
+            else:
+                written[key] = written.get(key, {}) | part_keys(beam, self._text)
+        if contact := contact_keys(rod, self._text):
+            written["contact"] = contact
 
     def _first_axis(self, rod: Rod) -> tuple[Placement, list[str]]:
         """Return the frame at A with the first axis as numbers in it.

@@ -14,6 +14,7 @@ from tauloop.mechanism.description.cursor import (
     MapOf,
     Reference,
     Shape,
+    Text,
     Value,
     field,
     need,
@@ -211,6 +212,26 @@ ACTUATOR_FIELDS = (
     ),
 )
 
+STRUCTURE = Shape(
+    name="structure",
+    doc="A frame or body as a reduced finite-element model: 6 rows for each node (x, y, z, rx, ry, rz in body axes, "
+    "SI units), then rows of its internal modes.",
+    fields=(
+        need("on", Reference(to="body"), "body that it describes; `base` for the machine's frame"),
+        need(
+            "nodes",
+            ListOf(item=_PLACE),
+            "interface nodes in the order of the matrices: a joint, rod or frame on the body, or a point [x, y, z]",
+        ),
+        field(
+            "file",
+            Text(is_needed=True),
+            "NumPy file (.npz) with the arrays `K` and, for vibration, `M`",
+        ),
+        field("stiffness", Text(is_needed=True), "in place of `file`: CSV file with the matrix K"),
+        field("mass", Text(is_needed=True), "with `stiffness`: CSV file with the matrix M"),
+    ),
+)
 DAMPING = Shape(
     name="damping",
     doc="Damping of the machine's vibrations: exactly one key.",
@@ -228,6 +249,7 @@ DAMPING = Shape(
 )
 MACHINE_FIELDS = (
     MATERIALS,
+    field("structures", MapOf(item=STRUCTURE), "frame and bodies as reduced finite-element models"),
     field("damping", DAMPING, "damping of vibrations"),
 )
 

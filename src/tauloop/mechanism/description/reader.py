@@ -45,6 +45,7 @@ from tauloop.mechanism.solids.visual import read_visual
 
 if TYPE_CHECKING:
     from tauloop.mechanism.description.sections.elastic import ElasticReader
+    from tauloop.mechanism.elastic.structures import ReducedStructure
 
 Element = TypeVar("Element")
 
@@ -104,6 +105,7 @@ def _read(root: Cursor, parts: list[Scope], values: ValueReader) -> Mechanism | 
         name: read_rod(name, cursor, values, placements, elastic)
         for name, cursor in places["rod"].items()
     }
+    points: dict[str, dict[str, Placement]] = {}
     if elastic is not None:
         for name, joint in joints.items():
             if joint is not None:
@@ -164,7 +166,15 @@ def _read(root: Cursor, parts: list[Scope], values: ValueReader) -> Mechanism | 
         )
         outputs = output_reader.read(places["output"])
     damping = elastic.damping(root.get("damping")) if elastic is not None else None
-    elements = (bodies, all_joints, rods, couplings, actuators, losses, solids, outputs)
+    structures: dict[str, ReducedStructure | None] = {}
+    if elastic is not None and places["structure"]:
+        from tauloop.mechanism.description.sections.structures import read_structure
+
+        structures = {
+            name: read_structure(name, cursor, values, names, points)
+            for name, cursor in places["structure"].items()
+        }
+    elements = (bodies, all_joints, rods, couplings, actuators, losses, solids, outputs, structures)
     everything = (gravity, platform, *(element for kind in elements for element in kind.values()))
     if gravity is None or platform is None or None in everything:
         return None
@@ -187,6 +197,7 @@ def _read(root: Cursor, parts: list[Scope], values: ValueReader) -> Mechanism | 
         unstated_motors=unstated,
         materials=_whole(elastic.used.values()) if elastic is not None else (),
         damping=damping,
+        structures=_whole(structures.values()),
         file=root.collector.file,
     )
 
@@ -197,7 +208,9 @@ def _whole(elements: Iterable[Element | None]) -> tuple[Element, ...]:
 
 
 #: Keys of the elastic data of a machine, a body, a joint and a rod.
-_ELASTIC_KEYS = frozenset(("materials", "damping", "beams", "stiffness", "compliance", "contact"))
+_ELASTIC_KEYS = frozenset(
+    ("materials", "structures", "damping", "beams", "stiffness", "compliance", "contact")
+)
 
 
 def _elastic_reader(

@@ -260,6 +260,7 @@ SECTIONS = {
     "outputs": "output",
     "visual": "visual",
     "materials": "material",
+    "structures": "structure",
 }
 
 

@@ -10,6 +10,8 @@ import math
 from itertools import pairwise
 
 from tauloop.common.records import dataclass
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.units import Dimension
 from tauloop.mechanism.elastic.sections import Section, power, scaled
 from tauloop.mechanism.expression import ONE, ZERO, Expression, add, divide, multiply
 from tauloop.mechanism.placement import Vector
@@ -83,19 +85,18 @@ class Beam:
     """A straight elastic beam.
 
     Attributes:
+        length: m.
         segments: its pieces from start to end.
+        rest: number of the segment whose length the file leaves out, which takes what is left.
         fittings: point masses at its start and end, kg; None where the file states none.
         is_distributed: whether a mass that exceeds the section's is spread along the beam.
     """
 
+    length: Expression
     segments: tuple[BeamSegment, ...]
+    rest: int = 0
     fittings: tuple[Expression, Expression] | None = None
     is_distributed: bool = False
-
-    @property
-    def length(self) -> Expression:
-        """Length of all segments, m."""
-        return add(*(segment.length for segment in self.segments))
 
     @property
     def is_round(self) -> bool:
@@ -177,6 +178,13 @@ class BodyBeam:
     interfaces: tuple[str, str] = ("", "")
 
 
+def entry_dimension(row: int, column: int, *, is_stiffness: bool) -> Dimension:
+    """Return the dimension of an entry of a stiffness or compliance (6, 6)."""
+    angles = (row > 2) + (column > 2)
+    dimension = (units.STIFFNESS, units.FORCE / units.ANGLE, units.ANGULAR_STIFFNESS)[angles]
+    return dimension if is_stiffness else units.ONE / dimension
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compliance:
     """Compliance or stiffness of a joint (6, 6), in the order of `DIRECTIONS`.
@@ -191,6 +199,16 @@ class Compliance:
 
     matrix: tuple[tuple[Expression, ...], ...]
     is_stiffness: bool = False
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether no direction is coupled with another."""
+        entries = ((i, j, x) for i, row in enumerate(self.matrix) for j, x in enumerate(row))
+        return all(i == j or x == ZERO for i, j, x in entries)
+
+    def dimension(self, row: int, column: int) -> Dimension:
+        """Return the dimension of an entry of the matrix."""
+        return entry_dimension(row, column, is_stiffness=self.is_stiffness)
 
     @classmethod
     def per_axis(cls, stiffness: dict[str, Expression]) -> Compliance:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tauloop.common.errors import Problem
+from tauloop.common.records import dataclass
 from tauloop.mechanism.elastic.beams import Beam, BodyBeam, LineMass
 from tauloop.mechanism.elastic.sections import number, scaled
 from tauloop.mechanism.expression import (
@@ -16,7 +18,7 @@ from tauloop.mechanism.expression import (
     negate,
     subtract,
 )
-from tauloop.mechanism.model import Inertia, SlenderPart
+from tauloop.mechanism.model import Inertia, Mechanism, SlenderPart
 
 #: Difference between a stated mass and the sum of its parts, relative to the stated mass, that
 #: counts as rounding of values in a file.
@@ -144,3 +146,84 @@ def _across(
     ]
     size = Call("sqrt", (add(*(multiply(c, c) for c in across)),))
     return [divide(c, size) for c in across]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElementMass:
+    """Mass of a link as stated and as its sections have it, kg.
+
+    Attributes:
+        element: name of the rod, of ``ROD.lower`` or ``ROD.upper``, or of the body.
+        stated: mass in the equations of motion.
+        section: mass of the sections alone.
+        fittings: mass of the fittings at the ends.
+        is_distributed: whether the rest of the stated mass is spread along the length.
+    """
+
+    element: str
+    stated: float
+    section: float
+    fittings: float
+    is_distributed: bool
+
+    @property
+    def unplaced(self) -> float:
+        """Mass whose place the file does not state, kg; zero within `MASS_TOLERANCE`."""
+        if self.is_distributed:
+            return 0.0
+        return max(0.0, mass_gap(self.stated, self.section + self.fittings))
+
+
+def element_masses(mechanism: Mechanism) -> tuple[ElementMass, ...]:
+    """Return the masses of all rods and bodies that have sections."""
+    parts: list[tuple[str, Inertia | SlenderPart | None, tuple[Beam, ...], bool]] = []
+    for rod in mechanism.rods:
+        is_single = rod.telescope is None
+        for suffix, part, beam in (
+            ("lower", rod.lower, rod.lower_beam),
+            ("upper", rod.upper, rod.upper_beam),
+        ):
+            if beam is not None:
+                name = rod.name if is_single else f"{rod.name}.{suffix}"
+                parts.append((name, part, (beam,), beam.is_distributed))
+    for body in mechanism.bodies:
+        if body.beams:
+            beams = tuple(item.beam for item in body.beams)
+            parts.append((body.name, body.inertia, beams, body.is_distributed))
+    masses = []
+    for name, part, beams, is_distributed in parts:
+        section = sum(mechanism.value(beam.section_mass().mass) for beam in beams)
+        fittings = [add(*beam.fittings) for beam in beams if beam.fittings is not None]
+        masses.append(
+            ElementMass(
+                element=name,
+                stated=0.0 if part is None else mechanism.value(part.mass),
+                section=section,
+                fittings=sum(mechanism.value(mass) for mass in fittings),
+                is_distributed=is_distributed,
+            )
+        )
+    return tuple(masses)
+
+
+def unplaced_masses(mechanism: Mechanism) -> tuple[Problem, ...]:
+    """Return a problem for each stated mass whose place along its link is unknown.
+
+    Stiffness does not depend on it; vibration does.
+    """
+    problems = []
+    for item in element_masses(mechanism):
+        if not item.unplaced:
+            continue
+        half = item.unplaced / 2
+        problems.append(
+            Problem(
+                where=item.element,
+                what=f"its mass is {item.stated:.6g} kg, that of its section {item.section:.6g} kg and of its fittings "
+                f"{item.fittings:.6g} kg: the place of {item.unplaced:.6g} kg is not stated, and natural frequencies "
+                "depend on it",
+                remedy=f"add fittings: {{start: {half:.4g} kg, end: {half:.4g} kg}}, or distributed: yes",
+                file=mechanism.file,
+            )
+        )
+    return tuple(problems)

@@ -26,6 +26,7 @@ def description_tables(described: Description) -> Iterator[Printed]:
     yield ""
     yield _summary(described.inspection)
     yield _coordinates(model)
+    yield from _masses(described.inspection)
     if any(actuator.drive for actuator in mechanism.actuators):
         yield _drive_lines(mechanism)
     if described.options.table:
@@ -40,6 +41,7 @@ def check_tables(inspection: Inspection, *, doubtful: bool = False) -> Iterator[
     if import_notes(inspection.model.mechanism):
         yield from reflowed(inspection.model.mechanism.description).splitlines()
     yield _summary(inspection)
+    yield from _masses(inspection)
     if not inspection.is_usable:
         yield Paragraph(text="not usable as described", tone="failed")
     elif not doubtful:
@@ -85,6 +87,17 @@ def _summary(inspection: Inspection) -> Table:
     for note in inspection.notes:
         rows.append(("note", str(note)))
     return table("", "", "", rows=rows)
+
+
+def _masses(inspection: Inspection) -> Iterator[Table]:
+    """Yield the masses of links with sections, as stated and as their sections have them."""
+    rows = inspection.mass_rows
+    if rows is None:
+        return
+    heads = ("stated", "section", "fittings")
+    lines = ((row["element"], *(row[name] for name in heads)) for row in rows)
+    columns = [(f"{name}, kg", ".4g") for name in heads]
+    yield table("Masses of elastic links", "element", *columns, rows=lines)
 
 
 def _conditions(values: np.ndarray, count: int) -> str:

@@ -25,6 +25,7 @@ from tauloop.mechanism.elastic.beams import (
     BodyBeam,
     Compliance,
     Damping,
+    entry_dimension,
 )
 from tauloop.mechanism.elastic.inertia import mass_gap
 from tauloop.mechanism.elastic.sections import SECTION_DIMENSIONS, Material, Section, SectionKind
@@ -287,8 +288,11 @@ class ElasticReader:
         segments = self._segments(cursor, length)
         if not segments:
             return None
+        lengths = [segment.has("length") for segment in cursor.items_of("segments")]
         beam = Beam(
+            length=length,
             segments=segments,
+            rest=lengths.index(False) if lengths else 0,
             fittings=fittings,
             is_distributed=cursor.word("distributed") == "yes",
         )
@@ -603,7 +607,7 @@ class ElasticReader:
         for i, row in enumerate(place.items()):
             entries = []
             for j, item in enumerate(row.items()):
-                kind = replace(item.kind, linear=_entry_dimension(i, j, is_stiffness))  # type: ignore[type-var]
+                kind = replace(item.kind, linear=entry_dimension(i, j, is_stiffness=is_stiffness))  # type: ignore[type-var]
                 entries.append(self.values.expression(replace(item, kind=kind)))
             whole = tuple(entry for entry in entries if entry is not None)
             if len(whole) < 6:
@@ -763,10 +767,3 @@ def _free_directions(joint: Joint) -> str | None:
     if kind == "universal":
         return " ".join(f"r{axis}" for axis in joint.axes)
     return {"planar": "x y rz", "schoenflies": "x y z rz", "translational": "x y z"}.get(kind)
-
-
-def _entry_dimension(row: int, column: int, is_stiffness: bool) -> units.Dimension:
-    """Return the dimension of an entry of a 6x6 matrix."""
-    angles = (row > 2) + (column > 2)
-    dimension = (units.STIFFNESS, units.FORCE / units.ANGLE, units.ANGULAR_STIFFNESS)[angles]
-    return dimension if is_stiffness else units.ONE / dimension

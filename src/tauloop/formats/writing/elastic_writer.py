@@ -1,0 +1,165 @@
+"""Elastic data of a machine as plain data of a machine file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tauloop.formats.writing.expression_writer import keys_of, number
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.cursor import Shape, Value
+from tauloop.mechanism.description.elastic_grammar import CONTACT, DAMPING, MATERIAL, SECTION
+from tauloop.mechanism.description.units import Dimension
+from tauloop.mechanism.elastic.beams import DIRECTIONS, Beam, BeamSegment, BodyBeam, Compliance
+from tauloop.mechanism.elastic.inertia import beams_inertia, link_inertia
+from tauloop.mechanism.elastic.sections import SECTION_DIMENSIONS, Material, Section
+from tauloop.mechanism.elastic.structures import ReducedStructure
+from tauloop.mechanism.expression import Expression
+from tauloop.mechanism.model import Body, Inertia, Mechanism, Rod, Vector
+
+Text = Callable[[Expression, Dimension], str]
+
+
+def machine_sections(mechanism: Mechanism, text: Text) -> dict[str, Any]:
+    """Return the sections `materials`, `structures` and `damping` of a machine file."""
+    sections: dict[str, Any] = {
+        "materials": {item.name: _material(item, text) for item in mechanism.materials},
+        "structures": {item.name: _structure(item, text) for item in mechanism.structures},
+    }
+    damping = mechanism.damping
+    if damping is not None and damping.ratios:
+        sections["damping"] = {"ratios": [text(ratio, units.ONE) for ratio in damping.ratios]}
+    elif damping is not None:
+        sections["damping"] = keys_of(DAMPING, damping, False, text)
+    return sections
+
+
+def follows_from_section(rod: Rod, *, is_upper: bool) -> bool:
+    """Return whether the inertia of a rod or of one of its parts is that of its section."""
+    part, beam = (rod.upper, rod.upper_beam) if is_upper else (rod.lower, rod.lower_beam)
+    if part is None or beam is None:
+        return False
+    is_full = isinstance(part, Inertia)
+    return part == link_inertia(beam, is_full=is_full, is_upper=is_upper)
+
+
+def body_follows_from_beams(body: Body) -> bool:
+    """Return whether the inertia of a body is that of its beams."""
+    return bool(body.beams) and body.inertia == beams_inertia(body.beams)
+
+
+def beam_keys(beam: Beam, text: Text) -> dict[str, Any]:
+    """Return the keys of a beam: its section, fittings, and the place of the rest of its mass."""
+    if len(beam.segments) == 1:
+        written = _section_keys(beam.segments[0], text)
+    else:
+        written = {"segments": _segments(beam, text)}
+    if beam.fittings is not None:
+        start, end = beam.fittings
+        fittings = {"start": text(start, units.MASS), "end": text(end, units.MASS)}
+        written["fittings"] = fittings
+    if beam.is_distributed:
+        written["distributed"] = "yes"
+    return written
+
+
+def part_keys(beam: Beam, text: Text) -> dict[str, Any]:
+    """Return the keys of the beam of one part of a telescopic rod, with its length."""
+    return {"length": text(beam.length, units.LENGTH)} | beam_keys(beam, text)
+
+
+def body_beams(body: Body, text: Text) -> dict[str, Any]:
+    """Return the beams of a body by name."""
+    return {beam.name: _body_beam(beam, text) for beam in body.beams}
+
+
+def contact_keys(rod: Rod, text: Text) -> dict[str, Any]:
+    """Return the stiffnesses of the ball joints of a rod; empty where both are rigid."""
+    start, end = rod.contact
+    dimension = _dimension(CONTACT, "start")
+    pairs = (("start", start), ("end", end))
+    return {key: text(value, dimension) for key, value in pairs if value is not None}
+
+
+def compliance_keys(compliance: Compliance, text: Text) -> dict[str, Any]:
+    """Return the stiffness or compliance of a joint."""
+    key = "stiffness" if compliance.is_stiffness else "compliance"
+    rows = []
+    for i, row in enumerate(compliance.matrix):
+        dimensions = [compliance.dimension(i, j) for j in range(len(DIRECTIONS))]
+        rows.append([text(value, d) for value, d in zip(row, dimensions, strict=True)])
+    if compliance.is_stiffness or not compliance.is_diagonal:
+        return {key: rows}
+    return {key: {name: rows[i][i] for i, name in enumerate(DIRECTIONS) if rows[i][i] != "0"}}
+
+
+def _dimension(shape: Shape, key: str) -> Dimension:
+    """Return the dimension of a value of a shape."""
+    field = shape.field(key)
+    kind = field.kind if field is not None else None
+    if not isinstance(kind, Value) or kind.linear is None:
+        raise AssertionError(f"{key} of {shape.name} is not a value of one dimension")
+    return kind.linear
+
+
+def _material(material: Material, text: Text) -> dict[str, Any]:
+    return keys_of(MATERIAL, material, False, text)
+
+
+def _section(section: Section, text: Text) -> dict[str, Any]:
+    field = SECTION.field(section.kind)
+    if field is None or not isinstance(field.kind, Shape):
+        raise AssertionError(f"{section.kind} is not a kind of section")
+    written = {
+        key: text(value, _dimension(field.kind, key))
+        for key, value in zip(SECTION_DIMENSIONS[section.kind], section.dimensions, strict=True)
+    }
+    if section.material is not None:
+        written["material"] = section.material.name
+    if section.expansion is not None:
+        written["expansion"] = text(section.expansion, units.EXPANSION)
+    return {section.kind: written}
+
+
+def _section_keys(segment: BeamSegment, text: Text) -> dict[str, Any]:
+    if not segment.is_tapered:
+        return _section(segment.start, text)
+    return {"taper": {"start": _section(segment.start, text), "end": _section(segment.end, text)}}
+
+
+def _segments(beam: Beam, text: Text) -> list[dict[str, Any]]:
+    """Return the segments; the one that takes the rest of the length has none."""
+    written = []
+    for i, segment in enumerate(beam.segments):
+        length = {} if i == beam.rest else {"length": text(segment.length, units.LENGTH)}
+        written.append(length | _section_keys(segment, text))
+    return written
+
+
+def _body_beam(beam: BodyBeam, text: Text) -> dict[str, Any]:
+    first, last = beam.interfaces
+    written: dict[str, Any] = {
+        "from": _point(beam.start, first, text),
+        "to": _point(beam.end, last, text),
+    }
+    if beam.z_axis is not None:
+        written["z_axis"] = [number(component) for component in beam.z_axis]
+    return written | beam_keys(beam.beam, text)
+
+
+def _point(position: Vector, interface: str, text: Text) -> str | list[str]:
+    if interface:
+        return interface
+    return [text(component, units.LENGTH) for component in position]
+
+
+def _structure(structure: ReducedStructure, text: Text) -> dict[str, Any]:
+    nodes = zip(structure.nodes, structure.interfaces, strict=True)
+    written: dict[str, Any] = {
+        "on": structure.body,
+        "nodes": [_point(position, interface, text) for position, interface in nodes],
+    }
+    files = [str(path) for path in structure.files]
+    if files[0].endswith(".npz"):
+        return written | {"file": files[0]}
+    return written | dict(zip(("stiffness", "mass"), files, strict=False))

@@ -1,0 +1,69 @@
+"""Stiffness of a drive with its motors held, stated in the file or from its drive line."""
+
+from __future__ import annotations
+
+from tauloop.mechanism.drive_line import Connection, DriveLine
+from tauloop.mechanism.expression import (
+    ONE,
+    ZERO,
+    Constant,
+    Expression,
+    add,
+    divide,
+    multiply,
+)
+from tauloop.mechanism.model import Actuator
+
+#: Stiffness of what does not yield.
+_RIGID = Constant(float("inf"))
+
+
+def drive_stiffness(actuator: Actuator) -> Expression | None:
+    """Return the stiffness of an actuator with its motors held, at its position.
+
+    Of a drive line, compliances in a row are added, and branches with a motor are parallel: a shaft
+    of stiffness k that moves by a factor f per motion of the load has the stiffness f^2 k at the
+    load (equal power on both sides). Gaps are closed.
+
+    Returns:
+        N/m or N m/rad, as the actuator's position; None where it is rigid: the file states no
+        stiffness, or the drive line has no compliance.
+
+    """
+    if actuator.drive is None:
+        return actuator.stiffness
+    line = actuator.drive
+    found = _seen_from(line, line.performance.of, None, line.ratios())
+    return None if found == _RIGID else found
+
+
+def _seen_from(
+    line: DriveLine, name: str, parent: Connection | None, ratios: dict[str, Expression]
+) -> Expression:
+    """Return the stiffness that holds an inertia, at the load, without the branch to its parent."""
+    if any(motor.on == name for motor in line.motors):
+        return _RIGID
+    total: Expression = ZERO
+    for connection in line.connections:
+        if connection is parent or name not in (connection.first, connection.second):
+            continue
+        other = connection.first if connection.second == name else connection.second
+        branch = _seen_from(line, other, connection, ratios)
+        if connection.compliance is not None:
+            # the deflection of a connection is counted at its second inertia
+            factor = ratios[connection.second]
+            own = multiply(factor, factor, connection.compliance.stiffness)
+            branch = _in_series(own, branch)
+        if branch == _RIGID:
+            return _RIGID
+        total = add(total, branch)
+    return total
+
+
+def _in_series(first: Expression, second: Expression) -> Expression:
+    """Return the stiffness of two springs in a row."""
+    if second == ZERO:
+        return ZERO
+    if second == _RIGID:
+        return first
+    return divide(ONE, add(divide(ONE, first), divide(ONE, second)))
