@@ -7,7 +7,7 @@ eliminated by their null space.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +19,7 @@ from tauloop.elasticity.structure import (
     Attachment,
     ElasticJoint,
     Element,
+    MotionCombination,
     RigidBody,
     Structure,
     in_local_axes,
@@ -48,6 +49,7 @@ class AssembledStructure:
         body_motion: twists (N, 6, n) of the bodies' origins by the coordinates, by name.
         element_motion: coordinates (N, k, n) of the elements.
         joint_motion: motions (N, f, n) of the joints.
+        combination_motion: (N, 1, n) of the combinations with a stiffness.
     """
 
     structure: Structure
@@ -55,6 +57,7 @@ class AssembledStructure:
     body_motion: Mapping[str, Array]
     element_motion: tuple[Array, ...]
     joint_motion: tuple[Array, ...]
+    combination_motion: tuple[Array, ...] = ()
 
     @property
     def size(self) -> int:
@@ -67,51 +70,56 @@ class AssembledStructure:
         return int(self.body_motion[BASE].shape[0])
 
     @cached_property
+    def elastic_items(self) -> tuple[tuple[str, Array, Array], ...]:
+        """Everything with stiffness: name, local coordinates (N, k, n), stiffness (..., k, k)."""
+        structure = self.structure
+        items = [
+            (element.name, motion, element.matrices.stiffness)
+            for element, motion in zip(structure.elements, self.element_motion, strict=True)
+        ]
+        for joint, motion in zip(structure.joints, self.joint_motion, strict=True):
+            if joint.stiffness is not None and joint.count:
+                items.append((joint.name, motion, joint.stiffness))
+        elastic = [item for item in structure.combinations if item.stiffness]
+        for combination, motion in zip(elastic, self.combination_motion, strict=True):
+            items.append((combination.name, motion, np.array([[combination.stiffness]])))
+        return tuple(items)
+
+    @cached_property
     def stiffness(self) -> Array:
         """Elastic stiffness (N, n, n)."""
-        return self._sum(
-            [element.matrices.stiffness for element in self.structure.elements],
-            [joint.stiffness for joint in self.structure.joints],
-        )
+        return self._sum((motion, matrix) for _, motion, matrix in self.elastic_items)
 
     @cached_property
     def mass(self) -> Array:
-        """Mass (N, n, n) of elements and bodies."""
-        M = self._sum([element.matrices.mass for element in self.structure.elements], [])
-        for body in self.structure.bodies:
+        """Mass (N, n, n) of elements, bodies and rotors."""
+        structure = self.structure
+        parts = [
+            (motion, element.matrices.mass)
+            for element, motion in zip(structure.elements, self.element_motion, strict=True)
+        ]
+        for body in structure.bodies:
             if body.inertia is not None:
-                motion = self.body_motion[body.name]
-                M += np.swapaxes(motion, -1, -2) @ body.inertia @ motion
-        return M
+                parts.append((self.body_motion[body.name], body.inertia))
+        for joint, motion in zip(structure.joints, self.joint_motion, strict=True):
+            if joint.inertia is not None:
+                parts.append((motion, joint.inertia))
+        return self._sum(parts)
 
     @cached_property
     def stiffness_scale(self) -> Array:
         """Sums (N, n) of the magnitudes whose sum is the diagonal of the stiffness."""
         scale = np.zeros((self.samples, self.size))
-        parts = list(
-            zip(
-                self.element_motion,
-                (element.matrices.stiffness for element in self.structure.elements),
-                strict=True,
-            )
-        )
-        for motion, joint in zip(self.joint_motion, self.structure.joints, strict=True):
-            if joint.stiffness is not None:
-                parts.append((motion, joint.stiffness))
-        for motion, K in parts:
+        for _, motion, K in self.elastic_items:
             magnitude = np.abs(motion)
             scale += np.sum(magnitude * (np.abs(K) @ magnitude), axis=-2)
         return scale
 
-    def _sum(self, element_matrices: list[Array], joint_matrices: list[Array | None]) -> Array:
-        """Return the sum of Bᵀ K B over elements and joints."""
+    def _sum(self, parts: Iterable[tuple[Array, Array]]) -> Array:
+        """Return the sum of Bᵀ K B over local coordinates B and their matrices K."""
         total = np.zeros((self.samples, self.size, self.size))
-        for motion, matrix in zip(self.element_motion, element_matrices, strict=True):
+        for motion, matrix in parts:
             total += np.swapaxes(motion, -1, -2) @ (matrix @ motion)
-        if joint_matrices:
-            for motion, joint_matrix in zip(self.joint_motion, joint_matrices, strict=True):
-                if joint_matrix is not None:
-                    total += np.swapaxes(motion, -1, -2) @ (joint_matrix @ motion)
         return 0.5 * (total + np.swapaxes(total, -1, -2))
 
     def geometric(self, axial: Mapping[str, Array]) -> Array:
@@ -120,11 +128,11 @@ class AssembledStructure:
         Args:
             axial: forces (N,) by the names of elements, N; tension is positive.
         """
-        matrices = []
-        for element in self.structure.elements:
+        parts = []
+        for element, motion in zip(self.structure.elements, self.element_motion, strict=True):
             force = np.asarray(axial.get(element.name, 0.0), dtype=float)
-            matrices.append(force[..., None, None] * element.matrices.geometric)
-        return self._sum(matrices, [])
+            parts.append((motion, force[..., None, None] * element.matrices.geometric))
+        return self._sum(parts)
 
     def point_motion(self, body: str, point: Array, axes: Array | None = None) -> Array:
         """Return the twist (N, 6, n) of a point of a body.
@@ -235,8 +243,9 @@ def assemble(structure: Structure) -> AssembledStructure:
     motion, names = _tree_motion(structure, steps, origins, samples)
     in_tree = {step.name for step in steps if isinstance(step, ElasticJoint)}
     closing = [joint for joint in structure.joints if joint.name not in in_tree]
-    if closing:
-        basis = _closed(structure, closing, motion, origins)
+    rows = _constraints(structure, closing, motion, origins)
+    if rows:
+        basis = _allowed(structure, np.concatenate(rows, axis=1), motion)
         motion = {name: twist @ basis for name, twist in motion.items()}
         names = [f"loop coordinate {i + 1}" for i in range(basis.shape[-1])]
     internal = sum(element.internal for element in structure.elements)
@@ -255,12 +264,16 @@ def assemble(structure: Structure) -> AssembledStructure:
     joints = tuple(
         _widened(_joint_motion(joint, motion, origins), size) for joint in structure.joints
     )
+    elastic = [item for item in structure.combinations if item.stiffness]
+    by_name = _motions_by_name(structure, motion, origins) if elastic else {}
+    combinations = tuple(_widened(_combined(item, by_name), size) for item in elastic)
     return AssembledStructure(
         structure=structure,
         coordinate_names=tuple(names),
         body_motion=body_motion,
         element_motion=tuple(elements),
         joint_motion=joints,
+        combination_motion=combinations,
     )
 
 
@@ -315,8 +328,7 @@ def _tree_motion(
         columns = slice(start, start + step.count)
         at_joint[..., columns] += -step.motion if is_reversed else step.motion
         motion[far] = transport(origins[far] - step.point) @ at_joint
-        labels = step.motion_names or tuple(str(i + 1) for i in range(step.count))
-        names += [f"{step.name}.{label}" if label else step.name for label in labels]
+        names += step.names
     return motion, names
 
 
@@ -339,31 +351,68 @@ def _joint_motion(
     return np.asarray(np.linalg.pinv(joint.motion) @ relative)
 
 
-def _closed(
+def _constraints(
     structure: Structure,
     closing: list[ElasticJoint],
     motion: Mapping[str, Array],
     origins: Mapping[str, Array],
-) -> Array:
-    """Return a basis (N, m, k) of the motions that joints which close loops allow.
+) -> list[Array]:
+    """Return rows (N, c, m) of velocities that closed loops, rigid links and gears forbid."""
+    samples = len(motion[BASE])
+    weight = np.repeat([1.0, structure.length], 3)[:, None]
+    rows = []
+    for joint in closing:
+        allowed = np.broadcast_to(joint.motion * weight, (samples, 6, joint.count))
+        U, _, _ = np.linalg.svd(allowed, full_matrices=True)
+        blocked = U[..., joint.count :]
+        relative = _relative(joint, motion, origins) * weight
+        rows.append(np.swapaxes(blocked, -1, -2) @ relative)
+    for link in structure.links:
+        moved = [
+            (transport(point - origins[body]) @ motion[body])[:, :3]
+            for body, point in zip(link.bodies, link.points, strict=True)
+        ]
+        direction = np.broadcast_to(link.points[1] - link.points[0], (samples, 3))
+        direction = direction / np.linalg.norm(direction, axis=-1, keepdims=True)
+        rows.append(direction[:, None, :] @ (moved[1] - moved[0]))
+    rigid = [combination for combination in structure.combinations if not combination.stiffness]
+    if rigid:
+        by_name = _motions_by_name(structure, motion, origins)
+        rows += [_combined(combination, by_name) for combination in rigid]
+    return [row for row in rows if row.shape[1]]
+
+
+def _motions_by_name(
+    structure: Structure, motion: Mapping[str, Array], origins: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Return the rows (N, m) of all motions of joints by their full names."""
+    by_name = {}
+    for joint in structure.joints:
+        rows = _joint_motion(joint, motion, origins)
+        by_name |= {name: rows[:, i] for i, name in enumerate(joint.names)}
+    return by_name
+
+
+def _combined(combination: MotionCombination, by_name: Mapping[str, Array]) -> Array:
+    """Return the row (N, 1, m) of a combination of motions."""
+    row = sum(np.asarray(ratio)[..., None] * by_name[name] for name, ratio in combination.terms)
+    return np.asarray(row)[:, None, :]
+
+
+def _allowed(structure: Structure, C: Array, motion: Mapping[str, Array]) -> Array:
+    """Return a basis (N, m, k) of the motions that constraints (N, c, m) allow.
 
     Raises:
         AssemblyError: its dimension changes between the poses.
     """
     weight = np.repeat([1.0, structure.length], 3)[:, None]
-    rows = []
-    for joint in closing:
-        allowed = np.broadcast_to(
-            joint.motion * weight, (len(motion[BASE]), *joint.motion.shape[-2:])
-        )
-        U, _, _ = np.linalg.svd(allowed, full_matrices=True)
-        blocked = U[..., joint.count :]
-        relative = _relative(joint, motion, origins) * weight
-        rows.append(np.swapaxes(blocked, -1, -2) @ relative)
-    C = np.concatenate(rows, axis=1)
     size = np.sqrt(np.max([np.sum((t * weight) ** 2, axis=1) for t in motion.values()], axis=0))
     scale = np.where(size > 0.0, size, 1.0)
-    _, sigma, Vt = np.linalg.svd(C / scale[:, None, :], full_matrices=True)
+    scaled = C / scale[:, None, :]
+    norms = np.linalg.norm(scaled, axis=-1, keepdims=True)
+    # Rows of links, joints and gears have different units.
+    scaled = scaled / np.where(norms > 0.0, norms, 1.0)
+    _, sigma, Vt = np.linalg.svd(scaled, full_matrices=True)
     ranks = (sigma > RANK_TOLERANCE * sigma[:, :1]).sum(axis=1)
     if ranks.min() != ranks.max():
         what = f"closed loops have {ranks.min()} to {ranks.max()} independent constraints"

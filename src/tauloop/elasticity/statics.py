@@ -21,7 +21,7 @@ class ToolCompliance:
         displacement: (N, n, 6) coordinates of the structure by unit wrenches.
         shares: (N, 6, s) part of the deformation energy that each elastic item has under the unit
             wrenches; sums to one.
-        items: names of the elastic items (s): elements, then joints with stiffness.
+        items: names of the elastic items (s): elements, joints with stiffness, and combinations.
     """
 
     matrix: Array
@@ -71,23 +71,14 @@ def energy_shares(
         assembled: the structure.
         displacement: (N, n, c) c displacements of the structure.
     """
-    names, energies = [], []
-    structure = assembled.structure
-    parts = [
-        (element.name, element.matrices.stiffness, rows)
-        for element, rows in zip(structure.elements, assembled.element_motion, strict=True)
-    ]
-    for joint, rows in zip(structure.joints, assembled.joint_motion, strict=True):
-        if joint.stiffness is not None and joint.count:
-            parts.append((joint.name, joint.stiffness, rows))
-    for name, stiffness, rows in parts:
+    energies = []
+    for _, rows, stiffness in assembled.elastic_items:
         local = rows @ displacement
-        names.append(name)
         energies.append(np.sum(local * (stiffness @ local), axis=1))
     energy = np.stack(energies, axis=-1) if energies else np.zeros((*displacement.shape[::2], 0))
     total = energy.sum(axis=-1, keepdims=True)
     shares = np.divide(energy, total, out=np.zeros_like(energy), where=total > 0.0)
-    return tuple(names), shares
+    return tuple(name for name, _, _ in assembled.elastic_items), shares
 
 
 def gravity_load(assembled: AssembledStructure, gravity: Array) -> Array:

@@ -46,6 +46,7 @@ class ElasticJoint:
         motion: (N, 6, f) or (6, f) twists of the child against the parent, in the axes of the base:
             translation of the point, then rotation.
         stiffness: (N, f, f) or (f, f) against these motions; None if all are free.
+        inertia: (f, f) inertia that moves with these motions alone, such as rotors; None for none.
         motion_names: names of the motions.
     """
 
@@ -55,12 +56,19 @@ class ElasticJoint:
     point: Array
     motion: Array
     stiffness: Array | None = None
+    inertia: Array | None = None
     motion_names: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
         """Number of motions."""
         return int(self.motion.shape[-1])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Full names of the motions."""
+        labels = self.motion_names or tuple(str(i + 1) for i in range(self.count))
+        return tuple(f"{self.name}.{label}" if label else self.name for label in labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -109,6 +117,36 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RigidLink:
+    """A constant distance between points of two bodies.
+
+    Attributes:
+        name: unique name.
+        bodies: the two bodies.
+        points: (N, 3) or (3,) a point of each, in the base frame, m.
+    """
+
+    name: str
+    bodies: tuple[str, str]
+    points: tuple[Array, Array]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MotionCombination:
+    """A sum of motions of joints, Σ ratio x, that is held rigidly or by a stiffness.
+
+    Attributes:
+        name: unique name.
+        terms: full name of each motion, "joint.motion" or "joint", and its ratio (N,) or ().
+        stiffness: against the sum; None if it is held rigidly.
+    """
+
+    name: str
+    terms: tuple[tuple[str, Array], ...]
+    stiffness: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Structure:
     """Rigid bodies, joints and elastic elements at N poses.
 
@@ -116,6 +154,8 @@ class Structure:
         bodies: moving bodies and nodes.
         joints: connections that are rigid in some directions.
         elements: elastic elements.
+        links: constant distances.
+        combinations: sums of motions that are held, such as gears and coupled motors.
         length: typical length, m; it weighs rotations against translations where a tolerance needs
             both.
     """
@@ -123,6 +163,8 @@ class Structure:
     bodies: tuple[RigidBody, ...]
     joints: tuple[ElasticJoint, ...] = ()
     elements: tuple[Element, ...] = ()
+    links: tuple[RigidLink, ...] = ()
+    combinations: tuple[MotionCombination, ...] = ()
     length: float = 1.0
 
     def __post_init__(self) -> None:
@@ -136,12 +178,14 @@ class Structure:
     def _problems(self) -> Iterator[Problem]:
         """Yield everything that is wrong with the names and shapes."""
         problems = Problems()
-        for items in (self.bodies, (*self.joints, *self.elements)):
+        connections = (*self.joints, *self.elements, *self.links, *self.combinations)
+        for items in (self.bodies, connections):
             names = [item.name for item in items]
             for name in sorted({name for name in names if names.count(name) > 1}):
                 problems.add(name, "this name is used twice", "give each item its own name")
         known = {BASE, *(body.name for body in self.bodies)}
         ends = [(joint.name, end) for joint in self.joints for end in (joint.parent, joint.child)]
+        ends += [(link.name, body) for link in self.links for body in link.bodies]
         for element in self.elements:
             ends += [(element.name, attachment.body) for attachment in element.attachments]
             if element.internal < 0:
@@ -151,6 +195,12 @@ class Structure:
         for name, body in ends:
             if body not in known:
                 problems.add(name, f"there is no body {body!r}", "name a body of the structure")
+        motions = {name for joint in self.joints for name in joint.names}
+        for combination in self.combinations:
+            for name, _ in combination.terms:
+                if name not in motions:
+                    what = f"there is no motion {name!r}"
+                    problems.add(combination.name, what, "name a motion of a joint")
         yield from problems
 
     @property
@@ -158,6 +208,7 @@ class Structure:
         """Number of poses N."""
         arrays = [body.origin[..., 0] for body in self.bodies]
         arrays += [joint.motion[..., 0, 0] for joint in self.joints if joint.count]
+        arrays += [point[..., 0] for link in self.links for point in link.points]
         for element in self.elements:
             arrays.append(element.matrices.stiffness[..., 0, 0])
             arrays += [attachment.point[..., 0] for attachment in element.attachments]

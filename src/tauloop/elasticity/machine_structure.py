@@ -1,0 +1,662 @@
+"""The elastic structure of a machine at N poses, from the elastic data of its file.
+
+A body with beams becomes nodes at their ends; joints and rods are attached to the nearest node by a
+rigid offset. A rod between ball ends carries tension and its own bending; its spin is locked. Bodies,
+rods and joints without elastic data are rigid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+
+import numpy as np
+
+from tauloop.common.errors import InputError, Problem
+from tauloop.common.records import dataclass
+from tauloop.elasticity.beams import Array, BeamMotion, BeamProperties, Matrices
+from tauloop.elasticity.machine_beams import (
+    NumericBeam,
+    SectionStrength,
+    StatedMass,
+    numeric_beam,
+    stated_mass,
+)
+from tauloop.elasticity.machine_joints import elastic_directions, elastic_joint, free_twists
+from tauloop.elasticity.reduction import BALL, ReducedBeam, reduced_beam
+from tauloop.elasticity.structure import (
+    Attachment,
+    ElasticJoint,
+    Element,
+    MotionCombination,
+    RigidBody,
+    RigidLink,
+    Structure,
+    beam_axes,
+    beam_element,
+    spatial_inertia,
+)
+from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
+from tauloop.mechanism.elastic.beams import Beam, BodyBeam
+from tauloop.mechanism.expression import Expression
+from tauloop.mechanism.model import (
+    BASE,
+    MOMENT_ENTRIES,
+    PLATFORM_JOINT,
+    Actuator,
+    Body,
+    Inertia,
+    Joint,
+    Mechanism,
+    Placement,
+    Rod,
+    SlenderPart,
+)
+from tauloop.mechanism.poses import FramePose, placement_pose
+from tauloop.model import Model
+
+#: Points of a body closer than this, in characteristic lengths, are one node.
+SAME_NODE = 1e-6
+#: Freedoms of the end of a rigid rod: translations.
+_TRANSLATIONS = (0, 1, 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StructureOptions:
+    """How a machine becomes a structure.
+
+    Attributes:
+        are_motors_held: whether motors are held, by the stiffness of their drives or rigidly; else
+            they are free.
+        modes: modes of each link and bending plane; None for all below `below`, at least one.
+        below: frequency, Hz.
+        has_shear: whether beams have shear and rotary inertia (Timoshenko).
+    """
+
+    are_motors_held: bool = True
+    modes: int | None = 0
+    below: float = 0.0
+    has_shear: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MachineStructure:
+    """The structure of a machine at N poses.
+
+    Attributes:
+        structure: bodies, joints and elements.
+        tool_body: body or node that carries the tool.
+        tool_point: (N, 3) tool center point in the base frame, m.
+        tool_axes: (N, 3, 3) axes of the tool's frame as columns.
+        strengths: what stresses in beams follow from, by the names of elements.
+        pieces: pieces of constant section of these beams: their lengths (s,) or (N, s), m.
+        masses: stated masses of elastic links.
+        notes: assumptions about this machine.
+        elastic_names: rods, bodies, joints and actuators that have elastic data.
+    """
+
+    structure: Structure
+    tool_body: str
+    tool_point: Array
+    tool_axes: Array
+    strengths: Mapping[str, SectionStrength] = field(repr=False)
+    pieces: Mapping[str, Array] = field(repr=False)
+    masses: tuple[StatedMass, ...]
+    notes: tuple[str, ...]
+    elastic_names: tuple[str, ...]
+
+
+def machine_structure(
+    model: Model, q: Array, options: StructureOptions | None = None
+) -> MachineStructure:
+    """Return the structure of a machine at coordinates (N, n_q).
+
+    Raises:
+        InputError: a part of the machine has no elastic counterpart; all of them.
+    """
+    builder = _StructureBuilder(model, np.atleast_2d(q), options or StructureOptions())
+    InputError.raise_if_any(builder.unsupported())
+    return builder.build()
+
+
+class _StructureBuilder:
+    """Collects the parts of a structure."""
+
+    def __init__(self, model: Model, q: Array, options: StructureOptions) -> None:
+        """Place all bodies."""
+        self.model, self.options = model, options
+        self.mechanism: Mechanism = model.mechanism
+        self.geometry: MachineGeometry = machine_geometry(model, q)
+        self.length = float(self.geometry.shape.length)
+        self.samples = len(q)
+        self.bodies: list[RigidBody] = []
+        self.joints: list[ElasticJoint] = []
+        self.elements: list[Element] = []
+        self.links: list[RigidLink] = []
+        self.combinations: list[MotionCombination] = []
+        self.strengths: dict[str, SectionStrength] = {}
+        self.pieces: dict[str, Array] = {}
+        self.masses: list[StatedMass] = []
+        self.notes: list[str] = []
+        self.elastic: list[str] = []
+        #: Nodes of bodies with beams: body, name of the node, point in body coordinates.
+        self.nodes: dict[str, list[tuple[str, Array]]] = {}
+
+    # Frames
+
+    def body_pose(self, name: str) -> FramePose:
+        """Return the pose of a body at N poses."""
+        index = self.geometry.shape.index[name]
+        return FramePose(self.geometry.rotations[:, index], self.geometry.origins[:, index])
+
+    def frame(self, placement: Placement) -> FramePose:
+        """Return the pose of a placed frame at N poses."""
+        return self.body_pose(placement.body) @ placement_pose(self.mechanism, placement)
+
+    def carrier(self, name: str, point: Array, item: str) -> str:
+        """Return the body or node to which a point (3,) of a body is attached.
+
+        Args:
+            name: the body.
+            point: (3,) in body coordinates.
+            item: name of what is attached, for notes.
+        """
+        nodes = self.nodes.get(name)
+        if nodes is None:
+            return name
+        distances = [float(np.linalg.norm(point - place)) for _, place in nodes]
+        nearest = int(np.argmin(distances))
+        if distances[nearest] > SAME_NODE * self.length:
+            offset = 1000.0 * distances[nearest]
+            self.notes.append(
+                f"{item} is attached to {nodes[nearest][0]} by a rigid offset of {offset:.4g} mm"
+            )
+        return nodes[nearest][0]
+
+    def placed(self, placement: Placement, item: str) -> tuple[str, Array]:
+        """Return the body or node that carries a placed frame, and the frame's origin (N, 3)."""
+        local = placement_pose(self.mechanism, placement).position
+        body = self.carrier(placement.body, np.asarray(local), item)
+        return body, self.frame(placement).position
+
+    # Refusals
+
+    def unsupported(self) -> Iterator[Problem]:
+        """Yield the parts of the machine that have no elastic counterpart."""
+        mechanism = self.mechanism
+        rods = {rod.name for rod in mechanism.rods}
+        for rod in mechanism.rods:
+            if rod.drum is not None:
+                remedy = "describe the line as a straight cable with a stiffness"
+                yield Problem(f"rods.{rod.name}", "the elasticity of a drum is not known", remedy)
+            elif rod.tension is not None and rod.tension.stiffness is None:
+                remedy = "give `tension` a `stiffness`"
+                yield Problem(f"rods.{rod.name}", "this cable has no stiffness", remedy)
+        combined = [(f"couplings.{item.name}", item.coordinates) for item in mechanism.couplings]
+        for actuator in mechanism.actuators:
+            names = tuple(name for name, _ in actuator.drives)
+            if len(names) > 1:
+                combined.append((f"actuators.{actuator.name}", names))
+        for where, names in combined:
+            for name in rods.intersection(names):
+                what = f"combines the length of the telescopic rod {name!r} with others"
+                yield Problem(where, what, "drive the rod by an actuator of its own")
+
+    # Parts
+
+    def build(self) -> MachineStructure:
+        """Return the structure."""
+        mechanism = self.mechanism
+        for body in mechanism.bodies:
+            if body.name != BASE:
+                self._add_body(body)
+        springs, inertias, locked = self._coordinates()
+        for joint in mechanism.joints:
+            self._add_joint(joint, springs, inertias, locked)
+        for rod in mechanism.rods:
+            self._add_rod(rod, springs, locked)
+        self._add_combinations(locked)
+        platform = mechanism.platform
+        tool_body, tool_point = self.placed(platform.tool, "the tool")
+        return MachineStructure(
+            structure=Structure(
+                bodies=tuple(self.bodies),
+                joints=tuple(self.joints),
+                elements=tuple(self.elements),
+                links=tuple(self.links),
+                combinations=tuple(self.combinations),
+                length=self.length,
+            ),
+            tool_body=tool_body,
+            tool_point=tool_point,
+            tool_axes=self.frame(platform.tool).rotation,
+            strengths=self.strengths,
+            pieces=self.pieces,
+            masses=tuple(self.masses),
+            notes=tuple(self.notes),
+            elastic_names=tuple(self.elastic),
+        )
+
+    def _add_body(self, body: Body) -> None:
+        """Add a rigid body, or the nodes and beams of an elastic one."""
+        pose = self.body_pose(body.name)
+        if not body.beams:
+            inertia = None if body.inertia is None else self._inertia(body.inertia, pose)
+            self.bodies.append(RigidBody(name=body.name, origin=pose.position, inertia=inertia))
+            return
+        mass = None if body.inertia is None else body.inertia.mass
+        beams = [item.beam for item in body.beams]
+        stated = stated_mass(self.mechanism, body.name, mass, beams, body.is_distributed)
+        self.masses.append(stated)
+        self.elastic.append(body.name)
+        nodes: list[tuple[str, Array]] = []
+        self.nodes[body.name] = nodes
+        for beam in body.beams:
+            for end, place in (("start", beam.start), ("end", beam.end)):
+                point = np.array([self.mechanism.value(x) for x in place])
+                if self._node_at(body.name, point) is None:
+                    nodes.append((f"{body.name}.{beam.name}.{end}", point))
+        for name, point in nodes:
+            origin = pose.position + pose.rotation @ point
+            self.bodies.append(RigidBody(name=name, origin=origin))
+        for beam in body.beams:
+            self._add_body_beam(body, beam, pose, stated)
+
+    def _node_at(self, body: str, point: Array) -> str | None:
+        """Return the node of a body at a point (3,) in its coordinates; None without one."""
+        tolerance = SAME_NODE * self.length
+        near = (
+            name for name, place in self.nodes[body] if np.linalg.norm(place - point) <= tolerance
+        )
+        return next(near, None)
+
+    def _add_body_beam(
+        self, body: Body, beam: BodyBeam, pose: FramePose, stated: StatedMass
+    ) -> None:
+        """Add one beam of a body between its nodes."""
+        value = self.mechanism.value
+        places = [np.array([value(x) for x in place]) for place in (beam.start, beam.end)]
+        names = [self._node_at(body.name, place) for place in places]
+        points = [pose.position + pose.rotation @ place for place in places]
+        across = _across(places[1] - places[0]) if beam.z_axis is None else np.array(beam.z_axis)
+        axes = pose.rotation @ beam_axes(places[0], places[1], across)
+        numbers = self._numbers(beam.beam, stated)
+        reduced = self._reduced(numbers, numbers.lengths, ((), ()))
+        name = f"{body.name}.{beam.name}"
+        start, end = ((str(node), point) for node, point in zip(names, points, strict=True))
+        element = beam_element(name, reduced, start, end, axes)
+        self._add_element(_with_fittings(element, numbers.fittings), numbers, numbers.lengths)
+
+    def _inertia(self, inertia: Inertia, pose: FramePose) -> Array:
+        """Return the inertia (N, 6, 6) of a body about its origin in the axes of the base."""
+        m, *rest = (self.mechanism.value(x) for x in inertia.parameters)
+        J = np.zeros((3, 3))
+        for (i, j), moment in zip(MOMENT_ENTRIES, rest[3:], strict=True):
+            J[i, j] = J[j, i] = moment
+        R = pose.rotation
+        return spatial_inertia(m, R @ np.array(rest[:3]), R @ J @ np.swapaxes(R, -1, -2))
+
+    # Coordinates: motors, springs, rotors
+
+    def _coordinates(self) -> tuple[dict[str, float], dict[str, float], set[str]]:
+        """Return springs and inertias by the names of coordinates, and the locked coordinates.
+
+        Held motors lock their coordinate, or hold it by the stiffness of their drive. Inertia on the
+        motor's side does not move then.
+        """
+        value = self.mechanism.value
+        springs: dict[str, float] = {}
+        inertias: dict[str, float] = {}
+        locked: set[str] = set()
+        for name, freedom in self.mechanism.freedoms.items():
+            if freedom.spring is not None:
+                springs[name] = value(freedom.spring.stiffness)
+            if freedom.inertia is not None:
+                inertias[name] = value(freedom.inertia)
+        for actuator in self.mechanism.actuators:
+            if len(actuator.drives) > 1:
+                continue
+            (name, ratio_expression) = actuator.drives[0]
+            ratio = value(ratio_expression)
+            if not self.options.are_motors_held:
+                if actuator.inertia is not None:
+                    rotor = ratio**2 * value(actuator.inertia)
+                    inertias[name] = inertias.get(name, 0.0) + rotor
+                continue
+            stiffness = self._drive_stiffness(actuator)
+            if stiffness is None:
+                locked.add(name)
+            else:
+                springs[name] = springs.get(name, 0.0) + ratio**2 * stiffness
+        return springs, inertias, locked
+
+    def _drive_stiffness(self, actuator: Actuator) -> float | None:
+        """Return the stiffness of an actuator with its motor held; None for a rigid one."""
+        if actuator.stiffness is None:
+            return None
+        self.elastic.append(actuator.name)
+        return self.mechanism.value(actuator.stiffness)
+
+    def _add_joint(
+        self,
+        joint: Joint,
+        springs: Mapping[str, float],
+        inertias: Mapping[str, float],
+        locked: set[str],
+    ) -> None:
+        """Add a joint; the free platform has none."""
+        if joint.name == PLATFORM_JOINT:
+            if joint.kind == "free":
+                return
+            self.notes.append(
+                f"the platform is held by its stated motion ({joint.kind}): it is rigid against others"
+            )
+        parent, child = self.frame(joint.parent), self.frame(joint.child)
+        twists = free_twists(joint, parent, child)
+        names = joint.velocity_names
+        bearings = None
+        if joint.compliance is not None:
+            self.elastic.append(joint.name)
+            bearings = elastic_directions(
+                self.mechanism, joint.compliance, parent.rotation, twists, self.length
+            )
+        remaining = [i for i, name in enumerate(names) if name not in locked]
+        free = twists[..., remaining], tuple(names[i] for i in remaining)
+        near, _ = self.placed(joint.parent, joint.name)
+        far, point = self.placed(joint.child, joint.name)
+        self.joints.append(
+            elastic_joint(joint, (near, far), point, free, bearings, springs, inertias)
+        )
+
+    def _add_combinations(self, locked: set[str]) -> None:
+        """Add gears, and motors that drive several coordinates."""
+        value = self.mechanism.value
+        motions = {name for joint in self.joints for name in joint.names}
+        items: list[tuple[str, list[tuple[str, float]], float | None]] = []
+        for coupling in self.mechanism.couplings:
+            if coupling.curves:
+                remedy = "leave the cam out, or replace it by its ratio at the pose"
+                where = f"couplings.{coupling.name}"
+                raise InputError.of(
+                    where, "the elasticity of a machine with cams is not known", remedy
+                )
+            terms = [(name, value(ratio)) for name, ratio in coupling.terms]
+            items.append((coupling.name, terms, None))
+        for actuator in self.mechanism.actuators:
+            if len(actuator.drives) > 1 and self.options.are_motors_held:
+                terms = [(name, value(ratio)) for name, ratio in actuator.drives]
+                items.append((actuator.name, terms, self._drive_stiffness(actuator)))
+        for name, terms, stiffness in items:
+            moving = tuple((other, np.asarray(ratio)) for other, ratio in terms if other in motions)
+            if moving:
+                self.combinations.append(
+                    MotionCombination(name=name, terms=moving, stiffness=stiffness)
+                )
+
+    # Rods
+
+    def _add_rod(self, rod: Rod, springs: Mapping[str, float], locked: set[str]) -> None:
+        """Add a rod: elastic, rigid, or a cable."""
+        start, end = self.placed(rod.start, rod.name), self.placed(rod.end, rod.name)
+        is_driven = rod.telescope is not None and rod.name not in locked
+        spring = springs.get(rod.name) if is_driven else None
+        if is_driven and spring is None:
+            # Nothing holds its length: it only has mass.
+            self._add_rigid_mass(rod, start, end)
+            return
+        if rod.tension is not None and rod.tension.stiffness is not None:
+            self.elastic.append(rod.name)
+            stiffness = _series([self.mechanism.value(rod.tension.stiffness), spring])
+            self._add_axial_spring(rod, start, end, stiffness)
+            return
+        contacts = [None if item is None else self.mechanism.value(item) for item in rod.contact]
+        if rod.lower_beam is None:
+            stiffness = _series([spring, *contacts])
+            self._add_rigid_mass(rod, start, end)
+            if stiffness is None:
+                points, bodies = (start[1], end[1]), (start[0], end[0])
+                self.links.append(
+                    RigidLink(name=f"{rod.name}.length", bodies=bodies, points=points)
+                )
+            else:
+                self._add_axial_spring(rod, start, end, stiffness)
+            return
+        self._add_elastic_rod(rod, start, end, [spring, *contacts])
+
+    def _add_elastic_rod(
+        self,
+        rod: Rod,
+        start: tuple[str, Array],
+        end: tuple[str, Array],
+        springs: list[float | None],
+    ) -> None:
+        """Add a rod with beam sections, with springs in series along it."""
+        self.elastic.append(rod.name)
+        lower = rod.lower_beam
+        assert lower is not None
+        spread = lower.is_distributed
+        numbers = self._numbers(lower, self._rod_mass(rod.name, rod.lower, lower, spread))
+        lengths, fittings = numbers.lengths, numbers.fittings
+        if rod.upper_beam is not None:
+            upper_beam = rod.upper_beam
+            name = f"{rod.name}.upper"
+            stated = self._rod_mass(name, rod.upper, upper_beam, upper_beam.is_distributed)
+            upper = self._numbers(upper_beam, stated)
+            distance = np.linalg.norm(end[1] - start[1], axis=-1)
+            numbers, lengths = _telescoped(rod.name, numbers, upper, distance)
+            fittings = (fittings[0], upper.fittings[0])
+        elif rod.telescope is not None:
+            what = "the part at B has no section"
+            raise InputError.of(f"rods.{rod.name}", what, "give `upper` a section, as `lower` has")
+        reduced = self._reduced(numbers, lengths, (BALL, BALL))
+        softened = _softened(reduced, springs)
+        across = self._rod_across(rod, start[1], end[1])
+        axes = beam_axes(start[1], end[1], across)
+        element = beam_element(rod.name, softened, start, end, axes)
+        self._add_element(_with_fittings(element, fittings), numbers, lengths)
+
+    def _rod_mass(
+        self, name: str, part: SlenderPart | Inertia | None, beam: Beam, spread: bool
+    ) -> StatedMass:
+        """Return the stated mass of a rod or of one part of it."""
+        mass: Expression | None = None if part is None else part.mass
+        stated = stated_mass(self.mechanism, name, mass, [beam], spread)
+        self.masses.append(stated)
+        return stated
+
+    def _rod_across(self, rod: Rod, start: Array, end: Array) -> Array:
+        """Return the direction (N, 3) of a rod's section axis z; any for a round section."""
+        direction = end - start
+        if rod.first_axis is not None:
+            local = np.array([self.mechanism.value(x) for x in rod.first_axis])
+            hinge = self.body_pose(rod.start.body).rotation @ local
+            return np.cross(hinge, direction)
+        return _across(direction)
+
+    def _add_axial_spring(
+        self, rod: Rod, start: tuple[str, Array], end: tuple[str, Array], stiffness: float | None
+    ) -> None:
+        """Add a spring along a rod."""
+        difference = np.array([[1.0, -1.0], [-1.0, 1.0]])
+        K = np.kron(difference, np.diag([float(stiffness or 0.0), 0.0, 0.0]))
+        length = np.linalg.norm(end[1] - start[1], axis=-1)
+        geometric = np.kron(difference, np.diag([0.0, 1.0, 1.0])) / length[:, None, None]
+        matrices = Matrices(stiffness=K, mass=np.zeros((6, 6)), geometric=geometric)
+        self._add_two_point(rod.name, start, end, matrices)
+
+    def _add_rigid_mass(self, rod: Rod, start: tuple[str, Array], end: tuple[str, Array]) -> None:
+        """Add the mass of a rigid rod, which its ends carry.
+
+        A point at the distance s from A moves by (1 - s/L) u_A + (s/L) u_B.
+        """
+        length = np.linalg.norm(end[1] - start[1], axis=-1)
+        M = np.zeros((self.samples, 2, 2))
+        for part, is_upper in ((rod.lower, False), (rod.upper, True)):
+            if part is None:
+                continue
+            mass, first, second = self._line_moments(part)
+            near, far = (1, 0) if is_upper else (0, 1)
+            M[:, near, near] += mass - 2.0 * first / length + second / length**2
+            M[:, far, far] += second / length**2
+            M[:, 0, 1] += first / length - second / length**2
+            M[:, 1, 0] += first / length - second / length**2
+        if not M.any():
+            return
+        mass_matrix = np.einsum("nij,kl->nikjl", M, np.eye(3)).reshape(-1, 6, 6)
+        zero = np.zeros((6, 6))
+        matrices = Matrices(stiffness=zero, mass=mass_matrix, geometric=zero)
+        self._add_two_point(f"{rod.name}.mass", start, end, matrices)
+
+    def _line_moments(self, part: SlenderPart | Inertia) -> tuple[float, float, float]:
+        """Return mass, first and second moment of a rod's part along it, from its own end."""
+        value = self.mechanism.value
+        if isinstance(part, SlenderPart):
+            return value(part.mass), value(part.first_moment), value(part.second_moment)
+        across = 0.5 * (value(part.second_moment[0]) + value(part.second_moment[2]))
+        return value(part.mass), abs(value(part.first_moment[2])), across
+
+    def _add_two_point(
+        self, name: str, start: tuple[str, Array], end: tuple[str, Array], matrices: Matrices
+    ) -> None:
+        """Add an element that holds the translations of two points."""
+        axes = beam_axes(start[1], end[1], _across(end[1] - start[1]))
+        attachments = tuple(
+            Attachment(body=body, point=point, axes=axes, freedoms=_TRANSLATIONS)
+            for body, point in (start, end)
+        )
+        self.elements.append(Element(name=name, attachments=attachments, matrices=matrices))
+
+    # Beams
+
+    def _numbers(self, beam: Beam, stated: StatedMass) -> NumericBeam:
+        """Return a beam in numbers; mass that the file does not place is spread along it."""
+        factor = 1.0
+        if stated.stated > 0.0 and stated.sections > 0.0:
+            factor = (stated.stated - stated.fittings) / stated.sections
+        return numeric_beam(self.mechanism, beam, mass_factor=factor, shear=self.options.has_shear)
+
+    def _reduced(
+        self,
+        numbers: NumericBeam,
+        lengths: Array,
+        released: tuple[tuple[int, ...], tuple[int, ...]],
+    ) -> ReducedBeam:
+        """Return a beam reduced to its ends and modes."""
+        return reduced_beam(
+            lengths,
+            numbers.properties,
+            released=released,
+            modes=self.options.modes,
+            below=self.options.below,
+        )
+
+    def _add_element(self, element: Element, numbers: NumericBeam, lengths: Array) -> None:
+        """Add a beam, and what its stress follows from."""
+        self.elements.append(element)
+        if numbers.strength is not None:
+            self.strengths[element.name] = numbers.strength
+            self.pieces[element.name] = lengths
+
+
+def _across(direction: Array) -> Array:
+    """Return a direction (..., 3) that is not parallel to another one."""
+    smallest = np.argmin(np.abs(direction), axis=-1)
+    return np.asarray(np.eye(3)[smallest])
+
+
+def _series(stiffnesses: list[float | None]) -> float | None:
+    """Return the stiffness of springs in series; None for rigid ones."""
+    compliant = [stiffness for stiffness in stiffnesses if stiffness is not None]
+    return 1.0 / sum(1.0 / stiffness for stiffness in compliant) if compliant else None
+
+
+def _softened(beam: ReducedBeam, springs: list[float | None]) -> ReducedBeam:
+    """Return a rod with springs in series along its axis."""
+    extra = _series(springs)
+    if extra is None:
+        return beam
+    places, _ = beam.places[BeamMotion.STRETCH]
+    K = np.array(beam.matrices.stiffness)
+    own = K[..., places[0], places[0]]
+    total = 1.0 / (1.0 / own + 1.0 / extra)
+    block = (..., *np.ix_(places[:2], places[:2]))
+    K[block] *= (total / own)[..., None, None]
+    matrices = Matrices(stiffness=K, mass=beam.matrices.mass, geometric=beam.matrices.geometric)
+    return ReducedBeam(
+        matrices=matrices,
+        start=beam.start,
+        end=beam.end,
+        motions=beam.motions,
+        places=beam.places,
+        lengths=beam.lengths,
+        properties=beam.properties,
+    )
+
+
+def _with_fittings(element: Element, fittings: tuple[float, float]) -> Element:
+    """Return an element with point masses at its two ends."""
+    if not any(fittings):
+        return element
+    M = np.array(element.matrices.mass)
+    offset = 0
+    for mass, attachment in zip(fittings, element.attachments, strict=True):
+        for index, freedom in enumerate(attachment.freedoms):
+            if freedom in _TRANSLATIONS:
+                M[..., offset + index, offset + index] += mass
+        offset += len(attachment.freedoms)
+    matrices = Matrices(
+        stiffness=element.matrices.stiffness, mass=M, geometric=element.matrices.geometric
+    )
+    return Element(
+        name=element.name,
+        attachments=element.attachments,
+        matrices=matrices,
+        beam=element.beam,
+    )
+
+
+def _telescoped(
+    name: str, lower: NumericBeam, upper: NumericBeam, distance: Array
+) -> tuple[NumericBeam, Array]:
+    """Return the two parts of a telescopic rod in a row, and the lengths (N, s) of their pieces.
+
+    Where they overlap, both carry bending; the drive connects their axial forces.
+
+    Args:
+        name: the rod.
+        lower, upper: the parts, each of one piece, from A and from B.
+        distance: (N,) distances from A to B, m.
+
+    Raises:
+        InputError: the parts do not overlap, are longer than the distance, or have several pieces.
+    """
+    if len(lower.lengths) != 1 or len(upper.lengths) != 1:
+        what = "a part of this telescopic rod has several sections"
+        raise InputError.of(f"rods.{name}", what, "give each part one section")
+    at_start, at_end = float(lower.lengths[0]), float(upper.lengths[0])
+    lengths = np.stack([distance - at_end, at_start + at_end - distance, distance - at_start], -1)
+    if lengths.min() <= 0.0:
+        pose = int(np.argmin(lengths.min(axis=1)))
+        what = (
+            f"parts of {at_start:.4g} m and {at_end:.4g} m do not overlap within the length "
+            f"{distance[pose]:.4g} m (pose {pose})"
+        )
+        remedy = "give parts that are shorter than the rod and together longer, at every pose"
+        raise InputError.of(f"rods.{name}", what, remedy)
+    values = {}
+    for key in BeamProperties.__dataclass_fields__:
+        first, second = (
+            np.ravel(getattr(part.properties, key)).astype(float) for part in (lower, upper)
+        )
+        values[key] = np.concatenate([first, first + second, second])
+    strength = None
+    if lower.strength is not None and upper.strength is not None:
+        # Where both parts overlap, the lower one alone is checked: the stress is smaller.
+        strength = lower.strength.followed_by(lower.strength).followed_by(upper.strength)
+    joined = NumericBeam(
+        lengths=lengths[0],
+        properties=BeamProperties(**values),
+        strength=strength,
+        fittings=(0.0, 0.0),
+    )
+    return joined, lengths

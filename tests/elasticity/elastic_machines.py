@@ -1,0 +1,85 @@
+"""Machines with elastic data, for tests."""
+
+from __future__ import annotations
+
+import re
+
+import tauloop as tl
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.shipped import machine_path
+
+ALLOY = (
+    "materials:\n  alloy: {young_modulus: 70 GPa, poisson_ratio: 0.3, density: 2700 kg/m^3,"
+    " strength: 250 MPa}\n"
+)
+TUBE = "tube: {outer: 50 mm, wall: 3 mm, material: alloy}"
+
+
+def gantry(stated: str = "") -> Mechanism:
+    """Return the Gantry-Tau with aluminium tubes 50 x 3 mm and drives of 20 N/um.
+
+    Args:
+        stated: where the stated mass of the rods is; default: their mass is that of the tube.
+    """
+    text = machine_path("gantry_tau_6link").read_text(encoding="utf-8")
+    keys = f"        model: slender\n        {TUBE}\n"
+    if stated:
+        text = text.replace("        model: slender\n", f"{keys}        {stated}\n")
+    else:
+        text = re.sub(r"        model: slender\n        link: \{.*\}\n", keys, text)
+    text = text.replace("\nbodies:\n  plate", f"\n{ALLOY}bodies:\n  plate")
+    return tl.loads(text.replace("force: 2500 N}", "force: 2500 N, stiffness: 20 N/um}"))
+
+
+def hexapod(*, drives: str = "", sections: bool = False) -> Mechanism:
+    """Return the hexapod with elastic drives, and tubes for both parts of its struts."""
+    text = machine_path("hexapod").read_text(encoding="utf-8")
+    if drives:
+        text = re.sub(r"(motor: \{on: strut)", rf"\1, stiffness: {drives}", text)
+    if sections:
+        part = r"(        {name}:\n)(?:          .*\n)+"
+        for name, length, outer in (("lower", 300, 30), ("upper", 250, 20)):
+            tube = f"tube: {{outer: {outer} mm, wall: 3 mm, material: alloy}}"
+            text = re.sub(
+                part.format(name=name),
+                rf"\g<1>          length: {length} mm\n          {tube}\n",
+                text,
+            )
+        text = text.replace("\nbodies:\n", f"\n{ALLOY}bodies:\n")
+    return tl.loads(text)
+
+
+FLAT = "z_axis: [0, 0, 1], rectangle: {width: 8 mm, height: 30 mm, material: steel}"
+FOUR_BAR = f"""
+format: tauloop-machine/1
+name: flat_bars
+provenance: {{status: chosen, source: test}}
+gravity: [0, -9.81 m/s^2, 0]
+bodies:
+  crank: {{beams: {{bar: {{from: [0, 0, 0], to: [0.3 m, 0, 0], {FLAT}}}}}}}
+  coupler: {{beams: {{bar: {{from: [0, 0, 0], to: [0.8 m, 0, 0], {FLAT}}}}}}}
+  rocker: {{beams: {{bar: {{from: [0, 0, 0], to: [0.6 m, 0, 0], {FLAT}}}}}}}
+joints:
+  crank_pin: {{type: revolute, axis: z, parent: base, child: crank, reference: 60 deg}}
+  coupler_pin:
+    type: revolute
+    axis: z
+    parent: {{on: crank, at: [0.3 m, 0, 0]}}
+    child: coupler
+    reference: -30 deg
+  rocker_pin:
+    type: revolute
+    axis: z
+    parent: {{on: base, at: [0.7 m, 0, 0]}}
+    child: rocker
+    reference: 90 deg
+  closing_pin:
+    type: revolute
+    axis: z
+    parent: {{on: coupler, at: [0.8 m, 0, 0]}}
+    child: {{on: rocker, at: [0.6 m, 0, 0]}}
+    cut: yes
+actuators:
+  motor: {{on: crank_pin, force: 20 N m}}
+platform: {{body: coupler, independent: [crank_pin]}}
+"""
