@@ -147,7 +147,10 @@ class MotorSizing(Result):
         """Motors and gears whose mass the catalogue lacks."""
         if self.catalogue is None:
             return ()
-        entries = (*self.catalogue.motors, *self.catalogue.gears)
+        entries: tuple[MotorEntry | GearEntry, ...] = (
+            *self.catalogue.motors,
+            *self.catalogue.gears,
+        )
         return tuple(entry.name for entry in entries if entry.mass is None)
 
     def suitable(self, actuator: str) -> tuple[MotorCandidate, ...]:
