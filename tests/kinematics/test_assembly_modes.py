@@ -516,3 +516,15 @@ def test_rates_of_a_turned_body_agree_with_differences() -> None:
         assert turn[1:] / h == pytest.approx(
             (_rates(shape, step) @ change)[iv : iv + 3], rel=1e-6, abs=1e-8
         )
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", [0, 1])
+def test_par4_has_all_conjugate_solutions(seed: int) -> None:
+    """14 of them were missing; several seeds find the same 528, of which 56 are real."""
+    modes = assembly_modes(load("par4"), seed=seed)
+    (block,) = modes.blocks
+    assert (block.real, block.complex) == (56, 472)
+    assert (block.unpaired, block.singular, block.met) == (0, 0, 0)
+    assert len(modes.modes) == 6
+    assert modes.status == "ok", [str(item) for item in modes.diagnostics if not item.is_good]

@@ -147,6 +147,45 @@ def test_paths_to_multiple_solutions_and_to_infinity_are_no_regular_ones(tmp_pat
             assert tracked.t[0] > 0.9
 
 
+class Isotropic:
+    """c^2 + s^2 = 1 and c + y s = 1: s = 2 y / (1 + y^2) is large, and badly conditioned, near y = i."""
+
+    def __init__(self) -> None:
+        x, y, rate = ca.SX.sym("x", 2), ca.SX.sym("y", 1), ca.SX.sym("r", 1)
+        F = ca.vertcat(x[0] ** 2 + x[1] ** 2 - 1, x[0] + y * x[1] - 1)
+        function = ca.Function(
+            "f",
+            [x, y, rate],
+            [F, ca.densify(ca.jacobian(F, x)), ca.densify(ca.jtimes(F, y, rate))],
+        )
+        self._function = ComplexFunction(function)
+        self.printed = PrintedSystem(function=function, terms=np.zeros((0, 2, 2)))
+
+    def linearized(
+        self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        F, J, rate = self._function(x, y, y_rate)
+        return F[:, :, 0], J, rate[:, :, 0]
+
+
+@needs_compiler
+def test_a_solution_whose_accuracy_rounding_limits_is_regular(tmp_path):
+    """Paths to Par4's badly conditioned modes were taken for paths to multiple solutions."""
+    turned = np.exp(1j * np.linspace(-2.5, 2.5, 24))[:, None]
+    start, end = np.full((24, 1), 1j * np.sqrt(1 - 1e-7)), 1j * np.sqrt(1 - 2e-7 * turned)
+    s = 2 * start / (1 + start**2)
+    zero = np.zeros((24, 2), dtype=complex)
+    line = ParameterLine(y0=start, y1=end, e0=zero, e1=zero)
+    follow = PathFollower(Compiled(folder=tmp_path))
+    for follower in (follow, track):
+        x = np.hstack([1 - start * s, s])
+        strict = follower(Isotropic(), x, line, TrackingOptions(regular_ratio=0.0, infinity=1e9))
+        tracked = follower(Isotropic(), x, line, TrackingOptions(infinity=1e9))
+        assert not strict.is_regular.all()
+        assert tracked.is_regular.all()
+        assert tracked.x[:, 1:] == pytest.approx(2 * end / (1 + end**2), rel=1e-7)
+
+
 @needs_compiler
 def test_modes_are_the_same_with_threads_on_a_device_and_by_the_embedded_compiler(tmp_path):
     evaluators = (

@@ -74,12 +74,14 @@ def _step(
     trial = _predicted(system, paths.x[rows], line, rows, t, h)
     is_last = h >= remaining
     t_trial = np.where(is_last, 1.0, t + h)
-    trial, is_good = newton(
-        system, trial, line, rows, t_trial, options.tolerance, options.corrections
+    move = np.abs(trial - paths.x[rows]).max(axis=1) / (1.0 + np.abs(trial).max(axis=1))
+    trial, near = newton(
+        system, trial, line, rows, t_trial, options.tolerance, options.corrections, move
     )
+    is_good = near.is_good
     ending = np.flatnonzero(is_good & is_last)
     if len(ending):
-        trial[ending], is_good[ending] = newton(
+        trial[ending], end = newton(
             system,
             trial[ending],
             line,
@@ -88,6 +90,10 @@ def _step(
             options.end_tolerance,
             options.end_corrections,
         )
+        is_limited = (near.ratio[ending] < options.regular_ratio) & (
+            end.largest < options.tolerance
+        )
+        is_good[ending] = end.is_good | is_limited
     moved = rows[is_good]
     paths.x[moved] = trial[is_good]
     paths.t[moved] = t_trial[is_good]

@@ -120,7 +120,9 @@ def solve_blocks(
         )
         targets = []
         for done, case in enumerate(own, 1):
-            targets.append(target_solutions(family, generic, case, options.tracking, follow=follow))
+            targets.append(
+                target_solutions(family, generic, case, rng, options.tracking, follow=follow)
+            )
             tell(
                 SearchProgress(phase=FOLLOWING, done=done, total=len(own), solutions=len(generic.x))
             )

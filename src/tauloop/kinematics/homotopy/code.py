@@ -130,6 +130,7 @@ def _numbers(options: TrackingOptions) -> np.ndarray:
             options.corrections,
             options.end_tolerance,
             options.end_corrections,
+            options.regular_ratio,
             options.first_step,
             options.longest_step,
             options.smallest_step,

@@ -7,8 +7,8 @@
 typedef struct { double re, im; } tl_complex;
 
 /* Numbers of a tracker's options, in order, and how paths end. */
-enum { TL_TOLERANCE, TL_CORRECTIONS, TL_END_TOLERANCE, TL_END_CORRECTIONS, TL_FIRST, TL_LONGEST, TL_SMALLEST,
-    TL_INFINITY, TL_STEPS };
+enum { TL_TOLERANCE, TL_CORRECTIONS, TL_END_TOLERANCE, TL_END_CORRECTIONS, TL_REGULAR_RATIO, TL_FIRST, TL_LONGEST,
+    TL_SMALLEST, TL_INFINITY, TL_STEPS };
 enum { TL_SUCCESS, TL_MAX_STEPS, TL_DIVERGED, TL_STEP_TOO_SMALL };
 
 static inline tl_complex tl_of(double re, double im) { const tl_complex z = {re, im}; return z; }
@@ -110,12 +110,24 @@ static double tl_largest(const tl_complex *x)
     return most;
 }
 
-/* Newton's method at a t; whether the last step was short, and none longer than half the one before. */
-TL_CALLED int tl_newton(const tl_line *l, tl_complex *x, double t, double tolerance, int most)
+/* How Newton's method went: whether the last step was short and none longer than half the one before; the last step
+   over the one before it; and the largest step. Steps are relative to the size of the point. */
+typedef struct { int good; double ratio, largest; } tl_convergence;
+
+/* The step from one point to another, relative to the size of the second. */
+static double tl_move(const tl_complex *from, const tl_complex *to)
+{
+    tl_complex move[TL_M];
+    for (int i = 0; i < TL_M; ++i) move[i] = tl_less(to[i], from[i]);
+    return tl_largest(move) / (1.0 + tl_largest(to));
+}
+
+/* Newton's method at a t, after a step of a size. */
+TL_CALLED tl_convergence tl_newton(const tl_line *l, tl_complex *x, double t, double tolerance, int most, double move)
 {
     tl_complex y[TL_K + 1], J[TL_M * TL_M], dx[TL_M];
+    tl_convergence way = {1, 1.0, 0.0};
     double last = HUGE_VAL;
-    int good = 1;
     tl_known(l, t, y);
     for (int k = 0; k < most && !(last < tolerance); ++k) {
         tl_values(x, y, dx, J);
@@ -124,10 +136,13 @@ TL_CALLED int tl_newton(const tl_line *l, tl_complex *x, double t, double tolera
         tl_solved(J, dx);
         for (int i = 0; i < TL_M; ++i) x[i] = tl_less(x[i], dx[i]);
         const double size = tl_largest(dx) / (1.0 + tl_largest(x));
-        good = good && (size <= 0.5 * last || size < tolerance);
+        way.good = way.good && (size <= 0.5 * last || size < tolerance);
+        way.ratio = size / (k == 0 ? move : last);
+        way.largest = size <= way.largest ? way.largest : size; /* what is no number stays */
         last = size;
     }
-    return good && last < tolerance;
+    way.good = way.good && last < tolerance;
+    return way;
 }
 
 /* A step of Runge and Kutta's, of fourth order. */
@@ -168,9 +183,15 @@ TL_KERNEL tl_paths(size_t n, size_t from, size_t to, const double *restrict star
             const int is_last = step >= remaining;
             const double ahead = is_last ? 1.0 : t + step;
             tl_predicted(&l, x, t, step, trial);
-            int good = tl_newton(&l, trial, ahead, options[TL_TOLERANCE], (int)options[TL_CORRECTIONS]);
-            if (good && is_last)
-                good = tl_newton(&l, trial, ahead, options[TL_END_TOLERANCE], (int)options[TL_END_CORRECTIONS]);
+            const tl_convergence near = tl_newton(&l, trial, ahead, options[TL_TOLERANCE], (int)options[TL_CORRECTIONS],
+                tl_move(x, trial));
+            int good = near.good;
+            if (good && is_last) {
+                const tl_convergence end = tl_newton(&l, trial, ahead, options[TL_END_TOLERANCE],
+                    (int)options[TL_END_CORRECTIONS], HUGE_VAL);
+                /* rounding may limit the last step; at a multiple solution no step falls so far */
+                good = end.good || (near.ratio < options[TL_REGULAR_RATIO] && end.largest < options[TL_TOLERANCE]);
+            }
             if (good) {
                 for (int i = 0; i < TL_M; ++i) x[i] = trial[i];
                 t = ahead;

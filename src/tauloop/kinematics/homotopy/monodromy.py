@@ -50,6 +50,9 @@ MAX_TRACE_LINES = 4
 #: Rounds of lines that all lost a path, after which the search stops: the system is nearly degenerate,
 #: and more loops would not help.
 MAX_LOST_ROUNDS = 4
+#: Number of random members of the family from which the one with the smallest constants is chosen: the
+#: solutions of members with large constants are large and badly conditioned (1e16 for Par4).
+DRAWN_HOMES = 64
 #: Random start points that are followed first: they find most of few solutions and many of many.
 MAX_PROBES = 64
 
@@ -237,8 +240,9 @@ class _ModeSearch:
     ) -> None:
         self._family, self._rng, self._options, self._follow = family, rng, options, follow
         self._given = y
-        x, own, e = self._members(1)
-        self.known, self.y, self.e = family.unsigned(x), own[0], e[0]
+        x, own, e = self._members(DRAWN_HOMES)
+        home = int(np.argmin(np.abs(e).max(axis=1)))
+        self.known, self.y, self.e = family.unsigned(x[home : home + 1]), own[home], e[home]
         self.probes = self.loops = self.quiet_loops = self.lost = self.rounds = self.lost_lines = 0
         self.trace: float | None = None
 

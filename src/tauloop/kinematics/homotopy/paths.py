@@ -39,6 +39,9 @@ class TrackingOptions(Options):
         corrections: Newton steps per step of the path; needing more halves the step.
         end_tolerance, end_corrections: the same for the solution at t = 1. Newton's method doubles
             the digits of a regular solution, but only halves the distance to a multiple one.
+        regular_ratio: a solution whose last step stays between the two tolerances is regular if a
+            step there was shorter than this fraction of the one before. Rounding limits the last
+            step where the equations are badly conditioned.
         first_step: first step in t; also the longest.
         smallest_step: paths that need smaller steps stop.
         infinity: paths that grow beyond this size have diverged.
@@ -49,6 +52,7 @@ class TrackingOptions(Options):
     corrections: int = 3
     end_tolerance: float = 1e-10
     end_corrections: int = 5
+    regular_ratio: float = 0.01
     first_step: float = 0.05
     longest_step: float = 0.2
     smallest_step: float = 1e-13
@@ -114,6 +118,23 @@ class Tracked:
         return np.asarray(self.endings == PathEnding.SUCCESS)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convergence:
+    """Convergence of Newton's method; steps are relative to the size of the point.
+
+    Attributes:
+        is_good: whether the last step was below the tolerance and no step longer than half the one
+            before (N,): a prediction that Newton's method has to pull far may lie nearer to another
+            path.
+        ratio: the last step over the one before it (N,).
+        largest: the largest step (N,).
+    """
+
+    is_good: np.ndarray
+    ratio: np.ndarray
+    largest: np.ndarray
+
+
 def newton(
     system: PolynomialSystem,
     x: np.ndarray,
@@ -122,16 +143,27 @@ def newton(
     t: np.ndarray,
     tolerance: float,
     iterations: int,
-) -> tuple[np.ndarray, np.ndarray]:
+    move: np.ndarray | float = np.inf,
+) -> tuple[np.ndarray, Convergence]:
     """Return the result of Newton's method at fixed parameters.
 
+    Args:
+        system: the polynomial system.
+        x: points to begin with (N, m).
+        line: parameters of all paths.
+        rows: the paths (N,) of the points.
+        t: values of t (N,).
+        tolerance: the last step, relative to the size of the point.
+        iterations: largest number of steps.
+        move: relative size (N,) of the step before the first.
+
     Returns:
-        Points (N, m), and whether the last step was below the tolerance and no step longer than
-        half the one before (N,): a prediction that Newton's method has to pull far may lie nearer
-        to another path.
+        Points (N, m), and how the method converged.
     """
     y, y_rate, e, _ = line.at(rows, t)
     x, last = np.array(x), np.full(len(x), np.inf)
+    before = np.broadcast_to(move, len(x)).astype(float)
+    ratio, largest = np.ones(len(x)), np.zeros(len(x))
     is_good, active = np.ones(len(x), dtype=bool), np.arange(len(x))
     for _ in range(iterations):
         F, J, _ = system.linearized(x[active], y[active], y_rate[active])
@@ -139,11 +171,13 @@ def newton(
         x[active] -= dx
         size = np.abs(dx).max(axis=1) / (1.0 + np.abs(x[active]).max(axis=1))
         is_good[active] &= (size <= 0.5 * last[active]) | (size < tolerance)
-        last[active] = size
+        ratio[active] = size / before[active]
+        largest[active] = np.maximum(largest[active], size)
+        last[active] = before[active] = size
         active = active[~(size < tolerance)]
         if not len(active):
             break
-    return x, is_good & (last < tolerance)
+    return x, Convergence(is_good=is_good & (last < tolerance), ratio=ratio, largest=largest)
 
 
 def _solved(J: np.ndarray, b: np.ndarray) -> np.ndarray:

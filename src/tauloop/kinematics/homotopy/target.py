@@ -31,6 +31,12 @@ POLISHING = 6
 #: A polished solution is real when no imaginary part exceeds this fraction of its size: rounding
 #: over its conditioning.
 REAL = 1e-7
+#: Largest number of detours, where solutions lack their conjugates. Five sufficed for Par4, whose
+#: solutions have conditions up to 1e18.
+MAX_DETOURS = 8
+#: Distance in t from the target within which a stopped path has arrived: steps towards a multiple
+#: solution shrink to 1e-13, and rounding stops paths elsewhere.
+ARRIVED = 1e-6
 #: Distance, relative to its size, at which a path towards a double solution stops: the square root of
 #: the accepted distance of a step from the end, with a margin.
 MERGE_TOLERANCE = 1e-3
@@ -61,7 +67,8 @@ class TargetSolutions:
         singular: number of paths that ended at multiple or not isolated solutions, real or complex.
         infinite: number of paths that went to infinity.
         met: number of regular ends that other paths reached too, in spite of smaller steps.
-        unpaired: number of complex solutions whose conjugate is missing.
+        unpaired: number of complex solutions whose conjugate is missing; after detours, the number
+            of solutions that the last detour still added.
     """
 
     regular: np.ndarray
@@ -77,65 +84,182 @@ def target_solutions(
     family: Family,
     generic: GenericSolutions,
     y: np.ndarray,
+    rng: np.random.Generator,
     options: TrackingOptions | None = None,
     *,
     follow: Follow,
 ) -> TargetSolutions:
     """Return all solutions of F(x, y) = 0 that are ends of paths from the generic system.
 
+    The conjugate of a solution is a solution. Where one is missing, rounding has stopped a path;
+    all paths are then followed again through other random systems.
+
     Args:
         family: the system.
         generic: all solutions of one generic member.
         y: the known variables (k,) of the given member, real.
+        rng: source of randomness of detours.
         options: how paths are followed.
         follow: follows them.
     """
     options = options or TrackingOptions()
+    careful = options
     n = len(generic.x)
-
-    def ends(
-        rows: np.ndarray, careful: TrackingOptions
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        line = ParameterLine(
-            y0=np.tile(generic.y, (len(rows), 1)),
-            y1=np.tile(y, (len(rows), 1)),
-            e0=np.tile(generic.e, (len(rows), 1)),
-            e1=np.zeros((len(rows), len(generic.e)), dtype=complex),
-        )
-        tracked = follow(family, generic.x[rows], line, careful)
-        grows = _grows(family, generic.x[rows], line, tracked, careful, follow)
-        return tracked.x, tracked.endings, grows
-
-    x, endings, grows = ends(np.arange(n), options)
-    met = _meeting(family, x, endings)
+    line = _line_to_target(generic, generic.e, y, n)
+    ends = _followed(family, generic.x, line, careful, follow)
+    met = _meeting(family, ends)
     for _ in range(RETRIES):
         if not len(met):
             break
-        options = replace(
-            options,
-            tolerance=max(CARE * options.tolerance, 1e-11),
-            first_step=CARE * options.first_step,
-            longest_step=CARE * options.longest_step,
-            steps=int(options.steps / CARE),
+        careful = replace(
+            careful,
+            tolerance=max(CARE * careful.tolerance, 1e-11),
+            first_step=CARE * careful.first_step,
+            longest_step=CARE * careful.longest_step,
+            steps=int(careful.steps / CARE),
         )
-        x[met], endings[met], grows[met] = ends(met, options)
-        met = _meeting(family, x, endings)
-    is_regular = endings == PathEnding.SUCCESS
-    regular = family.unsigned(_polished(family, x[is_regular], y))
-    is_infinite = (endings == PathEnding.DIVERGED) | (~is_regular & grows)
-    is_singular = ~is_regular & ~is_infinite
-    is_real = np.abs(regular.imag).max(axis=1, initial=0.0) < REAL * (
-        1.0 + np.abs(regular).max(axis=1, initial=0.0)
-    )
+        line = _line_to_target(generic, generic.e, y, len(met))
+        ends.replace(met, _followed(family, generic.x[met], line, careful, follow))
+        met = _meeting(family, ends)
+    regular = family.unsigned(_polished(family, ends.x[ends.is_regular], y))
+    singular, infinite = ends.x[ends.is_singular], int(ends.is_infinite.sum())
+    unpaired = _unpaired(family, regular)
+    if unpaired:
+        regular, singular, unpaired = _with_detours(
+            family, generic, y, regular, ends, rng, options, follow
+        )
+        infinite = max(0, n - len(regular) - len(singular))
     return TargetSolutions(
         regular=regular,
-        is_real=is_real,
-        merged=_merged(family, x[is_singular], y),
-        singular=int(is_singular.sum()),
-        infinite=int(is_infinite.sum()),
+        is_real=_is_real(regular),
+        merged=_merged(family, singular, y),
+        singular=len(singular),
+        infinite=infinite,
         met=len(met),
-        unpaired=_unpaired(family, regular[~is_real]),
+        unpaired=unpaired,
     )
+
+
+def _line_to_target(
+    generic: GenericSolutions, e: np.ndarray, y: np.ndarray, n: int
+) -> ParameterLine:
+    """Return the line from a member of the family with constants e to the target, for n paths."""
+    return ParameterLine(
+        y0=np.tile(generic.y, (n, 1)),
+        y1=np.tile(y, (n, 1)),
+        e0=np.tile(e, (n, 1)),
+        e1=np.zeros((n, len(e)), dtype=complex),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Ends:
+    """Ends of paths to the target.
+
+    Attributes:
+        x: last points (n, m).
+        t: values of t that they reached (n,).
+        is_regular: which ended at a regular solution (n,).
+        is_infinite: which went to infinity (n,).
+    """
+
+    x: np.ndarray
+    t: np.ndarray
+    is_regular: np.ndarray
+    is_infinite: np.ndarray
+
+    @property
+    def is_singular(self) -> np.ndarray:
+        """Which paths neither ended at a regular solution nor went to infinity (n,)."""
+        return ~self.is_regular & ~self.is_infinite
+
+    def replace(self, rows: np.ndarray, other: _Ends) -> None:
+        """Replace the ends of some paths by those of another attempt."""
+        self.x[rows], self.t[rows] = other.x, other.t
+        self.is_regular[rows], self.is_infinite[rows] = other.is_regular, other.is_infinite
+
+
+def _followed(
+    family: Family,
+    start: np.ndarray,
+    line: ParameterLine,
+    options: TrackingOptions,
+    follow: Follow,
+) -> _Ends:
+    """Return the ends of paths to the target."""
+    tracked = follow(family, start, line, options)
+    grows = _grows(family, start, line, tracked, options, follow)
+    is_regular = tracked.is_regular
+    is_infinite = ~is_regular & (grows | (tracked.endings == PathEnding.DIVERGED))
+    return _Ends(x=tracked.x, t=tracked.t, is_regular=is_regular, is_infinite=is_infinite)
+
+
+def _is_real(x: np.ndarray) -> np.ndarray:
+    """Return which solutions are real."""
+    size = 1.0 + np.abs(x).max(axis=1, initial=0.0)
+    return np.asarray(np.abs(x.imag).max(axis=1, initial=0.0) < REAL * size)
+
+
+def _with_detours(
+    family: Family,
+    generic: GenericSolutions,
+    y: np.ndarray,
+    regular: np.ndarray,
+    direct: _Ends,
+    rng: np.random.Generator,
+    options: TrackingOptions,
+    follow: Follow,
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Follow all solutions through random systems until no detour adds one.
+
+    Which paths rounding stops depends on the route.
+
+    Returns:
+        Regular solutions (n, m) with their conjugates; the ends (s, m) of the paths of a route that
+        arrived but at no regular solution, for the route with most of them; and the number of
+        solutions that the last detour added.
+    """
+    regular = _with_conjugates(family, regular)
+    size = np.sqrt(np.mean(np.abs(generic.e[family.is_loop]) ** 2))
+    routes = [direct]
+    added = 0
+    for _ in range(MAX_DETOURS):
+        drawn = rng.normal(size=generic.e.shape) + 1j * rng.normal(size=generic.e.shape)
+        e = np.where(family.is_loop, size * drawn, 0.0)
+        n = len(generic.x)
+        there = ParameterLine(
+            y0=np.tile(generic.y, (n, 1)),
+            y1=np.tile(generic.y, (n, 1)),
+            e0=np.tile(generic.e, (n, 1)),
+            e1=np.tile(e, (n, 1)),
+        )
+        middle = follow(family, generic.x, there, options)
+        start = middle.x[middle.is_regular]
+        line = _line_to_target(generic, e, y, len(start))
+        ends = _followed(family, start, line, options, follow)
+        routes.append(ends)
+        reached = family.unsigned(_polished(family, ends.x[ends.is_regular], y))
+        before = len(regular)
+        regular = _with_conjugates(family, distinct(np.concatenate([regular, reached])))
+        added = len(regular) - before
+        if not added:
+            break
+    singular = [_unexplained(family, ends, regular) for ends in routes]
+    return regular, max(singular, key=len), added
+
+
+def _unexplained(family: Family, ends: _Ends, regular: np.ndarray) -> np.ndarray:
+    """Return the ends of paths that arrived, but neither at a known solution nor at infinity."""
+    is_there = ends.is_singular & (1.0 - ends.t < ARRIVED)
+    x = family.unsigned(ends.x[is_there])
+    pairs = repeated(np.concatenate([regular, x]), MERGE_TOLERANCE)
+    known = pairs[(pairs[:, 0] < len(regular)) & (pairs[:, 1] >= len(regular)), 1]
+    return np.delete(x, known - len(regular), axis=0)
+
+
+def _with_conjugates(family: Family, x: np.ndarray) -> np.ndarray:
+    """Return solutions of a real system and their conjugates, each once."""
+    return distinct(np.concatenate([x, family.unsigned(x[~_is_real(x)].conj())]))
 
 
 def _grows(
@@ -177,18 +301,19 @@ def _polished(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return x
 
 
-def _meeting(family: Family, x: np.ndarray, endings: np.ndarray) -> np.ndarray:
+def _meeting(family: Family, ends: _Ends) -> np.ndarray:
     """Paths whose regular end another path has reached too."""
-    rows = np.flatnonzero(endings == PathEnding.SUCCESS)
+    rows = np.flatnonzero(ends.is_regular)
     if len(rows) < 2:
         return rows[:0]
     is_met = np.zeros(len(rows), dtype=bool)
-    is_met[repeated(family.unsigned(x[rows]))] = True
+    is_met[repeated(family.unsigned(ends.x[rows]))] = True
     return rows[is_met]
 
 
 def _unpaired(family: Family, x: np.ndarray) -> int:
-    """Return the complex solutions of a real system without their conjugate."""
+    """Return the number of solutions of a real system without their conjugate."""
+    x = x[~_is_real(x)]
     if not len(x):
         return 0
     pairs = repeated(np.concatenate([x, family.unsigned(x.conj())]))
