@@ -150,6 +150,7 @@ class _MjcfWriter:
     _light: list[str] = field(default_factory=list)
     _extras: dict[str, float] = field(default_factory=dict)
     _asymmetries: dict[str, dict[str, float]] = field(default_factory=dict)
+    _coulomb_of_tendons: dict[str, float] = field(default_factory=dict)
 
     def write(self) -> MjcfText:
         m = self.mechanism
@@ -327,16 +328,24 @@ class _MjcfWriter:
         return terms
 
     def _motor_friction(self, actuator: Actuator) -> dict[str, float]:
-        """Return these terms of a motor, without those moved to the joint that it alone drives."""
+        """Return these terms of a motor, without those moved to the joint that it alone drives.
+
+        The losses of a spatial tendon are read as those of its motor.
+        """
         terms = self._terms(actuator.friction)
         if len(actuator.drives) > 1:
             return terms
+        tendon, gear = self.paths.gears.get(actuator.name, ("", 1.0))
         if (
             "static" in terms
             and actuator.friction is not None
             and actuator.friction.coulomb is not None
         ):
             terms["static"] -= self.mechanism.value(actuator.friction.coulomb)
+        if tendon:
+            if "static" in terms:
+                terms["static"] += self._coulomb_of_tendons[tendon] / abs(gear)
+            return terms
         return {key: number for key, number in terms.items() if key not in _JOINT_SIDE_FRICTION}
 
     def _keep_friction(self, where: str, terms: Mapping[str, float]) -> None:
@@ -547,7 +556,15 @@ class _MjcfWriter:
             tendon, gear = self.paths.gears.get(actuator.name, ("", 0.0))
             if tendon == path.name:
                 losses = self._losses(actuator, gear, losses)
-        attributes = {"name": path.name} | _nonzero(self._losses(freedom, others=losses))
+        losses = self._losses(freedom, others=losses)
+        self._coulomb_of_tendons[path.name] = losses["frictionloss"]
+        self.notes.extend(
+            f"{path.name}: "
+            f"the {CUSTOM_FRICTION_TERMS[key]} of its friction cannot be represented in MJCF"
+            for key in self._terms(freedom.friction)
+            if CUSTOM_FRICTION_TERMS[key]
+        )
+        attributes = {"name": path.name} | _nonzero(losses)
         if freedom.spring is not None:
             rest = _number(value(freedom.spring.rest))
             attributes |= {
