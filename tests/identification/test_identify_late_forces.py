@@ -15,9 +15,11 @@ import pytest
 from identifying import identified
 from planar_arm import MACHINE, TRUE, arm_log, arm_regressor
 
-from tauloop import Model
+from tauloop import Model, load
 from tauloop.formats import loads
 from tauloop.identification.faults.late_forces import NEGLIGIBLE_DELAY_SHARE, _Output
+from tauloop.logs.log import Channel, Signals
+from tauloop.motion import random_multisine
 
 RATE, DURATION = 500.0, 14.0  # Hz, s
 TIME = np.arange(round(RATE * DURATION)) / RATE
@@ -269,3 +271,32 @@ def test_presliding_fitted_to_a_late_force_is_a_finding(model: Model) -> None:
 def test_presliding_fitted_to_presliding_friction_is_sound(model: Model) -> None:
     forces = first_alone(smooth_at(TIME) + COULOMB * dahl(0.01))
     assert findings(model, forces, presliding={"shoulder": ""}) == {}
+
+
+@pytest.mark.nightly
+def test_a_delay_of_all_forces_is_named_for_each_of_many() -> None:
+    """One leg of a hexapod hardly determines its parameters; the delay of the others explains it."""
+    model = Model(load("hexapod"))
+    center = model.actuator_position(model.assembly.q)
+    rng = np.random.default_rng(3)
+    motion = random_multisine(center, np.full(6, 0.025), rng, terms=5, lowest=0.2, highest=2.0)
+    time = np.arange(10_000) / 500.0
+    late = motion.sample(time - 4e-3)
+    forces = model.actuators.inverse_dynamics(late.position, late.velocity, late.acceleration).force
+    forces = forces + 0.01 * np.sqrt(np.mean(forces**2, axis=0)) * rng.standard_normal(forces.shape)
+    position = 1e-6 * np.round(1e6 * motion.sample(time).position)
+    channels = tuple(
+        Channel(quantity=quantity, channel=actuator.name, values=column.copy(), unit=unit)
+        for quantity, unit, values in (("position", "m", position), ("force", "N", forces))
+        for actuator, column in zip(model.mechanism.actuators, values.T, strict=True)
+    )
+    log = Signals(time=time, channels=channels)
+    document = identified(model, log, trim=100, decimation=5)
+    delays = {
+        finding["where"]: re.match(r"lags the motion by ([.0-9]+) ms", finding["what"])
+        for finding in document["findings"]
+    }
+    assert set(delays) == {f"force.{actuator.name}" for actuator in model.mechanism.actuators}
+    for match in delays.values():
+        assert match is not None
+        assert float(match.group(1)) == pytest.approx(4.0, abs=0.4)

@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 from identifying import identified
+from mujoco_arms import THREE_JOINTS, described
 from planar_arm import FRICTION, MACHINE, TRUE, arm_log, arm_regressor
 
-from tauloop import Model
+from tauloop import Model, load
 from tauloop.formats import loads
 from tauloop.logs import Signals
+from tauloop.logs.log import Channel
+from tauloop.motion import random_multisine
 
 RATE, DURATION = 200.0, 20.0  # Hz, s
 TIME = np.arange(round(RATE * DURATION)) / RATE
@@ -130,3 +133,62 @@ def test_a_wrong_torque_constant_and_the_drives_that_forces_do_not_distinguish(
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_is_said_of_sound_logs(model: Model, seed: int) -> None:
     assert findings(model, sound(seed)) == {}
+
+
+@pytest.fixture(scope="module")
+def spatial(tmp_path_factory: pytest.TempPathFactory) -> tuple[Model, Signals]:
+    """Return an arm of three joints with friction, and its log at 500 Hz with an encoder of 19 bits."""
+    path = tmp_path_factory.mktemp("arm") / "arm.xml"
+    path.write_text(described(THREE_JOINTS), encoding="utf-8")
+    model = Model(load(path))
+    time = np.arange(10_000) / 500.0
+    rng = np.random.default_rng(3)
+    motion = random_multisine(
+        np.zeros(3), np.full(3, 0.8), rng, terms=5, lowest=0.2, highest=1.6
+    ).sample(time)
+    forces = model.actuators.inverse_dynamics(
+        motion.position, motion.velocity, motion.acceleration
+    ).force
+    forces = forces + 0.02 * np.sqrt(np.mean(forces**2, axis=0)) * rng.standard_normal(forces.shape)
+    step = 2.0 * np.pi / 2**19
+    position = step * np.round(motion.position / step)
+    channels = tuple(
+        Channel(quantity=quantity, channel=actuator.name, values=column.copy(), unit=unit)
+        for quantity, unit, values in (("position", "rad", position), ("force", "N m", forces))
+        for actuator, column in zip(model.mechanism.actuators, values.T, strict=True)
+    )
+    return model, Signals(time=time, channels=channels)
+
+
+@pytest.mark.parametrize(
+    ("factor", "offset", "pattern", "size", "tolerance"),
+    [
+        (1.1, 0.0, "^is # \\+- .* times as large as the other", 1.1, 0.01),
+        (1.0, np.radians(5.0), "^has a zero error of # \\+-", 5.0, 1.0),
+        (1.0, 0.0, "", 0.0, 0.0),
+    ],
+    ids=["ratio", "zero", "sound"],
+)
+def test_a_ratio_and_a_zero_are_not_taken_for_friction_or_accelerations(
+    spatial: tuple[Model, Signals],
+    factor: float,
+    offset: float,
+    pattern: str,
+    size: float,
+    tolerance: float,
+) -> None:
+    """The ratio looks like presliding friction of another joint, the zero like bad accelerations."""
+    model, log = spatial
+    channels = tuple(
+        replace(channel, values=channel.values * factor + offset)
+        if channel.name == "position.shoulder_motor"
+        else channel
+        for channel in log.channels
+    )
+    document = identified(model, replace(log, channels=channels), trim=100, decimation=5)
+    found = {finding["where"]: finding["what"] for finding in document["findings"]}
+    if not pattern:
+        assert found == {}
+        return
+    assert list(found) == ["position.shoulder_motor"]
+    assert number(pattern, found["position.shoulder_motor"]) == pytest.approx(size, abs=tolerance)

@@ -35,6 +35,7 @@ from tauloop.identification.faults.search import (
     faults_of_log,
     reported_faults,
     search_motion,
+    wrong_scales,
 )
 from tauloop.identification.faults.unexcited import unexcited_directions
 from tauloop.identification.friction.choice import CUTOFF_FACTORS, TermsFit, choose_friction
@@ -727,7 +728,15 @@ def _faults_of_fit(
     result: Identification,
     training: RegressionData,
 ) -> FitFaults:
-    """Return the faults of the logs, or those that the fit shows if the logs have none."""
+    """Return the faults of the logs, or those that the fit shows if the logs have none.
+
+    A wrong zero or gear ratio can look like friction to a search that changes single channels by
+    shifts only, so that a friction law is reported only if no such size explains the log.
+    """
+    if data.laws:
+        scales = wrong_scales(model, data.motions, data.parts, output=options.output)
+        if scales.problems:
+            return FitFaults(problems=scales.problems, not_shown=scales.not_shown)
     if data.faults:
         return FitFaults(problems=data.faults, laws=data.laws, delays=data.delays)
     return faults_of_fit(

@@ -92,6 +92,8 @@ NEGLIGIBLE_DELAY_SHARE = 0.05
 ERROR_ROUNDING = 1e-6
 #: A cause must explain an error of this multiple of the error that the preparation leaves.
 MIN_PREPARATION_ERRORS = 6.0
+#: Delays of outputs are the same if they differ by at most this fraction.
+MAX_DELAY_SPREAD = 0.2
 #: Kind of Coulomb friction that reverses before its motion, which no real machine has.
 EARLY_FRICTION = "early friction"
 #: Directions of unit-norm columns with a squared singular value below this fraction of the largest
@@ -255,7 +257,7 @@ def late_forces(
     parameters = [parameter.name for parameter in model.parameters]
     forces = log.forces @ mixing
     checked = set(names) if only is None else set(only)
-    explained = []
+    compared: list[tuple[_Output, LateForce | None, int]] = []
     for number, row in enumerate(measured_rows):
         if names[row] not in checked:
             continue
@@ -273,12 +275,70 @@ def late_forces(
             )
         has_own_position = output == "actuators" and names[row] in log.names
         k = log.names.index(names[row]) if has_own_position else row
-        late = _explain(single, speeds[:, k], log.step, exact)
-        if late is not None:
-            unit = units[row]
-            length_unit = "m" if unit == "N" else "rad"
-            explained.append(replace(late, output=names[row], unit=unit, length_unit=length_unit))
+        compared.append((single, _explain(single, speeds[:, k], log.step, exact), row))
+    explained = []
+    for late, row in _with_common_delay(compared, log.step):
+        unit = units[row]
+        length_unit = "m" if unit == "N" else "rad"
+        explained.append(replace(late, output=names[row], unit=unit, length_unit=length_unit))
     return tuple(explained)
+
+
+def _with_common_delay(
+    compared: Sequence[tuple[_Output, LateForce | None, int]], step: float
+) -> list[tuple[LateForce, int]]:
+    """Return the late forces, with the delay that most outputs share for those it explains too.
+
+    A single output with many parameters determines its own delay poorly. All forces of one bus have
+    the same delay, so that the median of the outputs' delays is also tried in each output.
+
+    Args:
+        compared: the outputs with their late forces, None without, and their rows.
+        step: sampling period, s.
+    """
+    delays = [late.delay for _, late, _ in compared if late is not None and late.kind == "delay"]
+    common = float(np.median(delays)) if delays else 0.0
+    near = [delay for delay in delays if abs(delay - common) <= MAX_DELAY_SPREAD * abs(common)]
+    is_common = len(near) > 1 and 2 * len(near) > len(compared)
+    explained = []
+    for single, late, row in compared:
+        if is_common and (late is None or late.kind != "delay"):
+            late = _explained_by_delay(single, late, common, step)
+        if late is not None:
+            explained.append((late, row))
+    return explained
+
+
+def _explained_by_delay(
+    single: _Output, late: LateForce | None, delay: float, step: float
+) -> LateForce | None:
+    """Return a late force with a given delay as its cause, if another cause is not clearly better.
+
+    Args:
+        single: the output.
+        late: its late force; None without a significant cause.
+        delay: the delay, s.
+        step: sampling period, s.
+    """
+    plain_errors, plain = single.evaluate(single.rigid)
+    errors, error = single.evaluate(single.delayed(delay / step))
+    best_errors = plain_errors if late is None else late.ranked[0].errors
+    if late is None and _deviations(best_errors, errors) < MIN_DISTINCT_DEVIATIONS:
+        return None
+    if _deviations(errors, best_errors) >= MIN_DISTINCT_DEVIATIONS:
+        return late
+    cause = Explanation(kind="delay", size=delay, parameters=1, errors=errors, error=error)
+    others = () if late is None else tuple(item for item in late.ranked if item.kind != "delay")
+    is_alike = [_deviations(item.errors, errors) < MIN_DISTINCT_DEVIATIONS for item in others]
+    return LateForce(
+        output="",
+        unit="",
+        length_unit="",
+        step=step,
+        plain=plain,
+        ranked=(cause, *others),
+        alike=1 + sum(is_alike),
+    )
 
 
 def _columns_along(model: Model, motion: LogMotion, output: str) -> np.ndarray:

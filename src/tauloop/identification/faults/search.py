@@ -18,6 +18,7 @@ from tauloop.identification.faults.channels import ChannelFault, channel_faults
 from tauloop.identification.faults.forces import unexplained, worse_than_comparable, wrong_signs
 from tauloop.identification.faults.late_forces import (
     EARLY_FRICTION,
+    MAX_DELAY_SPREAD,
     MAX_LATE_SAMPLES,
     LateForce,
     late_forces,
@@ -70,8 +71,6 @@ FRICTION_COEFFICIENTS = ("viscous", "coulomb")
 #: A friction coefficient next to a presliding column is negative beyond this number of standard
 #: deviations.
 MIN_NEGATIVE_DEVIATIONS = 4.0
-#: Delays of all forces are the same if they differ by at most this fraction of their mean.
-MAX_DELAY_SPREAD = 0.2
 #: Explanations of `late_forces` that are friction.
 FRICTION_KINDS = ("presliding", EARLY_FRICTION)
 #: Kinds of trends that `late_forces` explains.
@@ -355,7 +354,6 @@ def faults_of_fit(
     sign_problems = wrong_signs(training, unknowns, drives)
     if not motions:
         return FitFaults(problems=sign_problems or result.timing_problems)
-    count = len(motions)
     left_by_preparation = _PreparationErrors(model, motions, parts, result, output, presliding)
     trends: list[tuple[ResidualTrend, ...]] = []
     for motion, part in zip(motions, parts, strict=True):
@@ -369,19 +367,11 @@ def faults_of_fit(
                 if left_by_preparation.is_less({trend.output: trend.force})
             )
         )
-    scales = Problems()
-    not_shown: list[str] = []
+    scales = WrongScales()
     if not sign_problems:
-        for motion, part in zip(motions, parts, strict=True):
-            search = zeros_and_scales(
-                model, motion.beginning, part, factor=motion.factor, output=output
-            )
-            place = "" if count == 1 else f"{motion.name}: "
-            not_shown += (f"{place}{text}" for text in search.not_shown)
-            if search.causes:
-                scales.append(of_log(motion.name, count, wrong_scale_problem(search.causes)))
+        scales = wrong_scales(model, motions, parts, output=output)
     laws: tuple[MissingLaw, ...] = ()
-    if sign_problems or not (scales or any(trends)):
+    if sign_problems or not (scales.problems or any(trends)):
         element_motions = [
             _element_motion(model, motion, part, output)
             for motion, part in zip(motions, parts, strict=True)
@@ -411,8 +401,8 @@ def faults_of_fit(
                 only=None if is_suspicious else outputs,
             )
             late += [(motion, force) for force in explained]
-    if scales and all(force.kind in FRICTION_KINDS for _, force in late):
-        return FitFaults(problems=tuple(scales), not_shown=tuple(not_shown))
+    if scales.problems and all(force.kind in FRICTION_KINDS for _, force in late):
+        return FitFaults(problems=scales.problems, not_shown=scales.not_shown)
     faults = _ranked_faults(model, late, trends, laws, sign_problems, result, motions, lengths)
     problems = faults.problems or _timing_problems(result, left_by_preparation)
     delays = {force.output: force.delay for _, force in late if force.delay}
@@ -422,10 +412,54 @@ def faults_of_fit(
     return replace(
         faults,
         problems=problems,
-        not_shown=tuple(not_shown),
+        not_shown=scales.not_shown,
         delays=delays,
         late_outputs=tuple(late_outputs),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrongScales:
+    """The wrong zeros, gear ratios and torque constants of all logs.
+
+    Attributes:
+        problems: a problem for each log with a wrong size.
+        not_shown: descriptions of zeros and factors that the forces do not determine.
+    """
+
+    problems: tuple[Problem, ...] = ()
+    not_shown: tuple[str, ...] = ()
+
+
+def wrong_scales(
+    model: Model,
+    motions: Sequence[SearchMotion],
+    parts: Sequence[RegressionData],
+    *,
+    output: str,
+) -> WrongScales:
+    """Return the wrong zeros, gear ratios and torque constants that the forces show.
+
+    Args:
+        model: the machine.
+        motions, parts: motion and regression data of each log.
+        output: output of the fit.
+    """
+    count = len(motions)
+    problems = Problems()
+    not_shown: list[str] = []
+    for motion, part in zip(motions, parts, strict=True):
+        cutoff = None
+        if motion.common_cutoff is not None:
+            cutoff = motion.common_cutoff / motion.factor
+        search = zeros_and_scales(
+            model, motion.beginning, part, factor=motion.factor, cutoff=cutoff, output=output
+        )
+        place = "" if count == 1 else f"{motion.name}: "
+        not_shown += (f"{place}{text}" for text in search.not_shown)
+        if search.causes:
+            problems.append(of_log(motion.name, count, wrong_scale_problem(search.causes)))
+    return WrongScales(problems=tuple(problems), not_shown=tuple(not_shown))
 
 
 class _PreparationErrors:

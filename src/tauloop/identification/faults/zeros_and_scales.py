@@ -18,6 +18,7 @@ import numpy as np
 from tauloop.common.errors import AssemblyError, PoseError, Problem
 from tauloop.common.records import dataclass
 from tauloop.identification.faults.measured_motion import LogMotion
+from tauloop.identification.faults.misfits import measured_outputs
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import regressor_rows
 from tauloop.model import Model
@@ -123,15 +124,18 @@ def zeros_and_scales(
     data: RegressionData,
     *,
     factor: int,
+    cutoff: float | None = None,
     output: str = "actuators",
 ) -> ScaleSearch:
     """Return zeros, ratios and factors that forces contradict, and those they do not determine.
 
     Args:
         model: the machine.
-        log: the beginning of its motion.
+        log: the beginning of its motion, with forces as measured.
         data: the regression data of the log.
         factor: factor of the decimation.
+        cutoff: cut-off of the filter of forces and regressor, as a fraction of the log's sampling
+            rate; None for no filter.
         output: output of the data.
     """
     count = min(len(data), len(log.position) // factor)
@@ -141,7 +145,7 @@ def zeros_and_scales(
         np.linspace(0, count - 1, min(count, MAX_COMPARED_SAMPLES)).round().astype(int)
     )
     try:
-        comparison = _Comparison(model, log, data, rows, factor, output)
+        comparison = _Comparison(model, log, data, rows, factor, cutoff, output)
         columns = list(comparison.columns())
     except (PoseError, AssemblyError):
         return ScaleSearch()
@@ -248,6 +252,7 @@ class _Comparison:
         data: RegressionData,
         rows: np.ndarray,
         factor: int,
+        cutoff: float | None,
         output: str,
     ) -> None:
         """Fit the data at some rows, weighted by the residuals of the outputs."""
@@ -288,8 +293,8 @@ class _Comparison:
         self._fit(self._rigid, self._forces)
         self._unfiltered_basis = self._basis
         self._fit(self._measured, self._forces)
-        noise = _white_noise(data.forces[:, data.kept])
-        self.excess = max(1.0 - float(np.mean((noise / self._weights) ** 2)), 0.0)
+        noise = _output_noise(model, log, data, cutoff, output)
+        self.excess = float(np.mean(1.0 - np.minimum(noise / self._weights, 1.0) ** 2))
 
     def _regressor(
         self, position: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray
@@ -487,6 +492,25 @@ def _wrong_scale(
         explained=explained,
         unit=column.unit,
     )
+
+
+def _output_noise(
+    model: Model, log: LogMotion, data: RegressionData, cutoff: float | None, output: str
+) -> np.ndarray:
+    """Return the standard deviation (n_kept,) of the noise in the forces of the data.
+
+    It is that of the measured forces. A filter passes the share of white noise that is below its
+    cut-off; filtered forces alone do not show it, because their noise is smooth as well.
+
+    Args:
+        model, log, data, cutoff, output: as for `zeros_and_scales`.
+    """
+    mixing, rows = measured_outputs(model, log, output)
+    variances = _white_noise(log.forces) ** 2 @ mixing**2
+    if isinstance(rows, slice):
+        variances = variances[data.kept]
+    passed = 1.0 if cutoff is None else min(2.0 * cutoff, 1.0)
+    return np.asarray(np.sqrt(passed * variances))
 
 
 def _white_noise(forces: np.ndarray) -> np.ndarray:
