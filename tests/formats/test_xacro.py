@@ -100,7 +100,7 @@ def test_a_template_that_prints_without_end_fills_its_own_memory_alone(tmp_path:
     extra("xacro")
     body = expression("[xacro.message('x' * 10**7) for k in python.range(10**6)]")
     (tmp_path / "r.xacro").write_text(f'{HEAD}{body}<link name="base"/></robot>', encoding="utf-8")
-    assert "to too much (MemoryError)" in refusal(tmp_path / "r.xacro")[1]
+    assert "beyond the limits of size and time (MemoryError)" in refusal(tmp_path / "r.xacro")[1]
     body = expression("fatal('x' * 10**7)").replace("fatal", "xacro.fatal")
     (tmp_path / "r.xacro").write_text(f'{HEAD}{body}<link name="base"/></robot>', encoding="utf-8")
     assert len(refusal(tmp_path / "r.xacro")[1]) <= 500
@@ -291,7 +291,7 @@ HOSTILE = {
         "expands without end",
     ),
     "endless include": ('<xacro:include filename="r.xacro"/>', "expands without end"),
-    "memory": (expression("'a' * 10**12"), "to too much"),
+    "memory": (expression("'a' * 10**12"), "beyond the limits of size and time"),
     "missing file": ('<xacro:include filename="absent.xacro"/>', "there is no file"),
     "unknown macro": ("<xacro:foo/>", "unknown macro name"),
 }

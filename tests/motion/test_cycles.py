@@ -206,7 +206,7 @@ def test_all_that_is_wrong_with_a_list_is_told_at_once_with_lines() -> None:
         "negative",
         "'q'",
         "a point with a blend cannot have lift, dwell",
-        "give a velocity",
+        "give a positive pitch and the conveyor's velocity",
     ):
         assert words in text
 

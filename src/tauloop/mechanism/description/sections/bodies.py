@@ -180,7 +180,7 @@ def read_rod(
     """Return a rod, or None after noting what is wrong.
 
     Args:
-        name: its name.
+        name: name of the rod.
         cursor: its place.
         values: reads values.
         placements: reads frames.
@@ -399,7 +399,7 @@ def read_body(
     """Return a body, or None after noting what is wrong.
 
     Args:
-        name: its name.
+        name: name of the body.
         cursor: its place.
         values: reads values.
         elastic: reads beams; needed for a body with beams.
