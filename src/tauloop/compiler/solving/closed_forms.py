@@ -26,6 +26,7 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.compiler.program import Evaluate, Program
+from tauloop.equations.assembly.normal_numbers import FirstNormalNumbers
 from tauloop.equations.values import BatchFunction, quantile
 
 #: Relative deviation, at random values of all symbols, up to which an equation has a form.
@@ -171,16 +172,19 @@ def agree(
     """
     q_symbols, c_symbols, s_symbols = symbols
     function = ca.Function("form", [q_symbols, c_symbols, s_symbols, theta[0]], [actual, modeled])
-    rng = np.random.default_rng(1)
-    scale, deviation = 1e-300, 0.0
-    for _ in range(5):
-        q = rng.normal(size=q_symbols.numel())
-        angles = rng.uniform(-np.pi, np.pi, size=q_symbols.numel())
-        if angle is not None:
-            q[angle] = angles[angle]
-        a, m = function(q, np.cos(angles), np.sin(angles), theta[1])
-        scale, deviation = max(scale, abs(float(a))), max(deviation, abs(float(a) - float(m)))
-    return deviation < FORM_TOLERANCE * scale
+    # columns of 5 generic states
+    random = FirstNormalNumbers()
+    q = random.normal(size=(q_symbols.numel(), 5))
+    angles = np.pi * random.normal(size=q.shape)
+    if angle is not None:
+        q[angle] = angles[angle]
+    values = function(q, np.cos(angles), np.sin(angles), theta[1])
+    a, m = (np.asarray(value)[0] for value in values)
+    with np.errstate(invalid="ignore"):  # infinite values
+        differences = np.abs(a - m)
+    # `fmax` ignores states without a value
+    scale = np.fmax.reduce(np.abs(a), initial=1e-300)
+    return bool(np.fmax.reduce(differences, initial=0.0) < FORM_TOLERANCE * scale)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from tauloop.common.records import dataclass
 from tauloop.equations.assembly.blocks import pseudo_solutions, singular_values
 from tauloop.equations.assembly.limits import coordinate_limits, limits_of
 from tauloop.equations.assembly.loops import Loops, aligned
+from tauloop.equations.assembly.normal_numbers import FirstNormalNumbers, NormalSource
 from tauloop.equations.topology import integrate
 
 if TYPE_CHECKING:
@@ -234,7 +235,7 @@ def _along_singular_vectors(
 def random_walk(
     loops: Loops,
     q: np.ndarray,
-    rng: np.random.Generator,
+    rng: NormalSource,
     walks: int = WALK_COUNT,
     steps: int = WALK_STEPS,
     step: float = WALK_STEP,
@@ -246,7 +247,7 @@ def random_walk(
     Args:
         loops: the loop equations.
         q: assembled start (1, n_q).
-        rng: random number generator.
+        rng: source of normal numbers, such as a generator of NumPy.
         walks: number of walks.
         steps: number of steps per walk.
         step: size of a step, rad or characteristic lengths.
@@ -380,12 +381,12 @@ def probed(loops: Loops, q: np.ndarray, locked: tuple[int, ...]) -> Probe:
     """Return states around an assembled pose (1, n_q), by shorter steps where limits are narrow."""
     states = q
     for step in PROBE_STEPS:
-        states = random_walk(loops, q, np.random.default_rng(0), step=step, locked=locked)
+        states = random_walk(loops, q, FirstNormalNumbers(), step=step, locked=locked)
         if (loops.gaps(q, states) > STATE_TOLERANCE).any():
             break
     else:
         states = random_walk(
-            loops, q, np.random.default_rng(0), step=PROBE_STEPS[-1], locked=locked, mirrored=True
+            loops, q, FirstNormalNumbers(), step=PROBE_STEPS[-1], locked=locked, mirrored=True
         )
     phi, K = loops.residuals(states)
     K_scaled = loops.scaled(K)

@@ -7,7 +7,6 @@ SHA-256 stored next to it.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -196,6 +195,13 @@ def _is_ours(state: os.stat_result) -> bool:
     return not hasattr(os, "geteuid") or state.st_uid in (os.geteuid(), 0)
 
 
+def _checksum(content: bytes) -> str:
+    """Return the SHA-256 of the content of a file."""
+    import hashlib  # It takes two milliseconds, and code in memory does not need it.
+
+    return hashlib.sha256(content).hexdigest()
+
+
 def is_intact(path: Path) -> bool:
     """Return whether a file of the cache is unchanged: owned by the user and matching its SHA-256.
 
@@ -209,7 +215,7 @@ def is_intact(path: Path) -> bool:
             or _exposed(path.parent) is not None
         ):
             return False
-        return hashlib.sha256(path.read_bytes()).hexdigest() == wanted
+        return _checksum(path.read_bytes()) == wanted
     except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
         return False
 
@@ -229,7 +235,7 @@ def keep(made: Path, target: Path) -> Path:
     # two processes may build the same library: checksum and file must come from the same one
     with locked(target.parent):
         put(target, content)
-        put(_checksum_path(target), f"{hashlib.sha256(content).hexdigest()}\n".encode())
+        put(_checksum_path(target), f"{_checksum(content)}\n".encode())
     _make_room(target.parent, target)
     return target
 

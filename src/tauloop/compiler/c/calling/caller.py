@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import importlib.machinery
 import importlib.util
 import math
@@ -239,7 +238,8 @@ def _binding(*, is_made: bool = True) -> ModuleType | None:
     Args:
         is_made: whether the module is compiled if it is not in the cache.
     """
-    # It takes a millisecond, and the first calls of code in memory do not need it.
+    # They take milliseconds, and the first calls of code in memory do not need them.
+    import hashlib
     import sysconfig
 
     headers, source = (

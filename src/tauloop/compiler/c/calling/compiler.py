@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import functools
-import hashlib
 import os
 import platform
 from collections import deque
@@ -235,6 +234,8 @@ def build(
         *further,
     )
     lane_flags = GCC_LANE_FLAGS if compiler.is_gcc else ()
+    import hashlib  # It takes two milliseconds, and code in memory does not need it.
+
     key = hashlib.sha256(
         "\0".join((*sources, compiler.identity, *flags, *lane_flags)).encode()
     ).hexdigest()[:24]
