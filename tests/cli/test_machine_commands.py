@@ -369,11 +369,11 @@ def test_view_draws_or_refuses(tmp_path: Path) -> None:
 def test_pictures_and_films_reject_layers_that_only_the_browser_shows(tmp_path: Path) -> None:
     """They were left out silently."""
     layers = ("--forces", "--workspace", "x,z", "--next-to", "five_bar")
-    found = problems("view", "delta", *layers, "--out", tmp_path / "delta.png")
-    assert [problem["where"] for problem in found] == ["--forces", "--workspace", "--next-to"]
-    assert "tauloop dynamics" in found[0]["remedy"]
-    (found_film,) = problems("view", "delta", "--modes", "actuators", "--out", tmp_path / "d.gif")
-    assert "tauloop modes" in found_film["remedy"]
+    rejected = problems("view", "delta", *layers, "--out", tmp_path / "delta.png")
+    assert [problem["where"] for problem in rejected] == ["--forces", "--workspace", "--next-to"]
+    assert "tauloop dynamics" in rejected[0]["remedy"]
+    (film,) = problems("view", "delta", "--modes", "actuators", "--out", tmp_path / "delta.gif")
+    assert "tauloop modes" in film["remedy"]
 
 
 def test_view_serves_until_it_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:

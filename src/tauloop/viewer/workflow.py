@@ -42,6 +42,17 @@ if TYPE_CHECKING:
 FRAME = '<iframe src="{}" style="width:100%;height:560px;border:0" allow="fullscreen"></iframe>'
 
 
+#: Layers that only the browser shows, with the option of each, and another way to draw it.
+BROWSER_LAYERS = {
+    "forces": ("forces", "draw forces with `tauloop dynamics --motion FILE --out forces.png`"),
+    "workspace": ("workspace", "draw a map with `tauloop workspace --plane x,z --out map.png`"),
+    "modes": ("modes", "draw all modes with `tauloop modes --out modes.png`"),
+    "measured": ("measured", "show the log alone with `--motion LOG`"),
+    "beside": ("compare", "draw each machine alone"),
+    "next_to": ("next_to", "draw each machine alone"),
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewOptions(Options):
     """Pose or motion to view, and additional layers; the default is the reference pose.
@@ -171,7 +182,12 @@ class View(Result):
         return {body.name: origins[i] for i, body in enumerate(self.geometry.shape.bodies)}
 
     def picture(self) -> Figure:
-        """Return the drawing, with solids if trimesh is installed; see `machine_figure`."""
+        """Return the drawing, with solids if trimesh is installed; see `machine_figure`.
+
+        Raises:
+            InputError: the view has layers that only the browser shows.
+        """
+        self._require_drawable()
         motion = self.playback
         note = "" if motion is None else f"start of {motion.source}, {motion.duration:.4g} s"
         solids = solid_drawing(self.model, self.geometry)
@@ -190,13 +206,28 @@ class View(Result):
             The path.
 
         Raises:
-            InputError: there is no motion, or the file cannot be written.
+            InputError: there is no motion, the file cannot be written, or the view has layers that
+                only the browser shows.
         """
+        self._require_drawable()
         if self.playback is None:
             raise InputError.of(
                 "motion", "is missing: a film needs a motion", "name a table with one"
             )
         return save_film(self.model, self.playback.q, self.playback.time, path, progress=progress)
+
+    def _require_drawable(self) -> None:
+        """Reject layers that only the browser shows.
+
+        Raises:
+            InputError: which ones, and another way to draw them.
+        """
+        problems = Problems()
+        for layer, (name, remedy) in BROWSER_LAYERS.items():
+            if getattr(self.layers, layer):
+                what = "is shown in the browser, and not in a picture or film"
+                problems.add(name, what, f"leave it out, or {remedy}")
+        InputError.raise_if_any(problems)
 
     @cached_property
     def inline(self) -> Viewer:

@@ -19,21 +19,9 @@ from tauloop.cli.output import (
 )
 from tauloop.cli.outputs import FIGURE, FILM
 from tauloop.cli.terminal.screen import bar, is_json
-from tauloop.common.errors import Problems
 
 if TYPE_CHECKING:
     from tauloop.viewer import View
-
-
-#: Layers of the viewer that pictures and films lack, and what draws the same.
-BROWSER_LAYERS = {
-    "forces": "draw forces over time with `tauloop dynamics --motion FILE --out forces.png`",
-    "workspace": "draw a map with `tauloop workspace --plane x,z --out map.png`",
-    "modes": "draw all modes with `tauloop modes --out modes.png`",
-    "measured": "show the log itself with --motion",
-    "compare": "draw one machine at a time",
-    "next_to": "draw one machine at a time",
-}
 
 
 @command(png=FIGURE, film=FILM)
@@ -77,9 +65,6 @@ def view(
         what = "does not write pictures" if files else f"{machine} is not a file that can be edited"
         raise tl.InputError.of("watch", what, "give the machine's file, and no --out")
 
-    if png is not None or film is not None:
-        _require_drawable(options)
-
     def load_view() -> View:
         return tl.view(load_model(machine, side), options)
 
@@ -103,18 +88,3 @@ def view(
     if watch:
         viewer.watch(files, load_view)
     viewer.run()
-
-
-def _require_drawable(options: tl.ViewOptions) -> None:
-    """Reject layers that only the viewer in the browser shows.
-
-    Raises:
-        InputError: which ones, and the command that draws the same.
-    """
-    default = tl.ViewOptions()
-    problems = Problems()
-    for name, remedy in BROWSER_LAYERS.items():
-        if getattr(options, name) != getattr(default, name):
-            what = "is shown in the browser, and not in a picture or film"
-            problems.add(name, what, f"leave out --out, or {remedy}")
-    tl.InputError.raise_if_any(problems)
