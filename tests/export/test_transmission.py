@@ -146,8 +146,8 @@ def test_lists_and_integers_are_arrays_of_numpy(exported):
     arrays = module.joint_to_actuator(
         np.zeros(2), np.eye(2)[0], np.array([[20.0, 0.0], [0.0, 5.0]])
     )
-    for given, expected in zip(listed, arrays, strict=True):
-        assert given == pytest.approx(expected, abs=0.0)
+    for value, expected in zip(listed, arrays, strict=True):
+        assert value == pytest.approx(expected, abs=0.0)
     whole = module.joint_to_actuator(np.zeros((3, 2), dtype=int), np.zeros((3, 2), dtype=int))
     assert whole.position.dtype == float
     assert not whole.status.any()
