@@ -6,6 +6,7 @@ REPORTED = {
     "plan poses linear_delta --count 6 --candidates 40 --parameters tower*.end_stop": (3, 1),
     "plan excitation five_bar --random 4 --starts 0 --harmonics 2": (5, 1),
     "motors five_bar INPUTS/motion.csv": (2, 0),
+    "dynamics five_bar --motion INPUTS/motion.csv --joint-forces": (3, 1),
     "simulate five_bar --duration 0.05": (5, 1),
     "simulate four_bar --free --duration 0.05": (5, 1),
     "control follow five_bar --end x=0.02 --controller pd --controller computed-torque --duration 0.05": (

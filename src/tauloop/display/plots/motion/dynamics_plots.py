@@ -35,6 +35,7 @@ def dynamics_scene(forces: MotionForces) -> Iterator[Piece]:
 def _joint_plots(joints: JointForces) -> Iterator[Plot]:
     """Yield plots of forces, forces along axes, and moments in the joints."""
     force: dict[str, np.ndarray] = {}
+    radial: dict[str, np.ndarray] = {}
     axial: dict[str, np.ndarray] = {}
     moment: dict[str, np.ndarray] = {}
     for name in joints.names:
@@ -43,7 +44,11 @@ def _joint_plots(joints: JointForces) -> Iterator[Plot]:
         moment[name] = np.linalg.norm(joint.moment, axis=1)
         if joint.axial is not None:
             axial[name] = joint.axial
+        if joint.radial is not None and np.isnan(force[name]).any():
+            radial[name] = joint.radial
     yield from _load_plots(joints.time, "Force in joints", "N", force)
+    note = "of joints whose axial force is not determined"
+    yield from _load_plots(joints.time, "Radial force", "N", radial, note)
     note = "positive: tension of a rod, or along the axis of a joint"
     yield from _load_plots(joints.time, "Axial force", "N", axial, note)
     yield from _load_plots(joints.time, "Moment in joints", "N m", moment)
