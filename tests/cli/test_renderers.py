@@ -161,3 +161,13 @@ def test_every_result_with_plots_is_drawn_from_them() -> None:
     for axes, plot in zip(figure.axes, plots, strict=True):
         for line, trace in zip(axes.lines, plot.traces, strict=True):
             np.testing.assert_array_equal(line.get_ydata(), trace.y)
+
+
+@pytest.mark.parametrize(("largest", "labels"), [(3.0, None), (20.0, "D2"), (5e3, 1)])
+def test_a_logarithmic_axis_of_names_has_no_crowded_labels(largest, labels) -> None:
+    """Names are at the side, so that the values are along x."""
+    bars = PlotTrace(name="", x=("a", "b"), y=(1.0, largest), style="bars")
+    plot = Plot(title="", x="", y="value", traces=(bars,), sideways=True, log_y=True)
+    layout = plotly_renderer.figure(plot)["layout"]
+    assert layout["xaxis"]["type"] == "log"
+    assert layout["xaxis"].get("dtick") == labels

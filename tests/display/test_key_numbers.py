@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,8 @@ import tauloop as tl
 from tauloop.display import page_record
 from tauloop.display.key_numbers import key_numbers
 from tauloop.display.pieces import MotionScene, Plot, Table
+from tauloop.logs import Sensors, measure, write_log
+from tauloop.motion import random_multisine
 
 
 def rows(result: object) -> dict[str, tuple[str, str]]:
@@ -71,3 +75,48 @@ def test_damaged_key_numbers_are_refused(count: int) -> None:
     problems = Problems()
     pieces_of([{"piece": "keynumbers", "rows": [["a"] * count]}], "pieces", problems)
     assert "not name, value and remark" in str(problems[0])
+
+
+def test_motor_sizing_begins_with_loads_and_the_lightest_motor() -> None:
+    stroke = tl.plan_stroke("delta", start={"x": -0.1}, end={"x": 0.1}, duration="0.3 s")
+    table = stroke.trajectory.sample(500.0)
+    states = (table.position, table.velocity, table.acceleration)
+    motion = tl.inverse_dynamics("delta", *states, time=table.time)
+    sizing = tl.size_motors("delta", motion, catalogue="examples/motors.yaml")
+    shown = rows(sizing)
+    largest = max(sizing.loads, key=lambda load: load.peak_force)
+    assert shown["peak torque of a motor"] == (f"{largest.peak_force:.4g} N m", largest.name)
+    best = sizing.for_all(turns=True)[0]
+    assert shown["lightest motor and gear"][0] == f"{best.motor}, {best.gear}"
+    fastest = max(load.peak_speed for load in sizing.loads) * 30 / np.pi
+    assert shown["peak speed of a motor"][0] == f"{fastest:.4g} rpm"
+
+
+def test_an_identification_begins_with_its_errors(tmp_path: Path) -> None:
+    model = tl.Model("five_bar")
+    rng = np.random.default_rng(1)
+    sines = random_multisine(
+        model.actuator_position(model.assembly.q),
+        np.full(2, 0.4),
+        rng,
+        terms=3,
+        lowest=0.2,
+        highest=2.0,
+    )
+    motion = sines.sample(np.arange(0.0, 4.0, 0.005))
+    states = (motion.position, motion.velocity, motion.acceleration)
+    force = model.actuators.inverse_dynamics(*states).force
+    sensors = Sensors(resolution=np.full(2, 1e-5), force_noise=np.full(2, 0.02))
+    units = ("rad",) * 2, ("N m",) * 2
+    names = ("motor_1", "motor_2")
+    log = measure(motion.time, motion.position, force, names, *units, sensors, rng)
+    write_log(tmp_path / "log.csv", log)
+    options = {"unknowns": "file", "cutoff": 20.0, "order": 4, "standstill": 1e-6}
+    result = tl.identify("five_bar", tmp_path / "log.csv", trim=40, decimation=5, **options)
+    shown = rows(result)
+    fit = result.identification
+    worst = max(fit.held_out, key=lambda output: output.rmse_percent)
+    value, remark = shown["held-out error"]
+    assert value == f"{worst.rmse:.3g} N m"
+    assert worst.output in remark
+    assert shown["base parameters"][0] == str(fit.base.rank)

@@ -10,6 +10,8 @@ import numpy as np
 from tauloop.common.datasets import Variable
 from tauloop.common.result import Diagnostic
 from tauloop.display.pieces import KeyNumbers
+from tauloop.dynamics.motor_loads import RPM_PER_RAD_S
+from tauloop.dynamics.motor_sizing import is_within
 
 #: Quantities over time whose largest amounts are shown, with the name of the number, in order.
 PEAKS = {
@@ -102,6 +104,41 @@ def _cycle(cycle: Any) -> Iterator[Row]:
     yield "peak power of a motor", f"{strongest.peak_power:.4g} W", strongest.actuator
 
 
+def _motors(sizing: Any) -> Iterator[Row]:
+    """Yield the largest loads of the motors, and the lightest motor with its gear."""
+    for turns in (True, False):
+        loads = [load for load in sizing.loads if load.turns == turns]
+        if not loads:
+            continue
+        unit, word = ("N m", "torque") if turns else ("N", "force")
+        strongest = max(loads, key=lambda load: load.peak_force)
+        yield f"peak {word} of a motor", f"{strongest.peak_force:.4g} {unit}", strongest.name
+        hottest = max(loads, key=lambda load: load.rms_force)
+        yield f"RMS {word} of a motor", f"{hottest.rms_force:.4g} {unit}", hottest.name
+        factor, unit = (RPM_PER_RAD_S, "rpm") if turns else (1.0, "m/s")
+        fastest = max(loads, key=lambda load: load.peak_speed)
+        yield "peak speed of a motor", f"{factor * fastest.peak_speed:.4g} {unit}", fastest.name
+        suitable = [c for c in sizing.for_all(turns=turns) if is_within(c, sizing.options)]
+        if suitable:
+            best = suitable[0]
+            remark = f"uses {best.use:.0%} of its limit of {best.limited_by}"
+            name = "lightest motor and gear" if best.mass is not None else "motor and gear"
+            yield name, f"{best.motor}, {best.gear}", remark
+
+
+def _identified(result: Any) -> Iterator[Row]:
+    """Yield the largest errors of the fit, and the number of parameters with the least known one."""
+    fit = result.identification
+    for name, outputs in (("held-out error", fit.held_out), ("training error", fit.training)):
+        if outputs:
+            worst = max(outputs, key=lambda output: output.rmse_percent)
+            remark = f"RMS, {worst.rmse_percent:.2g} % of the largest force of {worst.output}"
+            yield name, f"{worst.rmse:.3g} {worst.unit}", remark
+    known = [value for value in fit.relative_standard_deviations if value is not None]
+    remark = f"standard deviations {min(known):.2g} to {max(known):.2g} %" if known else ""
+    yield "base parameters", f"{fit.base.rank}", remark
+
+
 def _largest_forces(peaks: Iterable[tuple[str, float, str, str, float]]) -> Iterator[Row]:
     """Yield the largest force of each unit from actuator, force, unit, time and limit."""
     by_unit: dict[str, list[tuple[str, float, str, str, float]]] = {}
@@ -135,5 +172,7 @@ def _diagnostic(item: Diagnostic) -> Row:
 _OWN: Mapping[str, Callable[[Any], Iterator[Row]]] = {
     "ControlComparison": _control,
     "Cycle": _cycle,
+    "MachineIdentification": _identified,
+    "MotorSizing": _motors,
     "PlannedMotion": _planned,
 }

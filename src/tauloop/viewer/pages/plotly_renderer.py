@@ -17,6 +17,9 @@ _MARKERS = {"plus": "cross-thin", "triangle-down": "triangle-down"}
 
 #: Height of a plot, and of one row of names at the side, pixels.
 FIGURE_HEIGHT, ROW_HEIGHT = 290, 22
+#: Decades of a logarithmic axis from which not all digits have labels, and from which powers of ten
+#: alone have.
+MIN_SPARSE_DECADES, FEW_DECADES = 0.7, 2.5
 
 
 def figure(plot: Plot) -> dict[str, Any]:
@@ -58,8 +61,10 @@ def _layout(plot: Plot) -> dict[str, Any]:
         x["type"] = "category"
     if any(isinstance(value, str) for value in plot.grid_y):
         y |= {"autorange": "reversed", "type": "category"}
-    if plot.log_y and _decades(plot) >= 1.0:
-        y["dtick"] = 1  # labels of the digits between would overlap
+    if plot.log_y and _decades(plot) >= MIN_SPARSE_DECADES:
+        # labels of all digits would overlap; D2 labels 1, 2 and 5
+        values = x if plot.sideways else y
+        values["dtick"] = "D2" if _decades(plot) < FEW_DECADES else 1
     if plot.equal:
         y |= {"scaleanchor": "x"}
     if plot.equal or plot.grid or plot.polar:
