@@ -21,6 +21,7 @@ from tauloop.mechanism.elastic.inertia import element_masses, unplaced_masses
 from tauloop.mechanism.expression import evaluate
 from tauloop.mechanism.model import Inertia, Mechanism, SlenderPart
 
+ROOT = Path(__file__).resolve().parents[2]
 #: Two routes to one number by sums of a few products differ by rounding only.
 ROUNDING = 1e-12
 
@@ -66,8 +67,8 @@ def section(keys: str) -> dict[str, float | np.ndarray]:
 
     names = ("axial_stiffness", "bending_stiffness", "torsional_stiffness", "shear_stiffness")
     names += ("mass_per_length", "rotary_inertia", "expansion", "strength", "extent")
-    given = {name: getattr(properties, name) for name in names}
-    return {name: values(item) for name, item in given.items() if item is not None}
+    stated = {name: getattr(properties, name) for name in names}
+    return {name: values(item) for name, item in stated.items() if item is not None}
 
 
 E, NU, RHO = 70e9, 0.3, 2700.0
@@ -116,38 +117,42 @@ G = E / 2.6
     ],
 )
 def test_section_agrees_with_closed_forms(keys, area, moments, torsion, shear, extent) -> None:
-    found = section(keys)
+    properties = section(keys)
     digits = 1e-7 if keys.startswith("rectangle") else ROUNDING  # the table's number has 8 digits
-    np.testing.assert_allclose(found["axial_stiffness"], E * area, rtol=ROUNDING)
-    np.testing.assert_allclose(found["bending_stiffness"], E * np.array(moments), rtol=1e-11)
-    np.testing.assert_allclose(found["torsional_stiffness"], G * torsion, rtol=digits)
-    np.testing.assert_allclose(found["mass_per_length"], RHO * area, rtol=ROUNDING)
-    np.testing.assert_allclose(found["rotary_inertia"], RHO * np.array(moments), rtol=1e-11)
-    np.testing.assert_allclose(found["extent"], extent, rtol=ROUNDING)
-    assert (found["expansion"], found["strength"]) == (23e-6, 250e6)
+    np.testing.assert_allclose(properties["axial_stiffness"], E * area, rtol=ROUNDING)
+    np.testing.assert_allclose(properties["bending_stiffness"], E * np.array(moments), rtol=1e-11)
+    np.testing.assert_allclose(properties["torsional_stiffness"], G * torsion, rtol=digits)
+    np.testing.assert_allclose(properties["mass_per_length"], RHO * area, rtol=ROUNDING)
+    np.testing.assert_allclose(properties["rotary_inertia"], RHO * np.array(moments), rtol=1e-11)
+    np.testing.assert_allclose(properties["extent"], extent, rtol=ROUNDING)
+    assert (properties["expansion"], properties["strength"]) == (23e-6, 250e6)
     if shear is not None:
-        np.testing.assert_allclose(found["shear_stiffness"], G * area * np.array(shear), rtol=1e-11)
+        np.testing.assert_allclose(
+            properties["shear_stiffness"], G * area * np.array(shear), rtol=1e-11
+        )
 
 
 def test_rectangle_torsion_agrees_with_the_whole_series() -> None:
     for width, height in ((20, 20), (20, 33), (47, 20), (5, 90)):
-        found = section(f"rectangle: {{width: {width} mm, height: {height} mm, material: alloy}}")
+        properties = section(
+            f"rectangle: {{width: {width} mm, height: {height} mm, material: alloy}}"
+        )
         a, b = max(width, height) * 1e-3, min(width, height) * 1e-3
         terms = [math.tanh(n * math.pi * a / (2 * b)) / n**5 for n in range(1, 4001, 2)]
         J = a * b**3 / 3 * (1 - 192 * b / (math.pi**5 * a) * sum(terms))
-        np.testing.assert_allclose(found["torsional_stiffness"], G * J, rtol=1e-9)
+        np.testing.assert_allclose(properties["torsional_stiffness"], G * J, rtol=1e-9)
 
 
 def test_composite_section_is_taken_as_stated() -> None:
-    found = section(
+    properties = section(
         "section: {EA: 30 MN, EIy: 9 kN m^2, EIz: 4 kN m^2, GJ: 2 kN m^2, "
         "mass_per_length: 1.2 kg/m, expansion: -1e-6 1/K}"
     )
-    assert found["axial_stiffness"] == 30e6
-    np.testing.assert_array_equal(found["bending_stiffness"], [9e3, 4e3])
-    assert (found["torsional_stiffness"], found["mass_per_length"]) == (2e3, 1.2)
-    assert found["expansion"] == -1e-6
-    assert "strength" not in found
+    assert properties["axial_stiffness"] == 30e6
+    np.testing.assert_array_equal(properties["bending_stiffness"], [9e3, 4e3])
+    assert (properties["torsional_stiffness"], properties["mass_per_length"]) == (2e3, 1.2)
+    assert properties["expansion"] == -1e-6
+    assert "strength" not in properties
 
 
 TUBE = "tube: {outer: 50 mm, wall: 3 mm, material: alloy}"
@@ -223,11 +228,13 @@ def test_full_rod_has_the_section_in_its_own_axes() -> None:
     machine = bench(f"length: 1 m\nmodel: full\nfirst_axis: [1, 0, 0]\nspin: none\n{flat}")
     part = machine.rod("rod").lower
     assert isinstance(part, Inertia)
-    found = [machine.value(x) for x in part.parameters]
+    values = [machine.value(x) for x in part.parameters]
     m = RHO * 0.04 * 0.01
     xx, yy = m * (0.01**2 / 12 + 1 / 3), m * (0.04**2 / 12 + 1 / 3)
     zz = m * (0.04**2 + 0.01**2) / 12
-    np.testing.assert_allclose(found, [m, 0, 0, m / 2, xx, 0, yy, 0, 0, zz], rtol=1e-11, atol=1e-18)
+    np.testing.assert_allclose(
+        values, [m, 0, 0, m / 2, xx, 0, yy, 0, 0, zz], rtol=1e-11, atol=1e-18
+    )
 
 
 def test_parts_of_a_telescopic_rod_are_measured_from_their_own_ends() -> None:
@@ -278,7 +285,7 @@ def test_inertia_of_a_body_is_that_of_its_beams() -> None:
     )
     inertia = machine.body("arm").inertia
     assert inertia is not None
-    found = [machine.value(x) for x in inertia.parameters]
+    values = [machine.value(x) for x in inertia.parameters]
     x, w = np.polynomial.legendre.leggauss(6)
 
     a, b = np.array([0.1, -0.2, 0.05]), np.array([0.5, 0.1, 0.3])
@@ -307,7 +314,7 @@ def test_inertia_of_a_body_is_that_of_its_beams() -> None:
     tensor = np.trace(second) * np.eye(3) - second
     expected = [masses.sum(), *(masses @ points)]
     expected += [tensor[i, j] for i, j in ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))]
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(values, expected, rtol=1e-10, atol=1e-12)
 
 
 def test_units_of_elastic_values() -> None:
@@ -543,7 +550,7 @@ def test_mass_beyond_the_section_is_placed_or_reported(
     machine = bench(f"length: 1 m\nmodel: slender\n{LINK}\n{TUBE}\n{statement}")
     (mass,) = element_masses(machine)
     assert mass.element == "rod"
-    assert mass.stated == 4.22
+    assert mass.mass == 4.22
     assert mass.section == pytest.approx(1.196004, rel=1e-6)
     assert mass.fittings == fittings
     assert mass.unplaced == pytest.approx(unplaced, rel=1e-5)
@@ -577,9 +584,9 @@ def test_five_directions_of_a_carriage_give_its_compliance() -> None:
     )
     compliance = machine.joint("pin").compliance
     assert compliance is not None
-    found = [[machine.value(x) for x in row] for row in compliance.matrix]
+    values = [[machine.value(x) for x in row] for row in compliance.matrix]
     expected = np.diag([5e-9, 1e-8, 0, 2e-5, 2.5e-5, 5e-5])
-    np.testing.assert_allclose(found, expected, rtol=1e-15)
+    np.testing.assert_allclose(values, expected, rtol=1e-15)
     softer = joint_machine("compliance: {x: 0.005 um/N, y: 0.01 um/N, rx: 2e-5 rad/N/m}")
     other = softer.joint("pin").compliance
     assert other is not None
@@ -673,10 +680,10 @@ platform: {body: cart, independent: [slide]}
 
 def test_stiffness_of_a_drive_line_is_that_of_its_parts_in_series() -> None:
     machine = read_machine(DRIVE, "drive.yaml")
-    found = drive_stiffness(machine.actuators[0])
-    assert found is not None
+    stiffness = drive_stiffness(machine.actuators[0])
+    assert stiffness is not None
     at_load = 1 / (1 / 5e6 + 0.02**2 / 800)  # N/m
-    assert machine.value(found) == pytest.approx(at_load, rel=ROUNDING)
+    assert machine.value(stiffness) == pytest.approx(at_load, rel=ROUNDING)
     both = DRIVE.replace("    on: slide\n", "    on: slide\n    stiffness: 5 N/um\n")
     with pytest.raises(DescriptionError, match="follows from the drive line"):
         read_machine(both, "drive.yaml")
@@ -689,15 +696,16 @@ def test_two_motors_on_one_load_are_parallel() -> None:
     )
     text = text.replace(
         "      motors: {motor: {on: rotor}}",
-        "        rack: {first: second, second: cart, rack_and_pinion: 10 mm, shaft: {stiffness: 2 N/um, damping: 1 N s/m}}\n"
+        "        rack: {first: second, second: cart, rack_and_pinion: 10 mm, "
+        "shaft: {stiffness: 2 N/um, damping: 1 N s/m}}\n"
         "        loose: {first: pulley, second: idler, shaft: {stiffness: 1 N m/rad, damping: 1 N m s/rad}}\n"
         "      motors: {motor: {on: rotor}, other: {on: second}}",
     )
     machine = read_machine(text, "drive.yaml")
-    found = drive_stiffness(machine.actuators[0])
-    assert found is not None
+    stiffness = drive_stiffness(machine.actuators[0])
+    assert stiffness is not None
     first = 1 / (1 / 5e6 + 0.02**2 / 800)
-    assert machine.value(found) == pytest.approx(first + 2e6, rel=ROUNDING)
+    assert machine.value(stiffness) == pytest.approx(first + 2e6, rel=ROUNDING)
 
 
 FRAME = """
@@ -886,3 +894,70 @@ def test_changed_value_of_a_named_material_is_written(tmp_path: Path) -> None:
     copy = tmp_path / "copy.yaml"
     write_yaml(machine, copy)
     assert slender(tl.load(str(copy)))[0] == pytest.approx(slender(machine)[0], rel=ROUNDING)
+
+
+def test_page_has_the_values_of_the_table_of_materials() -> None:
+    page = (ROOT / "docs" / "machine-file.md").read_text(encoding="utf-8")
+    for name, (material, parameters) in material_table().items():
+        values = {p.name: p.value for p in parameters}
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
+        shown = [float(cell) for cell in row.split("|")[2:-1]]
+        assert material.expansion is not None
+        assert material.strength is not None
+        expected = [
+            evaluate(material.young_modulus, values) / 1e9,
+            evaluate(material.shear_modulus, values) / 1e9,
+            evaluate(material.density, values),
+            evaluate(material.expansion, values) * 1e6,
+            evaluate(material.strength, values) / 1e6,
+        ]
+        np.testing.assert_allclose(shown, expected, rtol=5e-3)
+
+
+def test_example_with_tubes_has_the_geometry_of_the_shipped_machine() -> None:
+    example = tl.load(str(ROOT / "examples" / "elastic" / "gantry_tau.yaml"))
+    shipped = tl.load("gantry_tau_6link")
+    geometry = {p.name: p.value for p in shipped.parameters if p.group == "geometry"}
+    assert len(geometry) > 40
+    assert {name: example.parameters[name].value for name in geometry} == geometry
+    # prototypes' references: 1.50 kg a rod, 20 N/um of drives
+    masses = [mass.mass for mass in element_masses(example)]
+    assert masses[:5] == pytest.approx([1.4950054] * 5, rel=1e-7)
+    stiffness = [drive_stiffness(actuator) for actuator in example.actuators]
+    assert [example.value(k) for k in stiffness if k is not None] == [20e6] * 3
+    beam = example.rod("pair1.link").lower_beam
+    assert beam is not None
+    properties = beam.segments[0].start.properties
+    # Euler's load of the pinned tube, 54 302.31 N
+    load = math.pi**2 * example.value(properties.bending_stiffness[0]) / 1.25**2
+    assert load == pytest.approx(54302.31, abs=0.005)
+
+
+def test_example_of_a_four_bar_is_at_its_reference_pose() -> None:
+    example = tl.load(str(ROOT / "examples" / "elastic" / "four_bar.yaml"))
+    inspection = tl.check(example)
+    assert inspection.is_usable
+    crank = example.body("crank").beams[0].beam.segments[0].start.properties
+    # in the plane the bar bends over its thickness of 8 mm, about the section's z axis
+    assert example.value(crank.bending_stiffness[1]) == pytest.approx(210e9 * 0.03 * 0.008**3 / 12)
+    assert [row["element"] for row in inspection.mass_rows or ()] == ["crank", "coupler", "rocker"]
+
+
+def test_rigid_formats_note_what_they_lack(tmp_path: Path) -> None:
+    example = tl.load(str(ROOT / "examples" / "elastic" / "gantry_tau.yaml"))
+    for name in ("machine.urdf", "machine.sdf", "machine.xml"):
+        conversion = tl.convert(example, tmp_path / name)
+        notes = [note for note in conversion.written.notes if note.startswith("elastic data")]
+        assert len(notes) == 1, name
+        assert "not carried" in notes[0]
+    rigid = tl.convert(tl.load("five_bar"), tmp_path / "rigid.urdf")
+    assert not any(note.startswith("elastic data") for note in rigid.written.notes)
+
+
+def test_an_open_mass_is_a_note_of_check_and_not_a_problem() -> None:
+    machine = bench(f"length: 1 m\nmodel: slender\n{LINK}\n{TUBE}")
+    inspection = tl.check(machine)
+    assert inspection.is_usable
+    assert any("does not state where 3.024 kg are" in note.what for note in inspection.notes)
+    (row,) = inspection.mass_rows or ()
+    assert (row["mass"], row["unplaced"]) == (4.22, pytest.approx(3.023996, rel=1e-6))

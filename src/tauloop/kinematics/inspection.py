@@ -144,9 +144,9 @@ class Inspection(Tabular):
     @property
     @in_json("element_masses", optional=True)
     def mass_rows(self) -> list[dict[str, Any]] | None:
-        """Masses of links with sections: stated, of the section, of fittings; None without any, kg."""
+        """Masses of links with sections, of the sections and of fittings, kg; None without any."""
         masses = element_masses(self.model.mechanism)
-        names = ("element", "stated", "section", "fittings", "unplaced")
+        names = ("element", "mass", "section", "fittings", "unplaced")
         rows = [{name: getattr(mass, name) for name in names} for mass in masses]
         return rows or None
 

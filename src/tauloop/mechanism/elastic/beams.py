@@ -7,7 +7,6 @@ beam states the direction of z.
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 from tauloop.common.records import dataclass
 from tauloop.mechanism.description import units
@@ -107,11 +106,12 @@ class Beam:
     def sections(self) -> tuple[Section, ...]:
         """Sections at the ends of all segments, each once."""
         ends = [section for s in self.segments for section in (s.start, s.end)]
-        return tuple(b for a, b in pairwise([None, *ends]) if a != b)
+        return tuple(dict.fromkeys(ends))
 
     def section_mass(self) -> LineMass:
         """Return the mass of the sections alone."""
-        total, start = LineMass(), ZERO
+        total = LineMass()
+        start: Expression = ZERO
         for segment in self.segments:
             total = _plus_segment(total, segment, start)
             start = add(start, segment.length)

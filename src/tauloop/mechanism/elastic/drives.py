@@ -28,13 +28,12 @@ def drive_stiffness(actuator: Actuator) -> Expression | None:
     Returns:
         N/m or N m/rad, as the actuator's position; None where it is rigid: the file states no
         stiffness, or the drive line has no compliance.
-
     """
     if actuator.drive is None:
         return actuator.stiffness
     line = actuator.drive
-    found = _seen_from(line, line.performance.of, None, line.ratios())
-    return None if found == _RIGID else found
+    stiffness = _seen_from(line, line.performance.of, None, line.ratios())
+    return None if stiffness == _RIGID else stiffness
 
 
 def _seen_from(

@@ -19,6 +19,7 @@ from tauloop.mechanism.expression import (
     subtract,
 )
 from tauloop.mechanism.model import Inertia, Mechanism, SlenderPart
+from tauloop.mechanism.suggestions import listing
 
 #: Difference between a stated mass and the sum of its parts, relative to the stated mass, that
 #: counts as rounding of values in a file.
@@ -66,7 +67,7 @@ def beams_inertia(beams: Sequence[BodyBeam]) -> Inertia:
     integral of p p^T dm = m a a^T + h (a u^T + u a^T) + J u u^T about the origin. The rotary inertia
     of its sections is added in the axes of the section.
     """
-    total = [ZERO] * 10
+    total: list[Expression] = [ZERO] * 10
     for beam in beams:
         for i, value in enumerate(_beam_inertia(beam).parameters):
             total[i] = add(total[i], value)
@@ -150,18 +151,18 @@ def _across(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElementMass:
-    """Mass of a link as stated and as its sections have it, kg.
+    """Mass of a link in the equations of motion and as its sections have it, kg.
 
     Attributes:
         element: name of the rod, of ``ROD.lower`` or ``ROD.upper``, or of the body.
-        stated: mass in the equations of motion.
+        mass: mass in the equations of motion: stated in the file, or that of section and fittings.
         section: mass of the sections alone.
         fittings: mass of the fittings at the ends.
         is_distributed: whether the rest of the stated mass is spread along the length.
     """
 
     element: str
-    stated: float
+    mass: float
     section: float
     fittings: float
     is_distributed: bool
@@ -171,7 +172,7 @@ class ElementMass:
         """Mass whose place the file does not state, kg; zero within `MASS_TOLERANCE`."""
         if self.is_distributed:
             return 0.0
-        return max(0.0, mass_gap(self.stated, self.section + self.fittings))
+        return max(0.0, mass_gap(self.mass, self.section + self.fittings))
 
 
 def element_masses(mechanism: Mechanism) -> tuple[ElementMass, ...]:
@@ -192,14 +193,14 @@ def element_masses(mechanism: Mechanism) -> tuple[ElementMass, ...]:
             parts.append((body.name, body.inertia, beams, body.is_distributed))
     masses = []
     for name, part, beams, is_distributed in parts:
-        section = sum(mechanism.value(beam.section_mass().mass) for beam in beams)
-        fittings = [add(*beam.fittings) for beam in beams if beam.fittings is not None]
+        section = add(*(beam.section_mass().mass for beam in beams))
+        fittings = add(*(add(*beam.fittings) for beam in beams if beam.fittings is not None))
         masses.append(
             ElementMass(
                 element=name,
-                stated=0.0 if part is None else mechanism.value(part.mass),
-                section=section,
-                fittings=sum(mechanism.value(mass) for mass in fittings),
+                mass=0.0 if part is None else mechanism.value(part.mass),
+                section=mechanism.value(section),
+                fittings=mechanism.value(fittings),
                 is_distributed=is_distributed,
             )
         )
@@ -209,21 +210,26 @@ def element_masses(mechanism: Mechanism) -> tuple[ElementMass, ...]:
 def unplaced_masses(mechanism: Mechanism) -> tuple[Problem, ...]:
     """Return a problem for each stated mass whose place along its link is unknown.
 
+    Links with equal numbers share a problem.
+
     Stiffness does not depend on it; vibration does.
     """
-    problems = []
+    alike: dict[str, list[str]] = {}
+    remedies: dict[str, str] = {}
     for item in element_masses(mechanism):
         if not item.unplaced:
             continue
-        half = item.unplaced / 2
-        problems.append(
-            Problem(
-                where=item.element,
-                what=f"its mass is {item.stated:.6g} kg, that of its section {item.section:.6g} kg and of its fittings "
-                f"{item.fittings:.6g} kg: the place of {item.unplaced:.6g} kg is not stated, and natural frequencies "
-                "depend on it",
-                remedy=f"add fittings: {{start: {half:.4g} kg, end: {half:.4g} kg}}, or distributed: yes",
-                file=mechanism.file,
-            )
+        parts = f"that of the section {item.section:.6g} kg"
+        if item.fittings:
+            parts += f", that of the fittings {item.fittings:.6g} kg"
+        what = (
+            f"the stated mass is {item.mass:.6g} kg, {parts}: the file does not state where "
+            f"{item.unplaced:.6g} kg are, on which natural frequencies depend"
         )
-    return tuple(problems)
+        alike.setdefault(what, []).append(item.element)
+        half = f"{item.unplaced / 2:.4g} kg"
+        remedies[what] = f"add fittings: {{start: {half}, end: {half}}}, or distributed: yes"
+    return tuple(
+        Problem(where=listing(names), what=what, remedy=remedies[what], file=mechanism.file)
+        for what, names in alike.items()
+    )

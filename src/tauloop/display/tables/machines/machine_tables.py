@@ -90,11 +90,11 @@ def _summary(inspection: Inspection) -> Table:
 
 
 def _masses(inspection: Inspection) -> Iterator[Table]:
-    """Yield the masses of links with sections, as stated and as their sections have them."""
+    """Yield the masses of links with sections, and those of the sections and fittings alone."""
     rows = inspection.mass_rows
     if rows is None:
         return
-    heads = ("stated", "section", "fittings")
+    heads = ("mass", "section", "fittings")
     lines = ((row["element"], *(row[name] for name in heads)) for row in rows)
     columns = [(f"{name}, kg", ".4g") for name in heads]
     yield table("Masses of elastic links", "element", *columns, rows=lines)

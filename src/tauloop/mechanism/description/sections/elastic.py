@@ -10,9 +10,18 @@ from pathlib import Path
 
 from tauloop.common.records import dataclass
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.cursor import Choice, Cursor, ListOf, MapOf, Shape, chosen, need
+from tauloop.mechanism.description.cursor import (
+    Choice,
+    Cursor,
+    ListOf,
+    MapOf,
+    Shape,
+    Value,
+    chosen,
+    need,
+)
 from tauloop.mechanism.description.documents import open_document
-from tauloop.mechanism.description.elastic_grammar import MATERIAL, SECTION_KEYS, has_section
+from tauloop.mechanism.description.elastic_grammar import GROUP, MATERIAL, SECTION_KEYS, has_section
 from tauloop.mechanism.description.grammar import PROVENANCE
 from tauloop.mechanism.description.sections.joints import read_direction
 from tauloop.mechanism.description.structure import note_unknown
@@ -413,6 +422,7 @@ class ElasticReader:
             if place is not None:
                 self._refuse_beam(place, is_telescopic)
         masses = [None if part is None else part.mass for part in parts]
+        beams: tuple[Beam | None, Beam | None]
         if not is_telescopic:
             beams = (self.beam(cursor, length, masses[0]), None)
         else:
@@ -607,7 +617,8 @@ class ElasticReader:
         for i, row in enumerate(place.items()):
             entries = []
             for j, item in enumerate(row.items()):
-                kind = replace(item.kind, linear=entry_dimension(i, j, is_stiffness=is_stiffness))  # type: ignore[type-var]
+                dimension = entry_dimension(i, j, is_stiffness=is_stiffness)
+                kind = Value(linear=dimension, group=GROUP)
                 entries.append(self.values.expression(replace(item, kind=kind)))
             whole = tuple(entry for entry in entries if entry is not None)
             if len(whole) < 6:
