@@ -92,6 +92,12 @@ class Description(Tabular):
         return row
 
     @property
+    @in_json("element_masses", optional=True)
+    def mass_rows(self) -> list[dict[str, Any]] | None:
+        """See `Inspection.mass_rows`."""
+        return self.inspection.mass_rows
+
+    @property
     @in_json(nullable=True)
     def parameters(self) -> list[dict[str, Any]]:
         """The parameters of the file with values and bounds, SI."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tauloop.formats.writing.expression_writer import keys_of, number
@@ -11,7 +11,7 @@ from tauloop.mechanism.description.cursor import Shape, Value
 from tauloop.mechanism.description.elastic_grammar import CONTACT, DAMPING, MATERIAL, SECTION
 from tauloop.mechanism.description.units import Dimension
 from tauloop.mechanism.elastic.beams import DIRECTIONS, Beam, BeamSegment, BodyBeam, Compliance
-from tauloop.mechanism.elastic.inertia import beams_inertia, link_inertia
+from tauloop.mechanism.elastic.inertia import beams_inertia, link_inertia, mass_gap
 from tauloop.mechanism.elastic.sections import SECTION_DIMENSIONS, Material, Section
 from tauloop.mechanism.elastic.structures import ReducedStructure
 from tauloop.mechanism.expression import Expression
@@ -41,6 +41,15 @@ def follows_from_section(rod: Rod, *, is_upper: bool) -> bool:
         return False
     is_full = isinstance(part, Inertia)
     return part == link_inertia(beam, is_full=is_full, is_upper=is_upper)
+
+
+def contradicts_beams(mechanism: Mechanism, mass: Expression, beams: Sequence[Beam]) -> bool:
+    """Return whether a mass, such as an identified one, contradicts those of beams and fittings."""
+    stated = mechanism.value(mass)
+    sections = sum(mechanism.value(beam.section_mass().mass) for beam in beams)
+    parts = sum(mechanism.value(beam.line_mass().mass) for beam in beams)
+    has_fittings = any(beam.fittings is not None for beam in beams)
+    return mass_gap(stated, sections) < 0.0 or (has_fittings and mass_gap(stated, parts) != 0.0)
 
 
 def body_follows_from_beams(body: Body) -> bool:

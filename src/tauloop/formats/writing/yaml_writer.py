@@ -278,11 +278,18 @@ class _YamlWriter:
     def _body(self, body: Body) -> str | dict[str, Any]:
         if not body.beams:
             return "massless" if body.inertia is None else self._inertia(body.inertia)
-        from tauloop.formats.writing.elastic_writer import body_beams, body_follows_from_beams
+        from tauloop.formats.writing.elastic_writer import (
+            body_beams,
+            body_follows_from_beams,
+            contradicts_beams,
+        )
 
         written: dict[str, Any] = {}
         if body.inertia is not None and not body_follows_from_beams(body):
             written = self._inertia(body.inertia)
+            beams = [item.beam for item in body.beams]
+            if contradicts_beams(self._mechanism, body.inertia.mass, beams):
+                written["unchecked"] = "yes"
         if body.is_distributed:
             written["distributed"] = "yes"
         return written | {"beams": body_beams(body, self._text)}
@@ -382,6 +389,7 @@ class _YamlWriter:
         from tauloop.formats.writing.elastic_writer import (
             beam_keys,
             contact_keys,
+            contradicts_beams,
             follows_from_section,
             part_keys,
         )
@@ -391,8 +399,11 @@ class _YamlWriter:
         for key, beam in parts:
             if beam is None:
                 continue
+            part = rod.upper if key == "upper" else rod.lower
             if follows_from_section(rod, is_upper=key == "upper"):
                 written.pop(key)
+            elif part is not None and contradicts_beams(self._mechanism, part.mass, (beam,)):
+                written[key]["unchecked"] = "yes"
             if is_fixed:
                 written |= beam_keys(beam, self._text)
             else:

@@ -150,7 +150,7 @@ BODY_BEAM = Shape(
     ),
 )
 BODY_FIELDS = (
-    field("beams", MapOf(item=BODY_BEAM), "elastic beams of the body"),
+    field("beams", MapOf(item=BODY_BEAM, may_be_empty=False), "elastic beams of the body"),
     _DISTRIBUTED,
 )
 

@@ -424,7 +424,13 @@ def read_body(
         inertia = stated
     lines = [beam.beam for beam in beams]
     mass = None if stated is None else stated.mass
-    elastic.check_mass(cursor, lines, mass, is_distributed=is_distributed)
+    elastic.check_mass(
+        cursor,
+        lines,
+        mass,
+        is_distributed=is_distributed,
+        is_unchecked=cursor.word("unchecked") == "yes",
+    )
     return Body(name=name, inertia=inertia, beams=beams, is_distributed=is_distributed)
 
 

@@ -269,7 +269,12 @@ class ElasticReader:
     # Beams
 
     def beam(
-        self, cursor: Cursor, length: Expression | None, stated: Expression | None
+        self,
+        cursor: Cursor,
+        length: Expression | None,
+        stated: Expression | None,
+        *,
+        is_unchecked: bool = False,
     ) -> Beam | None:
         """Return the beam of a place; None without one or after noting what is wrong.
 
@@ -277,6 +282,7 @@ class ElasticReader:
             cursor: a rod, a part of a rod, or a beam of a body.
             length: its length; None if that is wrong.
             stated: mass that the file states for it; None if it states none.
+            is_unchecked: whether that mass may be any, as an identified one.
         """
         keys = [key for key in SECTION_KEYS if cursor.has(key)]
         if not keys:
@@ -305,7 +311,13 @@ class ElasticReader:
             fittings=fittings,
             is_distributed=cursor.word("distributed") == "yes",
         )
-        self.check_mass(cursor, (beam,), stated, is_distributed=beam.is_distributed)
+        self.check_mass(
+            cursor,
+            (beam,),
+            stated,
+            is_distributed=beam.is_distributed,
+            is_unchecked=is_unchecked,
+        )
         return beam
 
     def _fittings(self, cursor: Cursor) -> tuple[Expression, Expression] | None:
@@ -360,8 +372,9 @@ class ElasticReader:
         stated: Expression | None,
         *,
         is_distributed: bool,
+        is_unchecked: bool = False,
     ) -> None:
-        """Note a stated mass that contradicts sections and fittings.
+        """Note a stated mass that contradicts sections and fittings, unless it is unchecked.
 
         A stated mass that exceeds them without a statement where the rest is stays an open question
         (see `tauloop.mechanism.elastic.inertia.element_masses`).
@@ -381,7 +394,7 @@ class ElasticReader:
                 "distributed",
             )
             return
-        if stated is None:
+        if stated is None or is_unchecked:
             return
         mass = value(stated)
         sections = sum(value(beam.section_mass().mass) for beam in beams)
@@ -424,7 +437,8 @@ class ElasticReader:
         masses = [None if part is None else part.mass for part in parts]
         beams: tuple[Beam | None, Beam | None]
         if not is_telescopic:
-            beams = (self.beam(cursor, length, masses[0]), None)
+            is_unchecked = _is_unchecked(links["link"])
+            beams = (self.beam(cursor, length, masses[0], is_unchecked=is_unchecked), None)
         else:
             beams = (
                 self._part_beam(links["lower"], masses[0]),
@@ -462,7 +476,8 @@ class ElasticReader:
             place.problem("the part has a section and no length", "add length", "length")
         if place.has("length") and not is_elastic:
             place.problem("length belongs to a section, and there is none", "remove it", "length")
-        return self.beam(place, self.values.expression(place.get("length")), stated)
+        length = self.values.expression(place.get("length"))
+        return self.beam(place, length, stated, is_unchecked=_is_unchecked(place))
 
     def _require_equal_bending(self, cursor: Cursor, beam: Beam) -> None:
         """Note a section of a slender rod whose two bending stiffnesses differ."""
@@ -589,9 +604,12 @@ class ElasticReader:
 
     def _by_direction(self, place: Cursor, free: str, key: str) -> Compliance | None:
         read: dict[str, Expression] = {}
-        for name in DIRECTIONS:
-            if not place.has(name):
-                continue
+        present = [name for name in DIRECTIONS if place.has(name)]
+        if not present:
+            place.problem(
+                "no direction is given", f"write some of {listing(DIRECTIONS)}, or remove it"
+            )
+        for name in present:
             if name in free.split():
                 place.problem(
                     f"the joint moves freely in {name}",
@@ -702,6 +720,11 @@ class ElasticReader:
         read = [self.values.expression(place) for place in places]
         ratios = tuple(ratio for ratio in read if ratio is not None)
         return Damping(ratios=ratios) if len(ratios) == len(read) else None
+
+
+def _is_unchecked(cursor: Cursor | None) -> bool:
+    """Return whether the file states that the inertia of a place is not to be checked."""
+    return cursor is not None and cursor.word("unchecked") == "yes"
 
 
 def _one_section(cursor: Cursor) -> bool:

@@ -30,8 +30,8 @@ def read_structure(
     """Return a reduced structure, or None after noting what is wrong.
 
     Args:
-        name: its name.
-        cursor: its place.
+        name: name of the structure.
+        cursor: place in the file.
         values: reads positions of nodes.
         names: all elements by name.
         points: placements of joints, rods and frames, by their names and by body.
