@@ -164,6 +164,11 @@ def test_all_problems_of_a_line_in_place_are_told() -> None:
         ("{load: cart}", "the drive line has no inertias, motors, encoders, control"),
         ("{set: {gap: 1 mm}}", "there is none"),
         ("{gab: 1}", "unknown key"),
+        (  # a required part of an inner section
+            "{load: cart, inertias: {a: {inertia: 1 kg m^2}}, motors: {m: {on: a}}, encoders: {e: {on: a}}, "
+            "control: {motor: m}}",
+            "this key of a drive control is missing",
+        ),
     ],
 )
 def test_bad_lines_are_refused_with_line_and_remedy(drive: str, what: str, tmp_path: Path) -> None:

@@ -204,6 +204,11 @@ class Collector:
         """Number of problems."""
         return len(self._problems)
 
+    def has_problem_in(self, where: str) -> bool:
+        """Return whether a problem was noted at a place of this file or below it."""
+        below = (f"{where}.", f"{where}[")
+        return any(place == where or place.startswith(below) for place, _, _ in self._problems)
+
     @property
     def is_full(self) -> bool:
         """Whether further problems are only counted, so that remedies need not be searched."""

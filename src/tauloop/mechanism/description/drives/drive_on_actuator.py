@@ -32,6 +32,8 @@ def read_actuator_drive(
             place.
         turns: whether the actuator rotates.
     """
+    if cursor.collector.has_problem_in(cursor.where):
+        return None  # its parts are read as if their form were right
     before = cursor.collector.count
     own = [key for key in ("load", *_SECTIONS) if cursor.has(key)]
     if cursor.has("file"):
