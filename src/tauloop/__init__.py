@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         display as display,
         drives as drives,
         dynamics as dynamics,
+        elasticity as elasticity,
         equations as equations,
         export as export,
         formats as formats,
@@ -86,6 +87,12 @@ if TYPE_CHECKING:
         inverse_dynamics as inverse_dynamics,
         load_motors as load_motors,
         size_motors as size_motors,
+    )
+    from tauloop.elasticity import (
+        StiffnessOptions as StiffnessOptions,
+        VibrationOptions as VibrationOptions,
+        stiffness as stiffness,
+        vibration as vibration,
     )
     from tauloop.equations.assembly import Assembly as Assembly
     from tauloop.export.c import ExportOptions as ExportOptions, export_c as export_c

@@ -136,6 +136,17 @@ from tauloop.dynamics.motor_sizing import (
     MotorSizing,
     MotorSizingOptions as MotorSizingOptions,
 )
+from tauloop.elasticity.machine_poses import (
+    PoseInput,
+)
+from tauloop.elasticity.machine_stiffness import (
+    Stiffness,
+    StiffnessOptions as StiffnessOptions,
+)
+from tauloop.elasticity.machine_vibration import (
+    Vibration,
+    VibrationOptions as VibrationOptions,
+)
 from tauloop.equations.assembly.assembly import (
     Assembly as Assembly,
 )
@@ -429,6 +440,7 @@ from tauloop import (
     display as display,
     drives as drives,
     dynamics as dynamics,
+    elasticity as elasticity,
     equations as equations,
     export as export,
     formats as formats,
@@ -1441,6 +1453,16 @@ def size_motors(
     progress: Progress | None = None,
 ) -> MotorSizing: ...
 
+def stiffness(
+    machine: MachineSource,
+    poses: PoseInput = None,
+    options: StiffnessOptions | None = None,
+    *,
+    wrench: str | Mapping[str, str | float] | Sequence[float] | None = None,
+    weightless: bool = False,
+    shear: bool = False,
+) -> Stiffness: ...
+
 def subtract_actuator_forces(
     connected: str | Path | xr.Dataset,
     disconnected: str | Path | xr.Dataset,
@@ -1518,6 +1540,17 @@ def verify(
     max_condition: float = 1000.0,
     progress: Progress | None = None,
 ) -> VerifiedMachine: ...
+
+def vibration(
+    machine: MachineSource,
+    poses: PoseInput = None,
+    options: VibrationOptions | None = None,
+    *,
+    count: int = 10,
+    modes: int | None = None,
+    motors: str = 'locked',
+    shear: bool = False,
+) -> Vibration: ...
 
 def view(
     machine: MachineSource,

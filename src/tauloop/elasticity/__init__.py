@@ -1,4 +1,33 @@
-"""Elastic structures: stiffness, vibration and buckling of a machine's links, joints and drives.
+"""Elastic machines: stiffness, stress, buckling and vibration from the sections in a machine file.
 
-It must not import applications such as simulation, identification and calibration.
+Beams, joints and drives with elastic data form a `Structure` in minimal coordinates. This package must
+not import applications such as simulation, identification and calibration.
+
+Examples:
+    >>> import tauloop as tl
+    >>> tl.stiffness("delta")
+    Traceback (most recent call last):
+        ...
+    tauloop.common.errors.InputError: machine: no rod, body, joint or actuator has elastic data: ...
+    ...
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tauloop.common.names.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.elasticity.machine_stiffness import (
+        Stiffness as Stiffness,
+        StiffnessOptions as StiffnessOptions,
+        stiffness as stiffness,
+    )
+    from tauloop.elasticity.machine_vibration import (
+        Vibration as Vibration,
+        VibrationOptions as VibrationOptions,
+        vibration as vibration,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

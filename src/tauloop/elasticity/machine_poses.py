@@ -1,0 +1,84 @@
+"""Poses at which the elasticity of a machine is calculated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.errors import InputError, Problem
+from tauloop.elasticity.beams import Array
+from tauloop.elasticity.machine_beams import StatedMass
+from tauloop.elasticity.machine_structure import MachineStructure
+from tauloop.equations.ports import checked
+from tauloop.kinematics.named_kinematics import inverse_kinematics
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+
+#: Poses of the platform: one by name or as text, many as rows of numbers; None for the reference.
+PoseInput = str | Mapping[str, str | float] | object | None
+
+
+def machine_coordinates(model: Model, poses: PoseInput) -> Array:
+    """Return the coordinates (N, n_q) of a machine at poses of its platform.
+
+    Args:
+        model: the machine.
+        poses: None for the reference pose; a text or mapping such as ``{"x": "10 mm"}`` for a single
+            pose; or rows (N, n) of the independent platform coordinates, SI.
+
+    Raises:
+        InputError: wrong names, shapes or values.
+        PoseError: out of reach or singular.
+    """
+    if poses is None:
+        return np.atleast_2d(np.asarray(model.assembly.q, dtype=float))
+    if isinstance(poses, str | Mapping):
+        return np.asarray(inverse_kinematics(model, poses).q[:1])
+    port = replace(model.platform.ports.position, name="poses")
+    rows = checked({"poses": port}, {"poses": poses})[0]["poses"]
+    if not len(rows):
+        raise InputError.of("poses", "there are no poses", "give at least one")
+    return np.atleast_2d(np.asarray(model.inverse_kinematics(rows).q))
+
+
+def require_elastic_data(mechanism: Mechanism, machine: MachineStructure) -> None:
+    """Check that something of a machine is elastic.
+
+    Raises:
+        InputError: nothing is.
+    """
+    if machine.elastic_names:
+        return
+    what = "no rod, body, joint or actuator has elastic data: the machine is rigid"
+    remedy = (
+        "give rods a section such as `tube: {outer: 50 mm, wall: 3 mm, material: aluminium}`, "
+        "bodies `beams`, joints and actuators a `stiffness`"
+    )
+    raise InputError.of("machine", what, remedy, file=mechanism.file)
+
+
+def rigid_parts(mechanism: Mechanism, machine: MachineStructure) -> tuple[str, ...]:
+    """Return the rods, bodies, joints and actuators that count as rigid."""
+    elastic = set(machine.elastic_names)
+    names = [rod.name for rod in mechanism.rods]
+    names += [actuator.name for actuator in mechanism.actuators]
+    names += [joint.name for joint in mechanism.joints if joint.name != "platform"]
+    names += [body.name for body in mechanism.bodies]
+    return tuple(name for name in names if name not in elastic)
+
+
+def mass_problem(mass: StatedMass, file: str) -> Problem:
+    """Return the problem of a stated mass that the file does not place."""
+    parts = mass.sections + mass.fittings
+    difference = mass.stated - parts
+    what = (
+        f"states {mass.stated:.4g} kg, but its sections and fittings have {parts:.4g} kg: "
+        f"where the other {difference:.4g} kg are changes the frequencies"
+    )
+    remedy = (
+        "give `fittings: {start: ..., end: ...}` with the masses at its ends, or `distributed: yes` "
+        "if the mass is spread along it; or leave the mass out, so that it is that of the sections"
+    )
+    return Problem(mass.name, what, remedy, file=file)

@@ -1,0 +1,387 @@
+"""Stiffness, deflection, stress and buckling of a machine with its motors held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+
+import numpy as np
+
+from tauloop.common.datasets import Variable, columns
+from tauloop.common.errors import PoseError, solving
+from tauloop.common.keywords import keywords
+from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, in_json, json_keys
+from tauloop.common.records import dataclass
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
+from tauloop.elasticity.assembled import AssembledStructure, assemble
+from tauloop.elasticity.beams import Array
+from tauloop.elasticity.machine_beams import StatedMass, equivalent_stress
+from tauloop.elasticity.machine_poses import (
+    PoseInput,
+    machine_coordinates,
+    require_elastic_data,
+    rigid_parts,
+)
+from tauloop.elasticity.machine_structure import (
+    MachineStructure,
+    StructureOptions,
+    machine_structure,
+)
+from tauloop.elasticity.reduction import BALL
+from tauloop.elasticity.statics import (
+    ToolCompliance,
+    axial_forces,
+    buckling_factors,
+    end_loads,
+    gravity_load,
+    rod_buckling_load,
+    section_loads,
+    tool_compliance,
+)
+from tauloop.equations.named_values import TOOL_PORT, named_values
+from tauloop.mechanism.model import omission_diagnostics
+from tauloop.model import Model
+from tauloop.model.model import MachineSource, modeled
+
+#: Directions of a twist or wrench, and units of translational and rotational stiffness.
+DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
+STIFFNESS_UNITS = ("N/m",) * 3 + ("N m/rad",) * 3
+#: Modes of each link and plane that represent bending where buckling is calculated.
+BUCKLING_MODES = 3
+#: Largest relative difference of the energy of all elements and the work of a wrench.
+ENERGY_TOLERANCE = 1e-6
+#: Fraction of the buckling load above which loads change the stiffness noticeably.
+MAX_BUCKLING_USE = 0.05
+#: Largest deflection, as a fraction of the machine's size, for which equations are linear.
+MAX_DEFLECTION = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StiffnessOptions(Options):
+    """Loads, and the theory of beams.
+
+    Attributes:
+        wrench: force and moment at the tool, such as 'fx=100,mz=5' (N, N m, base frame).
+        weightless: leave the weight of the machine out.
+        shear: include shear of beams (Timoshenko).
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.StiffnessOptions(wrench={"fx": 100.0}).wrench
+        {'fx': 100.0}
+    """
+
+    wrench: str | Mapping[str, str | float] | tuple[float, ...] | None = option(
+        None, read=str, metavar="VALUES"
+    )
+    weightless: bool = option(False)
+    shear: bool = option(False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stiffness(Result):
+    """The stiffness of a machine at N poses with its motors held.
+
+    Twists and wrenches are those of the tool center point, in the axes of the base.
+
+    Attributes:
+        model: the machine.
+        options: loads and theory.
+        platform: (N, n) positions of the platform.
+        tool: (N, 3) tool center points, m.
+        compliance: (N, 6, 6) twist (m, rad) per wrench (N, N m).
+        items: names of the s elastic items.
+        shares: (N, 6, s) part of the compliance in each direction that each item causes.
+        deflection: (N, 6) twist of the tool by weight and wrench, m and rad.
+        beams: names of the b beams.
+        axial: (N, b) mean axial forces in beams under these loads, N; tension is positive.
+        stress: (N, b) largest equivalent stress in each beam, Pa; NaN for composite sections.
+        yield_safety: (N, b) strength over stress; NaN where no strength is stated.
+        buckling_safety: (N, b) Euler's load of the single beam over its compression; infinite in
+            tension, NaN where its ends are not balls.
+        load_factor: (N,) factor of all loads at which the whole machine buckles.
+        masses: stated masses of elastic links, and those of their parts.
+        rigid: names of the parts that count as rigid.
+        notes: assumptions about this machine.
+    """
+
+    model: Model = field(metadata=json_keys(machine="mechanism.name"))
+    options: StiffnessOptions = field(metadata=OMITTED)
+    platform: np.ndarray
+    tool: np.ndarray = field(metadata=json_keys("tool_m"))
+    compliance: np.ndarray
+    items: tuple[str, ...]
+    shares: np.ndarray
+    deflection: np.ndarray
+    beams: tuple[str, ...]
+    axial: np.ndarray = field(metadata=json_keys("axial_force_N"))
+    stress: np.ndarray = field(metadata=json_keys("stress_Pa", nullable=True))
+    yield_safety: np.ndarray = field(metadata=json_keys(nullable=True))
+    buckling_safety: np.ndarray = field(metadata=json_keys(nullable=True))
+    load_factor: np.ndarray = field(metadata=json_keys(nullable=True))
+    masses: tuple[StatedMass, ...]
+    rigid: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    @in_json(nullable=True)
+    def stiffness(self) -> np.ndarray:
+        """Inverse of the compliance (N, 6, 6); NaN where the tool is rigid in a direction."""
+        result = np.full_like(self.compliance, np.nan)
+        scale = np.sqrt(np.diagonal(self.compliance, axis1=1, axis2=2))
+        for pose, (matrix, size) in enumerate(zip(self.compliance, scale, strict=True)):
+            if size.min() > 0.0:
+                unit = matrix / np.outer(size, size)
+                result[pose] = np.linalg.inv(unit) / np.outer(size, size)
+        return result
+
+    @property
+    @in_json(nullable=True)
+    def directional(self) -> np.ndarray:
+        """Stiffness (N, 6) against a force or moment in each direction alone: 1 / C_ii."""
+        diagonal = np.diagonal(self.compliance, axis1=1, axis2=2)
+        return np.divide(1.0, diagonal, out=np.full(diagonal.shape, np.inf), where=diagonal > 0.0)
+
+    @property
+    @in_json(nullable=True)
+    def worst_translational(self) -> np.ndarray:
+        """Smallest stiffness (N,) against a force in any direction, N/m."""
+        return _worst(self.compliance[:, :3, :3])[0]
+
+    @property
+    @in_json()
+    def worst_translational_direction(self) -> np.ndarray:
+        """Direction (N, 3) of the force with the largest deflection along it."""
+        return _worst(self.compliance[:, :3, :3])[1]
+
+    @property
+    @in_json(nullable=True)
+    def worst_rotational(self) -> np.ndarray:
+        """Smallest stiffness (N,) against a moment about any axis, N m/rad."""
+        return _worst(self.compliance[:, 3:, 3:])[0]
+
+    @property
+    def weakest(self) -> tuple[str, ...]:
+        """Item with the largest share of the compliance in the worst direction of force, per pose."""
+        direction = self.worst_translational_direction
+        own = np.diagonal(self.compliance[:, :3, :3], axis1=1, axis2=2) * direction**2
+        weight = np.einsum("nd,nds->ns", own, self.shares[:, :3])
+        return tuple(self.items[index] for index in np.argmax(weight, axis=1))
+
+    def variables(self) -> Iterator[Variable]:
+        """Return stiffness, deflection and loads over the poses."""
+        number = ("pose",)
+        yield Variable(name="pose", values=np.arange(1, len(self.tool) + 1), over=number)
+        port = self.model.platform.ports.position
+        yield from columns("position", port.columns, port.units, self.platform, number)
+        yield from columns("stiffness", DIRECTIONS, STIFFNESS_UNITS, self.directional, number)
+        worst = np.stack([self.worst_translational, self.worst_rotational], axis=1)
+        names = ("translational", "rotational")
+        yield from columns("worst_stiffness", names, ("N/m", "N m/rad"), worst, number)
+        yield from columns(
+            "deflection", DIRECTIONS, ("m",) * 3 + ("rad",) * 3, self.deflection, number
+        )
+        yield from columns("axial", self.beams, ("N",) * len(self.beams), self.axial, number)
+        yield from columns("stress", self.beams, ("Pa",) * len(self.beams), self.stress, number)
+        yield Variable(name="load_factor", values=self.load_factor, over=number)
+
+
+def _worst(compliance: Array) -> tuple[Array, Array]:
+    """Return the smallest stiffness (N,), and its direction (N, 3), of compliances (N, 3, 3)."""
+    values, vectors = np.linalg.eigh(compliance)
+    largest = values[:, -1]
+    stiffness = np.divide(1.0, largest, out=np.full(len(largest), np.inf), where=largest > 0.0)
+    direction = vectors[:, :, -1]
+    rows = np.arange(len(direction))
+    sign = np.sign(direction[rows, np.argmax(np.abs(direction), axis=1)])
+    return stiffness, direction * sign[:, None]
+
+
+@keywords(StiffnessOptions)
+@solving(PoseError)
+def stiffness(
+    machine: MachineSource,
+    poses: PoseInput = None,
+    options: StiffnessOptions | None = None,
+) -> Stiffness:
+    """Return the stiffness of a machine at its tool, and its deflection, stress and buckling.
+
+    Motors are held; their drives yield by the stiffness that the file states. Compliance, shares and
+    deflection are those of small motions about the unloaded pose.
+
+    Args:
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
+        poses: poses of the platform; by default the reference pose. One by names, such as
+            ``{"x": "10 mm"}``, or rows (N, n) of its independent coordinates, SI.
+        options: loads and theory.
+
+    Raises:
+        InputError: the machine has no elastic data, or an argument is wrong.
+        AssemblyError: a part can move without any deformation.
+        PoseError: a pose is out of reach or singular.
+    """
+    model, options = modeled(machine), options or StiffnessOptions()
+    mechanism = model.mechanism
+    q = machine_coordinates(model, poses)
+    settings = StructureOptions(modes=BUCKLING_MODES, has_shear=options.shear)
+    built = machine_structure(model, q, settings)
+    require_elastic_data(mechanism, built)
+    assembled = assemble(built.structure)
+    compliance = tool_compliance(assembled, built.tool_body, built.tool_point)
+    gravity = np.zeros(3)
+    if not options.weightless:
+        gravity = np.array([mechanism.value(x) for x in mechanism.gravity])
+    wrench = np.asarray(named_values(TOOL_PORT, "wrench", options.wrench, np.zeros(6)), float)
+    motion = assembled.point_motion(built.tool_body, built.tool_point)
+    load = gravity_load(assembled, gravity) + np.swapaxes(motion, -1, -2) @ wrench
+    displacement = np.linalg.solve(assembled.stiffness, load[..., None])[..., 0]
+    deflection = (motion @ displacement[..., None])[..., 0]
+    loads = beam_loads(built, assembled, displacement, gravity)
+    rigid = rigid_parts(mechanism, built)
+    return Stiffness(
+        model=model,
+        options=options,
+        platform=model.platform_position(q),
+        tool=built.tool_point,
+        compliance=compliance.matrix,
+        items=compliance.items,
+        shares=compliance.shares,
+        deflection=deflection,
+        beams=loads.names,
+        axial=loads.axial,
+        stress=loads.stress,
+        yield_safety=loads.yield_safety,
+        buckling_safety=loads.buckling_safety,
+        load_factor=loads.load_factor,
+        masses=built.masses,
+        rigid=rigid,
+        notes=built.notes,
+        diagnostics=(
+            *_diagnostics(assembled, compliance, deflection, loads),
+            *omission_diagnostics(mechanism),
+        ),
+        provenance=provenance(
+            options={
+                "wrench": wrench.tolist(),
+                "weightless": options.weightless,
+                "shear": options.shear,
+            },
+            inputs={"machine": mechanism.name, "poses": len(q)},
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BeamLoads:
+    """Loads of the b beams of a machine at N poses; see `Stiffness`."""
+
+    names: tuple[str, ...]
+    axial: Array
+    stress: Array
+    yield_safety: Array
+    buckling_safety: Array
+    load_factor: Array
+
+
+def beam_loads(
+    built: MachineStructure, assembled: AssembledStructure, displacement: Array, gravity: Array
+) -> BeamLoads:
+    """Return axial forces, stress and safety of all beams.
+
+    Args:
+        built: the machine.
+        assembled: its structure in minimal coordinates.
+        displacement: (N, n) of the structure.
+        gravity: (3,) in the axes of the base, m/s^2.
+    """
+    axial = axial_forces(assembled, displacement, gravity)
+    at_ends = end_loads(assembled, displacement, gravity)
+    elements = [element for element in built.structure.elements if element.name in axial]
+    shape = (assembled.samples, len(elements))
+    forces, stress, strength, euler = (np.full(shape, np.nan) for _ in range(4))
+    for column, element in enumerate(elements):
+        force = np.broadcast_to(axial[element.name], shape[:1])
+        forces[:, column] = force
+        beam = element.beam
+        if beam is not None and not set(BALL) & {*beam.start, *beam.end}:
+            euler[:, column] = rod_buckling_load(element)
+        section = built.strengths.get(element.name)
+        if beam is None or section is None:
+            continue
+        inside = section_loads(element, at_ends[element.name], gravity)
+        pieces = _pieces(beam.lengths, built.pieces[element.name])
+        values = equivalent_stress(section, inside, pieces)
+        worst = np.argmax(values / section.strength[pieces], axis=-1)
+        stress[:, column] = values.max(axis=-1)
+        strength[:, column] = section.strength[pieces][worst]
+    compression = np.maximum(-forces, 0.0)
+    with np.errstate(divide="ignore"):
+        yield_safety = np.where(np.isnan(strength), np.nan, strength / stress)
+        buckling_safety = np.where(np.isnan(euler), np.nan, euler / compression)
+    return BeamLoads(
+        names=tuple(element.name for element in elements),
+        axial=forces,
+        stress=stress,
+        yield_safety=yield_safety,
+        buckling_safety=buckling_safety,
+        load_factor=buckling_factors(assembled, axial)[:, 0],
+    )
+
+
+def _pieces(lengths: Array, pieces: Array) -> Array:
+    """Return the piece of constant section to which each node of a chain belongs.
+
+    Args:
+        lengths: (..., e) lengths of the elements.
+        pieces: (..., s) lengths of the pieces.
+    """
+    fine = np.atleast_2d(lengths)[0]
+    ends = np.cumsum(np.atleast_2d(pieces)[0])
+    middles = np.cumsum(fine) - 0.5 * fine
+    index = np.minimum(np.searchsorted(ends, middles), len(ends) - 1)
+    return np.asarray(np.concatenate([index, index[-1:]]))
+
+
+def _diagnostics(
+    assembled: AssembledStructure,
+    compliance: ToolCompliance,
+    deflection: Array,
+    loads: BeamLoads,
+) -> Iterator[Diagnostic]:
+    """Yield numbers that measure whether the result holds."""
+    work = np.diagonal(compliance.matrix, axis1=1, axis2=2)
+    energy = np.zeros_like(work)
+    for _, rows, matrix in assembled.elastic_items:
+        local = rows @ compliance.displacement
+        energy += np.sum(local * (matrix @ local), axis=1)
+    scale = np.abs(work).max(axis=0)
+    error = np.abs(energy - work) / np.where(scale > 0.0, scale, 1.0)
+    yield diagnostic(
+        "energy of all elements against the work of unit wrenches",
+        error.max(),
+        at_most=ENERGY_TOLERANCE,
+        advice="check stiffnesses that differ by many orders of magnitude",
+    )
+    size = assembled.structure.length
+    yield diagnostic(
+        "largest deflection, fraction of the machine's size",
+        np.linalg.norm(deflection[:, :3], axis=1).max() / size,
+        at_most=MAX_DEFLECTION,
+        advice="the equations are linear in the deflection; reduce the loads",
+    )
+    yield diagnostic(
+        "loads, fraction of the buckling load",
+        (1.0 / loads.load_factor).max(),
+        at_most=MAX_BUCKLING_USE,
+        advice="the stiffness is that of the unloaded machine; near the buckling load it is smaller",
+    )
+    for name, values, advice in (
+        ("yield", loads.yield_safety, "choose a larger section or a stronger material"),
+        ("buckling", loads.buckling_safety, "choose a rod with a larger bending stiffness"),
+    ):
+        known = values[~np.isnan(values)]
+        if len(known) and np.isfinite(known.min()):
+            yield diagnostic(
+                f"smallest safety against {name}", known.min(), at_least=1.0, advice=advice
+            )

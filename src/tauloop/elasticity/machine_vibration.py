@@ -1,0 +1,342 @@
+"""Natural frequencies, mode shapes and frequency responses of a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import field, replace
+
+import numpy as np
+
+from tauloop.common.datasets import Variable, columns
+from tauloop.common.errors import InputError, PoseError, solving
+from tauloop.common.keywords import keywords
+from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, json_keys
+from tauloop.common.records import dataclass
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
+from tauloop.elasticity.assembled import AssembledStructure, assemble
+from tauloop.elasticity.beams import Array, BeamMotion
+from tauloop.elasticity.machine_beams import StatedMass
+from tauloop.elasticity.machine_poses import (
+    PoseInput,
+    machine_coordinates,
+    mass_problem,
+    require_elastic_data,
+    rigid_parts,
+)
+from tauloop.elasticity.machine_structure import (
+    MachineStructure,
+    StructureOptions,
+    machine_structure,
+)
+from tauloop.elasticity.modes import VibrationModes, frequency_response, natural_modes
+from tauloop.elasticity.statics import energy_shares, tool_compliance
+from tauloop.mechanism.model import Mechanism, omission_diagnostics
+from tauloop.model import Model
+from tauloop.model.model import MachineSource, modeled
+
+#: Modes of links are included up to this multiple of the highest frequency. Twice is the usual
+#: choice; between clamped ends it leaves 0.4 % in the tenth mode of a four-bar, four times 0.1 %.
+LINK_MODE_FACTOR = 4.0
+#: Rounds in which the modes of links follow the highest frequency.
+MAX_ROUNDS = 4
+#: Largest residual of an eigenvalue equation, relative to its terms.
+MAX_RESIDUAL = 1e-6
+#: Largest relative change of a frequency by one more mode of each link and plane.
+MAX_MODE_CHANGE = 1e-3
+#: Largest relative change of a frequency by shear that may be left out.
+MAX_SHEAR_CHANGE = 0.01
+#: What motors do: held by the stiffness of their drives, or free to turn.
+MOTORS = ("locked", "free")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VibrationOptions(Options):
+    """Number of modes, motors, and the theory of beams.
+
+    Attributes:
+        count: number of frequencies.
+        modes: modes of each link and bending plane; default: all below four times the highest
+            frequency, at least one.
+        motors: locked: held by the stiffness of their drives; free: free to turn.
+        shear: include shear and rotary inertia of beams (Timoshenko).
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.VibrationOptions(count=6, motors="free").motors
+        'free'
+    """
+
+    count: int = option(10, least=1)
+    modes: int | None = option(None, least=0)
+    motors: str = option("locked", choices=MOTORS)
+    shear: bool = option(False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vibration(Result):
+    """The lowest k modes of a machine at N poses.
+
+    Attributes:
+        model: the machine.
+        options: number of modes, motors and theory.
+        platform: (N, n) positions of the platform.
+        frequency: (N, k) natural frequencies, Hz; zero for free motions.
+        free: number of free motions, which have the frequency zero.
+        clusters: groups of modes (counted from one) with almost the same frequency at the first
+            pose; inside a group, shapes are not determined.
+        bodies: names of the bodies and nodes.
+        body_shapes: (N, k, b, 6) twists of the bodies' origins in the axes of the base, with unit
+            modal mass.
+        tool_shapes: (N, k, 6) twists of the tool.
+        items: names of the s elastic items.
+        shares: (N, k, s) part of each mode's elastic energy that each item has.
+        link_modes: modes of each elastic link: one number for each bending plane.
+        structure: the structure in minimal coordinates.
+        shapes: (N, n, k) its coordinates in the modes.
+        masses: stated masses of elastic links, and those of their parts.
+        rigid: names of the parts that count as rigid.
+        notes: assumptions about this machine.
+    """
+
+    model: Model = field(metadata=json_keys(machine="mechanism.name"))
+    options: VibrationOptions = field(metadata=json_keys(motors="motors"))
+    platform: np.ndarray
+    frequency: np.ndarray = field(metadata=json_keys("frequency_Hz"))
+    free: int
+    clusters: tuple[tuple[int, ...], ...]
+    bodies: tuple[str, ...]
+    body_shapes: np.ndarray
+    tool_shapes: np.ndarray
+    items: tuple[str, ...]
+    shares: np.ndarray
+    link_modes: dict[str, tuple[int, int]]
+    structure: AssembledStructure = field(metadata=OMITTED)
+    tool_motion: np.ndarray = field(metadata=OMITTED)
+    tool_compliance: np.ndarray | None = field(metadata=OMITTED)
+    shapes: np.ndarray = field(metadata=OMITTED)
+    masses: tuple[StatedMass, ...]
+    rigid: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def variables(self) -> Iterator[Variable]:
+        """Return frequencies and the tool's motion in each mode, over poses and modes."""
+        port = self.model.platform.ports.position
+        yield Variable(name="frequency", values=self.frequency, over=("pose", "mode"), unit="Hz")
+        yield Variable(
+            name="mode", values=np.arange(1, self.frequency.shape[1] + 1), over=("mode",)
+        )
+        yield Variable(name="pose", values=np.arange(1, len(self.frequency) + 1), over=("pose",))
+        yield from columns("position", port.columns, port.units, self.platform, ("pose",))
+
+    def tool_response(
+        self,
+        frequencies: object,
+        *,
+        damping: object | None = None,
+        loss_factor: float | None = None,
+    ) -> np.ndarray:
+        """Return the response (N, f, 6, 6) of the tool's twist to harmonic wrenches, complex.
+
+        The modes that were not calculated answer statically.
+
+        Args:
+            frequencies: (f,) of the wrenches, Hz.
+            damping: ratios of the modes, one for all or one for each; by default those of the
+                machine file.
+            loss_factor: of all stiffnesses, in place of ratios.
+
+        Raises:
+            InputError: neither the call nor the file states a damping.
+        """
+        if damping is None and loss_factor is None:
+            damping, loss_factor = stated_damping(self.model.mechanism, self.frequency.shape[1])
+        modes = VibrationModes(frequencies=self.frequency, shapes=self.shapes, free=self.free)
+        return frequency_response(
+            modes,
+            self.tool_motion,
+            self.tool_motion,
+            np.atleast_1d(np.asarray(frequencies, dtype=float)),
+            damping=None if damping is None else np.asarray(damping, dtype=float),
+            loss_factor=loss_factor,
+            static=self.tool_compliance,
+        )
+
+
+def stated_damping(mechanism: Mechanism, count: int) -> tuple[Array | None, float | None]:
+    """Return the damping ratios (count,) of a machine file, or its loss factor.
+
+    Raises:
+        InputError: the file states none.
+    """
+    stated = mechanism.damping
+    if stated is None:
+        what = "neither the machine file nor the call states a damping"
+        remedy = "give `damping: {ratio: 0.02}` in the file, or damping=0.02 in the call"
+        raise InputError.of("damping", what, remedy, file=mechanism.file)
+    if stated.loss_factor is not None:
+        return None, mechanism.value(stated.loss_factor)
+    ratios = [mechanism.value(ratio) for ratio in stated.ratios]
+    ratios += [ratios[-1]] * max(count - len(ratios), 0)
+    return np.array(ratios[:count]), None
+
+
+@keywords(VibrationOptions)
+@solving(PoseError)
+def vibration(
+    machine: MachineSource,
+    poses: PoseInput = None,
+    options: VibrationOptions | None = None,
+) -> Vibration:
+    """Return the natural frequencies and mode shapes of a machine.
+
+    Links have their modes between fixed ends (Craig-Bampton). Gravity does not change the frequencies
+    here: loads are small against those of buckling.
+
+    Args:
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
+        poses: poses of the platform; by default the reference pose. One by names, such as
+            ``{"x": "10 mm"}``, or rows (N, n) of its independent coordinates, SI.
+        options: number of modes, motors and theory.
+
+    Raises:
+        InputError: the machine has no elastic data, or the file does not state where a mass is.
+        AssemblyError: a part can move without any deformation, though motors are locked.
+        PoseError: a pose is out of reach or singular.
+    """
+    model, options = modeled(machine), options or VibrationOptions()
+    mechanism = model.mechanism
+    q = machine_coordinates(model, poses)
+    settings, built, assembled, modes = _with_link_modes(model, q, options)
+    is_free = options.motors == "free"
+    shapes = modes.shapes
+    bodies = tuple(body.name for body in built.structure.bodies)
+    twists = [np.moveaxis(assembled.body_motion[name] @ shapes, -1, 1) for name in bodies]
+    motion = assembled.point_motion(built.tool_body, built.tool_point)
+    items, shares = energy_shares(assembled, shapes)
+    static = None
+    if not modes.free:
+        static = tool_compliance(assembled, built.tool_body, built.tool_point).matrix
+    return Vibration(
+        model=model,
+        options=options,
+        platform=model.platform_position(q),
+        frequency=modes.frequencies,
+        free=modes.free,
+        clusters=tuple(tuple(i + 1 for i in group) for group in modes.clusters()),
+        bodies=bodies,
+        body_shapes=np.stack(twists, axis=2),
+        tool_shapes=np.moveaxis(motion @ shapes, -1, 1),
+        items=items,
+        shares=shares,
+        link_modes=_link_modes(built),
+        structure=assembled,
+        tool_motion=motion,
+        tool_compliance=static,
+        shapes=shapes,
+        masses=built.masses,
+        rigid=rigid_parts(mechanism, built),
+        notes=built.notes,
+        diagnostics=(
+            _residual(assembled, modes),
+            *_comparisons(model, q[:1], settings, modes, is_free=is_free),
+            *omission_diagnostics(mechanism),
+        ),
+        provenance=provenance(
+            options={
+                "count": options.count,
+                "modes": options.modes,
+                "motors": options.motors,
+                "shear": options.shear,
+            },
+            inputs={"machine": mechanism.name, "poses": len(q)},
+        ),
+    )
+
+
+def _with_link_modes(
+    model: Model, q: Array, options: VibrationOptions
+) -> tuple[StructureOptions, MachineStructure, AssembledStructure, VibrationModes]:
+    """Return the structure with the modes of links that the highest frequency needs, and its modes.
+
+    Raises:
+        InputError: the machine has no elastic data, or the file does not state where a mass is.
+    """
+    is_free = options.motors == "free"
+    settings = StructureOptions(
+        are_motors_held=not is_free, modes=options.modes, has_shear=options.shear
+    )
+    for _ in range(MAX_ROUNDS):
+        built = machine_structure(model, q, settings)
+        require_elastic_data(model.mechanism, built)
+        file = model.mechanism.file
+        InputError.raise_if_any(
+            mass_problem(mass, file) for mass in built.masses if not mass.is_explained
+        )
+        assembled = assemble(built.structure)
+        modes = natural_modes(assembled, options.count, may_be_free=is_free)
+        below = LINK_MODE_FACTOR * float(modes.frequencies.max(initial=0.0))
+        has_all = modes.frequencies.shape[1] == options.count
+        if options.modes is not None or (has_all and below <= settings.below):
+            break
+        wanted = replace(settings, below=max(below, 2.0 * settings.below))
+        if _link_modes(machine_structure(model, q[:1], wanted)) == _link_modes(built):
+            break
+        settings = wanted
+    return settings, built, assembled, modes
+
+
+def _link_modes(built: MachineStructure) -> dict[str, tuple[int, int]]:
+    """Return the number of modes of each elastic link in its two bending planes."""
+    counts = {}
+    for element in built.structure.elements:
+        if element.beam is not None:
+            modes = element.beam.mode_counts
+            counts[element.name] = (modes[BeamMotion.BEND_XY], modes[BeamMotion.BEND_XZ])
+    return counts
+
+
+def _residual(assembled: AssembledStructure, modes: VibrationModes) -> Diagnostic:
+    """Return the residual of K x = ω² M x, relative to the largest term."""
+    elastic = modes.shapes[:, :, modes.free :]
+    squared = (modes.angular[:, None, modes.free :]) ** 2
+    inertial = assembled.mass @ elastic * squared
+    residual = np.linalg.norm(assembled.stiffness @ elastic - inertial, axis=1)
+    scale = np.linalg.norm(inertial, axis=1)
+    return diagnostic(
+        "residual of the eigenvalue equations",
+        (residual / scale).max(initial=0.0),
+        at_most=MAX_RESIDUAL,
+        advice="check stiffnesses and masses that differ by many orders of magnitude",
+    )
+
+
+def _comparisons(
+    model: Model, q: Array, settings: StructureOptions, modes: VibrationModes, *, is_free: bool
+) -> Iterator[Diagnostic]:
+    """Yield by how much one more mode of links, and shear, change the frequencies at one pose."""
+    own = modes.frequencies[0, modes.free :]
+    count = modes.frequencies.shape[1]
+
+    def change(other: StructureOptions) -> float:
+        built = machine_structure(model, q, other)
+        compared = natural_modes(assemble(built.structure), count, may_be_free=is_free)
+        values = compared.frequencies[0, compared.free :]
+        return float(np.abs(values / own - 1.0).max(initial=0.0))
+
+    built = machine_structure(model, q, settings)
+    most = max((max(pair) for pair in _link_modes(built).values()), default=0)
+    if most:
+        yield diagnostic(
+            "change of a frequency by one more mode of each link",
+            change(replace(settings, modes=most + 1)),
+            at_most=MAX_MODE_CHANGE,
+            advice="give more modes, or leave `modes` out",
+        )
+    if not settings.has_shear and most:
+        yield diagnostic(
+            "change of a frequency by shear of the links",
+            change(replace(settings, has_shear=True)),
+            at_most=MAX_SHEAR_CHANGE,
+            advice="set `shear` to include it",
+        )
