@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from elastic_machines import FOUR_BAR, gantry, hexapod
@@ -152,3 +154,41 @@ def test_bearings_yield_in_the_axes_of_the_rail(bearings: str) -> None:
     held = tl.loads(BEARINGS.format(bearings=bearings, drive=""))
     matrix = compliance_of(tl.Model(held))[0]
     assert np.diagonal(matrix)[1] == pytest.approx(0.0, abs=1e-20)
+
+
+FRAME = """
+format: tauloop-machine/1
+name: framed
+provenance: {{status: chosen, source: test}}
+gravity: [0, 0, -9.81 m/s^2]
+bodies:
+  cart: {{mass: 2 kg}}
+structures:
+  column: {{on: base, nodes: [[0, 0, 0.5 m]], stiffness: {folder}/K.csv, mass: {folder}/M.csv}}
+joints:
+  slide: {{type: prismatic, axis: x, parent: {{on: base, at: [0, 0, 0.5 m]}}, child: cart}}
+actuators:
+  motor: {{on: slide, force: 10 N, stiffness: 1e6 N/m}}
+platform: {{body: cart, independent: [slide]}}
+"""
+
+
+def test_a_frame_of_a_finite_element_program_carries_the_machine(tmp_path: Path) -> None:
+    """A clamped column with one internal mode of 40 Hz; the drive is in series along x."""
+    K = np.diag([2e6, 3e6, 1e8, 1e5, 1e5, 1e5, (2.0 * np.pi * 40.0) ** 2])
+    M = np.diag([5.0, 5.0, 5.0, 0.1, 0.1, 0.1, 1.0])
+    np.savetxt(tmp_path / "K.csv", K, delimiter=",")
+    np.savetxt(tmp_path / "M.csv", M, delimiter=",")
+    path = tmp_path / "framed.yaml"
+    path.write_text(FRAME.format(folder="."), encoding="utf-8")
+    model = tl.Model(path)
+    diagonal = np.diagonal(compliance_of(model)[0])
+    assert diagonal[:3] == pytest.approx([1.0 / 2e6 + 1e-6, 1.0 / 3e6, 1e-8], rel=ROUNDING)
+    frequencies = natural_modes(
+        assemble(machine_structure(model, model.assembly.q).structure)
+    ).frequencies[0]
+    # Along x two masses on two springs; along y one of 7 kg; and the internal mode.
+    two = np.linalg.eigvals(np.array([[3e6 / 5.0, -1e6 / 5.0], [-1e6 / 2.0, 1e6 / 2.0]]))
+    expected = np.sqrt([*two, 3e6 / 7.0]) / (2.0 * np.pi)
+    for value in [*expected, 40.0]:
+        assert np.abs(frequencies / value - 1.0).min() < ROUNDING

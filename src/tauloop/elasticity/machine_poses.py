@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -65,11 +65,22 @@ def rigid_parts(mechanism: Mechanism, machine: MachineStructure) -> tuple[str, .
     names = [rod.name for rod in mechanism.rods]
     names += [actuator.name for actuator in mechanism.actuators]
     names += [joint.name for joint in mechanism.joints if joint.name != "platform"]
-    names += [body.name for body in mechanism.bodies]
+    reduced = {item.body for item in mechanism.structures}
+    names += [body.name for body in mechanism.bodies if body.name not in reduced]
     return tuple(name for name in names if name not in elastic)
 
 
-def mass_problem(mass: StatedMass, file: str) -> Problem:
+def mass_problems(machine: MachineStructure, file: str) -> Iterator[Problem]:
+    """Yield a problem for each mass whose place is not known."""
+    for mass in machine.masses:
+        if not mass.is_explained:
+            yield _mass_problem(mass, file)
+    for name in machine.massless:
+        what = "this finite-element model has no mass matrix"
+        yield Problem(name, what, "export its mass matrix M too", file=file)
+
+
+def _mass_problem(mass: StatedMass, file: str) -> Problem:
     """Return the problem of a stated mass that the file does not place."""
     parts = mass.sections + mass.fittings
     difference = mass.stated - parts

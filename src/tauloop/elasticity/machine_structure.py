@@ -35,9 +35,12 @@ from tauloop.elasticity.structure import (
     beam_axes,
     beam_element,
     spatial_inertia,
+    transport,
 )
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.mechanism.elastic.beams import Beam, BodyBeam
+from tauloop.mechanism.elastic.drives import drive_stiffness
+from tauloop.mechanism.elastic.structures import ReducedStructure
 from tauloop.mechanism.expression import Expression
 from tauloop.mechanism.model import (
     BASE,
@@ -93,6 +96,7 @@ class MachineStructure:
         masses: stated masses of elastic links.
         notes: assumptions about this machine.
         elastic_names: rods, bodies, joints and actuators that have elastic data.
+        massless: finite-element models without a mass matrix.
     """
 
     structure: Structure
@@ -104,6 +108,7 @@ class MachineStructure:
     masses: tuple[StatedMass, ...]
     notes: tuple[str, ...]
     elastic_names: tuple[str, ...]
+    massless: tuple[str, ...]
 
 
 def machine_structure(
@@ -139,6 +144,7 @@ class _StructureBuilder:
         self.masses: list[StatedMass] = []
         self.notes: list[str] = []
         self.elastic: list[str] = []
+        self.massless: list[str] = []
         #: Nodes of bodies with beams: body, name of the node, point in body coordinates.
         self.nodes: dict[str, list[tuple[str, Array]]] = {}
 
@@ -207,8 +213,11 @@ class _StructureBuilder:
     def build(self) -> MachineStructure:
         """Return the structure."""
         mechanism = self.mechanism
+        reduced = {item.body: item for item in mechanism.structures}
+        for item in mechanism.structures:
+            self._add_reduced(item)
         for body in mechanism.bodies:
-            if body.name != BASE:
+            if body.name != BASE and body.name not in reduced:
                 self._add_body(body)
         springs, inertias, locked = self._coordinates()
         for joint in mechanism.joints:
@@ -235,6 +244,7 @@ class _StructureBuilder:
             masses=tuple(self.masses),
             notes=tuple(self.notes),
             elastic_names=tuple(self.elastic),
+            massless=tuple(self.massless),
         )
 
     def _add_body(self, body: Body) -> None:
@@ -261,6 +271,47 @@ class _StructureBuilder:
             self.bodies.append(RigidBody(name=name, origin=origin))
         for beam in body.beams:
             self._add_body_beam(body, beam, pose, stated)
+
+    def _add_reduced(self, item: ReducedStructure) -> None:
+        """Add the nodes and matrices of a reduced finite-element model."""
+        pose = FramePose() if item.body == BASE else self.body_pose(item.body)
+        pose = FramePose(
+            np.broadcast_to(pose.rotation, (self.samples, 3, 3)),
+            np.broadcast_to(pose.position, (self.samples, 3)),
+        )
+        self.elastic.append(item.name)
+        nodes: list[tuple[str, Array]] = []
+        attachments = []
+        for number, place in enumerate(item.nodes):
+            point = np.array([self.mechanism.value(x) for x in place])
+            name = f"{item.name}.node{number + 1}"
+            origin = pose.position + pose.rotation @ point
+            nodes.append((name, point))
+            inertia = None
+            if number == 0 and item.mass is None:
+                inertia = self._inertia_at(item, pose, origin)
+            self.bodies.append(RigidBody(name=name, origin=origin, inertia=inertia))
+            attachments.append(Attachment(body=name, point=origin, axes=pose.rotation))
+        self.nodes[item.body] = nodes
+        K = item.stiffness.array
+        M = np.zeros_like(K) if item.mass is None else item.mass.array
+        matrices = Matrices(stiffness=K, mass=M, geometric=np.zeros_like(K))
+        self.elements.append(
+            Element(name=item.name, attachments=tuple(attachments), matrices=matrices)
+        )
+
+    def _inertia_at(self, item: ReducedStructure, pose: FramePose, node: Array) -> Array | None:
+        """Return the inertia (N, 6, 6) of a body about a node that carries it; None without one.
+
+        Matrices without mass leave open where the mass is.
+        """
+        self.massless.append(item.name)
+        body = next((body for body in self.mechanism.bodies if body.name == item.body), None)
+        if body is None or body.inertia is None:
+            return None
+        about_origin = self._inertia(body.inertia, pose)
+        carry = transport(pose.position - node)
+        return np.asarray(np.swapaxes(carry, -1, -2) @ about_origin @ carry)
 
     def _node_at(self, body: str, point: Array) -> str | None:
         """Return the node of a body at a point (3,) in its coordinates; None without one."""
@@ -332,10 +383,11 @@ class _StructureBuilder:
 
     def _drive_stiffness(self, actuator: Actuator) -> float | None:
         """Return the stiffness of an actuator with its motor held; None for a rigid one."""
-        if actuator.stiffness is None:
+        stiffness = drive_stiffness(actuator)
+        if stiffness is None:
             return None
         self.elastic.append(actuator.name)
-        return self.mechanism.value(actuator.stiffness)
+        return self.mechanism.value(stiffness)
 
     def _add_joint(
         self,

@@ -20,7 +20,7 @@ from tauloop.elasticity.machine_beams import StatedMass
 from tauloop.elasticity.machine_poses import (
     PoseInput,
     machine_coordinates,
-    mass_problem,
+    mass_problems,
     require_elastic_data,
     rigid_parts,
 )
@@ -269,10 +269,7 @@ def _with_link_modes(
     for _ in range(MAX_ROUNDS):
         built = machine_structure(model, q, settings)
         require_elastic_data(model.mechanism, built)
-        file = model.mechanism.file
-        InputError.raise_if_any(
-            mass_problem(mass, file) for mass in built.masses if not mass.is_explained
-        )
+        InputError.raise_if_any(mass_problems(built, model.mechanism.file))
         assembled = assemble(built.structure)
         modes = natural_modes(assembled, options.count, may_be_free=is_free)
         below = LINK_MODE_FACTOR * float(modes.frequencies.max(initial=0.0))
