@@ -278,3 +278,47 @@ def test_two_families_have_their_own_directions() -> None:
     assert [family.members for family in families] == [("f1", "f2"), ("f3", "f4")]
     assert families[0].changes == pytest.approx({"f1": 1.0, "f2": -0.5})
     assert families[1].changes == pytest.approx({"f3": 1.0, "f4": -1.0 / 3.0})
+
+
+PENDULUM_BAR = """
+format: tauloop-machine/1
+name: pendulum
+provenance: {status: chosen, source: test}
+gravity: [0, 0, -9.81 m/s^2]
+parameters: {m: 2 kg}
+bodies: {bar: {mass: m, center: [0.3 m, 0, 0], inertia: {xx: 1e-3 kg m^2, yy: 1e-3 kg m^2}}}
+joints: {pin: {type: revolute, axis: y, parent: base, child: bar}}
+actuators: {motor: {on: pin}}
+platform: {body: bar, independent: [pin]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("mass", "deviation", "advice"),
+    [
+        (-1671.0, 695.0, "m = -1671"),
+        (1.0, 3.0, "m = 1 "),
+        (2.0, 0.1, ""),
+    ],
+)
+def test_masses_that_estimates_do_not_determine_are_doubtful(
+    mass: float, deviation: float, advice: str
+) -> None:
+    """Within three deviations of a possible link, although no link has this mass."""
+    fitted = BaseEstimates(
+        parameters=("bar.mcx",),
+        regrouping=np.eye(1),
+        values=np.array([0.3 * mass]),
+        covariance=np.array([[(0.3 * deviation) ** 2]]),
+    )
+    known = {"bar.center[0]": "0.3 m"}
+    links = tl.link_parameters(tl.loads(PENDULUM_BAR), fitted, known=known)
+    assert links["m"].value == pytest.approx(mass)
+    assert links["m"].deviation == pytest.approx(deviation, rel=1e-6)
+    if not advice:
+        assert links.status is Status.OK
+        return
+    assert links.status is Status.DOUBTFUL
+    text = " ".join(item.advice for item in links.diagnostics if not item.is_good)
+    assert advice in text
+    assert "longer log" in text

@@ -255,7 +255,12 @@ def link_parameters(
         ),
         known=equations.known,
         covariance=solution.covariance_of_determined,
-        diagnostics=_diagnostics(nearest, solution.misfit),
+        diagnostics=(
+            *_diagnostics(nearest, solution.misfit),
+            *_value_diagnostics(
+                parameters, float(ndtri(0.5 + 0.5 * options.confidence)), equations
+            ),
+        ),
         provenance=provenance(
             packages=("numpy", "scipy", "casadi", "cvxpy", "clarabel"),
             options=plain(options),
@@ -381,6 +386,52 @@ def _diagnostics(nearest: float, misfit: float) -> tuple[Diagnostic, ...]:
             misfit,
             at_most=MAX_DEVIATIONS,
             advice="known values contradict the estimates: check both, and give known values their deviations",
+        ),
+    )
+
+
+def _value_diagnostics(
+    parameters: Sequence[LinkParameter], deviations: float, equations: LinkEquations
+) -> tuple[Diagnostic, ...]:
+    """Return diagnostics of determined masses and inertias.
+
+    A base parameter with a large error gives masses that no link has, although the estimates are
+    within their deviations of possible links.
+
+    Args:
+        parameters: the parameters that affect the estimates.
+        deviations: half width of the confidence interval, in standard deviations.
+        equations: the equations, with the sizes of their unknowns.
+    """
+    sizes = {
+        item.name: float(size)
+        for item, size in zip(equations.unknown, equations.sizes, strict=True)
+    }
+    negative, wide = [], []
+    for item in parameters:
+        if item.value is None or item.deviation is None:
+            continue
+        text = f"{item.name} = {item.value:.4g} +- {item.deviation:.2g} {item.unit}"
+        is_mass = item.unit == "kg"
+        if is_mass and item.value < -item.deviation:
+            negative.append(text)
+        # a product of inertia can be zero
+        size = abs(item.value) if is_mass else max(abs(item.value), sizes[item.name])
+        if item.unit in ("kg", "kg m^2") and deviations * item.deviation > size:
+            wide.append(text)
+    remedy = "identify from a longer log with more excitation, or give known values"
+    return (
+        diagnostic(
+            "masses below zero by more than their standard deviation",
+            len(negative),
+            at_most=0.0,
+            advice=f"a mass cannot be negative ({', '.join(negative)}): {remedy}",
+        ),
+        diagnostic(
+            "masses and inertias whose confidence interval is wider than twice their size",
+            len(wide),
+            at_most=0.0,
+            advice=f"the estimates do not determine them ({', '.join(wide)}): {remedy}",
         ),
     )
 
