@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 from tabulated import assert_tabulated
 
-from tauloop import Model, load
+from tauloop import Model, load, loads
 from tauloop.common.errors import IdentificationError
 from tauloop.common.result import Status
 from tauloop.formats.mjcf.writer import write_mjcf
@@ -343,6 +343,56 @@ def test_every_body_can_exist_and_predicts_as_well():
     assert result.status is Status.OK
     least = min(result.trials, key=lambda trial: trial.validation_error)
     assert result.weight == least.weight
+
+
+POINT_MASS = """
+format: tauloop-machine/1
+name: pendulum
+provenance: {status: chosen, source: test}
+gravity: [0, 0, -9.81 m/s^2]
+parameters: {m: 2 kg, c: 0.3 m, I: 0.05 kg m^2, tip: 0.4 kg}
+bodies:
+  bar: {mass: m, center: [c, 0, 0], inertia: {xx: 1e-3 kg m^2, yy: I, zz: I}}
+  ball: {mass: tip, center: [0.1 m, 0, 0]}
+  hook: {mass: 0.05 kg}
+joints:
+  pin: {type: revolute, axis: y, parent: base, child: bar}
+  hinge: {type: revolute, axis: y, parent: {on: bar, at: [0.5 m, 0, 0]}, child: ball}
+  weld: {type: fixed, parent: {on: ball, at: [0.2 m, 0, 0]}, child: hook}
+actuators: {motor: {on: pin}, second: {on: hinge}}
+platform: {body: ball, independent: [pin, hinge]}
+"""
+
+
+def test_a_point_mass_of_the_file_has_a_mass_alone():
+    """Its inertia about its center is known to be zero, which is on the boundary of the bodies."""
+    model = Model(loads(POINT_MASS))
+    rng = np.random.default_rng(3)
+    q, v, a = rng.normal(size=(3, 400, 2))
+    regressor = model.actuators.regressor(q, v, 4.0 * a)
+    forces = regressor @ model.pi
+    outputs, units = model.output_ports("actuators")
+    data = RegressionData(
+        regressor=regressor,
+        forces=forces + rng.normal(scale=0.01, size=forces.shape),
+        parameters=tuple(p.name for p in model.parameters),
+        parameter_units=tuple(p.unit for p in model.parameters),
+        outputs=outputs,
+        output_units=units,
+        ties=leaf_ties(model),
+    )
+    result = fit_consistent(*split_data(data), consistency_cones(model.parameters), model.pi)
+    assert result.status is Status.OK
+    values = dict(zip(result.unknowns, result.values, strict=True))
+    assert values["tip"] == pytest.approx(0.4, rel=0.05)
+    assert "ball" not in {body.element for body in result.regularised}
+    mechanism = identified_mechanism(model, result.parameters)
+    ball = Model(mechanism).pi[[p.element == "ball" for p in model.parameters]]
+    np.testing.assert_allclose(ball, values["tip"] * np.array(AT_TENTH), atol=1e-9)
+
+
+#: Parameters of 1 kg at x = 0.1 m.
+AT_TENTH = (1.0, 0.1, 0.0, 0.0, 0.0, 0.0, 0.01, 0.0, 0.0, 0.01)
 
 
 def test_what_the_data_tell_is_right_and_what_they_do_not_is_the_priors():

@@ -7,6 +7,7 @@ parameter identification.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -24,6 +25,9 @@ NONNEGATIVE_ROLES = ("inertia", "viscous", "coulomb", "stribeck", "stiffness")
 #: A pseudo-inertia whose least central second moment is below this fraction of its trace is
 #: singular.
 SINGULARITY_TOLERANCE = 1e-6
+#: Directions with a singular value below this fraction of the largest are outside the range of a
+#: body's pseudo-inertias: for a mass at 1 m, a radius of gyration below 1e-5 m.
+RANGE_TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -118,6 +122,34 @@ def consistency_cones(parameters: Sequence[DynamicParameter]) -> tuple[Cone, ...
                 Cone(element=p.name, kind="number", columns=np.array([j]), basis=_NUMBER_BASIS)
             )
     return tuple(result)
+
+
+def restricted_cone(cone: Cone, relations: np.ndarray, offset: np.ndarray) -> Cone | None:
+    """Return a cone in the directions that known values leave; None if they leave none.
+
+    A point mass, whose inertia about its mass center is known to be zero, has a pseudo-inertia of
+    rank 1 for every mass: the unknowns move it on the boundary of the cone of bodies. Within the
+    range of all its matrices it is strictly positive, as the pseudo-inertias of other bodies are.
+
+    Args:
+        cone: cone of a body or a rod; that of a number is returned unchanged.
+        relations, offset: T (n_p, n_r) and o (n_p,) of the parameters p = T r + o.
+    """
+    if not cone.is_inertial:
+        return cone
+    constant = np.tensordot(offset[cone.columns], cone.basis, axes=1)
+    linear = np.einsum("ji,jab->iab", relations[cone.columns], cone.basis)
+    matrices = np.concatenate([constant[None], linear])
+    norms = np.linalg.norm(matrices, axis=(1, 2))
+    if not norms.any():
+        return None
+    matrices = matrices[norms > 0.0] / norms[norms > 0.0, None, None]
+    _, sizes, directions = np.linalg.svd(matrices.reshape(-1, matrices.shape[-1]))
+    rank = int(np.sum(sizes > RANGE_TOLERANCE * sizes[0]))
+    if rank == len(sizes):
+        return cone
+    Q = directions[:rank]
+    return replace(cone, basis=np.einsum("ab,jbc,dc->jad", Q, cone.basis, Q))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ from tauloop.identification.parameters.cones import (
     RegularizedBody,
     divergence,
     regularized_prior,
+    restricted_cone,
 )
 from tauloop.identification.parameters.lmi import ConicProblem, ConicSolution, solve_conic
 from tauloop.identification.parameters.prior_weight import (
@@ -224,7 +225,8 @@ def fit_consistent(
     unconstrained = fit_regression(
         training, held_out, WeightedLeastSquares(reweightings=options.reweightings)
     )
-    prior, changed = regularized_prior(prior, cones, options.regularization)
+    cones, singular = _restricted(training, cones, prior)
+    prior, changed = regularized_prior(prior, singular, options.regularization)
     parts, left_out = _validation_parts(training, options, groups)
     output_weights = unconstrained.estimate.weights
     triangles = [_whitened(part.triangles, output_weights, len(part)) for part in parts]
@@ -357,6 +359,26 @@ def _checked_prior(
     return prior
 
 
+def _restricted(
+    training: RegressionData, cones: tuple[Cone, ...], prior: np.ndarray
+) -> tuple[tuple[Cone, ...], list[Cone]]:
+    """Return the cones in the directions that known values leave, and those to be regularized.
+
+    A point mass whose inertia is known keeps it: its prior needs a positive mass only.
+    """
+    matrix, offset = training.relations.matrix, np.asarray(training.relations.offset)
+    restricted, singular = [], []
+    for cone in cones:
+        possible = restricted_cone(cone, matrix, offset)
+        if possible is None:
+            continue
+        restricted.append(possible)
+        is_point = possible.basis.shape != cone.basis.shape
+        if not is_point or np.linalg.eigvalsh(possible.matrix(prior))[0] <= 0.0:
+            singular.append(cone)
+    return tuple(restricted), singular
+
+
 def _is_of_machine(training: RegressionData, cones: tuple[Cone, ...], count: int) -> bool:
     """Return whether the cones belong to the first `count` columns, by their names."""
     if not cones or max(cone.columns.max() for cone in cones) >= count:
@@ -416,9 +438,10 @@ def _conic_problem(
         if cone.is_inertial:
             is_inertial[cone.columns] = True
             spread = np.sqrt(np.diag(cone.matrix(prior)))
-            sizes[cone.columns] = np.abs(cone.basis @ spread @ spread) + np.einsum(
+            spans = np.abs(cone.basis @ spread @ spread) + np.einsum(
                 "jab,a,b->j", np.abs(cone.basis), spread, spread
             )
+            sizes[cone.columns] = np.where(spans > 0.0, spans, np.inf)
     norms = np.linalg.norm(triangle[:, :size], axis=0)
     is_related = np.abs(matrix) > 0.0
     has_prior = is_related[is_inertial].any(axis=0)
@@ -473,13 +496,13 @@ def _diagnostics(
     return (
         diagnostic(
             "least eigenvalue of a pseudo-inertia, as a fraction of the prior's",
-            min(sizes[0] for sizes in relative),
+            min((sizes[0] for sizes in relative), default=None),
             at_least=0.0,
             advice="a body is not physically possible: raise the weight of the prior",
         ),
         diagnostic(
             "largest eigenvalue of a pseudo-inertia, as a fraction of the prior's",
-            max(sizes[-1] for sizes in relative),
+            max((sizes[-1] for sizes in relative), default=None),
             at_most=100.0,
             advice="a body is far from the prior: raise the weight of the prior, or correct the prior",
         ),
@@ -491,7 +514,7 @@ def _diagnostics(
         ),
         diagnostic(
             "ratio of the sum of masses to the prior's",
-            mass / prior_mass,
+            mass / prior_mass if prior_mass else None,
             at_least=0.2,
             at_most=5.0,
             advice="masses are far from the prior: raise the weight of the prior, or correct the prior",
