@@ -65,7 +65,7 @@ def test_a_film_is_kept_until_its_machine_changes(
     films.mkdir()
     kept.mkdir()
     monkeypatch.setattr(gallery_pages, "FILMS", films)
-    monkeypatch.setattr(gallery_pages, "KEPT", kept)
+    monkeypatch.setattr(gallery_pages, "CACHED_FILMS", kept)
     gallery_pages.film("bennett")
     (first,) = kept.iterdir()
     written = first.stat().st_mtime_ns

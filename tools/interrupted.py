@@ -33,7 +33,7 @@ COMMANDS = {
     "workspace": "workspace spidermill --resolution 0.01 --out {out}/map.nc",
     "swing": "simulate spidermill --free --duration 30",
     "simulate": "simulate hexapod --duration 500 --route projected",
-    "reproduce": "reproduce gantry-tau",
+    "reproduce": "paper reproduce gantry-tau",
     "modes": "modes hexapod --out {out}/modes.png",
     "tune": "drive tune dual_motor_axis --bounds kp=100:300,ti=0.5:2 --weights energy=1 "
     "--search genetic --duration 900",
@@ -49,7 +49,7 @@ COMMANDS = {
     "check": "check spidermill",
     "reduce": "model reduce spidermill",
     "drive": "drive step single_motor_axis --duration 2000",
-    "ballbar": f"ballbar {kills.RACKS}",
+    "ballbar": f"accuracy ballbar {kills.RACKS}",
     "export": "export c hexapod --out {out}",
     "cost": "model cost spidermill",
     "dynamics": "dynamics spidermill",
