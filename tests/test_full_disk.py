@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import full_disks
 import pytest
 from full_disks import PLACE
 from kills import COMMANDS
@@ -80,7 +81,12 @@ def test_a_careless_command_would_be_seen(tmp_path):
         pytest.skip(reason)
     (tmp_path / "careless.py").write_text(CARELESS)
     done = subprocess.run(
-        [*UNSHARE, sys.executable, str(tmp_path / "careless.py"), str(Path(__file__).parent)],
+        [
+            *UNSHARE,
+            sys.executable,
+            str(tmp_path / "careless.py"),
+            str(Path(full_disks.__file__).parent),
+        ],
         capture_output=True,
         text=True,
         check=True,

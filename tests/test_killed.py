@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import interrupted
 import pytest
 from commands import function_of, written_by
 from extras import extra
 from kills import COMMANDS
 
-from tauloop.cli.app import command_words
+from tauloop.cli.app import command_words, renewed
 from tauloop.cli.commands import COMMANDS as TAULOOP_COMMANDS
 
 #: Kills of each command in `make test` and in `make nightly` (issue 13).
@@ -73,6 +75,15 @@ def test_every_file_that_a_command_writes_is_among_those(name):
         assert kind is None or any(kind.takes(file) for file in files), kind.content
 
 
+def test_commands_have_current_names_and_options():
+    """A word that is deprecated or unknown would end a command before it writes."""
+    lines = {name: list(words) for name, words in COMMANDS.items()}
+    lines |= {name: shlex.split(text) for name, text in interrupted.COMMANDS.items()}
+    for words in lines.values():
+        assert renewed(words) == (words, [])
+        assert command_words(words[:2]) or words[:2] == ["paper", "reproduce"], words
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", COMMANDS)
 def test_files_are_whole_after_two_hundred_kills(name):
@@ -85,7 +96,7 @@ def test_half_a_file_would_be_seen(tmp_path):
     command = [sys.executable, str(tmp_path / "careless.py")]
     surroundings = os.environ | {
         "PYTHONPATH": os.pathsep.join(
-            [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+            [str(Path(interrupted.__file__).parent), os.environ.get("PYTHONPATH", "")]
         )
     }
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=surroundings)

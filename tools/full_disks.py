@@ -17,9 +17,16 @@ from pathlib import Path
 
 #: Everything is below this folder, which every Linux has; only this process sees the mounts.
 PLACE = Path("/mnt")
-#: Size of a disk, KiB, and the file that fills it.
-SIZE = 64
+#: Size of a disk and of a page of memory, KiB, and the file that fills the disk.
+SIZE, PAGE = 64, 4
 FILLER = "filler"
+#: What a message must contain by the disk that is full: the reason, or the remedy.
+REASONS = {
+    "outputs": "No space left on device",
+    "cache": "No space left on device",
+    "temporary": "TMPDIR=FOLDER",
+    "home": "Read-only file system",
+}
 #: Folders that programs fall back to when TMPDIR is full.
 TEMPORARY = ("/tmp", "/var/tmp", "/usr/tmp")
 
@@ -82,44 +89,64 @@ def faults(name: str, which: str, rounds: list[int]) -> list[str]:
     if which != "outputs":
         out = PLACE / f"out-{name}"
         out.mkdir()
-        return _judged(name, words, out, {}, refuses=False)
+        return _judged(name, words, out, {}, which, refuses=False)
     reference = PLACE / f"reference-{name}"
     reference.mkdir()
     kills.run(words, reference)
-    new = {path.name: path.stat().st_size for path in reference.iterdir()}
+    new = {file: len(content) for file, content in kills.content_of(reference).items()}
     lines = [] if new else [f"{name}: wrote nothing although there was space"]
+    folders = tuple(kills.folders_of(words))
     for left in rounds:
-        out = mount(PLACE / "disk", "-o", f"size={SIZE}k")
+        # each old file takes a page of memory
+        out = mount(PLACE / "disk", "-o", f"size={SIZE + PAGE * len(new)}k")
         for file in new:
-            (out / file).write_bytes(kills.OLD)
+            if not file.startswith(folders):
+                (out / file).parent.mkdir(parents=True, exist_ok=True)
+                (out / file).write_bytes(kills.OLD)
         full(out, left)
-        lines += _judged(f"{name}, {left} KiB left", words, out, new, refuses=left == 0)
+        lines += _judged(f"{name}, {left} KiB left", words, out, new, which, refuses=left == 0)
         unmount(out)
     return lines
 
 
 def _judged(
-    name: str, words: tuple[str, ...], out: Path, new: dict[str, int], *, refuses: bool
+    name: str,
+    words: tuple[str, ...],
+    out: Path,
+    new: dict[str, int],
+    which: str,
+    *,
+    refuses: bool,
 ) -> list[str]:
-    """Check exit code, messages and files of one run; `new` has the files that existed before, with their new sizes."""
+    """Check exit code, messages and files of one run; `new` has the sizes of complete files."""
     errors = PLACE / "said"
     code = os.waitstatus_to_exitcode(kills.run(words, out, errors=errors)[0])
     text = errors.read_text(errors="replace")
     lines = []
     if code not in ((2,) if refuses else (0, 1, 2)) or "Traceback" in text:
         lines.append(f"{name}: ended with {code}: {text[-1000:]}")
-    if code == 2 and "No space left on device" not in text:
-        lines.append(f"{name}: the message does not mention the full disk: {text[-1000:]}")
+    if code == 2 and REASONS[which] not in text:
+        lines.append(f"{name}: the message does not contain {REASONS[which]!r}: {text[-1000:]}")
     if code != 2 and not any(out.iterdir()):
         lines.append(f"{name}: ended with {code} and wrote nothing")
-    present = {path.name: path.read_bytes() for path in out.iterdir() if path.name != FILLER}
+    present = kills.content_of(out)
+    present.pop(FILLER, None)
     lines += [
         f"{name}: left {file} behind" for file in (present.keys() - new.keys() if new else ())
     ]
+    folders = kills.folders_of(words)
+    for folder in folders:
+        written = {file: len(content) for file, content in present.items() if folder in file}
+        complete = {file: size for file, size in new.items() if folder in file}
+        if written and new and written != complete:
+            lines.append(f"{name}: {folder} is incomplete")
     for file, size in new.items():
-        if present.get(file) != kills.OLD and len(present.get(file, b"")) != size:
+        content = present.get(file, b"")
+        if file.startswith(tuple(folders)) or content == kills.OLD:
+            continue
+        if not kills.is_whole(file, content, size):
             lines.append(
-                f"{name}: {file} has {len(present.get(file, b''))} bytes, neither the old nor the new file"
+                f"{name}: {file} has {len(content)} bytes, neither the old nor the new file"
             )
     return lines
 
