@@ -20,6 +20,7 @@ import pytest
 from commands import function_of, written_by
 from typer.testing import CliRunner
 
+import tauloop as tl
 from tauloop.cli.app import app
 from tauloop.cli.commands import COMMANDS
 from tauloop.common import files
@@ -301,3 +302,15 @@ def test_a_command_refuses_its_outputs_at_once_and_together(command, wrong, tmp_
     for word in wrong:
         assert word.format(folder=tmp_path) in result.output
     assert names(tmp_path) == ["file"]
+
+
+def test_without_room_for_temporary_files_they_are_named_with_their_folder(monkeypatch, tmp_path):
+    """Not the standard output, as which an OSError of a command counts."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    machine = tmp_path / "five.xml"
+    with pytest.raises(InputError) as error:
+        tl.convert("five_bar", machine)
+    (problem,) = error.value.problems
+    assert problem.where == "temporary files"
+    assert "TMPDIR=FOLDER" in problem.remedy
+    assert not machine.exists()

@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,13 @@ from tauloop.common.errors import EngineError
 from tauloop.compiler.c import Compiled
 from tauloop.compiler.c.calling import compiler as compiler_module
 from tauloop.compiler.c.calling.compiled import compile_function
-from tauloop.compiler.c.calling.compiler import PORTABLE_FLAGS, Compiler, build, find_compiler
+from tauloop.compiler.c.calling.compiler import (
+    PORTABLE_FLAGS,
+    Compiler,
+    build,
+    build_without_cache,
+    find_compiler,
+)
 
 needs_compiler = pytest.mark.skipif(
     not compilers(), reason="needs a C compiler, and there is none here"
@@ -304,6 +311,25 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path):
         with pytest.raises(EngineError, match="cannot be kept") as error:
             build(SOURCE, script(tmp_path, "true"), folder=folder)
         assert "interpreted" in error.value.problems[0].remedy
+
+
+@needs_compiler
+def test_without_a_cache_a_library_is_built_in_a_temporary_folder(tmp_path, monkeypatch):
+    """Executables of plants, FMUs and functions of other packages need a file."""
+    place = tmp_path / "cache"
+    place.touch()
+    compiler = find_compiler()
+    compiler_module._temporary_cache.cache_clear()
+    built = build_without_cache(SOURCE, compiler, folder=place)
+    assert built.read_bytes() == build(SOURCE, compiler, folder=tmp_path / "other").read_bytes()
+    assert built.parent.parent == Path(tempfile.gettempdir())
+
+    def full() -> Path:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(compiler_module, "_temporary_cache", full)
+    with pytest.raises(EngineError, match=f"{place}: compiled code cannot be kept"):
+        build_without_cache(SOURCE, compiler, folder=place)
 
 
 @pytest.mark.skipif(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import field, replace
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from tauloop.common.datasets import tabulated
 from tauloop.common.errors import DescriptionError, InputError, TauloopError
+from tauloop.common.files import temporary_folder
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.plain import json_keys
@@ -145,8 +145,8 @@ def _read_back(mechanism: Mechanism, format_: Format, target: Path) -> tuple[Dia
     """
     from tauloop.authoring.read_back import read_back_diagnostics
 
-    with tempfile.TemporaryDirectory(prefix="tauloop-") as folder:
-        written = format_.write(mechanism, Path(folder) / target.name)
+    with temporary_folder() as folder:
+        written = format_.write(mechanism, folder / target.name)
         try:
             back = format_.read(written.files[0], written.side, None)
         except DescriptionError as error:

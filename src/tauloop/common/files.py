@@ -41,6 +41,8 @@ REMEDIES = {
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.EEXIST: "choose another name, or remove it",
 }
+#: Remedy for errors on temporary files.
+TEMPORARY_REMEDY = "free space for temporary files, or name another folder for them: TMPDIR=FOLDER"
 #: Names of open streams, which cannot be replaced by a temporary file.
 _STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 _STREAM = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})", re.ASCII)
@@ -229,10 +231,7 @@ def _write_through(path: Path, write: Callable[[Path], object]) -> None:
             write(temporary)
         except OSError as error:
             what = f"cannot be written through a temporary file: {error.strerror or error}"
-            remedy = (
-                "free space for temporary files, or name another folder for them: TMPDIR=FOLDER"
-            )
-            raise InputError.of(str(path), what, remedy) from error
+            raise InputError.of(str(path), what, TEMPORARY_REMEDY) from error
         with temporary.open("rb") as source, _opened(path) as target:
             shutil.copyfileobj(source, target)
 
@@ -247,6 +246,32 @@ def _opened(path: Path) -> IO[bytes]:
         if stream is not None:
             stream.flush()
     return os.fdopen(os.dup(number), "wb")
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Yield a folder for temporary files, which is removed afterwards.
+
+    Raises:
+        InputError: the folder cannot be created, or its disk is full.
+    """
+    import tempfile  # see `_write_through`
+
+    with temporary_files_reported(), tempfile.TemporaryDirectory(prefix="tauloop-") as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def temporary_files_reported() -> Iterator[None]:
+    """Convert errors of the operating system on temporary files into a problem with a remedy.
+
+    Without it, the command line would report a failure of its standard output.
+    """
+    try:
+        yield
+    except OSError as error:
+        what = f"cannot be written: {error.strerror or error}"
+        raise InputError.of("temporary files", what, TEMPORARY_REMEDY) from error
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.common.errors import InputError, PoseError
-from tauloop.compiler.c.calling.compiler import PORTABLE_FLAGS, build
+from tauloop.compiler.c.calling.compiler import PORTABLE_FLAGS, build_without_cache
 from tauloop.compiler.c.calling.library import Library, require_compiler
 from tauloop.compiler.c.printing.c_helpers import c_file
 from tauloop.compiler.c.printing.source import number
@@ -136,7 +136,9 @@ class PlantCode:
             raise InputError.of(self.model.mechanism.name, what, remedy)
         flags = tuple(flag for flag in PORTABLE_FLAGS if flag not in ("-shared", "-fPIC"))
         compiler = replace(require_compiler(), flags=(*flags, "-DPLANT_MAIN", "-pthread"))
-        return build(self.text(), compiler, further=("-lrt",), folder=cache).read_bytes()
+        return build_without_cache(
+            self.text(), compiler, further=("-lrt",), folder=cache
+        ).read_bytes()
 
     def library(self, cache: Path | None = None) -> Library:
         """Return the plant as a library; for errors see `program`."""

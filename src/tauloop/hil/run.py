@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import numpy as np
 from tauloop.common.datasets import TIME_DIMENSIONS, Variable, time_axis
 from tauloop.common.errors import EngineError, InputError
 from tauloop.common.execution.processes import available_memory, lifeline
+from tauloop.common.files import temporary_files_reported, temporary_folder
 from tauloop.common.keywords import keywords
 from tauloop.common.plain import OMITTED, json_keys, stated
 from tauloop.common.records import dataclass
@@ -119,7 +120,9 @@ def run_plant(
         with _started(binary, options, None) as process:
             return _result(code, json.loads(_printed(process, options)), None)
     # a file without a name, which is also removed if this process is killed
-    with tempfile.TemporaryFile() as record:
+    with ExitStack() as stack:
+        with temporary_files_reported():
+            record = stack.enter_context(tempfile.TemporaryFile())
         with _started(binary, options, record.fileno()) as process:
             printed = _printed(process, options)
         record.seek(0)
@@ -133,7 +136,9 @@ def _require_room(options: PlantOptions, columns: int) -> None:
         InputError: reports the number of samples, their memory, and how many fit.
     """
     size, samples = 8 * columns, options.steps
-    available = min(available_memory() / COPIES, shutil.disk_usage(tempfile.gettempdir()).free)
+    with temporary_files_reported():
+        free = shutil.disk_usage(tempfile.gettempdir()).free
+    available = min(available_memory() / COPIES, free)
     if samples * size <= available:
         return
     most = int(available // size)
@@ -175,8 +180,8 @@ def _started(
     )
     further = (-1 if record is None else record, int(options.alone), os.getpid())
     # a running program needs no file: nothing remains, however the processes end
-    with tempfile.TemporaryDirectory(prefix="tauloop-plant-") as folder:
-        program = Path(folder) / "plant"
+    with temporary_folder() as folder:
+        program = folder / "plant"
         program.write_bytes(binary)
         program.chmod(0o700)
         process = subprocess.Popen(

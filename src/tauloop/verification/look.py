@@ -18,6 +18,7 @@ import numpy as np
 
 from tauloop.common.errors import EngineError
 from tauloop.common.execution.processes import cores
+from tauloop.common.files import temporary_files_reported
 from tauloop.common.keywords import keywords
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
@@ -274,7 +275,7 @@ def _compiled(compilers: Sequence[Compiler | EmbeddedCompiler]) -> tuple[Diagnos
     name = f"functions that the compilers make, of {len(compilers)} tried"
     results = []
     # made now: one from the cache would prove nothing
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+    with temporary_files_reported(), TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         for compiler in compilers:
             try:
                 made = compile_function(function, compiler, folder=Path(folder))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tauloop.common.errors import TauloopError
+from tauloop.common.files import temporary_folder
 from tauloop.viewer.film import ffmpeg, save_film
 from tauloop.viewer.playback import Playback
 from tauloop.viewer.stage import Stage
@@ -63,10 +62,8 @@ class PicturePanel:
         assert playback is not None
         self._message.content = "Making the film ..."
         try:
-            with tempfile.TemporaryDirectory() as folder:
-                path = save_film(
-                    viewer.model, playback.q, playback.time, Path(folder) / f"film.{kind}"
-                )
+            with temporary_folder() as folder:
+                path = save_film(viewer.model, playback.q, playback.time, folder / f"film.{kind}")
                 content = path.read_bytes()
         except TauloopError as error:
             self._message.content = "\n".join(

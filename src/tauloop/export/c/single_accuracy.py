@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
-from tauloop.compiler.c.calling.compiler import build
+from tauloop.compiler.c.calling.compiler import build_without_cache
 from tauloop.compiler.c.calling.library import Library, require_compiler
 from tauloop.compiler.c.calling.signature import CPort
 from tauloop.compiler.c.printing.single import CONVERGED, SMALLEST_PIVOT
@@ -173,7 +173,9 @@ def run_in_floats(
     over = f"void over(size_t n, {parameters})\n{{\n"
     over += f"    for (size_t s = 0; s < n; ++s) {function.name}({rows});\n}}\n"
     source = c_source([function], "floats over samples", single=True, further=over)
-    library = Library(build(source, require_compiler(), further=(f"-ffp-contract={contraction}",)))
+    library = Library(
+        build_without_cache(source, require_compiler(), further=(f"-ffp-contract={contraction}",))
+    )
     results = {
         port.name: np.zeros((n, port.size), np.float32)
         for port in function.arguments

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tauloop.common.errors import EngineError
-from tauloop.compiler.c.calling.compiler import PORTABLE_FLAGS, build
+from tauloop.compiler.c.calling.compiler import PORTABLE_FLAGS, build_without_cache
 from tauloop.compiler.c.calling.library import require_compiler
 
 #: Folder and file ending of libraries by system, for versions 2 and 3 of the standard; the folder
@@ -52,7 +52,7 @@ def compiled(source: str, folder: Path | None = None) -> bytes:
         remedy = "install one, or write sources alone (no binary)"
         raise EngineError.of("C compiler", message, remedy) from error
         # Without a symbol table, which would contain file names.
-    return build(source, compiler, further=("-s",), folder=folder).read_bytes()
+    return build_without_cache(source, compiler, further=("-s",), folder=folder).read_bytes()
 
 
 def archive(files: Mapping[str, str | bytes]) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import field
@@ -16,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from tauloop.common.errors import EngineError, InputError, Problems
-from tauloop.common.files import unreadable
+from tauloop.common.files import temporary_folder, unreadable
 from tauloop.common.records import dataclass
 from tauloop.export.fmu.unpacking import require_unpackable
 from tauloop.mechanism.description.units import Dimension, quantity
@@ -132,7 +131,7 @@ class ForeignFmu:
         self.variables = {
             v.name: _variable(v, self._description) for v in self._description.modelVariables
         }
-        self._folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="tauloop-fmu-"))
+        self._folder = str(self._stack.enter_context(temporary_folder()))
         self._stack.callback(self.end)
         fmpy.extract(name, self._folder)
         return self

@@ -8,7 +8,6 @@ publishes the passive joints from the measured ones.
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Mapping
 from importlib.resources import files as resources
 from pathlib import Path
@@ -18,6 +17,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from tauloop.common.errors import InputError, Problems
+from tauloop.common.files import temporary_folder
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options
 from tauloop.common.plain import in_json
@@ -149,8 +149,8 @@ def export_ros2(
     if folder is not None:
         refuse_another_project(Path(folder), name)
     written = to_urdf(mechanism, "meshes")
-    with tempfile.TemporaryDirectory(prefix="tauloop-") as scratch:
-        urdf, side = Path(scratch) / "machine.urdf", Path(scratch) / "machine.urdf.side.yaml"
+    with temporary_folder() as scratch:
+        urdf, side = scratch / "machine.urdf", scratch / "machine.urdf.side.yaml"
         urdf.write_text(written.text, encoding="utf-8")
         side.write_text(written.side, encoding="utf-8")
         model = Model(load_urdf(urdf, side))

@@ -7,11 +7,13 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tauloop.common.files import temporary_files_reported
 from tauloop.logs.files.bag_process import CONTENTS_TOPIC
 from tauloop.logs.files.bags import JOINT_FIELDS, require_rosbags
 from tauloop.logs.log import TIME, units_of
@@ -55,10 +57,11 @@ def write_bag(path: Path, target: Path, log: xr.Dataset) -> None:
     """
     require_rosbags(str(path))
     ending = path.suffix.lower()
-    with tempfile.TemporaryDirectory(prefix="tauloop-") as folder:
-        shutil.copyfile(
-            _fill(Path(folder) / "log", log, STORAGE_OF_ENDING[ending]) / f"log{ending}", target
-        )
+    with ExitStack() as stack:
+        with temporary_files_reported():
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tauloop-"))
+            filled = _fill(Path(folder) / "log", log, STORAGE_OF_ENDING[ending])
+        shutil.copyfile(filled / f"log{ending}", target)
 
 
 def write_bag_folder(path: Path, folder: Path, log: xr.Dataset) -> Path:

@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.common.errors import InputError
-from tauloop.compiler.c.calling.compiler import build
+from tauloop.compiler.c.calling.compiler import build_without_cache
 from tauloop.compiler.c.calling.library import require_compiler
 from tauloop.compiler.catalogue import PRODUCTS
 from tauloop.compiler.expressions import ProgramSpec
@@ -111,7 +111,7 @@ def _external(function: ca.Function, *derivatives: ca.Function) -> ca.Function:
         generator.add(item)
     # At higher optimization levels gcc needs minutes for straight-line code of 100 000 operations,
     # which is then three times as fast.
-    library = build(generator.dump(), require_compiler(), further=("-O0",))
+    library = build_without_cache(generator.dump(), require_compiler(), further=("-O0",))
     return ca.external(function.name(), str(library))
 
 

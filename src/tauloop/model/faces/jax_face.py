@@ -17,7 +17,7 @@ import numpy as np
 
 from tauloop.common.errors import EngineError, InputError
 from tauloop.compiler.c.calling.compiled import CompiledFunction
-from tauloop.compiler.c.calling.compiler import build
+from tauloop.compiler.c.calling.compiler import build_without_cache
 from tauloop.compiler.c.calling.library import require_compiler
 from tauloop.compiler.c.calling.signature import HEALTH
 from tauloop.equations.ports import factor_of, step_of
@@ -127,6 +127,6 @@ def _register_target() -> None:
     jax = _jax()
     source = Path(__file__).with_name("jax_call.c").read_text(encoding="utf-8")
     options = (f"-I{jax.ffi.include_dir()}",)
-    library = ctypes.CDLL(str(build(source, require_compiler(), further=options)))
+    library = ctypes.CDLL(str(build_without_cache(source, require_compiler(), further=options)))
     handler = jax.ffi.pycapsule(library.tauloop_call)
     jax.ffi.register_ffi_target(XLA_TARGET, handler, platform="cpu")

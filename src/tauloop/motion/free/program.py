@@ -16,7 +16,7 @@ from scipy.sparse import csc_matrix, eye, vstack
 from tauloop.common.errors import EngineError, PoseError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.compiler.c.calling.compiler import build, find_compiler
+from tauloop.compiler.c.calling.compiler import build_without_cache, find_compiler
 from tauloop.equations.values import mapped
 from tauloop.motion.free.chart import DEGREE, bases
 from tauloop.motion.free.loops import ClosedLoops
@@ -124,7 +124,7 @@ def _compiled(functions: list[ca.Function]) -> list[ca.Function]:
     for function in functions:
         generator.add(function)
     try:
-        library = build(generator.dump(), compiler, further=("-O1",))
+        library = build_without_cache(generator.dump(), compiler, further=("-O1",))
     except EngineError:
         return functions
     return [ca.external(function.name(), str(library)) for function in functions]

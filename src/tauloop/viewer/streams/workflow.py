@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.common.datasets import Variable
-from tauloop.common.errors import InputError, PoseError, Problems
+from tauloop.common.errors import InputError, PoseError, Problems, TauloopError
 from tauloop.common.files import write_file
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
@@ -30,6 +31,8 @@ from tauloop.viewer.streams.content import StreamedMachine, StreamSink
 
 #: Names of the viewers.
 VIEWERS = ("rerun", "foxglove")
+#: Number of bytes that are written to find out why a file cannot be written.
+PROBE_SIZE = 65536
 #: Endings of files by viewer.
 ENDINGS = {".rrd": "rerun", ".mcap": "foxglove"}
 
@@ -169,8 +172,25 @@ def run_stream(
     if path is None:
         send(None)
     else:
-        write_file(path, send)
+        write_file(path, lambda file: _with_reasons(send, file))
     return results[0]
+
+
+def _with_reasons(send: Callable[[Path], object], file: Path) -> None:
+    """Fill a file; a viewer's package reports a full disk by an exception of its own.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    try:
+        send(file)
+    except TauloopError:
+        raise
+    except RuntimeError as error:
+        # The system reports the reason again to a further attempt.
+        with file.open("ab") as stream:
+            stream.write(bytes(PROBE_SIZE))
+        raise OSError(errno.EIO, str(error)) from error
 
 
 def viewer_of(path: Path) -> str:

@@ -257,6 +257,56 @@ def build(
         raise _unwritable(folder, f"cannot be kept: {error.strerror or error}") from error
 
 
+def build_without_cache(
+    source: str,
+    compiler: Compiler,
+    *,
+    further: Sequence[str] = (),
+    folder: Path | None = None,
+) -> Path:
+    """Compile a source like `build`, also where the cache cannot be written.
+
+    Then the library is in a folder for temporary files, which this process removes when it ends.
+
+    Args:
+        source: C text.
+        compiler: C compiler with its options.
+        further: additional flags.
+        folder: the cache; the default is the user's.
+
+    Returns:
+        Path of the library.
+
+    Raises:
+        EngineError: neither folder can be written, or the compiler fails.
+    """
+    try:
+        return build(source, compiler, further=further, folder=folder)
+    except CodeCacheError as error:
+        try:
+            temporary = _temporary_cache()
+        except OSError:
+            raise error from None
+    return build(source, compiler, further=further, folder=temporary)
+
+
+@functools.cache
+def _temporary_cache() -> Path:
+    """Return a folder that exists until this process ends.
+
+    Raises:
+        OSError: no folder for temporary files can be written.
+    """
+    # Needed without a cache only.
+    import atexit
+    import shutil
+    import tempfile
+
+    place = Path(tempfile.mkdtemp(prefix="tauloop-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return place
+
+
 class CodeCacheError(EngineError):
     """Compiled code cannot be kept, since its folder cannot be written."""
 

@@ -11,12 +11,12 @@ import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from tauloop.common.errors import EngineError
+from tauloop.common.files import temporary_folder
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.compiler import COMPILERS, TIMEOUT, run_program
 
@@ -109,8 +109,7 @@ def target_figures(
         what = f"{' or '.join(target.compilers)} was not found"
         raise EngineError.of(target.name, what, f"install {target.package}")
     flags = (*COMMON_FLAGS, *target.flags)
-    with tempfile.TemporaryDirectory(prefix="tauloop-target-") as scratch:
-        folder = Path(scratch)
+    with temporary_folder() as folder:
         for name, text in files.items():
             (folder / name).write_text(text, encoding="ascii")
         _ran([compiler, *flags, "-fcallgraph-info=su", "-c", source, "-o", "out.o"], folder)
