@@ -20,6 +20,9 @@ from tauloop.study import StudyFolder
 
 #: Of issue 18: what is folded equals what one machine finds.
 SAME = 1e-10
+#: Ratio of deviations with the means of the logs' delays and bending to those of a fit to all
+#: samples. Without delays and bending it is down to 0.1 for these logs.
+LEAST_RATIO, LARGEST_RATIO = 0.5, 1.7
 FILTER = PreparationOptions(cutoff=30.0, trim=60, decimation=2)
 
 
@@ -41,12 +44,12 @@ def require_same(
     mine, fit = folded.identification, whole.identification
     assert mine.base.names == fit.base.names
     np.testing.assert_allclose(mine.estimate.values, fit.values, rtol=SAME)
-    covariance = fit.estimate.covariance
-    # late forces and bending count there, which triangles do not show
+    ratios = mine.estimate.standard_deviations / fit.standard_deviations
     if folded.errors == "autocorrelated":
-        covariance = covariance - sum(term.expected_square for term in fit.timing)
-    expected = np.sqrt(np.diag(covariance))
-    np.testing.assert_allclose(mine.estimate.standard_deviations, expected, rtol=SAME)
+        assert (ratios > LEAST_RATIO).all()
+        assert (ratios < LARGEST_RATIO).all()
+    else:
+        np.testing.assert_allclose(ratios, 1.0, rtol=SAME)
     np.testing.assert_allclose(mine.training, [item.rmse for item in fit.training], rtol=SAME)
     np.testing.assert_allclose(mine.held_out, [item.rmse for item in fit.held_out], rtol=SAME)
 
@@ -241,3 +244,22 @@ def test_a_fault_that_only_the_fit_of_a_log_shows_is_reported(logs, tmp_path):
     single = tl.identify(loads(MACHINE), path, replace(how, errors="autocorrelated"))
     problem, _ = single.data_findings
     assert "lags the motion" in problem.what
+
+
+def test_a_delay_that_only_all_logs_together_show_makes_the_result_doubtful(tmp_path):
+    """A delay of 0.06 samples is within the noise of each log, but not of six."""
+    extra("pyarrow")
+    model = tl.Model(loads(MACHINE))
+    paths = []
+    for number in range(6):
+        time, *motion = arm_motion(1200 + 200 * (number % 3), 0.7 * number)
+        forces = model.actuators.inverse_dynamics(*motion).force
+        late = np.stack([np.interp(time - 3e-4, time, column) for column in forces.T], axis=1)
+        log = arm_log((time, *motion), late, rng=np.random.default_rng(number))
+        paths.append(write_log(tmp_path / f"log_{number}.csv", log.dataset()))
+    how = tl.IdentificationOptions(preparation=FILTER, hold_out=0.25)
+    folded = tl.fold_logs(loads(MACHINE), paths, tmp_path / "f", tl.FoldOptions(identification=how))
+    assert folded.faults == {}
+    assert folded.status.value == "doubtful"
+    (advice,) = folded.advice
+    assert "delay of motor_1, motor_2" in advice

@@ -23,12 +23,14 @@ from tauloop.identification.estimation.error_models import (
     FilteredErrors,
 )
 from tauloop.identification.estimation.estimators import CondensedEstimator
+from tauloop.identification.estimation.folded_timing import timing_arrays
 from tauloop.identification.options import (
     IdentificationOptions,
     LogSource,
     refuse_combinations,
     texts_of,
 )
+from tauloop.identification.preparation.prepare import PreparedLogs
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.folded_scores import (
     ScoreDirections,
@@ -38,7 +40,7 @@ from tauloop.identification.regression.folded_scores import (
     score_sums,
 )
 from tauloop.identification.regression.folding import fold_log, triangle_arrays
-from tauloop.identification.workflow import identification_model, log_data
+from tauloop.identification.workflow import fitted_log_data, identification_model, log_data
 from tauloop.mechanism.description.units import parse_unit
 from tauloop.mechanism.model import Mechanism
 from tauloop.model.model import MachineSource
@@ -114,7 +116,8 @@ def fold_file(
     """Return the triangle of one log, which is all that an identification needs of it.
 
     The log is prepared and checked for faults as by `identify` with this log alone: also for those
-    that its own fit shows, such as a late force.
+    that its own fit shows, such as a late force. Delays and bending that it does not show are
+    stored, to be counted with those of all logs.
 
     Args:
         machine: its description, or its `identification_model`.
@@ -143,7 +146,10 @@ def fold_file(
         801
     """
     options = options or IdentificationOptions()
-    data, findings, errors = _read(machine, log, options, searches_fit=True)
+    require_foldable(options)
+    model = identification_model(machine, options)
+    data, prepared, findings, fit = fitted_log_data(model, log, options)
+    errors = _known_errors(prepared)
     correlation = errors.correlation if isinstance(errors, FilteredErrors) else None
     blocks = 0
     if isinstance(errors, ClusteredErrors):
@@ -153,6 +159,8 @@ def fold_file(
     arrays = triangle_arrays(replace(triangle, origin=origin))
     if isinstance(errors, AutocorrelatedErrors) and errors.lobe is not None:
         arrays["lobe"] = np.array(errors.lobe)
+    if isinstance(errors, AutocorrelatedErrors) and fit is not None:
+        arrays |= timing_arrays(fit)
     return _result(data, findings, arrays)
 
 
@@ -208,7 +216,10 @@ def read_scores(machine: MachineSource, log: LogSource, options: ScoreOptions) -
     flat = {name: np.array(values) for name, values in options.directions.items()}
     size = len(flat["values"])
     directions = ScoreDirections(**flat | {"sensitivity": flat["sensitivity"].reshape(size, size)})
-    data, findings, _ = _read(machine, log, options.identification)
+    require_foldable(options.identification)
+    model = identification_model(machine, options.identification)
+    data, prepared, findings = log_data(model, log, options.identification)
+    _known_errors(prepared)
     share = options.identification.share
     if options.kernel:
         arrays = {"spread": score_spread(data, directions, np.array(options.kernel), share)}
@@ -222,18 +233,12 @@ def read_scores(machine: MachineSource, log: LogSource, options: ScoreOptions) -
     return _result(data, findings, arrays)
 
 
-def _read(
-    machine: MachineSource,
-    log: LogSource,
-    options: IdentificationOptions,
-    *,
-    searches_fit: bool = False,
-) -> tuple[RegressionData, tuple[Problem, ...], ErrorModel]:
-    """Return the data of a log, its problems, and the model of its errors."""
-    require_foldable(options)
-    data, prepared, findings = log_data(
-        identification_model(machine, options), log, options, searches_fit=searches_fit
-    )
+def _known_errors(prepared: PreparedLogs) -> ErrorModel:
+    """Return the error model of a log; reject logs that would be treated differently from others.
+
+    Raises:
+        InputError: a source of velocity would be chosen for this log alone, or lags are given.
+    """
     if prepared.channels.choice is not None:
         what = "has measured velocities, whose use would be chosen for each log separately"
         raise InputError.of(
@@ -245,7 +250,7 @@ def _read(
             "lags cannot be stated for logs that are folded",
             "leave out the lags, so that they are chosen",
         )
-    return data, findings, prepared.errors
+    return prepared.errors
 
 
 def _result(

@@ -222,7 +222,6 @@ def log_data(
     options: IdentificationOptions,
     *,
     may_choose: bool = False,
-    searches_fit: bool = False,
 ) -> tuple[RegressionData, PreparedLogs, tuple[Problem, ...]]:
     """Return the regression data of one log, its preparation and its problems, as in `identify`.
 
@@ -232,37 +231,71 @@ def log_data(
         options: options of the identification.
         may_choose: whether validation may choose options that are not given, as in `identify`.
             Logs that must all be treated alike need the same options, so that nothing is chosen.
-        searches_fit: whether the beginning of the log is also fitted by itself, and faults that the
-            fit shows are among the problems. A log that does not determine the parameters has none of these.
 
     Raises:
         InputError, LogError, PoseError, IdentificationError: as for `identify`.
     """
+    data, prepared, _ = _data_of_log(model, log, options, may_choose=may_choose)
+    return data.parts[0], prepared, (*prepared.bad_samples, *data.faults)
+
+
+def fitted_log_data(
+    model: Model, log: LogSource, options: IdentificationOptions
+) -> tuple[RegressionData, PreparedLogs, tuple[Problem, ...], Identification | None]:
+    """Return the data, preparation and problems of one log, and the fit of its beginning by itself.
+
+    The problems contain the faults that the fit shows. The fit is None for a log with faults of its
+    own, or one that does not determine the parameters.
+
+    Args:
+        model, log, options: as for `log_data`.
+
+    Raises:
+        InputError, LogError, PoseError, IdentificationError: as for `identify`.
+    """
+    data, prepared, options = _data_of_log(model, log, options, may_choose=False)
+    problems = data.faults
+    fit: Identification | None = None
+    if not problems:
+        beginning = data
+        if len(prepared.logs[0].log.time) > MAX_FRICTION_SAMPLES:
+            part = prepared.part(1.0, MAX_FRICTION_SAMPLES)
+            beginning = _data_of_prepared_log(model, part, options)
+        fit, problems = _fit_of_log(model, prepared, beginning, options)
+    return data.parts[0], prepared, (*prepared.bad_samples, *problems), fit
+
+
+def _data_of_log(
+    model: Model, log: LogSource, options: IdentificationOptions, *, may_choose: bool
+) -> tuple[_IdentificationData, PreparedLogs, IdentificationOptions]:
+    """Return the data and the preparation of one log, and the options with chosen friction laws."""
     ties = _ties(model, options)
     log_repairs = repairs(model, options.preparation)
     measured = measured_logs([log], options, log_repairs)
     prepared = prepare_logs(model, measured, options, ties, 1, may_choose=may_choose)
     prepared, options = _with_chosen_friction(model, prepared, options, ties, log_repairs)
-    friction = stated_friction(model, options.terms)
-    data = _identification_data(
-        model, prepared, options, ties, friction, log_repairs, Stages(None, 1)
+    return _data_of_prepared_log(model, prepared, options), prepared, options
+
+
+def _data_of_prepared_log(
+    model: Model, prepared: PreparedLogs, options: IdentificationOptions
+) -> _IdentificationData:
+    """Return the data of one log."""
+    return _identification_data(
+        model,
+        prepared,
+        options,
+        _ties(model, options),
+        stated_friction(model, options.terms),
+        repairs(model, options.preparation),
+        Stages(None, 1),
     )
-    problems = data.faults
-    if searches_fit and not problems:
-        beginning = data
-        if len(prepared.logs[0].log.time) > MAX_FRICTION_SAMPLES:
-            prepared_beginning = prepared.part(1.0, MAX_FRICTION_SAMPLES)
-            beginning = _identification_data(
-                model, prepared_beginning, options, ties, friction, log_repairs, Stages(None, 1)
-            )
-        problems = _faults_of_log_fit(model, prepared, beginning, options)
-    return data.parts[0], prepared, (*prepared.bad_samples, *problems)
 
 
-def _faults_of_log_fit(
+def _fit_of_log(
     model: Model, prepared: PreparedLogs, data: _IdentificationData, options: IdentificationOptions
-) -> tuple[Problem, ...]:
-    """Return the faults that the fit of a single log shows; none if the log does not support it.
+) -> tuple[Identification | None, tuple[Problem, ...]]:
+    """Return the fit of a single log and its faults; no fit if the log does not support it.
 
     If errors are clustered by log, those of a single log are autocorrelated.
     """
@@ -274,9 +307,9 @@ def _faults_of_log_fit(
     try:
         result = _fit(prepared, data, options, training, held_out, data.instruments, bending)
     except IdentificationError:
-        return ()
+        return None, ()
     faults = _faults_of_fit(model, data, options, result, training)
-    return reported_faults(result, faults.problems)
+    return result, reported_faults(result, faults.problems)
 
 
 def _ties(model: Model, options: IdentificationOptions) -> Ties | None:

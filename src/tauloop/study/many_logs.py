@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,8 @@ from tauloop.identification import (
     write_triangle,
 )
 from tauloop.identification.estimation.error_models import fading_correlation, residual_lags
+from tauloop.identification.estimation.folded_timing import has_timing, mean_timing_terms
+from tauloop.identification.estimation.timing_terms import TimingTerm, with_bias_covariance
 from tauloop.identification.regression.folded_scores import NoiseFloor
 from tauloop.mechanism.model import Mechanism
 from tauloop.model.model import MachineSource
@@ -51,6 +53,8 @@ from tauloop.study.workflow import StudyOptions, run_study
 
 #: Scalars that are stored for each log in addition to its triangle.
 STORED_SCALARS = {"samples": "samples", "faults": "diagnostics/faults of the log/value"}
+#: Largest fraction of the logs whose delays and bending may be missing in the deviations.
+MAX_LOGS_WITHOUT_TIMING = 0.5
 #: Quantities of diagnostics, and advice.
 BASE_REGRESSOR = "the base regressor (unit-norm columns)"
 HELD_OUT_RATIO = "RMSE on the held-out data to that on the training data"
@@ -164,7 +168,9 @@ def fold_logs(
     Base parameters, deviations and errors on held-out samples equal those of `identify` with all
     logs at once to 1e-10. Deviations for errors of unknown correlation (the default) depend on the
     estimate, so that every log is read three times; for decimated or independent errors, or
-    clusters by logs or blocks, once. Results of each log are stored in the folder, and are not
+    clusters by logs or blocks, once. The default deviations also contain the means of the delays
+    and compliant transmissions in the logs' own fits, so that they are only close to those of
+    `identify`. Results of each log are stored in the folder, and are not
     computed again after a resume.
 
     Args:
@@ -231,7 +237,9 @@ def fold_logs(
     for triangle in added:
         known |= dict.fromkeys(triangle.marks.tolist(), f"a log of {options.add}")
     lobes: list[float] = []
-    triangle = fold_all([*added, *folding.distinct(_with_lobes(arrays, lobes), known)])
+    timing: dict[int, dict[str, np.ndarray]] = {}
+    read = _with_lobes(_with_timing(arrays, timing), lobes)
+    triangle = fold_all([*added, *folding.distinct(read, known)])
     estimator = OrdinaryLeastSquares() if settings.estimator == "ols" else WeightedLeastSquares()
     clustered = None
     if settings.errors in ("logs", "blocks"):
@@ -239,6 +247,15 @@ def fold_logs(
     folded = identify_folded(triangle, estimator, errors=clustered)
     if readings == 3:
         folded = _with_scores(folding, folded, residual_lags(max(lobes)) if lobes else 0)
+    terms: tuple[TimingTerm, ...] = ()
+    timing_diagnostics: tuple[Diagnostic, ...] = ()
+    if readings == 3:
+        names, of_logs = folded.base.names, list(timing.values())
+        normals = [_normal_matrix(entry["training_triangles"], folded) for entry in of_logs]
+        terms = mean_timing_terms(of_logs, normals, names, folded.estimate)
+        folded = replace(folded, estimate=with_bias_covariance(folded.estimate, terms))
+        without = sum(not has_timing(entry, names) for entry in of_logs)
+        timing_diagnostics = _timing_diagnostics(terms, without / len(of_logs))
     return FoldedLogs(
         machine=mechanism.name,
         logs=triangle.logs,
@@ -248,7 +265,7 @@ def fold_logs(
         triangle=triangle,
         refused=refused,
         faults=faults,
-        diagnostics=_diagnostics(folded, refused, faults),
+        diagnostics=(*_diagnostics(folded, refused, faults), *timing_diagnostics),
         provenance=provenance(
             options={"identification": texts_of(settings)},
             inputs={"logs": len(logs)},
@@ -294,6 +311,32 @@ def _diagnostics(
             float(len(faults)),
             at_most=0.0,
             advice="identify each of them separately",
+        ),
+    )
+
+
+def _timing_diagnostics(
+    terms: Sequence[TimingTerm], without_share: float
+) -> tuple[Diagnostic, ...]:
+    """Return diagnostics of delays and compliant transmissions in all logs together.
+
+    Args:
+        terms: their means over the logs.
+        without_share: fraction of the logs whose own fit does not determine them.
+    """
+    shown = [f"{term.kind} of {', '.join(term.outputs)}" for term in terms if term.is_shown]
+    return (
+        diagnostic(
+            "delays and compliant transmissions that the logs show together",
+            float(len(shown)),
+            at_most=0.0,
+            advice=f"{'; '.join(shown)}: align force and motion in time, or excite lower frequencies",
+        ),
+        diagnostic(
+            "fraction of the logs whose delays and bending the deviations do not contain",
+            without_share,
+            at_most=MAX_LOGS_WITHOUT_TIMING,
+            advice="deviations may be too small: record logs that determine the parameters alone",
         ),
     )
 
@@ -368,6 +411,30 @@ class _Folding:
                 self.faults[self.logs[i]] = int(fault_count)
         indices = [i for i in range(count) if self.logs[i] not in self.refused]
         return (arrays_of(stored.whole(i)) for i in indices)
+
+
+def _with_timing(
+    logs_arrays: Iterator[dict[str, np.ndarray]], timing: dict[int, dict[str, np.ndarray]]
+) -> Iterator[dict[str, np.ndarray]]:
+    """Yield the arrays of logs, and note those of their timing by the fingerprint of the log."""
+    for arrays in logs_arrays:
+        timing[int(arrays["marks"][0])] = {
+            name: values
+            for name, values in arrays.items()
+            if name.startswith("timing") or name == "training_triangles"
+        }
+        yield arrays
+
+
+def _normal_matrix(triangles: np.ndarray, folded: FoldedIdentification) -> np.ndarray:
+    """Return the normal matrix (r, r) of a log for the base parameters and weights of all logs.
+
+    Args:
+        triangles: (n_measured, n + 1, n + 1) of the fitted samples of the log.
+        folded: identification of all logs.
+    """
+    base = triangles[:, :, list(folded.base.independent)] * folded.estimate.weights[:, None, None]
+    return np.asarray(np.einsum("kmi,kmj->ij", base, base))
 
 
 def _with_lobes(
