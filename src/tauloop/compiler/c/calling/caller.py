@@ -238,15 +238,10 @@ def _binding(*, is_made: bool = True) -> ModuleType | None:
     Args:
         is_made: whether the module is compiled if it is not in the cache.
     """
-    # They take milliseconds, and the first calls of code in memory do not need them.
-    import hashlib
-    import sysconfig
+    import hashlib  # It takes two milliseconds, and the first calls of code in memory do not need it.
 
-    headers, source = (
-        Path(sysconfig.get_path("include")),
-        c_file("tauloop.compiler.c.calling", "caller.c"),
-    )
-    parts = (source, sys.version, str(headers), *compiler_stamp(), *processor_stamp())
+    source = c_file("tauloop.compiler.c.calling", "caller.c")
+    parts = (source, sys.version, sys.base_prefix, *compiler_stamp(), *processor_stamp())
     module = (
         cache_folder() / f"caller-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:24]}.so"
     )
@@ -255,12 +250,15 @@ def _binding(*, is_made: bool = True) -> ModuleType | None:
             return _loaded(module)
     if is_made:
         with suppress(ImportError, OSError, EngineError, InputError):  # missing, or damaged
-            return _loaded(_made(source, module, headers))
+            return _loaded(_made(source, module))
     return None
 
 
-def _made(source: str, module: Path, headers: Path) -> Path:
+def _made(source: str, module: Path) -> Path:
     """Compile the module under a name that does not depend on the compiler, and return it."""
+    import sysconfig  # It takes five milliseconds, and a module from the cache does not need it.
+
+    headers = Path(sysconfig.get_path("include"))
     compiler = find_compiler()
     if compiler is None or not (headers / "Python.h").exists():
         raise ImportError("there is no compiler, or there are no headers of Python")
