@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -57,6 +58,24 @@ def test_a_label_is_next_to_what_it_names() -> None:
             anchor = labels.camera.pixels(label.point[None])[0]
             distance = np.maximum(np.abs(anchor - box[:2]) - box[2:], 0.0)
             assert np.linalg.norm(distance) < 70.0, label.text
+
+
+def test_a_label_is_nearer_to_its_own_motor_than_to_another() -> None:
+    """On a telephone the motors of a Delta are as near to each other as their labels are wide."""
+    machine = model("delta")
+    states = machine.inverse_kinematics([[0.043, 0.092, -0.479], [0.143, -0.187, -0.455]]).q
+    sides = [None, np.array([1.0, 0.2, 0.4]), np.array([-0.6, 0.8, 0.1])]
+    with shown(machine) as viewer:
+        labels = viewer.scene.labels
+        for q, size, away in itertools.product((viewer.q, *states), SIZES, sides):
+            viewer.show(q)
+            labels.look_from(viewer.scene.fitted(size, away))
+            motors = [label for label in labels.labels.values() if label.text.endswith(".motor")]
+            anchors = labels.camera.pixels(np.array([label.point for label in motors]))
+            for label, anchor in zip(motors, anchors, strict=True):
+                outside = np.abs(anchors - anchor - label.center) - label.half_size
+                distances = np.linalg.norm(np.clip(outside, 0.0, None), axis=1)
+                assert motors[int(distances.argmin())] is label, (label.text, size, away)
 
 
 @pytest.mark.parametrize("name", ["delta", "cable_robot", "gantry_tau_6link", "five_bar"])

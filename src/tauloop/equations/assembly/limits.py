@@ -75,6 +75,12 @@ class LimitViolation(PlainData):
         return abs(self.value - self.stop)
 
     @property
+    def short(self) -> str:
+        """Coordinate and distance beyond its limit, in deg or m, as a label in a picture."""
+        factor, unit = (180.0 / np.pi, "deg") if self.unit == "rad" else (1.0, "m")
+        return f"{self.coordinate} {factor * self.by:.3g} {unit} too far"
+
+    @property
     def amount(self) -> str:
         """Text on the value, the distance beyond the limit, and the samples, in deg or m."""
         factor, unit = (180.0 / np.pi, "deg") if self.unit == "rad" else (1.0, "m")

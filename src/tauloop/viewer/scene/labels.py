@@ -14,10 +14,10 @@ LETTER_WIDTH, LABEL_HEIGHT, LABEL_MARGIN = 7.0, 17.0, 5.0
 DISTANCES = (4.0, 12.0, 22.0, 34.0, 48.0, 66.0, 90.0)
 #: Directions from what is named to its label, in the picture: sideways before above and below.
 DIRECTIONS = np.array([(1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1)])
-#: Costs: a pixel of distance from what is named, a pixel from the present place, a covered point of
-#: a solid, a pixel outside the picture, a covered pixel of another label, and a covered point of a
-#: motor.
-DISTANCE_COST, JUMP_COST, POINT_COST = 0.2, 0.03, 1.0
+#: Costs: a pixel of distance from what is named, a pixel from the present place, a pixel by which
+#: something else with a label is nearer, a covered point of a solid, a pixel outside the picture, a
+#: covered pixel of another label, and a covered point of a motor.
+DISTANCE_COST, JUMP_COST, CONFUSION_COST, POINT_COST = 0.2, 0.03, 2.0, 1.0
 OUTSIDE_COST, LABEL_COST, MOTOR_COST = 10.0, 3.0, 50.0
 
 
@@ -114,10 +114,11 @@ class SceneLabels:
         seen = camera.pixels(np.concatenate([*self._solids.values()]))
         placed = np.empty((0, 4))
         anchors = camera.pixels(np.array([label.point for label in self.labels.values()]))
-        for label, anchor in zip(self.labels.values(), anchors, strict=True):
+        for index, (label, anchor) in enumerate(zip(self.labels.values(), anchors, strict=True)):
+            others = np.delete(anchors, index, axis=0)
             is_misplaced = is_new_view or label.center is None
             if is_misplaced or self._hard_cost(label, anchor, avoided, placed) > 0.0:
-                label.center = self._best(label, anchor, avoided, seen, placed)
+                label.center = self._best(label, anchor, others, avoided, seen, placed)
             center = label.center
             placed = np.vstack([placed, np.concatenate([anchor + center, label.half_size])])
             label.node.position = tuple(camera.shifted(label.point, center))
@@ -133,6 +134,7 @@ class SceneLabels:
         self,
         label: Label,
         anchor: np.ndarray,
+        others: np.ndarray,
         avoided: np.ndarray,
         seen: np.ndarray,
         placed: np.ndarray,
@@ -148,6 +150,7 @@ class SceneLabels:
         costs += DISTANCE_COST * steps
         if label.center is not None:
             costs += JUMP_COST * np.linalg.norm(offsets - label.center, axis=1)
+        costs += CONFUSION_COST * _confusion(centers, half, anchor, others)
         costs += POINT_COST * _covered(centers, half, seen)
         frame = 0.5 * np.array(self.camera.size) - half
         costs += OUTSIDE_COST * np.clip(np.abs(centers) - frame, 0.0, None).sum(axis=1)
@@ -162,6 +165,23 @@ class SceneLabels:
         distance = np.abs(centers[:, None] - placed[None, :, :2])
         common = np.clip(half + placed[:, 2:] - distance, 0.0, None)
         return np.asarray(motors + LABEL_COST * common.prod(axis=2).sum(axis=1))
+
+
+def _confusion(
+    centers: np.ndarray, half: np.ndarray, anchor: np.ndarray, others: np.ndarray
+) -> np.ndarray:
+    """Return by how much a box (N,) is nearer to another labelled point than to its own, pixels.
+
+    Points that nearly coincide in the picture cannot be told apart by the place of a label.
+    """
+    apart = others[np.linalg.norm(others - anchor, axis=1) > LABEL_HEIGHT]
+    if not len(apart):
+        return np.zeros(len(centers))
+    distances = [
+        np.linalg.norm(np.clip(np.abs(centers - point) - half, 0.0, None), axis=1)
+        for point in (anchor, *apart)
+    ]
+    return np.clip(distances[0] + LABEL_MARGIN - np.min(distances[1:], axis=0), 0.0, None)
 
 
 def _covered(centers: np.ndarray, half: np.ndarray, points: np.ndarray) -> np.ndarray:

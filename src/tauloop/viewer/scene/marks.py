@@ -55,7 +55,7 @@ class Marks:
         distances = {kind: float(measured.distance(kind)[0]) for kind in SINGULARITY_KINDS}
         near = [kind for kind in SINGULARITY_KINDS if distances[kind] < self._near]
         texts = {
-            f"limit/{name}": (f"{item.amount}", _position(model, name, geometry))
+            f"limit/{name}": (item.short, _position(model, name, geometry))
             for name, item in outside.items()
         }
         if near:
