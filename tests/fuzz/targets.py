@@ -85,7 +85,7 @@ def _texts(*patterns: str) -> tuple[bytes, ...]:
 @functools.cache
 def _machine_files() -> tuple[bytes, ...]:
     shipped = tuple(machine_path(name).read_bytes() for name in CORE_MACHINES)
-    return (*shipped, *_texts("tests/cases/*.yaml", "tests/*.yaml"))
+    return (*shipped, *_texts("tests/cases/*.yaml", "tests/*.yaml", "examples/elastic/*.yaml"))
 
 
 @functools.cache

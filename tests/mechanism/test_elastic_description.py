@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import casadi as ca
+import jsonschema
 import numpy as np
 import pytest
+from plain_yaml import plain
 
 import tauloop as tl
 from tauloop.common.errors import DescriptionError
@@ -21,8 +23,10 @@ from tauloop.formats.sdf.writer import to_sdf
 from tauloop.formats.urdf.writer import to_urdf
 from tauloop.formats.writing.yaml_writer import write_yaml
 from tauloop.mechanism.description.reader import read_machine
+from tauloop.mechanism.description.schema import json_schema
 from tauloop.mechanism.description.sections.elastic import material_table
 from tauloop.mechanism.description.units import PRESSURE, parse_unit
+from tauloop.mechanism.description.yaml_nodes import parse_nodes
 from tauloop.mechanism.elastic.drives import drive_stiffness
 from tauloop.mechanism.elastic.inertia import element_masses, unplaced_masses
 from tauloop.mechanism.expression import Constant, evaluate
@@ -1046,3 +1050,12 @@ def test_solid_taper_has_the_mass_of_a_frustum() -> None:
     )
     mass = RHO * math.pi / 12 * (thick**2 + thick * thin + thin**2)
     assert slender(machine)[0] == pytest.approx(mass, rel=ROUNDING)
+
+
+@pytest.mark.parametrize("name", ["gantry_tau", "four_bar"])
+def test_examples_and_their_written_files_fit_the_schema(name: str) -> None:
+    validator = jsonschema.Draft202012Validator(json_schema())
+    path = ROOT / "examples" / "elastic" / f"{name}.yaml"
+    for text in (path.read_text(encoding="utf-8"), tl.dumps(tl.load(str(path)))):
+        validator.validate(plain(parse_nodes(text, path.name)))
+    assert not validator.is_valid({"materials": {"alloy": {"young_modulus": "1 GPa"}}})

@@ -12,7 +12,7 @@ from tauloop.common.datasets import Tabular, Variable, rows
 from tauloop.common.errors import PoseError, Problem, Problems, TauloopError, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
-from tauloop.common.plain import in_json, json_keys
+from tauloop.common.plain import in_json, json_keys, records
 from tauloop.common.records import dataclass
 from tauloop.common.result import Status
 from tauloop.compiler.catalogue import HYBRID_INVERSE_DYNAMICS, INVERSE_DYNAMICS, KINEMATICS
@@ -146,8 +146,13 @@ class Inspection(Tabular):
     def mass_rows(self) -> list[dict[str, Any]] | None:
         """Masses of links with sections, of the sections and of fittings, kg; None without any."""
         masses = element_masses(self.model.mechanism)
-        names = ("element", "mass", "section", "fittings", "unplaced")
-        rows = [{name: getattr(mass, name) for name in names} for mass in masses]
+        rows = records(
+            element=[item.element for item in masses],
+            mass=[item.mass for item in masses],
+            section=[item.section for item in masses],
+            fittings=[item.fittings for item in masses],
+            unplaced=[item.unplaced for item in masses],
+        )
         return rows or None
 
     @property

@@ -95,8 +95,8 @@ def _masses(inspection: Inspection) -> Iterator[Table]:
     if rows is None:
         return
     heads = ("mass", "section", "fittings")
-    lines = ((row["element"], *(row[name] for name in heads)) for row in rows)
     columns = [(f"{name}, kg", ".4g") for name in heads]
+    lines = ((row["element"], row["mass"], row["section"], row["fittings"]) for row in rows)
     yield table("Masses of elastic links", "element", *columns, rows=lines)
 
 

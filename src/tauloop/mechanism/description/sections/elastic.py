@@ -240,7 +240,8 @@ class ElasticReader:
             what = "the bending stiffness EI" if len(missing) == 2 else missing[0]
             place.problem(f"{what} is missing", "add EI, or EIy and EIz", missing[0])
         expansion = self.values.expression(place.get("expansion"))
-        dimensions = tuple(x for name in _COMPOSITE_KEYS if (x := read[name]) is not None)
+        values = [read[name] for name in _COMPOSITE_KEYS]
+        dimensions = tuple(value for value in values if value is not None)
         if len(dimensions) < len(_COMPOSITE_KEYS):
             return None
         return Section(kind="section", dimensions=dimensions, expansion=expansion)
@@ -650,7 +651,7 @@ class ElasticReader:
         return Compliance(matrix=tuple(rows), is_stiffness=is_stiffness)
 
     def _is_possible(self, place: Cursor, numbers: list[list[float]], free: str) -> bool:
-        """Return whether a matrix is symmetric, without negative eigenvalues, and zero where free."""
+        """Return whether a matrix is symmetric, not negative, and zero where the joint is free."""
         import numpy as np
 
         matrix = np.array(numbers)
