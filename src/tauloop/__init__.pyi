@@ -1460,6 +1460,7 @@ def stiffness(
     *,
     wrench: str | Mapping[str, str | float] | Sequence[float] | None = None,
     weightless: bool = False,
+    loaded: bool = False,
     shear: bool = False,
 ) -> Stiffness: ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from elastic_machines import FOUR_BAR, gantry, hexapod
 
 import tauloop as tl
 from tauloop.common.errors import InputError
+from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Mechanism
 
 #: Rounding of equations with a condition number of about 1e6.
@@ -108,6 +110,36 @@ def test_buckling_of_the_machine_is_that_of_its_most_loaded_rod(tubes: tl.Model)
     heavy = tl.stiffness(tubes, wrench={"fx": 5000.0 * 1.2 * finite.min()}, weightless=True)
     assert heavy.status == "doubtful"
     assert any("safety against buckling" in line for line in heavy.advice)
+
+
+def test_loads_change_the_stiffness_until_the_machine_buckles(tubes: tl.Model) -> None:
+    """Compression makes the loaded machine softer; at 0.999 of the load factor almost loose."""
+    free = tl.stiffness(tubes, wrench={"fx": 5000.0}, weightless=True)
+    factor = free.load_factor[0]
+    loaded = tl.stiffness(tubes, wrench={"fx": 0.5 * 5000.0 * factor}, weightless=True, loaded=True)
+    assert loaded.load_factor[0] == pytest.approx(2.0, rel=1e-6)
+    assert loaded.worst_translational[0] < free.worst_translational[0]
+    again = tl.stiffness(tubes, wrench={"fx": 5000.0}, weightless=True, loaded=True)
+    change = again.directional / free.directional - 1.0
+    assert 0.0 < np.abs(change).max() < 0.05
+
+
+def test_rigid_rods_are_constraints_and_limit_what_is_known() -> None:
+    """A hexapod with two elastic drives: four rigid struts leave two motions."""
+    machine = hexapod()
+    actuators = tuple(
+        replace(actuator, stiffness=Constant(8e6)) if index < 2 else actuator
+        for index, actuator in enumerate(machine.actuators)
+    )
+    machine = replace(machine, actuators=actuators)
+    result = tl.stiffness(machine)
+    assert (
+        np.linalg.matrix_rank(result.compliance[0], tol=1e-6 * np.abs(result.compliance).max()) == 2
+    )
+    assert result.items == ("leg1.strut", "leg2.strut")
+    assert any("axial forces in beams alone" in note for note in result.notes)
+    with pytest.raises(InputError, match="close loops"):
+        tl.stiffness(machine, loaded=True)
 
 
 def test_vibration_of_a_gantry_reaches_the_printed_frequencies(tubes: tl.Model) -> None:

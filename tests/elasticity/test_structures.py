@@ -435,9 +435,10 @@ def test_buckling_of_a_rod_and_of_a_cantilever() -> None:
     axial = axial_forces(assembled, x)
     assert axial["arm"] == pytest.approx([-1.0])
     # Euler's first case: a quarter of the load of the pinned rod, twice for a round tube.
-    factors = buckling_factors(assembled, axial, 2)
+    factors = buckling_factors(assembled, assembled.geometric(axial), 2)
     assert factors[0] == pytest.approx([54_302.31 / 4.0] * 2, rel=1e-5)
-    assert np.isinf(buckling_factors(assembled, {"arm": np.ones(1)})).all()
+    pulled = assembled.geometric({"arm": np.ones(1)})
+    assert np.isinf(buckling_factors(assembled, pulled)).all()
 
 
 def test_a_preloaded_rod_changes_its_frequency_as_a_string_does() -> None:

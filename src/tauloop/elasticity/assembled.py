@@ -50,6 +50,8 @@ class AssembledStructure:
         element_motion: coordinates (N, k, n) of the elements.
         joint_motion: motions (N, f, n) of the joints.
         combination_motion: (N, 1, n) of the combinations with a stiffness.
+        tree: joints from the base outwards, each with the body nearer to the base and the other one.
+        constraints: number of constraints by closed loops, rigid links and gears.
     """
 
     structure: Structure
@@ -58,6 +60,8 @@ class AssembledStructure:
     element_motion: tuple[Array, ...]
     joint_motion: tuple[Array, ...]
     combination_motion: tuple[Array, ...] = ()
+    tree: tuple[tuple[ElasticJoint, str, str], ...] = ()
+    constraints: int = 0
 
     @property
     def size(self) -> int:
@@ -76,6 +80,7 @@ class AssembledStructure:
         items = [
             (element.name, motion, element.matrices.stiffness)
             for element, motion in zip(structure.elements, self.element_motion, strict=True)
+            if element.matrices.stiffness.any()
         ]
         for joint, motion in zip(structure.joints, self.joint_motion, strict=True):
             if joint.stiffness is not None and joint.count:
@@ -142,11 +147,11 @@ class AssembledStructure:
             point: (N, 3) or (3,) in the base frame, m.
             axes: (N, 3, 3) axes of the twist as columns; default: those of the base.
         """
-        motion = transport(point - self._origin(body)) @ self.body_motion[body]
+        motion = transport(point - self.origin(body)) @ self.body_motion[body]
         return motion if axes is None else in_local_axes(axes, motion)
 
-    def _origin(self, body: str) -> Array:
-        """Return the origin of a body."""
+    def origin(self, body: str) -> Array:
+        """Return the origin (N, 3) or (3,) of a body."""
         origins = {item.name: item.origin for item in self.structure.bodies}
         return np.asarray(origins.get(body, np.zeros(3)))
 
@@ -243,9 +248,9 @@ def assemble(structure: Structure) -> AssembledStructure:
     motion, names = _tree_motion(structure, steps, origins, samples)
     in_tree = {step.name for step in steps if isinstance(step, ElasticJoint)}
     closing = [joint for joint in structure.joints if joint.name not in in_tree]
-    rows = _constraints(structure, closing, motion, origins)
-    if rows:
-        basis = _allowed(structure, np.concatenate(rows, axis=1), motion)
+    constraints = _constraints(structure, closing, motion, origins)
+    if constraints:
+        basis = _allowed(structure, np.concatenate(constraints, axis=1), motion)
         motion = {name: twist @ basis for name, twist in motion.items()}
         names = [f"loop coordinate {i + 1}" for i in range(basis.shape[-1])]
     internal = sum(element.internal for element in structure.elements)
@@ -274,7 +279,25 @@ def assemble(structure: Structure) -> AssembledStructure:
         element_motion=tuple(elements),
         joint_motion=joints,
         combination_motion=combinations,
+        tree=_ordered(steps),
+        constraints=sum(row.shape[1] for row in constraints),
     )
+
+
+def _ordered(
+    steps: list[ElasticJoint | RigidBody],
+) -> tuple[tuple[ElasticJoint, str, str], ...]:
+    """Return the joints of the tree with the body nearer to its root and the other one."""
+    reached = {BASE}
+    ordered = []
+    for step in steps:
+        if isinstance(step, RigidBody):
+            reached.add(step.name)
+            continue
+        ends = (step.parent, step.child) if step.parent in reached else (step.child, step.parent)
+        reached.add(ends[1])
+        ordered.append((step, *ends))
+    return tuple(ordered)
 
 
 def _widened(rows: Array, size: int) -> Array:
@@ -386,7 +409,7 @@ def _motions_by_name(
     structure: Structure, motion: Mapping[str, Array], origins: Mapping[str, Array]
 ) -> dict[str, Array]:
     """Return the rows (N, m) of all motions of joints by their full names."""
-    by_name = {}
+    by_name: dict[str, Array] = {}
     for joint in structure.joints:
         rows = _joint_motion(joint, motion, origins)
         by_name |= {name: rows[:, i] for i, name in enumerate(joint.names)}

@@ -22,6 +22,7 @@ from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 #: Number of freedoms of a node.
 NODE_FREEDOMS = 6
@@ -160,13 +161,14 @@ class Matrices:
             geometric=self.geometric[sample],
         )
 
-    def part(self, indices: Array | tuple[int, ...]) -> Matrices:
+    def part(self, indices: Indices | tuple[int, ...]) -> Matrices:
         """Return the rows and columns with these indices."""
-        block = np.ix_(indices, indices)
+        columns = np.asarray(indices, dtype=np.intp)
+        rows = columns[:, None]
         return Matrices(
-            stiffness=self.stiffness[(..., *block)],
-            mass=self.mass[(..., *block)],
-            geometric=self.geometric[(..., *block)],
+            stiffness=self.stiffness[..., rows, columns],
+            mass=self.mass[..., rows, columns],
+            geometric=self.geometric[..., rows, columns],
         )
 
 
@@ -307,7 +309,7 @@ def beam_matrices(lengths: Array, properties: BeamProperties) -> Matrices:
     return joined(by_motion, places, nodes * NODE_FREEDOMS)
 
 
-def node_places(motion: BeamMotion, nodes: int) -> tuple[Array, Array]:
+def node_places(motion: BeamMotion, nodes: int) -> tuple[Indices, Array]:
     """Return the positions of a motion's freedoms among all freedoms of nodes, and their signs."""
     first = NODE_FREEDOMS * np.arange(nodes)
     positions = (first[:, None] + np.array(motion.freedoms)).ravel()
@@ -316,7 +318,7 @@ def node_places(motion: BeamMotion, nodes: int) -> tuple[Array, Array]:
 
 def joined(
     by_motion: Mapping[BeamMotion, Matrices],
-    places: Mapping[BeamMotion, tuple[Array, Array]],
+    places: Mapping[BeamMotion, tuple[Indices, Array]],
     size: int,
 ) -> Matrices:
     """Return the matrices of all motions together.
@@ -330,9 +332,9 @@ def joined(
     stiffness, mass, geometric = (np.zeros((*batch, size, size)) for _ in range(3))
     for motion, item in by_motion.items():
         positions, signs = places[motion]
-        block = (..., *np.ix_(positions, positions))
+        rows = positions[:, None]
         sign = np.outer(signs, signs)
-        stiffness[block] += sign * item.stiffness
-        mass[block] += sign * item.mass
-        geometric[block] += sign * item.geometric
+        stiffness[..., rows, positions] += sign * item.stiffness
+        mass[..., rows, positions] += sign * item.mass
+        geometric[..., rows, positions] += sign * item.geometric
     return Matrices(stiffness=stiffness, mass=mass, geometric=geometric)

@@ -28,6 +28,7 @@ from tauloop.elasticity.machine_structure import (
     StructureOptions,
     machine_structure,
 )
+from tauloop.elasticity.preload import DeadLoad, geometric_stiffness
 from tauloop.elasticity.reduction import BALL
 from tauloop.elasticity.statics import (
     ToolCompliance,
@@ -55,6 +56,10 @@ ENERGY_TOLERANCE = 1e-6
 MAX_BUCKLING_USE = 0.05
 #: Largest deflection, as a fraction of the machine's size, for which equations are linear.
 MAX_DEFLECTION = 0.01
+#: Note on a load factor where the geometric stiffness of constraints is not known.
+CONSTRAINED_NOTE = (
+    "rigid rods or joints close loops: the load factor accounts for axial forces in beams alone"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +69,8 @@ class StiffnessOptions(Options):
     Attributes:
         wrench: force and moment at the tool, such as 'fx=100,mz=5' (N, N m, base frame).
         weightless: leave the weight of the machine out.
+        loaded: include the geometric stiffness of weight and wrench; the poses are then those of the
+            loaded machine.
         shear: include shear of beams (Timoshenko).
 
     Examples:
@@ -76,6 +83,7 @@ class StiffnessOptions(Options):
         None, read=str, metavar="VALUES"
     )
     weightless: bool = option(False)
+    loaded: bool = option(False)
     shear: bool = option(False)
 
 
@@ -208,7 +216,8 @@ def stiffness(
     """Return the stiffness of a machine at its tool, and its deflection, stress and buckling.
 
     Motors are held; their drives yield by the stiffness that the file states. Compliance, shares and
-    deflection are those of small motions about the unloaded pose.
+    deflection are those of small motions about the pose. A load factor includes the geometric
+    stiffness of all loads.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -228,7 +237,6 @@ def stiffness(
     built = machine_structure(model, q, settings)
     require_elastic_data(mechanism, built)
     assembled = assemble(built.structure)
-    compliance = tool_compliance(assembled, built.tool_body, built.tool_point)
     gravity = np.zeros(3)
     if not options.weightless:
         gravity = np.array([mechanism.value(x) for x in mechanism.gravity])
@@ -237,7 +245,20 @@ def stiffness(
     load = gravity_load(assembled, gravity) + np.swapaxes(motion, -1, -2) @ wrench
     displacement = np.linalg.solve(assembled.stiffness, load[..., None])[..., 0]
     deflection = (motion @ displacement[..., None])[..., 0]
-    loads = beam_loads(built, assembled, displacement, gravity)
+    notes = built.notes
+    if assembled.constraints and not options.loaded:
+        geometric = assembled.geometric(axial_forces(assembled, displacement, gravity))
+        notes += (CONSTRAINED_NOTE,)
+    else:
+        tool_load = DeadLoad(body=built.tool_body, point=built.tool_point, wrench=wrench)
+        geometric = geometric_stiffness(assembled, displacement, gravity, (tool_load,))
+    compliance = tool_compliance(
+        assembled,
+        built.tool_body,
+        built.tool_point,
+        geometric=geometric if options.loaded else None,
+    )
+    loads = beam_loads(built, assembled, displacement, gravity, geometric)
     rigid = rigid_parts(mechanism, built)
     return Stiffness(
         model=model,
@@ -256,15 +277,16 @@ def stiffness(
         load_factor=loads.load_factor,
         masses=built.masses,
         rigid=rigid,
-        notes=built.notes,
+        notes=notes,
         diagnostics=(
-            *_diagnostics(assembled, compliance, deflection, loads),
+            *_diagnostics(assembled, compliance, deflection, loads, is_loaded=options.loaded),
             *omission_diagnostics(mechanism),
         ),
         provenance=provenance(
             options={
                 "wrench": wrench.tolist(),
                 "weightless": options.weightless,
+                "loaded": options.loaded,
                 "shear": options.shear,
             },
             inputs={"machine": mechanism.name, "poses": len(q)},
@@ -285,7 +307,11 @@ class BeamLoads:
 
 
 def beam_loads(
-    built: MachineStructure, assembled: AssembledStructure, displacement: Array, gravity: Array
+    built: MachineStructure,
+    assembled: AssembledStructure,
+    displacement: Array,
+    gravity: Array,
+    geometric: Array,
 ) -> BeamLoads:
     """Return axial forces, stress and safety of all beams.
 
@@ -294,6 +320,7 @@ def beam_loads(
         assembled: its structure in minimal coordinates.
         displacement: (N, n) of the structure.
         gravity: (3,) in the axes of the base, m/s^2.
+        geometric: (N, n, n) geometric stiffness by all loads.
     """
     axial = axial_forces(assembled, displacement, gravity)
     at_ends = end_loads(assembled, displacement, gravity)
@@ -325,7 +352,7 @@ def beam_loads(
         stress=stress,
         yield_safety=yield_safety,
         buckling_safety=buckling_safety,
-        load_factor=buckling_factors(assembled, axial)[:, 0],
+        load_factor=buckling_factors(assembled, geometric)[:, 0],
     )
 
 
@@ -348,21 +375,12 @@ def _diagnostics(
     compliance: ToolCompliance,
     deflection: Array,
     loads: BeamLoads,
+    *,
+    is_loaded: bool,
 ) -> Iterator[Diagnostic]:
     """Yield numbers that measure whether the result holds."""
-    work = np.diagonal(compliance.matrix, axis1=1, axis2=2)
-    energy = np.zeros_like(work)
-    for _, rows, matrix in assembled.elastic_items:
-        local = rows @ compliance.displacement
-        energy += np.sum(local * (matrix @ local), axis=1)
-    scale = np.abs(work).max(axis=0)
-    error = np.abs(energy - work) / np.where(scale > 0.0, scale, 1.0)
-    yield diagnostic(
-        "energy of all elements against the work of unit wrenches",
-        error.max(),
-        at_most=ENERGY_TOLERANCE,
-        advice="check stiffnesses that differ by many orders of magnitude",
-    )
+    if not is_loaded:
+        yield _energy_diagnostic(assembled, compliance)
     size = assembled.structure.length
     yield diagnostic(
         "largest deflection, fraction of the machine's size",
@@ -373,8 +391,10 @@ def _diagnostics(
     yield diagnostic(
         "loads, fraction of the buckling load",
         (1.0 / loads.load_factor).max(),
-        at_most=MAX_BUCKLING_USE,
-        advice="the stiffness is that of the unloaded machine; near the buckling load it is smaller",
+        at_most=1.0 if is_loaded else MAX_BUCKLING_USE,
+        advice="reduce the loads"
+        if is_loaded
+        else "the stiffness is that of the unloaded machine: set `loaded` to include the loads",
     )
     for name, values, advice in (
         ("yield", loads.yield_safety, "choose a larger section or a stronger material"),
@@ -385,3 +405,20 @@ def _diagnostics(
             yield diagnostic(
                 f"smallest safety against {name}", known.min(), at_least=1.0, advice=advice
             )
+
+
+def _energy_diagnostic(assembled: AssembledStructure, compliance: ToolCompliance) -> Diagnostic:
+    """Return the difference of the energy of all elements and the work of unit wrenches."""
+    work = np.diagonal(compliance.matrix, axis1=1, axis2=2)
+    energy = np.zeros_like(work)
+    for _, rows, matrix in assembled.elastic_items:
+        local = rows @ compliance.displacement
+        energy += np.sum(local * (matrix @ local), axis=1)
+    scale = np.abs(work).max(axis=0)
+    error = np.abs(energy - work) / np.where(scale > 0.0, scale, 1.0)
+    return diagnostic(
+        "energy of all elements against the work of unit wrenches",
+        error.max(),
+        at_most=ENERGY_TOLERANCE,
+        advice="check stiffnesses that differ by many orders of magnitude",
+    )

@@ -631,8 +631,7 @@ def _softened(beam: ReducedBeam, springs: list[float | None]) -> ReducedBeam:
     K = np.array(beam.matrices.stiffness)
     own = K[..., places[0], places[0]]
     total = 1.0 / (1.0 / own + 1.0 / extra)
-    block = (..., *np.ix_(places[:2], places[:2]))
-    K[block] *= (total / own)[..., None, None]
+    K[..., places[:2, None], places[:2]] *= (total / own)[..., None, None]
     matrices = Matrices(stiffness=K, mass=beam.matrices.mass, geometric=beam.matrices.geometric)
     return ReducedBeam(
         matrices=matrices,

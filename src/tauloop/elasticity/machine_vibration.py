@@ -266,12 +266,8 @@ def _with_link_modes(
     settings = StructureOptions(
         are_motors_held=not is_free, modes=options.modes, has_shear=options.shear
     )
+    built, assembled, modes = _modes(model, q, settings, options)
     for _ in range(MAX_ROUNDS):
-        built = machine_structure(model, q, settings)
-        require_elastic_data(model.mechanism, built)
-        InputError.raise_if_any(mass_problems(built, model.mechanism.file))
-        assembled = assemble(built.structure)
-        modes = natural_modes(assembled, options.count, may_be_free=is_free)
         below = LINK_MODE_FACTOR * float(modes.frequencies.max(initial=0.0))
         has_all = modes.frequencies.shape[1] == options.count
         if options.modes is not None or (has_all and below <= settings.below):
@@ -280,7 +276,24 @@ def _with_link_modes(
         if _link_modes(machine_structure(model, q[:1], wanted)) == _link_modes(built):
             break
         settings = wanted
+        built, assembled, modes = _modes(model, q, settings, options)
     return settings, built, assembled, modes
+
+
+def _modes(
+    model: Model, q: Array, settings: StructureOptions, options: VibrationOptions
+) -> tuple[MachineStructure, AssembledStructure, VibrationModes]:
+    """Return the structure of a machine, and its modes.
+
+    Raises:
+        InputError: the machine has no elastic data, or the file does not state where a mass is.
+    """
+    built = machine_structure(model, q, settings)
+    require_elastic_data(model.mechanism, built)
+    InputError.raise_if_any(mass_problems(built, model.mechanism.file))
+    assembled = assemble(built.structure)
+    is_free = options.motors == "free"
+    return built, assembled, natural_modes(assembled, options.count, may_be_free=is_free)
 
 
 def _link_modes(built: MachineStructure) -> dict[str, tuple[int, int]]:

@@ -171,9 +171,10 @@ def frequency_response(
     omega = 2.0 * np.pi * np.asarray(frequencies, dtype=float)[:, None]
     natural = modes.angular[:, None, :]
     if loss_factor is None:
-        denominator = natural**2 - omega**2 + 2j * ratios * natural * omega
+        lag = 2.0 * ratios * natural * omega
     else:
-        denominator = natural**2 * (1.0 + 1j * loss_factor) - omega**2
+        lag = loss_factor * natural**2
+    denominator = natural**2 - omega**2 + 1j * lag
     at_output, at_source = output @ modes.shapes, source @ modes.shapes
     response = np.einsum("nok,nik,nfk->nfoi", at_output, at_source, 1.0 / denominator)
     if static is not None:

@@ -18,6 +18,7 @@ from tauloop.elasticity.beams import (
     Array,
     BeamMotion,
     BeamProperties,
+    Indices,
     Matrices,
     chain_matrices,
     joined,
@@ -66,7 +67,7 @@ class ReducedBeam:
     start: tuple[int, ...]
     end: tuple[int, ...]
     motions: Mapping[BeamMotion, ReducedMotion] = field(repr=False)
-    places: Mapping[BeamMotion, tuple[Array, Array]] = field(repr=False)
+    places: Mapping[BeamMotion, tuple[Indices, Array]] = field(repr=False)
     lengths: Array
     properties: BeamProperties
 
@@ -129,7 +130,8 @@ def reduced_beam(
         for side, freedoms in enumerate(released)
     )
     order = [(0, index) for index in start] + [(1, index) for index in end]
-    places, size = {}, len(order)
+    places: dict[BeamMotion, tuple[Indices, Array]] = {}
+    size = len(order)
     for motion, (_, item) in reduced.items():
         sign_of = dict(motion.value)
         count = item.frequencies.shape[-1]
@@ -210,7 +212,7 @@ def _reduced_motion(
     step = len(motion.freedoms)
     kept = [(size - step) * side + motion.freedoms.index(freedom) for side, freedom in ends]
     inner = np.setdiff1d(np.arange(size), kept)
-    basis, omega = fixed_interface_basis(chain, np.array(kept, dtype=int), inner)
+    basis, omega = fixed_interface_basis(chain, np.array(kept, dtype=np.intp), inner)
     frequencies = omega / (2.0 * np.pi)
     automatic = int((frequencies < below).sum(axis=-1).max(initial=0))
     chosen = max(automatic, int(motion.is_bending)) if count is None else count
@@ -248,7 +250,7 @@ def _strained_part(motion: BeamMotion, length: Array, ends: tuple[tuple[int, int
 
 
 def fixed_interface_basis(
-    matrices: Matrices, interface: Array, inner: Array
+    matrices: Matrices, interface: Indices, inner: Indices
 ) -> tuple[Array, Array]:
     """Return the basis (..., n, n) of static shapes and modes, and the modes' ω (..., n_i), rad/s.
 
@@ -266,18 +268,18 @@ def fixed_interface_basis(
     basis[..., interface, np.arange(len(interface))] = 1.0
     if not len(inner):
         return basis, np.zeros((*batch, 0))
-    K_ii = K[(..., *np.ix_(inner, inner))]
-    M_ii = M[(..., *np.ix_(inner, inner))]
+    K_ii = K[..., inner[:, None], inner]
+    M_ii = M[..., inner[:, None], inner]
     L = np.linalg.cholesky(K_ii)
     L_inverse = np.linalg.inv(L)
     if len(interface):
-        K_ic = K[(..., *np.ix_(inner, interface))]
+        K_ic = K[..., inner[:, None], interface]
         shapes = -np.swapaxes(L_inverse, -1, -2) @ (L_inverse @ K_ic)
-        basis[(..., *np.ix_(inner, np.arange(len(interface))))] = shapes
+        basis[..., inner[:, None], np.arange(len(interface))] = shapes
     mu, vectors = np.linalg.eigh(L_inverse @ M_ii @ np.swapaxes(L_inverse, -1, -2))
     mu, vectors = mu[..., ::-1], vectors[..., ::-1]
     is_massive = mu > len(inner) * np.finfo(float).eps * mu[..., :1]
     omega = np.where(is_massive, 1.0 / np.sqrt(np.where(is_massive, mu, 1.0)), np.inf)
     modes = np.swapaxes(L_inverse, -1, -2) @ vectors
-    basis[(..., *np.ix_(inner, np.arange(len(interface), size)))] = modes
+    basis[..., inner[:, None], np.arange(len(interface), size)] = modes
     return basis, omega

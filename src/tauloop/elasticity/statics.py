@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from tauloop.common.records import dataclass
@@ -55,7 +53,7 @@ def tool_compliance(
     assembled.require_no_mechanism()
     motion = assembled.point_motion(body, point, axes)
     K = assembled.stiffness if geometric is None else assembled.stiffness + geometric
-    displacement = np.linalg.solve(K, np.swapaxes(motion, -1, -2))
+    displacement = np.asarray(np.linalg.solve(K, np.swapaxes(motion, -1, -2)), dtype=float)
     items, shares = energy_shares(assembled, displacement)
     return ToolCompliance(
         matrix=motion @ displacement, displacement=displacement, shares=shares, items=items
@@ -211,17 +209,14 @@ def _weight_before(lengths: Array, density: Array) -> tuple[Array, Array]:
     )
 
 
-def buckling_factors(
-    assembled: AssembledStructure, axial: Mapping[str, Array], count: int = 1
-) -> Array:
+def buckling_factors(assembled: AssembledStructure, geometric: Array, count: int = 1) -> Array:
     """Return the smallest positive load factors (N, count) at which the structure buckles.
 
-    (K + λ K_g) x = 0. The geometric stiffness is that of the axial forces; infinite where no load
-    factor exists.
+    (K + λ K_g) x = 0; infinite where no load factor exists.
 
     Args:
         assembled: the structure.
-        axial: axial forces (N,) by the names of elements, N; tension is positive.
+        geometric: (N, n, n) geometric stiffness by the loads.
         count: number of factors.
 
     Raises:
@@ -229,7 +224,7 @@ def buckling_factors(
     """
     assembled.require_no_mechanism()
     L_inverse = np.linalg.inv(np.linalg.cholesky(assembled.stiffness))
-    scaled = L_inverse @ assembled.geometric(axial) @ np.swapaxes(L_inverse, -1, -2)
+    scaled = L_inverse @ geometric @ np.swapaxes(L_inverse, -1, -2)
     mu = np.linalg.eigvalsh(scaled)[:, :count]
     floor = (
         assembled.size * np.finfo(float).eps * np.abs(mu).max(axis=1, keepdims=True, initial=0.0)

@@ -178,9 +178,11 @@ class Structure:
     def _problems(self) -> Iterator[Problem]:
         """Yield everything that is wrong with the names and shapes."""
         problems = Problems()
-        connections = (*self.joints, *self.elements, *self.links, *self.combinations)
-        for items in (self.bodies, connections):
-            names = [item.name for item in items]
+        connections = [joint.name for joint in self.joints]
+        connections += [element.name for element in self.elements]
+        connections += [link.name for link in self.links]
+        connections += [combination.name for combination in self.combinations]
+        for names in ([body.name for body in self.bodies], connections):
             for name in sorted({name for name in names if names.count(name) > 1}):
                 problems.add(name, "this name is used twice", "give each item its own name")
         known = {BASE, *(body.name for body in self.bodies)}

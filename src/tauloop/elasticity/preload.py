@@ -1,0 +1,167 @@
+"""Geometric stiffness: how forces inside a structure, and loads on it, change its stiffness.
+
+The potential of all forces is expanded to second order in the coordinates, at a pose in which they
+are in equilibrium. A force f on a point r of a body adds f · ½ θ × (θ × r); an axial force P in a
+beam adds P / L across it, and its geometric stiffness inside. Forces keep their direction. Ends that
+transmit moments take part by these moments to first order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.elasticity.assembled import AssembledStructure
+from tauloop.elasticity.beams import Array
+from tauloop.elasticity.statics import axial_forces, end_loads
+from tauloop.elasticity.structure import transport
+from tauloop.mechanism.poses import skew
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DeadLoad:
+    """A force and a moment on a point of a body that keep their direction.
+
+    Attributes:
+        body: name of the body.
+        point: (N, 3) or (3,) in the base frame, m.
+        wrench: (N, 6) or (6,) force and moment in the axes of the base, N and N m.
+    """
+
+    body: str
+    point: Array
+    wrench: Array
+
+
+def geometric_stiffness(
+    assembled: AssembledStructure,
+    displacement: Array,
+    gravity: Array,
+    loads: tuple[DeadLoad, ...] = (),
+) -> Array:
+    """Return the geometric stiffness (N, n, n) of a loaded structure.
+
+    The pose is that of the loaded structure.
+
+    Args:
+        assembled: the structure.
+        displacement: (N, n) by which these loads deform it.
+        gravity: (3,) acceleration in the axes of the base, m/s^2.
+        loads: further loads.
+
+    Raises:
+        InputError: closed loops of rigid joints, rigid links or gears constrain the coordinates.
+    """
+    if assembled.constraints:
+        what = f"{assembled.constraints} rigid constraints close loops of this structure"
+        remedy = "give a rod, a body or a joint of each loop elastic data"
+        raise InputError.of("structure", what, remedy)
+    total = assembled.geometric(axial_forces(assembled, displacement, gravity))
+    gradients = {name: np.zeros((assembled.samples, 6)) for name in assembled.body_motion}
+    at_ends = end_loads(assembled, displacement, gravity)
+    for element in assembled.structure.elements:
+        offset = 0
+        for attachment in element.attachments:
+            size = len(attachment.freedoms)
+            local = np.zeros((assembled.samples, 6))
+            local[:, list(attachment.freedoms)] = at_ends[element.name][..., offset : offset + size]
+            offset += size
+            wrench = np.concatenate(
+                [_turned(attachment.axes, local[:, :3]), _turned(attachment.axes, local[:, 3:])], -1
+            )
+            total += _of_point(assembled, attachment.body, attachment.point, wrench, gradients)
+    for load in loads:
+        total += _of_point(assembled, load.body, load.point, -load.wrench, gradients)
+    for body in assembled.structure.bodies:
+        if body.inertia is not None:
+            inertia = np.asarray(body.inertia)
+            weight = inertia[..., :3, :3] @ gravity
+            # The first moment of mass is in the block S(h) of the inertia.
+            moment = inertia[..., 3:, :3]
+            h = np.stack([moment[..., 2, 1], moment[..., 0, 2], moment[..., 1, 0]], axis=-1)
+            mass = inertia[..., 0, 0][..., None]
+            center = np.divide(h, mass, out=np.zeros_like(h), where=mass > 0.0)
+            wrench = np.concatenate([weight, np.zeros_like(weight)], axis=-1)
+            point = body.origin + center
+            total += _of_point(assembled, body.name, point, -wrench, gradients)
+    total += _of_joints(assembled, gradients)
+    return np.asarray(0.5 * (total + np.swapaxes(total, -1, -2)))
+
+
+def _turned(axes: Array, vector: Array) -> Array:
+    """Return vectors (N, 3) of local axes, which are columns, in those of the base."""
+    return np.asarray((axes @ vector[..., None])[..., 0])
+
+
+def _of_point(
+    assembled: AssembledStructure,
+    body: str,
+    point: Array,
+    wrench: Array,
+    gradients: dict[str, Array],
+) -> Array:
+    """Return the second derivative (N, n, n) by a force on a point, and add it to the gradients.
+
+    Args:
+        assembled: the structure.
+        body: the body.
+        point: (N, 3) or (3,).
+        wrench: (N, 6) or (6,) gradient of the potential by the point's motion.
+        gradients: gradients (N, 6) by the motion of the bodies' origins, which are changed.
+    """
+    motion = assembled.body_motion[body]
+    r = point - assembled.origin(body)
+    wrench = np.broadcast_to(wrench, (assembled.samples, 6))
+    carried = np.swapaxes(transport(r), -1, -2) @ wrench[..., None]
+    gradients[body] = gradients[body] + carried[..., 0]
+    return _quadratic(motion[:, 3:], wrench[:, :3], np.broadcast_to(r, wrench[:, :3].shape))
+
+
+def _quadratic(theta: Array, force: Array, arm: Array) -> Array:
+    """Return the matrix (N, n, n) of the form f · θ × (θ × r) / 2, doubled.
+
+    f · θ × (θ × r) = (θ · f) (θ · r) - θ² (f · r).
+
+    Args:
+        theta: rotation (N, 3, n) by the coordinates.
+        force, arm: f and r (N, 3).
+    """
+    outer = force[:, :, None] * arm[:, None, :]
+    inner = np.sum(force * arm, axis=-1)[:, None, None]
+    H = 0.5 * (outer + np.swapaxes(outer, -1, -2)) - inner * np.eye(3)
+    return np.asarray(np.swapaxes(theta, -1, -2) @ H @ theta)
+
+
+def _of_joints(assembled: AssembledStructure, gradients: Mapping[str, Array]) -> Array:
+    """Return the second derivative (N, n, n) by the motions of the tree's joints.
+
+    With the rotation θ of the near body, translation a and rotation b of the joint, and the arm r
+    from the joint to the far body's origin: δ²p = ½ θ×(θ×R) + θ×a + ½ b×(b×r) + θ×(b×r), where R
+    is from the near body's origin to the far one's, and δ²θ = ½ θ×b.
+    """
+    size = assembled.size
+    total = np.zeros((assembled.samples, size, size))
+    carried = dict(gradients)
+    for joint, near, far in reversed(assembled.tree):
+        gradient = carried[far]
+        force, moment = gradient[:, :3], gradient[:, 3:]
+        near_motion, far_motion = assembled.body_motion[near], assembled.body_motion[far]
+        r = np.broadcast_to(assembled.origin(far) - joint.point, force.shape)
+        whole = np.broadcast_to(assembled.origin(far) - assembled.origin(near), force.shape)
+        relative = (
+            transport(joint.point - assembled.origin(far)) @ far_motion
+            - transport(joint.point - assembled.origin(near)) @ near_motion
+        )
+        theta, a, b = near_motion[:, 3:], relative[:, :3], relative[:, 3:]
+        total += _quadratic(theta, force, whole) + _quadratic(b, force, r)
+        # f · θ × c = θᵀ (c × f) = -θᵀ S(f) c
+        moved = a - skew(r) @ b
+        mixed = -np.swapaxes(theta, -1, -2) @ skew(force) @ moved
+        mixed -= 0.5 * np.swapaxes(theta, -1, -2) @ skew(moment) @ b
+        total += mixed + np.swapaxes(mixed, -1, -2)
+        carry = np.swapaxes(transport(whole), -1, -2)
+        carried[near] = carried[near] + (carry @ gradient[..., None])[..., 0]
+    return total
