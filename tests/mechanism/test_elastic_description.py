@@ -466,6 +466,11 @@ def test_wrong_sections_are_refused(keys: str, message: str) -> None:
             f"telescopic: {{reference: 0.8 m}}\nmodel: slender\nlower: {{{TUBE}}}",
             "a section and no length",
         ),
+        (
+            "telescopic: {reference: 0.8 m, limits: [0.7 m, 1.1 m]}\nmodel: slender\n"
+            f"lower: {{length: 0.5 m, {TUBE}}}\nupper: {{length: 0.6 m, {BAR}}}",
+            "do not overlap at the length 1.1 m",
+        ),
     ],
 )
 def test_sections_at_wrong_places_are_refused(rod: str, message: str) -> None:

@@ -205,7 +205,7 @@ def read_rod(
     beams: tuple[Beam | None, Beam | None] = (None, None)
     contact: tuple[Expression | None, Expression | None] = (None, None)
     if elastic is not None:
-        beams = elastic.rod_beams(cursor, length, (lower, upper))
+        beams = elastic.rod_beams(cursor, length, telescope, (lower, upper))
         contact = elastic.contact(cursor)
         lower, upper = _with_section_mass((lower, upper), beams, model)
     first_axis = _read_first_axis(cursor, model, start, values)

@@ -52,7 +52,15 @@ from tauloop.mechanism.expression import (
     subtract,
     triple,
 )
-from tauloop.mechanism.model import JOINT_KINDS, Inertia, Joint, Placement, SlenderPart, Vector
+from tauloop.mechanism.model import (
+    JOINT_KINDS,
+    Inertia,
+    Joint,
+    Placement,
+    SlenderPart,
+    Telescope,
+    Vector,
+)
 from tauloop.mechanism.suggestions import listing
 
 #: Largest Poisson's ratio of an isotropic material.
@@ -421,6 +429,7 @@ class ElasticReader:
         self,
         cursor: Cursor,
         length: Expression | None,
+        telescope: Telescope | None,
         parts: tuple[SlenderPart | Inertia | None, SlenderPart | Inertia | None],
     ) -> tuple[Beam | None, Beam | None]:
         """Return the beams of a rod: the whole or the part at A, and the part at B.
@@ -428,6 +437,7 @@ class ElasticReader:
         Args:
             cursor: the rod.
             length: its length; None for a telescopic rod.
+            telescope: its length as a coordinate; None for a fixed rod.
             parts: inertias that the file states for them.
         """
         model, is_telescopic = cursor.word("model"), cursor.has("telescopic")
@@ -445,6 +455,7 @@ class ElasticReader:
                 self._part_beam(links["lower"], masses[0]),
                 self._part_beam(links["upper"], masses[1]),
             )
+            self._require_overlap(cursor, telescope, beams)
         present = [beam for beam in beams if beam is not None]
         if present and model == "massless":
             cursor.problem(
@@ -479,6 +490,27 @@ class ElasticReader:
             place.problem("length belongs to a section, and there is none", "remove it", "length")
         length = self.values.expression(place.get("length"))
         return self.beam(place, length, stated, is_unchecked=_is_unchecked(place))
+
+    def _require_overlap(
+        self,
+        cursor: Cursor,
+        telescope: Telescope | None,
+        beams: tuple[Beam | None, Beam | None],
+    ) -> None:
+        """Note parts of a telescopic rod that come apart at its longest length."""
+        lower, upper = beams
+        if telescope is None or lower is None or upper is None:
+            return
+        freedom, longest = telescope.freedom, telescope.reference
+        if freedom.limit == "stop" and math.isfinite(freedom.upper):
+            longest = freedom.upper
+        lengths = [self.values.nominal(beam.length) for beam in (lower, upper)]
+        if sum(lengths) <= longest:
+            cursor.problem(
+                f"the parts of {lengths[0]:.6g} m and {lengths[1]:.6g} m do not overlap at the length {longest:.6g} m",
+                "correct the lengths of lower and upper, or the limits",
+                "upper",
+            )
 
     def _require_equal_bending(self, cursor: Cursor, beam: Beam) -> None:
         """Note a section of a slender rod whose two bending stiffnesses differ."""
