@@ -186,9 +186,9 @@ def test_a_ratio_and_a_zero_are_not_taken_for_friction_or_accelerations(
         for channel in log.channels
     )
     document = identified(model, replace(log, channels=channels), trim=100, decimation=5)
-    found = {finding["where"]: finding["what"] for finding in document["findings"]}
+    reported = {finding["where"]: finding["what"] for finding in document["findings"]}
     if not pattern:
-        assert found == {}
+        assert reported == {}
         return
-    assert list(found) == ["position.shoulder_motor"]
-    assert number(pattern, found["position.shoulder_motor"]) == pytest.approx(size, abs=tolerance)
+    assert list(reported) == ["position.shoulder_motor"]
+    assert number(pattern, reported["position.shoulder_motor"]) == pytest.approx(size, abs=tolerance)

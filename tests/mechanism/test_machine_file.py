@@ -13,7 +13,7 @@ import machine_file_page
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from plain_yaml import plain
 from scipy.spatial.transform import Rotation
 
@@ -458,6 +458,7 @@ def test_a_named_bare_zero_is_an_exact_zero_of_any_kind() -> None:
         build(parameters={"ax": 1}, frames={"a": {"on": "arm", "at": ["ax", 0, 0]}})
 
 
+@example(vector=(0.0, 1e-7, 1.0), angle=1.0)
 @given(vector=UNIT_VECTORS, angle=st.floats(-3, 3))
 def test_an_axis_by_numbers_turns_about_those_numbers(
     vector: tuple[float, ...], angle: float

@@ -90,8 +90,9 @@ def turns_to_axis(direction: Sequence[float]) -> tuple[AxisName, tuple[Turn, ...
     for i, letter in enumerate(letters):
         if d[(i + 1) % 3] == d[(i + 2) % 3] == 0.0:
             return letter, () if d[i] > 0 else _turn(letters[(i + 1) % 3], math.pi)
+    # the cosine alone does not determine small angles accurately
     return "z", _turn("z", math.atan2(d[1], d[0])) + _turn(
-        "y", math.acos(max(-1.0, min(1.0, d[2])))
+        "y", math.atan2(math.hypot(d[0], d[1]), d[2])
     )
 
 
