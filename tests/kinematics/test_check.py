@@ -410,3 +410,28 @@ def test_functions_that_cannot_be_built_are_a_problem() -> None:
         assert "cannot be built" in problem.what
         assert "nothing" in problem.what
     assert tl.check(Model(load("five_bar"))).is_usable
+
+
+HINGE_IN_BALL = """
+<mujoco model="shoulder">
+  <worldbody>
+    <body name="arm">
+      <joint name="hinge" type="hinge" axis="0 1 0"/>
+      <joint name="ball" type="ball" pos="0 0 HEIGHT"/>
+      <inertial mass="2" pos="0 0.05 -0.5" diaginertia="0.1 0.12 0.05"/>
+    </body>
+  </worldbody>
+  <actuator><motor name="m" joint="hinge"/></actuator>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize(("height", "is_singular"), [("0", True), ("-0.3", False)])
+def test_a_motion_without_inertia_has_a_note(tmp_path, height: str, is_singular: bool) -> None:
+    """MuJoCo warns of a singular inertia matrix where the axis of a hinge passes through a ball."""
+    path = tmp_path / "shoulder.xml"
+    path.write_text(HINGE_IN_BALL.replace("HEIGHT", height))
+    notes = [str(note) for note in tl.check(path).notes if note.where == "mass matrix"]
+    assert len(notes) == is_singular
+    if is_singular:
+        assert "a motion of hinge, ball.wy has no inertia" in notes[0]

@@ -80,6 +80,9 @@ class CheckOptions(Options):
 MAX_REASON = 160
 #: Condition number of the reference pose from which it is noted; `verify` leaves such poses out.
 LARGE_CONDITION = 1000.0
+#: Eigenvalue of the mass matrix, scaled to a unit diagonal, that counts as zero; and the share of a
+#: freedom in its motion from which the freedom is named.
+NO_INERTIA, MOVING_SHARE = 1e-12, 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,6 +228,7 @@ def check(machine: MachineSource, options: CheckOptions | None = None) -> Inspec
             *assembly.notes,
             *((guessed,) if guessed else ()),
             *(() if problems else _near_singular(assembly)),
+            *(() if problems else _without_inertia(model)),
             *(() if problems else _without_masses(model)),
             *drum_jumps(assembly, assembly.states),
             *unplaced_masses(mechanism),
@@ -286,6 +290,32 @@ def _without_masses(model: Model) -> Iterator[Problem]:
         what = "no body has a mass: kinematics only, because all forces would be zero"
         remedy = "give masses and inertias before you compute forces"
         yield Problem(where="bodies", what=what, remedy=remedy, file=model.mechanism.file)
+
+
+def _without_inertia(model: Model) -> list[Problem]:
+    """Return a note on freedoms that massless bodies leave without inertia at the reference pose."""
+    mechanism, platform = model.mechanism, model.platform
+    has_massless = any(body.inertia is None for body in mechanism.bodies)
+    if not (has_massless and platform.ports.v and np.any(model.pi)):
+        return []
+    mass = platform.mass_matrix(platform.ports.at(model.assembly.q))
+    size = np.sqrt(np.diag(mass))
+    size[size == 0.0] = 1.0
+    values, vectors = np.linalg.eigh(mass / np.outer(size, size))
+    motions = np.abs(vectors[:, values < NO_INERTIA]).max(axis=1, initial=0.0)
+    if not motions.any():
+        return []
+    columns = zip(platform.ports.velocity.columns, motions, strict=True)
+    names = [name for name, part in columns if part > MOVING_SHARE]
+    return [
+        Problem(
+            where="mass matrix",
+            what=f"is singular at the reference pose: a motion of {', '.join(names)} has no inertia",
+            remedy="give massless bodies a mass or motors an inertia, or lock one of these degrees of freedom; "
+            "inverse dynamics works as it is, forward dynamics and simulation do not",
+            file=mechanism.file,
+        )
+    ]
 
 
 def _beyond_stops(model: Model) -> list[Problem]:
