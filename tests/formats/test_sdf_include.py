@@ -258,6 +258,19 @@ def test_a_world_whose_machine_cannot_be_read_states_why(tmp_path: Path) -> None
     assert problems(path) == [("merge is not read outside a model", "m.sdf")]
 
 
+@pytest.mark.parametrize("name", ["", "arm"])
+def test_scenery_does_not_hide_why_the_machine_cannot_be_read(tmp_path: Path, name: str) -> None:
+    """A ground plane next to the include was refused as the machine, since it is static."""
+    path = tmp_path / "m.sdf"
+    ground = "<model name='ground'><static>true</static><link name='l'/></model>"
+    include = "<include><uri>model://arm</uri></include>"
+    path.write_text(
+        f'<sdf version="1.9"><world name="w">{ground}{include}</world></sdf>', encoding="utf-8"
+    )
+    with pytest.raises(DescriptionError, match="there is no folder of the model 'arm'"):
+        load(path, model_name=name)
+
+
 def test_includes_that_double_are_limited(tmp_path: Path) -> None:
     twice = "<include><uri>f{0}.sdf</uri><name>a</name></include><include><uri>f{0}.sdf</uri><name>b</name></include>"
     texts = {

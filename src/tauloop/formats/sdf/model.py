@@ -334,16 +334,19 @@ class SdfReader(XmlReader):
                 self.problem(
                     root, "options.model_name", what, suggestion(self._wanted, names) or remedy
                 )
+                self.problems += self._unread.values()
                 return None
             return models[names.index(self._wanted)]
-        if not models:
-            self.problems += self._unread.values()
-            if not self._unread:
-                self.problem(
-                    root, "sdf", "there is no <model>", "give a file with a model, the machine"
-                )
-            return None
         moving = [model for model in models if not self.flag(model.first("static"), "static")]
+        if self._unread and not moving:
+            # the machine is in a file that cannot be read
+            self.problems += self._unread.values()
+            return None
+        if not models:
+            self.problem(
+                root, "sdf", "there is no <model>", "give a file with a model, the machine"
+            )
+            return None
         jointed = [model for model in moving if has_joint(model)]
         machines = jointed or moving or models
         if len(machines) > 1:
