@@ -113,7 +113,7 @@ def test_a_missing_extra_is_reported_as_json(tmp_path: Path) -> None:
 
 def test_another_missing_module_is_not_hidden(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("", encoding="utf-8")
-    code = "from tauloop.common.optional import missing_extra\n"
+    code = "from tauloop.common.errors import missing_extra\n"
     code += "assert missing_extra(ModuleNotFoundError('x', name='x')) is None\n"
     code += "assert missing_extra(ModuleNotFoundError('scipy.fft', name='scipy.fft')) is not None"
     assert run(code, folder=tmp_path).returncode == 0

@@ -32,10 +32,9 @@ from tauloop.cli.commands import (
 )
 from tauloop.cli.outputs import FIGURE
 from tauloop.cli.terminal.completion import TAKES_MACHINE, machines
-from tauloop.common.errors import EngineError
+from tauloop.common.errors import EngineError, reports_missing_extras
 from tauloop.common.extensions import installed_plugins
 from tauloop.common.names import deprecated
-from tauloop.common.optional import reports_missing_extras
 from tauloop.mechanism.suggestions import suggestion
 
 #: Group of the entry points of commands in other distributions.

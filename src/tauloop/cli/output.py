@@ -16,9 +16,15 @@ from rich.console import Console
 from tauloop.cli.options import annotated_flag, flags, gathered, options_class, spread
 from tauloop.cli.outputs import FileKind, chosen_files, out_option
 from tauloop.cli.terminal.screen import SHARED_OPTIONS, Screen, bar, is_json, is_quiet, json_text
-from tauloop.common.errors import InputError, Problem, Problems, TauloopError, solving
+from tauloop.common.errors import (
+    InputError,
+    Problem,
+    Problems,
+    TauloopError,
+    reports_missing_extras,
+    solving,
+)
 from tauloop.common.files import require_writable, unwritable_folder, write_file, write_text
-from tauloop.common.optional import reports_missing_extras
 from tauloop.common.progress import Stages
 from tauloop.common.result import Diagnostic, Result, Status, plain
 from tauloop.display.parts import ReportPart, parts_of

@@ -14,8 +14,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from tauloop.common.errors import InputError
-from tauloop.common.optional import reports_missing_extras
+from tauloop.common.errors import InputError, reports_missing_extras
 from tauloop.common.plain import PlainData
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin

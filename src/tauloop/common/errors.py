@@ -15,6 +15,14 @@ from tauloop.common.records import dataclass
 MAX_TEXT_LENGTHS = {"where": 400, "what": 2000, "remedy": 2000, "file": 4400}
 #: End of a text that was cut.
 ELLIPSIS = " ..."
+#: Packages of the extra `analysis`, which many modules import: the import name and the package's name.
+#: Lazy names, workflows and commands report a missing one, so that modules import them as others do.
+_ANALYSIS_PACKAGES = {
+    "matplotlib": "Matplotlib",
+    "pandas": "pandas",
+    "scipy": "SciPy",
+    "xarray": "xarray",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +212,31 @@ class EngineError(TauloopError):
         >>> issubclass(tl.EngineError, tl.TauloopError)
         True
     """
+
+
+def missing_extra(error: ModuleNotFoundError) -> EngineError | None:
+    """Return the report of a missing package of the extra `analysis`; None for any other module."""
+    name = _ANALYSIS_PACKAGES.get((error.name or "").partition(".")[0])
+    if name is None:
+        return None
+    remedy = "pip install 'tauloop[analysis]'"
+    return EngineError.of(name, "is needed here and is not installed", remedy)
+
+
+@contextmanager
+def reports_missing_extras() -> Iterator[None]:
+    """Return a context, or a decorator, that reports a missing package with the extra that installs it.
+
+    Raises:
+        EngineError: an extra is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = missing_extra(error)
+        if missing is None:
+            raise
+        raise missing from error
 
 
 @contextmanager

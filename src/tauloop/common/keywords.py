@@ -18,10 +18,9 @@ from functools import cache, wraps
 from inspect import Parameter, Signature, signature
 from typing import Any, TypeVar
 
-from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.errors import InputError, Problem, Problems, reports_missing_extras
 from tauloop.common.names import deprecated
 from tauloop.common.names.suggestions import suggestion
-from tauloop.common.optional import reports_missing_extras
 from tauloop.common.options import KEY, Option, Options, of_wrong_type, value_problems
 from tauloop.common.records import dataclass
 

@@ -6,7 +6,7 @@ Attachment points are in base coordinates (suffix W), where loops are closed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 import casadi as ca
@@ -17,6 +17,34 @@ from tauloop.equations.operators import cross
 from tauloop.equations.topology import Topology, TreeJoint
 from tauloop.equations.values import Values, elementary_rotation, unit_vector
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Placement
+
+
+class Moving:
+    """A number or vector with its first and second rate, each computed on first use.
+
+    Attributes:
+        x: its value.
+    """
+
+    def __init__(
+        self, x: ca.SX, rate: Callable[[], ca.SX], acceleration: Callable[[], ca.SX]
+    ) -> None:
+        """Store the value and the functions that compute its rates."""
+        self.x, self._rate, self._acceleration = x, rate, acceleration
+
+    @cached_property
+    def rate(self) -> ca.SX:
+        """First rate."""
+        return self._rate()
+
+    @cached_property
+    def acceleration(self) -> ca.SX:
+        """Second rate."""
+        return self._acceleration()
+
+    def component(self, i: int) -> Moving:
+        """Return one component of a vector."""
+        return Moving(self.x[i], lambda: self.rate[i], lambda: self.acceleration[i])
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def lazy_names(
             with without_collection():
                 source = import_module(f"{package}.{name}" if is_subpackage else module_of[name])
         except ModuleNotFoundError as error:
-            from tauloop.common.optional import missing_extra
+            from tauloop.common.errors import missing_extra
 
             missing = missing_extra(error)
             if missing is None:

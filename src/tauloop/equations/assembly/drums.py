@@ -14,41 +14,13 @@ plane of its frame.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cached_property
+from collections.abc import Mapping
 
 import casadi as ca
 
+from tauloop.equations.tree import Moving
 from tauloop.equations.values import Values
 from tauloop.mechanism.model import Drum
-
-
-class Moving:
-    """A number or vector with its first and second rate, each computed on first use.
-
-    Attributes:
-        x: its value.
-    """
-
-    def __init__(
-        self, x: ca.SX, rate: Callable[[], ca.SX], acceleration: Callable[[], ca.SX]
-    ) -> None:
-        """Store the value and the functions that compute its rates."""
-        self.x, self._rate, self._acceleration = x, rate, acceleration
-
-    @cached_property
-    def rate(self) -> ca.SX:
-        """First rate."""
-        return self._rate()
-
-    @cached_property
-    def acceleration(self) -> ca.SX:
-        """Second rate."""
-        return self._acceleration()
-
-    def component(self, i: int) -> Moving:
-        """Return one component of a vector."""
-        return Moving(self.x[i], lambda: self.rate[i], lambda: self.acceleration[i])
 
 
 def line_length(drum: Drum, frame: Mapping[str, Moving], d: Moving, values: Values) -> Moving:

@@ -17,12 +17,12 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.equations.assembly.drums import Moving as Moving, line_length
+from tauloop.equations.assembly.drums import line_length
 from tauloop.equations.curves import curve_derivatives
 from tauloop.equations.newton_euler import actuator_offsets, combination, transmission
 from tauloop.equations.operators import cross, fast_operators
 from tauloop.equations.topology import Topology, topology, with_ends
-from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion, symbolic_motion
+from tauloop.equations.tree import BodyMotion, Moving, PointMotion, TreeMotion, symbolic_motion
 from tauloop.equations.values import BatchFunction, Values, unit_vector
 from tauloop.mechanism.model import BASE, Coupling, Drum, Joint, Mechanism, Rod
 
