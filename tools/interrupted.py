@@ -53,11 +53,22 @@ COMMANDS = {
     "export": "export c hexapod --out {out}",
     "cost": "model cost spidermill",
     "dynamics": "dynamics spidermill",
+    "path": "plan path hexapod --end x=0.05 --intervals 4000",
+    "transfer": "plan transfer hexapod --end x=0.05 --intervals 60",
+    "cycle": "plan cycle five_bar {given}/cycle.yaml --intervals 2000",
+    "collision": "control collision delta --end x=0.05 --duration 2 --wrench fx=40 --machines 400",
+    "fit-plant": "drive fit dual_motor_axis {given}/steps.yaml --bounds cart_viscous=10:100 "
+    "--generations 400",
+    "study": "study run {given}/study.yaml --samples 200000 --out {out}/parts",
+    "track": "log track five_bar {given}/long.csv {given}/five_bar.json --out {out}/track.csv",
+    "forces": "log forces five_bar {given}/long.csv --out {out}/forces.csv",
 }
 #: Searches that, when interrupted, end as soon as others but keep the best result so far.
 KEEPING = ("excite", "workers", "tune")
 #: A command that still runs this long after the last interrupt is killed, s.
 PATIENCE = 30.0
+#: A command that ends without an error so soon after the signal had done its work before, s.
+AT_END = 0.1
 #: Killed processes, and children that see that their parent was killed, are gone within this time, s.
 LINGERING = 5.0
 #: In the environment of all processes that a command starts.
@@ -87,6 +98,8 @@ def interrupt(
         ):
             time.sleep(0.01)
         took = time.monotonic() - start
+        if ended[0] and not ended[1] and took < AT_END and name not in KEEPING:
+            return None  # it was at its end when the signal came
         if not ended[0]:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)

@@ -259,7 +259,10 @@ class CompiledFunction:
             pointers = np.array([address(array) for array in rows], dtype=np.uintp)
             counts.append(code(part.stop - part.start, pointers, steps, *(way or ())))
 
-        share_out(shares(n, SHARES * self._threads), self._threads, work)
+        if self._threads == 1 or n < 2 * LEAST_SHARE:
+            work(slice(0, n))
+        else:
+            share_out(shares(n, SHARES * self._threads), self._threads, work)
         return sum(counts)
 
     def bind(self) -> tuple[Mapping[str, np.ndarray], Call]:
