@@ -159,3 +159,19 @@ def test_positions_that_do_not_move_leave_the_stamps_as_they_are() -> None:
         for c in log.channels
     )
     assert resampled(Signals(time=log.time, channels=still)).notes == ()
+
+
+def test_a_resampled_step_of_a_force_does_not_overshoot():
+    """A spline through a step of dry friction would overshoot by a tenth of it."""
+    rng = np.random.default_rng(1)
+    even = np.arange(400) * 2e-3
+    time = np.sort(even + 7e-4 * rng.uniform(-1.0, 1.0, len(even)))
+    position = np.sin(20.0 * time)
+    force = np.sign(np.cos(20.0 * time))
+    channels = (
+        Channel(quantity="position", channel="m", values=position, unit="rad"),
+        Channel(quantity="force", channel="m", values=force, unit="N m"),
+    )
+    log = resampled(Signals(time=time, channels=channels))
+    assert np.abs(log.channels[1].values).max() <= 1.0
+    assert np.abs(log.channels[0].values - np.sin(20.0 * log.time)).max() < 1e-6

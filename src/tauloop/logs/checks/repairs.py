@@ -47,7 +47,10 @@ def held(log: Log, positions: Mapping[str, tuple[float, str]]) -> Signals:
 
 
 def resampled(log: Log, gaps: FillGaps | None = None) -> Signals:
-    """Return all channels resampled at even times by cubic splines, with a note on the method.
+    """Return all channels resampled at even times, with a note on the method.
+
+    Forces are resampled by monotone cubics, because a spline overshoots at the steps of dry
+    friction, which then look like spikes. All other channels are resampled by cubic splines.
 
     Two causes make stamps uneven, and positions distinguish them
     (`tauloop.logs.checks.stamps.StampJitter`):
@@ -65,8 +68,6 @@ def resampled(log: Log, gaps: FillGaps | None = None) -> Signals:
     Raises:
         LogError: stamps decrease, samples are missing, or there are too few for a spline.
     """
-    from scipy.interpolate import CubicSpline  # slow to import and rarely needed
-
     raw = as_signals(log)
     if len(raw.time) < 4:
         raise LogError.of(
@@ -85,12 +86,8 @@ def resampled(log: Log, gaps: FillGaps | None = None) -> Signals:
         slope, first = np.polyfit(numbers, raw.time - raw.time[0], 1)
         nodes, places = numbers, np.arange(count)
         even = raw.time[0] + first + slope * places
-    values = CubicSpline(nodes, np.stack([channel.values for channel in raw.channels], axis=1))(
-        places
-    )
     resampled_channels = tuple(
-        replace(channel, values=np.ascontiguousarray(values[:, k]))
-        for k, channel in enumerate(raw.channels)
+        replace(channel, values=_interpolated(channel, nodes, places)) for channel in raw.channels
     )
     interpolated = dict(raw.interpolated)
     if count > len(raw.time):
@@ -104,6 +101,15 @@ def resampled(log: Log, gaps: FillGaps | None = None) -> Signals:
         interpolated=interpolated,
         notes=(*raw.notes, *filter(None, [note])),
     )
+
+
+def _interpolated(channel: Channel, nodes: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Return the values of a channel, sampled at nodes, at other places."""
+    # slow to import and rarely needed
+    from scipy.interpolate import CubicSpline, PchipInterpolator
+
+    method = PchipInterpolator if channel.quantity == "force" else CubicSpline
+    return np.ascontiguousarray(method(nodes, channel.values)(places))
 
 
 def _require_short_gaps(time: np.ndarray, missing: np.ndarray, gaps: FillGaps | None) -> None:
