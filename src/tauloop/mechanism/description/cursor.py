@@ -300,6 +300,10 @@ class Cursor:
         """Return whether a key is present."""
         return isinstance(self.node, Mapping) and self.node.get(key) is not None
 
+    def has_any(self, keys: Iterable[str]) -> bool:
+        """Return whether at least one of some keys is present."""
+        return any(self.has(key) for key in keys)
+
     def word(self, key: str) -> str | None:
         """Return the text of a key; None if it is absent or not a text."""
         child = self.get(key)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.cursor import (
     Choice,
-    Cursor,
     Either,
     Field,
     ListOf,
@@ -252,8 +251,3 @@ MACHINE_FIELDS = (
     field("structures", MapOf(item=STRUCTURE), "frame and bodies as reduced finite-element models"),
     field("damping", DAMPING, "damping of vibrations"),
 )
-
-
-def has_section(cursor: Cursor) -> bool:
-    """Return whether a rod, a part of one, or a beam of a body has a section."""
-    return any(cursor.has(key) for key in SECTION_KEYS)

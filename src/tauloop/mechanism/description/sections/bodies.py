@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from tauloop.mechanism.description.cursor import Cursor, Value
-from tauloop.mechanism.description.elastic_grammar import has_section
+from tauloop.mechanism.description.elastic_grammar import SECTION_KEYS
 from tauloop.mechanism.description.placements import Placements, constant_vector, rotated
 from tauloop.mechanism.description.sections.joints import read_direction, read_freedom
 from tauloop.mechanism.description.values import ValueReader
@@ -300,7 +300,7 @@ def _read_parts(
                     f"use {' or '.join(allowed)}",
                     key,
                 )
-    has_inertia = any(cursor.has(key) for key in allowed) or has_section(cursor)
+    has_inertia = cursor.has_any(allowed) or cursor.has_any(SECTION_KEYS)
     if allowed and model in ("slender", "full") and not has_inertia:
         cursor.problem(
             f"the inertia of a {model} rod is missing",
@@ -311,7 +311,9 @@ def _read_parts(
     inertias: dict[str, SlenderPart | Inertia | None] = {}
     for key in allowed:
         place = cursor.get(key)
-        follows_from_section = place is not None and has_section(place) and not place.has("mass")
+        follows_from_section = (
+            place is not None and place.has_any(SECTION_KEYS) and not place.has("mass")
+        )
         if place is not None and not follows_from_section:
             inertias[key] = read(place, values)
     return inertias.get("link") or inertias.get("lower"), inertias.get("upper")

@@ -21,7 +21,7 @@ from tauloop.mechanism.description.cursor import (
     need,
 )
 from tauloop.mechanism.description.documents import open_document
-from tauloop.mechanism.description.elastic_grammar import GROUP, MATERIAL, SECTION_KEYS, has_section
+from tauloop.mechanism.description.elastic_grammar import GROUP, MATERIAL, SECTION_KEYS
 from tauloop.mechanism.description.grammar import PROVENANCE
 from tauloop.mechanism.description.sections.joints import read_direction
 from tauloop.mechanism.description.structure import note_unknown
@@ -483,7 +483,7 @@ class ElasticReader:
         """Return the beam of one part of a telescopic rod."""
         if place is None:
             return None
-        is_elastic = has_section(place)
+        is_elastic = place.has_any(SECTION_KEYS)
         if is_elastic and not place.has("length"):
             place.problem("the part has a section and no length", "add length", "length")
         if place.has("length") and not is_elastic:
@@ -552,7 +552,7 @@ class ElasticReader:
         points: Mapping[str, Mapping[str, Placement]],
     ) -> BodyBeam | None:
         ends = [read_point(cursor.get(key), self.values, body, points) for key in ("from", "to")]
-        if not has_section(cursor):
+        if not cursor.has_any(SECTION_KEYS):
             cursor.problem("the beam has no section", f"add one of {listing(SECTION_KEYS)}")
             return None
         if ends[0] is None or ends[1] is None:
