@@ -1,7 +1,7 @@
 """The gain of threads: whole calls of batches, measured on the clock, on one thread and on several.
 
     python benchmarks/bench_threads.py [--threads 2] [--seconds 0.3] [--machines delta ...]
-        [--markdown docs/outgrowing-one-core.md]
+        [--markdown benchmarks/kernels.md]
 
 A call checks the inputs, computes, and evaluates the diagnostics of the outputs. On the clock,
 threads gain only from free cores: runs alternate, the least time of several counts, and a busy
