@@ -48,7 +48,7 @@ BROWSER_LAYERS = {
     "workspace": ("workspace", "draw a map with `tauloop workspace --plane x,z --out map.png`"),
     "modes": ("modes", "draw all modes with `tauloop modes --out modes.png`"),
     "measured": ("measured", "show the log alone with `--motion LOG`"),
-    "beside": ("compare", "draw each machine alone"),
+    "comparison": ("compare", "draw each machine alone"),
     "next_to": ("next_to", "draw each machine alone"),
 }
 
