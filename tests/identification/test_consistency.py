@@ -385,7 +385,7 @@ def test_a_point_mass_of_the_file_has_a_mass_alone():
     assert result.status is Status.OK
     values = dict(zip(result.unknowns, result.values, strict=True))
     assert values["tip"] == pytest.approx(0.4, rel=0.05)
-    assert "ball" not in {body.element for body in result.regularised}
+    assert "ball" not in {body.element for body in result.regularized}
     mechanism = identified_mechanism(model, result.parameters)
     ball = Model(mechanism).pi[[p.element == "ball" for p in model.parameters]]
     np.testing.assert_allclose(ball, values["tip"] * np.array(AT_TENTH), atol=1e-9)
