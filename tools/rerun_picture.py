@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import base64
 import io
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,7 +35,13 @@ def show(recording: Path) -> bytes:
     """Return a picture (PNG) of the web viewer with a recording."""
     ports = ["--web-viewer-port", str(WEB_PORT), "--port", str(DATA_PORT)]
     command = [str(Path(sys.executable).parent / "rerun"), str(recording), "--serve-web", *ports]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    # `rerun` starts another program, which a signal to it alone would leave on its port
+    server = subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     try:
         time.sleep(START_TIME)
         program = executable()
@@ -48,7 +56,7 @@ def show(recording: Path) -> bytes:
             picture = page.ask("Page.captureScreenshot", format="png")
             return base64.b64decode(picture["data"])
     finally:
-        server.terminate()
+        os.killpg(server.pid, signal.SIGTERM)
         server.wait()
 
 

@@ -106,6 +106,10 @@ def test_a_file_for_rerun_is_verified_by_its_own_reader(
     ).stdout  # fmt: skip
     for entity in ("/machine/plate", "/machine/leg1.forearm/shape_", "/plots/force/leg1.motor"):
         assert f"entity_path: {entity}" in printed
+    # the arrangement: the machine, and one plot for each quantity
+    for origin in ("machine", "plots/force", "plots/position"):
+        assert re.search(rf'view/.*?"?/?{origin}"?\b', printed, flags=re.DOTALL)
+    assert printed.count("ViewBlueprint:space_origin") >= 3
     chunks = re.split(r"^Chunk\(", printed, flags=re.MULTILINE)
     rows = [
         [float(number) for number in match[1].split(",")]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,21 @@ class RerunSink(StreamSink):
         for name, unit in units.items():
             title = f"{name} [{unit}]" if unit else name
             stream.log(_plot_path(name), rerun.SeriesLines(names=title), static=True)
+        self._arrange(units)
+
+    def _arrange(self, names: Iterable[str]) -> None:
+        """Send an arrangement: the machine at the left, and a plot for each quantity at the right.
+
+        The viewer itself would make a plot of each channel, and leave some out.
+        """
+        views = importlib.import_module("rerun.blueprint")
+        machine = views.Spatial3DView(origin="machine", name="machine")
+        groups = dict.fromkeys(_plot_path(name).rpartition("/")[0] for name in names)
+        plots = [
+            views.TimeSeriesView(origin=group, name=group.rpartition("/")[2]) for group in groups
+        ]
+        shown = views.Horizontal(machine, views.Vertical(*plots)) if plots else machine
+        self._stream.send_blueprint(views.Blueprint(shown, views.SelectionPanel(state="collapsed")))
 
     def show(
         self,
