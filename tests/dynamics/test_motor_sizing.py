@@ -10,6 +10,7 @@ import pytest
 
 import tauloop as tl
 from tauloop.common.result import Status
+from tauloop.display.plots.motion.motor_plots import motor_plots
 
 CATALOGUE = Path(__file__).parents[2] / "examples" / "motors.yaml"
 ARM = """
@@ -99,6 +100,18 @@ def test_motors_of_unknown_mass_are_not_the_lightest(tmp_path):
     sizing = tl.size_motors(motion.model, motion, catalogue=catalogue)
     assert [(c.motor, c.mass) for c in sizing.suitable("a")] == [("m", 1.5), ("unweighed", None)]
     assert sizing.unweighed == ("unweighed",)
+
+
+def test_the_plot_has_the_torque_that_heats_the_motor(tmp_path):
+    """A sine: the mean speed is 2/pi of the peak, the root mean square 1/sqrt(2) of the peak."""
+    catalogue = tmp_path / "motors.yaml"
+    catalogue.write_text(SMALL_MOTOR.replace("efficiency: 0.8, ", ""), encoding="utf-8")
+    motion = swing(tl.loads(ARM.format(inertia=0.0)))
+    (plot,) = motor_plots(tl.size_motors(motion.model, motion, catalogue=catalogue))
+    point = {trace.name: trace for trace in plot.traces}["RMS at the mean speed"]
+    geared = (INERTIA + 400 * 3e-5) * 0.5 * 16 / 20
+    assert point.x == pytest.approx((20 * 2.0 * 2 / np.pi * 30 / np.pi,), rel=1e-5)
+    assert point.y == pytest.approx((geared / np.sqrt(2),), rel=1e-5)
 
 
 def test_losses_add_where_the_motor_drives_and_help_where_it_brakes(tmp_path):

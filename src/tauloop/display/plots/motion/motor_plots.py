@@ -20,7 +20,7 @@ def motor_plots(sizing: MotorSizing) -> Iterator[Plot]:
     """Yield torque over speed of every motor; at the best candidate's shaft with a catalogue."""
     for load in sizing.loads:
         candidates = sizing.candidates.get(load.name)
-        yield _candidate_plot(sizing, candidates[0]) if candidates else _load_plot(load)
+        yield _candidate_plot(sizing, load, candidates[0]) if candidates else _load_plot(load)
 
 
 def _load_plot(load: ActuatorLoad) -> Plot:
@@ -41,9 +41,14 @@ def _load_plot(load: ActuatorLoad) -> Plot:
     )
 
 
-def _candidate_plot(sizing: MotorSizing, best: MotorCandidate) -> Plot:
-    """Return torque over speed at the shaft of a motor, with its curves."""
+def _candidate_plot(sizing: MotorSizing, load: ActuatorLoad, best: MotorCandidate) -> Plot:
+    """Return torque over speed at the shaft of a motor, with its curves.
+
+    The root mean square of the torque at the mean speed is a point, which the continuous torque
+    limits.
+    """
     assert sizing.catalogue is not None
+    gear = next(gear for gear in sizing.catalogue.gears if gear.name == best.gear)
     motor = next(motor for motor in sizing.catalogue.motors if motor.name == best.motor)
     step = max(1, len(best.points) // MAX_POINTS)
     speed, torque = np.abs(best.points[::step].T)
@@ -64,6 +69,17 @@ def _candidate_plot(sizing: MotorSizing, best: MotorCandidate) -> Plot:
             color=COLORS[2],
         ),
     ]
+    mean_speed = gear.ratio * load.mean_speed
+    rms = best.heat * float(motor.continuous_torque(mean_speed))
+    if np.isfinite(rms):
+        point = PlotTrace(
+            x=rounded(RPM_PER_RAD_S * mean_speed),
+            y=rounded(rms),
+            name="RMS at the mean speed",
+            style="points",
+            color=COLORS[2],
+        )
+        traces.append(point)
     return Plot(
         title=f"{best.actuator}: {best.motor}, {best.gear}",
         x="speed [rpm]",
