@@ -229,6 +229,22 @@ def stiffness(
         InputError: the machine has no elastic data, or an argument is wrong.
         AssemblyError: a part can move without any deformation.
         PoseError: a pose is out of reach or singular.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> machine = tl.loads('''
+        ... format: tauloop-machine/1
+        ... name: slide
+        ... provenance: {status: chosen, source: example}
+        ... gravity: [0, 0, -9.81 m/s^2]
+        ... bodies: {cart: {mass: 2 kg}}
+        ... joints: {rail: {type: prismatic, axis: x, parent: base, child: cart}}
+        ... actuators: {motor: {on: rail, force: 10 N, stiffness: 5 N/um}}
+        ... platform: {body: cart, independent: [rail]}
+        ... ''')
+        >>> result = tl.stiffness(machine, wrench={"fx": 10.0})
+        >>> print(f"{result.directional[0, 0]:.0f} N/m, {1e6 * result.deflection[0, 0]:.0f} um")
+        5000000 N/m, 2 um
     """
     model, options = modeled(machine), options or StiffnessOptions()
     mechanism = model.mechanism

@@ -203,6 +203,21 @@ def vibration(
         InputError: the machine has no elastic data, or the file does not state where a mass is.
         AssemblyError: a part can move without any deformation, though motors are locked.
         PoseError: a pose is out of reach or singular.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> machine = tl.loads('''
+        ... format: tauloop-machine/1
+        ... name: slide
+        ... provenance: {status: chosen, source: example}
+        ... gravity: [0, 0, -9.81 m/s^2]
+        ... bodies: {cart: {mass: 2 kg}}
+        ... joints: {rail: {type: prismatic, axis: x, parent: base, child: cart}}
+        ... actuators: {motor: {on: rail, force: 10 N, stiffness: 5 N/um}}
+        ... platform: {body: cart, independent: [rail]}
+        ... ''')
+        >>> print(f"{tl.vibration(machine).frequency[0, 0]:.1f} Hz")
+        251.6 Hz
     """
     model, options = modeled(machine), options or VibrationOptions()
     mechanism = model.mechanism
