@@ -191,4 +191,6 @@ def test_a_ratio_and_a_zero_are_not_taken_for_friction_or_accelerations(
         assert reported == {}
         return
     assert list(reported) == ["position.shoulder_motor"]
-    assert number(pattern, reported["position.shoulder_motor"]) == pytest.approx(size, abs=tolerance)
+    assert number(pattern, reported["position.shoulder_motor"]) == pytest.approx(
+        size, abs=tolerance
+    )
