@@ -59,7 +59,7 @@ COMMANDS = {
     "collision": "control collision delta --end x=0.05 --duration 2 --wrench fx=40 --machines 400",
     "fit-plant": "drive fit dual_motor_axis {given}/steps.yaml --bounds cart_viscous=10:100 "
     "--generations 400",
-    "study": "study run {given}/study.yaml --samples 200000 --out {out}/parts",
+    "study": "study run {given}/study.yaml --out {out}/parts",
     "track": "log track five_bar {given}/long.csv {given}/five_bar.json --out {out}/track.csv",
     "forces": "log forces five_bar {given}/long.csv --out {out}/forces.csv",
 }

@@ -167,6 +167,8 @@ COMMANDS = {
         "{out}/forces.csv",
         "--out",
         "{out}/forces.png",
+        "--out",
+        "{out}/forces.json",
     ),
     "load cases": (
         "dynamics",
