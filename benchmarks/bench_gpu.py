@@ -668,13 +668,22 @@ def billions(value: float) -> str:
 
 def kernel_lines(rows: list[KernelRow]) -> list[str]:
     """Return the lines of the kernels' table on a page."""
-    heads = ("kernel", "registers", "samples/s by memory", "samples/s by arithmetic")
+    heads = (
+        "kernel",
+        "registers",
+        "spilled [B]",
+        "ports [B]",
+        "samples/s by memory",
+        "samples/s by arithmetic",
+    )
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for each in rows:
         words = (each.machine, each.entry, each.program.replace("_", " "))
         cells = (
             ", ".join(word for word in words if word),
             short(each.registers, "{:d}"),
+            short(each.spilled, "{:d}"),
+            str(each.bytes),
             billions(each.memory_limit),
             "-" if each.arithmetic_limit is None else billions(each.arithmetic_limit),
         )
@@ -719,7 +728,9 @@ def device_here(processor: bool, registers: int | None, console: Console) -> Dev
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Kernels on a GPU compared with their limits.")
-    parser.add_argument("--machines", nargs="+", default=["delta", "rcid"])
+    parser.add_argument(
+        "--machines", nargs="+", default=["delta", "rcid", "hexapod", "gantry_tau_5dof"]
+    )
     parser.add_argument("--samples", type=int, default=2**22)
     parser.add_argument("--starts", type=int, default=2**17)
     parser.add_argument("--seconds", type=float, default=1.0)
