@@ -1,6 +1,6 @@
 """Dynamics with their Jacobians compared with Pinocchio's derivatives in C++, and both without, in one run.
 
-    python benchmarks/bench_derivatives.py [--machines delta ...] [--markdown docs/speed.md]
+    python benchmarks/bench_derivatives.py [--machines delta ...] [--markdown benchmarks/kernels.md]
 
 Pinocchio is given every coordinate; Tauloop computes the kinematics, and its Jacobians are by the
 platform's motion, through the loops. Functions must agree before they are timed, and Pinocchio's derivatives with

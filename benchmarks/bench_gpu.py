@@ -2,7 +2,7 @@
 
     python benchmarks/bench_gpu.py [--machines delta rcid] [--samples 4194304] [--registers 128]
     [--json FILE]
-        [--markdown docs/gpu-kernels.md]
+        [--markdown benchmarks/kernels.md]
 
 Without a GPU it prints the compiler's figures of each kernel, and the limits that follow for an
 H200 by its data sheet (`--markdown` writes them between the marks of a page). With a GPU it

@@ -7,15 +7,21 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from page_tables import DOCS
 
 ROOT = Path(__file__).parents[1]
 STAMP = re.compile(
     r"(?P<verb>Measured|Computed) at commit (?P<commit>[0-9a-f]{8}) "
     r"(on [^,]+, (AVX2|AVX-512)|by [^,]+, not measured), \d{4}-\d{2}-\d{2}\."
 )
-#: Pages whose tables are computed without the processor or GPU that they describe.
-COMPUTED_PAGES = ("gpu-kernels.md",)
+#: Programs whose tables are computed without the processor or GPU that they describe.
+COMPUTED_BY = ("bench_gpu.py",)
+#: Marks of the tables that programs write, and the line of a table's heads.
+MARKED = re.compile(
+    r"<!-- measured by (?P<program>\w+\.py)(?P<part>[^:]*): begin -->(?P<text>.*?)"
+    r"<!-- measured by (?P=program)(?P=part): end -->",
+    re.DOTALL,
+)
+HEAD = re.compile(r"^\|.*\|$", re.MULTILINE)
 #: Number of commits that may have touched what a table measures since it was measured.
 MAX_COMMITS = 75
 #: What every benchmark measures: the code that makes machine code and calls it.
@@ -38,7 +44,19 @@ def measured_tables() -> list[tuple[str, str, str]]:
     matches = [
         re.fullmatch(r"(\S+) \| (.*?) : measured by benchmarks/(\S+)", line) for line in lines
     ]
-    return [(match[1], match[2], match[3]) for match in matches if match is not None]
+    listed = [(match[1], match[2], match[3]) for match in matches if match is not None]
+    return [(f"docs/{page}", head, program) for page, head, program in listed] + tables_of_kernels()
+
+
+def tables_of_kernels() -> list[tuple[str, str, str]]:
+    """Page, heads and program of every table between marks in benchmarks/kernels.md."""
+    page = "benchmarks/kernels.md"
+    tables = []
+    for marked in MARKED.finditer((ROOT / page).read_text(encoding="utf-8")):
+        head = HEAD.search(marked["text"])
+        assert head is not None, f"{page}: no table between the marks of {marked['program']}"
+        tables.append((page, head[0], marked["program"]))
+    return tables
 
 
 def git(*arguments: str) -> str:
@@ -52,14 +70,14 @@ def git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
-def stamp_below(page: str, head: str) -> re.Match[str]:
+def stamp_below(page: str, head: str, program: str) -> re.Match[str]:
     """The stamp between a table and the next heading of its page."""
-    text = (DOCS / page).read_text(encoding="utf-8")
+    text = (ROOT / page).read_text(encoding="utf-8")
     below = text[text.index(f"\n{head}") :]
     section = re.split(r"^#", below, maxsplit=1, flags=re.MULTILINE)[0]
     match = STAMP.search(section)
     assert match is not None, f"{page}: no 'Measured at commit ... on ...' below the table {head}"
-    verb = "Computed" if page in COMPUTED_PAGES else "Measured"
+    verb = "Computed" if program in COMPUTED_BY else "Measured"
     assert match["verb"] == verb, f"{page}: {match[0]!r} is not a line of '{verb} at commit ...'"
     return match
 
@@ -70,7 +88,7 @@ def stamp_below(page: str, head: str) -> re.Match[str]:
 def test_a_measured_table_states_its_commit_and_is_not_old(
     page: str, head: str, program: str
 ) -> None:
-    stamp = stamp_below(page, head)
+    stamp = stamp_below(page, head, program)
     if git("rev-parse", "--is-shallow-repository") == "true":
         pytest.skip("needs the whole history of the repository, and this clone is shallow")
     known = subprocess.run(
