@@ -24,8 +24,8 @@ WITH_SHORT_FORM = ("body", "limits", "output", "placement")
 #: What a description states of an absent key: "origin; zero if absent", "T_i; absent: no
 #: integral part".
 ABSENT = re.compile(r"[;.] (?:(?P<word>[^;.]+) if absent|absent: (?P<meaning>.+))$")
-#: A definition refers to an earlier one for at least this number of equal keys.
-MIN_EQUAL = 2
+#: A definition refers to an earlier one where this replaces at least this number of words.
+MIN_WORDS = 8
 
 
 def name_of(node: dict[str, Any]) -> str:
@@ -144,24 +144,44 @@ def entries(name: str) -> dict[str, Entry]:
     }
 
 
-def equal_keys(name: str) -> tuple[str, list[str]]:
-    """Return the earlier definition that shares most keys with this one, and these keys."""
-    most, shared = "", list[str]()
-    for other in order()[: order().index(name)]:
-        keys = [key for key, entry in entries(name).items() if entries(other).get(key) == entry]
-        if len(keys) >= max(MIN_EQUAL, len(shared) + 1):
-            most, shared = other, keys
-    return most, shared
+@cache
+def references(name: str) -> dict[str, list[str]]:
+    """Return the earlier definitions that a definition refers to, each with the keys it explains."""
+    found: dict[str, list[str]] = {}
+    remaining = dict(entries(name))
+    earlier = order()[: order().index(name)]
+    while True:
+        equal = {other: equal_keys(remaining, other) for other in earlier}
+        best = max(earlier, key=lambda other: words_in(remaining, equal[other]), default="")
+        if not best or words_in(remaining, equal[best]) < MIN_WORDS:
+            return found
+        found[best] = equal[best]
+        remaining = {key: entry for key, entry in remaining.items() if key not in equal[best]}
+
+
+def equal_keys(remaining: dict[str, Entry], other: str) -> list[str]:
+    """Return the keys whose entries a definition explains itself, without a reference, alike."""
+    referred = [key for keys in references(other).values() for key in keys]
+    explained = {key: entry for key, entry in entries(other).items() if key not in referred}
+    return [key for key, entry in remaining.items() if explained.get(key) == entry]
+
+
+def words_in(remaining: dict[str, Entry], keys: list[str]) -> int:
+    """Return the number of words of the explanations of these keys."""
+    return sum(len(f"{remaining[key].details} {remaining[key].meaning}".split()) for key in keys)
 
 
 def pattern_of(key: str, entry: Entry) -> Entry:
-    """Return an entry with its key replaced, by which `x` and `y` are alike."""
-    return replace(entry, meaning=re.sub(rf"(?<![a-z]){key}(?![a-z])", "KEY", entry.meaning))
+    """Return an entry with its key or its key's axis replaced, by which `rx` and `ry` are alike."""
+    meaning = re.sub(rf"(?<![a-z]){key}(?![a-z])", "KEY", entry.meaning)
+    if key[-1] in "xyz":
+        meaning = re.sub(rf"(?<![a-z]){key[-1]}(?![a-z])", "AXIS", meaning)
+    return replace(entry, meaning=meaning)
 
 
 def lines(name: str) -> Iterator[str]:
     """Return a line for each key; keys that differ in their names alone share one."""
-    other, shared = equal_keys(name)
+    shared = [key for keys in references(name).values() for key in keys]
     remaining = {key: entry for key, entry in entries(name).items() if key not in shared}
     for _, group in groupby(remaining.items(), key=lambda item: pattern_of(*item)):
         items = list(group)
@@ -169,8 +189,10 @@ def lines(name: str) -> Iterator[str]:
         keys = ", ".join(f"**`{key}`**" if entry.required else f"`{key}`" for key, _ in items)
         noted = f" ({entry.details})" if entry.details else ""
         yield f"- {keys}{noted}: {entry.meaning}{', ...' if len(items) > 1 else ''}"
-    if other:
-        keys = ", ".join(f"`{key}`" for key in shared)
+    for other, others_keys in references(name).items():
+        keys = ", ".join(
+            f"**`{key}`**" if entries(name)[key].required else f"`{key}`" for key in others_keys
+        )
         yield f"- {keys}: as in [{other.replace('_', ' ')}](#{other.replace('_', '-').lower()})"
 
 

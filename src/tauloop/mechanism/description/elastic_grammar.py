@@ -166,7 +166,7 @@ def _directions(name: str, doc: str, linear: Value, angular: Value) -> Shape:
 
 
 _POSITIVE = value(units.STIFFNESS, GROUP, "positive")
-_NOT_NEGATIVE = value(units.ONE / units.STIFFNESS, GROUP, "not negative")
+_NOT_NEGATIVE = value(units.COMPLIANCE, GROUP, "not negative")
 _MATRIX = ListOf(item=ListOf(item=value(None, GROUP), length=6), length=6)
 STIFFNESS = _directions(
     "joint stiffness",
@@ -178,7 +178,7 @@ COMPLIANCE = _directions(
     "joint compliance",
     "Compliance of the bearings of a joint by direction; what is absent is rigid.",
     _NOT_NEGATIVE,
-    replace(_NOT_NEGATIVE, linear=units.ONE / units.ANGULAR_STIFFNESS),
+    replace(_NOT_NEGATIVE, linear=units.ANGULAR_COMPLIANCE),
 )
 JOINT_FIELDS = (
     field(

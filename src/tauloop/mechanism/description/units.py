@@ -112,6 +112,8 @@ FORCE = _dimension(mass=1, length=1, time=-2)
 TORQUE = FORCE * LENGTH
 STIFFNESS = FORCE / LENGTH
 ANGULAR_STIFFNESS = TORQUE / ANGLE
+COMPLIANCE = LENGTH / FORCE
+ANGULAR_COMPLIANCE = ANGLE / TORQUE
 DAMPING = FORCE / SPEED
 ANGULAR_DAMPING = TORQUE / ANGULAR_SPEED
 ANGLE_PER_LENGTH = ANGLE / LENGTH
@@ -142,6 +144,8 @@ _SI_NAMES: dict[Dimension, str] = {
     TORQUE: "N m",
     STIFFNESS: "N/m",
     ANGULAR_STIFFNESS: "N m/rad",
+    COMPLIANCE: "m/N",
+    ANGULAR_COMPLIANCE: "rad/N/m",
     DAMPING: "N s/m",
     ANGULAR_DAMPING: "N m s/rad",
     PRESSURE: "Pa",
@@ -168,6 +172,8 @@ NOUNS: dict[Dimension, str] = {
     TORQUE: "a torque",
     STIFFNESS: "a stiffness",
     ANGULAR_STIFFNESS: "an angular stiffness",
+    COMPLIANCE: "a compliance",
+    ANGULAR_COMPLIANCE: "an angular compliance",
     DAMPING: "a viscous coefficient",
     ANGULAR_DAMPING: "a viscous coefficient",
     TEMPERATURE: "a temperature difference",
