@@ -1,6 +1,6 @@
 """Time to compile and to run inverse dynamics by the system's compiler, TinyCC and the interpreter.
 
-    python benchmarks/bench_compilers.py [--machines NAME ...] [--markdown docs/decisions/wheels.md]
+    python benchmarks/bench_compilers.py [--machines NAME ...] [--markdown benchmarks/times.md]
 
 The first call with an empty cache takes the time of the next call, the time to derive the
 equations, which is that of the interpreter, and the time to print and compile. The time per sample

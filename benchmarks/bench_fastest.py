@@ -1,6 +1,6 @@
 """Time to find the fastest law along a path, compared with TOPP-RA with the same rows precomputed: `make bench`.
 
-    python benchmarks/bench_fastest.py [--paths 20] [--markdown docs/fastest-motion.md]
+    python benchmarks/bench_fastest.py [--paths 20] [--markdown benchmarks/times.md]
 
 Medians over random paths of each machine at 1 000 points, the least of five runs each.
 """

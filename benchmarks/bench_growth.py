@@ -1,6 +1,6 @@
 """Growth of the cost of `tauloop check` with the number of loops of a machine.
 
-    python benchmarks/bench_growth.py [--markdown docs/measured/growth.md] [--figure FILE]
+    python benchmarks/bench_growth.py [--markdown benchmarks/times.md] [--figure FILE]
 
 Every machine is checked in a separate process: processor time without the import of the package,
 largest memory, and the operations of its inverse dynamics. The times hold for one thread of the

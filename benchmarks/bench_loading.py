@@ -1,6 +1,6 @@
 """Time to create a function from a machine's file, of Python and of the C compiler.
 
-    python benchmarks/bench_loading.py [--markdown docs/generated-code.md]
+    python benchmarks/bench_loading.py [--markdown benchmarks/times.md]
 
 Processor seconds of `load_function(NAME, outputs=("force",))` in a new process with an empty cache,
 without the imports, least of three.

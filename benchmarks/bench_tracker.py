@@ -1,6 +1,6 @@
 """Time of one step of the tracker of payload and friction in C.
 
-    python benchmarks/bench_tracker.py [--markdown docs/tracking.md]
+    python benchmarks/bench_tracker.py [--markdown benchmarks/times.md]
 
 Each machine is moved through random motions. Base parameters are those of its file, as if they had
 been identified to 2 %. The step is timed by the monotonic clock, once per sample; the longest steps

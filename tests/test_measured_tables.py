@@ -45,17 +45,19 @@ def measured_tables() -> list[tuple[str, str, str]]:
         re.fullmatch(r"(\S+) \| (.*?) : measured by benchmarks/(\S+)", line) for line in lines
     ]
     listed = [(match[1], match[2], match[3]) for match in matches if match is not None]
-    return [(f"docs/{page}", head, program) for page, head, program in listed] + tables_of_kernels()
+    tables = [(f"docs/{page}", head, program) for page, head, program in listed]
+    for page in sorted((ROOT / "benchmarks").glob("*.md")):
+        tables.extend(marked_tables(page))
+    return tables
 
 
-def tables_of_kernels() -> list[tuple[str, str, str]]:
-    """Page, heads and program of every table between marks in benchmarks/kernels.md."""
-    page = "benchmarks/kernels.md"
+def marked_tables(page: Path) -> list[tuple[str, str, str]]:
+    """Page, heads and program of every table between marks of a page in benchmarks/."""
     tables = []
-    for marked in MARKED.finditer((ROOT / page).read_text(encoding="utf-8")):
+    for marked in MARKED.finditer(page.read_text(encoding="utf-8")):
         head = HEAD.search(marked["text"])
         assert head is not None, f"{page}: no table between the marks of {marked['program']}"
-        tables.append((page, head[0], marked["program"]))
+        tables.append((page.relative_to(ROOT).as_posix(), head[0], marked["program"]))
     return tables
 
 
