@@ -147,15 +147,15 @@ def entries(name: str) -> dict[str, Entry]:
 @cache
 def references(name: str) -> dict[str, list[str]]:
     """Return the earlier definitions that a definition refers to, each with the keys it explains."""
-    found: dict[str, list[str]] = {}
+    sources: dict[str, list[str]] = {}
     remaining = dict(entries(name))
     earlier = order()[: order().index(name)]
     while True:
         equal = {other: equal_keys(remaining, other) for other in earlier}
         best = max(earlier, key=lambda other: words_in(remaining, equal[other]), default="")
         if not best or words_in(remaining, equal[best]) < MIN_WORDS:
-            return found
-        found[best] = equal[best]
+            return sources
+        sources[best] = equal[best]
         remaining = {key: entry for key, entry in remaining.items() if key not in equal[best]}
 
 

@@ -919,6 +919,21 @@ def test_the_pages_keys_are_those_of_the_schema() -> None:
     )
 
 
+def test_references_on_the_page_lead_to_definitions_that_explain_the_key() -> None:
+    references = {name: machine_file_page.references(name) for name in machine_file_page.order()}
+    assert list(references["link"]) == ["beam", "body"]
+    for name, sources in references.items():
+        for other, keys in sources.items():
+            for key in keys:
+                assert not any(key in further for further in references[other].values()), key
+                assert machine_file_page.entries(name)[key] == machine_file_page.entries(other)[key]
+
+
+def test_required_keys_of_a_reference_are_bold() -> None:
+    lines = list(machine_file_page.lines("round_bar"))
+    assert lines[-1] == "- **`material`**: as in [tube](#tube)"
+
+
 def test_examples_on_the_page_are_read() -> None:
     text = PAGE.read_text(encoding="utf-8")
     examples = [

@@ -83,6 +83,11 @@ def test_a_product_has_the_product_of_scales_and_dimensions(
         assert getattr(unit.dimension, exponent) == expected
 
 
+def test_compliances_have_the_inverse_units_of_stiffnesses() -> None:
+    assert str(units.ONE / units.STIFFNESS) == "m/N"
+    assert str(units.ONE / units.ANGULAR_STIFFNESS) == "rad/N/m"
+
+
 @given(exponents=st.tuples(*[st.integers(-4, 4)] * 4))
 def test_the_text_of_a_dimension_is_read_back(exponents: tuple[int, int, int, int]) -> None:
     mass, length, time, angle = map(Fraction, exponents)
