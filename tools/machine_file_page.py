@@ -179,6 +179,11 @@ def pattern_of(key: str, entry: Entry) -> Entry:
     return replace(entry, meaning=meaning)
 
 
+def listed(name: str, keys: Iterable[str]) -> str:
+    """Return keys of a definition with commas between them, the required ones in bold."""
+    return ", ".join(f"**`{key}`**" if entries(name)[key].required else f"`{key}`" for key in keys)
+
+
 def lines(name: str) -> Iterator[str]:
     """Return a line for each key; keys that differ in their names alone share one."""
     shared = [key for keys in references(name).values() for key in keys]
@@ -186,14 +191,12 @@ def lines(name: str) -> Iterator[str]:
     for _, group in groupby(remaining.items(), key=lambda item: pattern_of(*item)):
         items = list(group)
         entry = items[0][1]
-        keys = ", ".join(f"**`{key}`**" if entry.required else f"`{key}`" for key, _ in items)
+        keys = listed(name, (key for key, _ in items))
         noted = f" ({entry.details})" if entry.details else ""
         yield f"- {keys}{noted}: {entry.meaning}{', ...' if len(items) > 1 else ''}"
-    for other, others_keys in references(name).items():
-        keys = ", ".join(
-            f"**`{key}`**" if entries(name)[key].required else f"`{key}`" for key in others_keys
-        )
-        yield f"- {keys}: as in [{other.replace('_', ' ')}](#{other.replace('_', '-').lower()})"
+    for other, keys_of_other in references(name).items():
+        title, anchor = other.replace("_", " "), other.replace("_", "-").lower()
+        yield f"- {listed(name, keys_of_other)}: as in [{title}](#{anchor})"
 
 
 def section(name: str) -> Iterator[str]:
