@@ -1548,9 +1548,10 @@ def vibration(
     options: VibrationOptions | None = None,
     *,
     count: int = 10,
-    modes: int | None = None,
-    motors: str = 'locked',
+    link_modes: int | None = None,
+    motor_state: str = 'locked',
     shear: bool = False,
+    damping: float | None = None,
 ) -> Vibration: ...
 
 def view(

@@ -54,6 +54,22 @@ def test_deflection_is_compliance_times_wrench(tubes: tl.Model) -> None:
     assert both.deflection == pytest.approx(loaded.deflection + weight.deflection, rel=1e-6)
 
 
+def test_shares_in_the_worst_direction_are_those_of_a_force_along_it(tubes: tl.Model) -> None:
+    """The energies of rods are as N^2 L under such a force, because all have one section."""
+    result = tl.stiffness(tubes)
+    direction = result.worst_translational_direction[0]
+    force = {f"f{axis}": 1e3 * x for axis, x in zip("xyz", direction, strict=True)}
+    pulled = tl.stiffness(tubes, wrench=force, weightless=True)
+    rods = [k for k, name in enumerate(result.items) if name in pulled.beams]
+    masses = {mass.name: mass.sections for mass in pulled.masses}
+    lengths = np.array([masses[name] for name in pulled.beams])  # up to a factor
+    energies = pulled.axial[0] ** 2 * lengths
+    expected = energies / energies.sum()
+    shares = result.worst_shares[0, rods]
+    assert shares / shares.sum() == pytest.approx(expected, rel=1e-6)
+    assert result.worst_shares.sum() == pytest.approx(1.0)
+
+
 def test_axial_forces_balance_the_weight(tubes: tl.Model) -> None:
     """Forces of all rods on the plate carry it, half of the rods, and the wrench: Σ N e = F."""
     from tauloop.elasticity.machine_structure import machine_structure
@@ -165,13 +181,13 @@ def test_ten_modes_of_a_four_bar_are_those_of_two_other_programs() -> None:
 
 
 def test_too_few_modes_of_links_are_doubtful() -> None:
-    result = tl.vibration(tl.loads(FOUR_BAR), count=16, modes=2, shear=True)
+    result = tl.vibration(tl.loads(FOUR_BAR), count=16, link_modes=2, shear=True)
     assert result.status == "doubtful"
     assert any("one more mode" in line for line in result.advice)
 
 
 def test_free_motors_have_modes_of_frequency_zero(tubes: tl.Model) -> None:
-    result = tl.vibration(tubes, motors="free", count=5)
+    result = tl.vibration(tubes, motor_state="free", count=5)
     assert result.free == 3
     assert result.frequency[0, :3] == pytest.approx(0.0)
     assert result.frequency[0, 3] > 78.476

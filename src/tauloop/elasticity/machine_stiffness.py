@@ -9,6 +9,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable, columns
 from tauloop.common.errors import PoseError, solving
+from tauloop.common.files import csv_text
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
@@ -35,6 +36,7 @@ from tauloop.elasticity.statics import (
     axial_forces,
     buckling_factors,
     end_loads,
+    energy_shares,
     gravity_load,
     rod_buckling_load,
     section_loads,
@@ -67,7 +69,8 @@ class StiffnessOptions(Options):
     """Loads, and the theory of beams.
 
     Attributes:
-        wrench: force and moment at the tool, such as 'fx=100,mz=5' (N, N m, base frame).
+        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), that deflects the
+            machine.
         weightless: leave the weight of the machine out.
         loaded: include the geometric stiffness of weight and wrench; the poses are then those of the
             loaded machine.
@@ -101,6 +104,7 @@ class Stiffness(Result):
         compliance: (N, 6, 6) twist (m, rad) per wrench (N, N m).
         items: names of the s elastic items.
         shares: (N, 6, s) part of the compliance in each direction that each item causes.
+        worst_shares: (N, s) the same in the worst direction of force.
         deflection: (N, 6) twist of the tool by weight and wrench, m and rad.
         beams: names of the b beams.
         axial: (N, b) mean axial forces in beams under these loads, N; tension is positive.
@@ -121,6 +125,7 @@ class Stiffness(Result):
     compliance: np.ndarray
     items: tuple[str, ...]
     shares: np.ndarray
+    worst_shares: np.ndarray
     deflection: np.ndarray
     beams: tuple[str, ...]
     axial: np.ndarray = field(metadata=json_keys("axial_force_N"))
@@ -172,10 +177,7 @@ class Stiffness(Result):
     @property
     def weakest(self) -> tuple[str, ...]:
         """Item with the largest share of the compliance in the worst direction of force, per pose."""
-        direction = self.worst_translational_direction
-        own = np.diagonal(self.compliance[:, :3, :3], axis1=1, axis2=2) * direction**2
-        weight = np.einsum("nd,nds->ns", own, self.shares[:, :3])
-        return tuple(self.items[index] for index in np.argmax(weight, axis=1))
+        return tuple(self.items[index] for index in np.argmax(self.worst_shares, axis=1))
 
     def variables(self) -> Iterator[Variable]:
         """Return stiffness, deflection and loads over the poses."""
@@ -193,6 +195,17 @@ class Stiffness(Result):
         yield from columns("axial", self.beams, ("N",) * len(self.beams), self.axial, number)
         yield from columns("stress", self.beams, ("Pa",) * len(self.beams), self.stress, number)
         yield Variable(name="load_factor", values=self.load_factor, over=number)
+
+    def to_csv(self) -> str:
+        """Return a CSV text: the compliance in each direction that each item causes."""
+        units = ("m/N",) * 3 + ("rad/(N m)",) * 3
+        heads = [f"{name} [{unit}]" for name, unit in zip(DIRECTIONS, units, strict=True)]
+        diagonal = np.diagonal(self.compliance, axis1=1, axis2=2)
+        rows: list[tuple[object, ...]] = []
+        for pose, (total, shares) in enumerate(zip(diagonal, self.shares, strict=True), start=1):
+            parts = zip(self.items, shares.T, strict=True)
+            rows += [(pose, name, *(total * share).tolist()) for name, share in parts]
+        return csv_text(("pose", "part", *heads), rows)
 
 
 def _worst(compliance: Array) -> tuple[Array, Array]:
@@ -274,6 +287,8 @@ def stiffness(
         built.tool_point,
         geometric=geometric if options.loaded else None,
     )
+    worst = _worst(compliance.matrix[:, :3, :3])[1]
+    in_worst = compliance.displacement[:, :, :3] @ worst[..., None]
     loads = beam_loads(built, assembled, displacement, gravity, geometric)
     rigid = rigid_parts(mechanism, built)
     return Stiffness(
@@ -284,6 +299,7 @@ def stiffness(
         compliance=compliance.matrix,
         items=compliance.items,
         shares=compliance.shares,
+        worst_shares=energy_shares(assembled, in_worst)[1][:, 0],
         deflection=deflection,
         beams=loads.names,
         axial=loads.axial,
@@ -296,6 +312,7 @@ def stiffness(
         notes=notes,
         diagnostics=(
             *_diagnostics(assembled, compliance, deflection, loads, is_loaded=options.loaded),
+            *model.limits.diagnostics(q),
             *omission_diagnostics(mechanism),
         ),
         provenance=provenance(

@@ -9,6 +9,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable, columns
 from tauloop.common.errors import InputError, PoseError, solving
+from tauloop.common.files import csv_text
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, json_keys
@@ -47,7 +48,7 @@ MAX_MODE_CHANGE = 1e-3
 #: Largest relative change of a frequency by shear that may be left out.
 MAX_SHEAR_CHANGE = 0.01
 #: What motors do: held by the stiffness of their drives, or free to turn.
-MOTORS = ("locked", "free")
+MOTOR_STATES = ("locked", "free")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,21 +57,24 @@ class VibrationOptions(Options):
 
     Attributes:
         count: number of frequencies.
-        modes: modes of each link and bending plane; default: all below four times the highest
+        link_modes: modes of each link and bending plane; default: all below four times the highest
             frequency, at least one.
-        motors: locked: held by the stiffness of their drives; free: free to turn.
+        motor_state: locked: held by the stiffness of their drives; free: free to turn.
         shear: include shear and rotary inertia of beams (Timoshenko).
+        damping: damping ratio of the modes for frequency responses; default: that of the machine
+            file.
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.VibrationOptions(count=6, motors="free").motors
+        >>> tl.VibrationOptions(count=6, motor_state="free").motor_state
         'free'
     """
 
     count: int = option(10, least=1)
-    modes: int | None = option(None, least=0)
-    motors: str = option("locked", choices=MOTORS)
+    link_modes: int | None = option(None, least=0)
+    motor_state: str = option("locked", choices=MOTOR_STATES)
     shear: bool = option(False)
+    damping: float | None = option(None, above=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +104,7 @@ class Vibration(Result):
     """
 
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
-    options: VibrationOptions = field(metadata=json_keys(motors="motors"))
+    options: VibrationOptions = field(metadata=json_keys(motor_state="motor_state"))
     platform: np.ndarray
     frequency: np.ndarray = field(metadata=json_keys("frequency_Hz"))
     free: int
@@ -129,6 +133,15 @@ class Vibration(Result):
         yield Variable(name="pose", values=np.arange(1, len(self.frequency) + 1), over=("pose",))
         yield from columns("position", port.columns, port.units, self.platform, ("pose",))
 
+    def to_csv(self) -> str:
+        """Return a CSV text: the frequency of each mode, and its elastic energy in each item."""
+        heads = [f"energy.{name}" for name in self.items]
+        rows: list[tuple[object, ...]] = []
+        for pose, frequency in enumerate(self.frequency):
+            modes = zip(frequency.tolist(), self.shares[pose].tolist(), strict=True)
+            rows += [(pose + 1, k, value, *energy) for k, (value, energy) in enumerate(modes, 1)]
+        return csv_text(("pose", "mode", "frequency [Hz]", *heads), rows)
+
     def tool_response(
         self,
         frequencies: object,
@@ -142,13 +155,15 @@ class Vibration(Result):
 
         Args:
             frequencies: (f,) of the wrenches, Hz.
-            damping: ratios of the modes, one for all or one for each; by default those of the
-                machine file.
+            damping: ratios of the modes, one for all or one for each; by default that of the
+                options, or those of the machine file.
             loss_factor: of all stiffnesses, in place of ratios.
 
         Raises:
             InputError: neither the call nor the file states a damping.
         """
+        if damping is None and loss_factor is None:
+            damping = self.options.damping
         if damping is None and loss_factor is None:
             damping, loss_factor = stated_damping(self.model.mechanism, self.frequency.shape[1])
         modes = VibrationModes(frequencies=self.frequency, shapes=self.shapes, free=self.free)
@@ -223,7 +238,7 @@ def vibration(
     mechanism = model.mechanism
     q = machine_coordinates(model, poses)
     settings, built, assembled, modes = _with_link_modes(model, q, options)
-    is_free = options.motors == "free"
+    is_free = options.motor_state == "free"
     shapes = modes.shapes
     bodies = tuple(body.name for body in built.structure.bodies)
     twists = [np.moveaxis(assembled.body_motion[name] @ shapes, -1, 1) for name in bodies]
@@ -255,14 +270,16 @@ def vibration(
         diagnostics=(
             _residual(assembled, modes),
             *_comparisons(model, q[:1], settings, modes, is_free=is_free),
+            *model.limits.diagnostics(q),
             *omission_diagnostics(mechanism),
         ),
         provenance=provenance(
             options={
                 "count": options.count,
-                "modes": options.modes,
-                "motors": options.motors,
+                "link_modes": options.link_modes,
+                "motor_state": options.motor_state,
                 "shear": options.shear,
+                "damping": options.damping,
             },
             inputs={"machine": mechanism.name, "poses": len(q)},
         ),
@@ -277,15 +294,15 @@ def _with_link_modes(
     Raises:
         InputError: the machine has no elastic data, or the file does not state where a mass is.
     """
-    is_free = options.motors == "free"
+    is_free = options.motor_state == "free"
     settings = StructureOptions(
-        are_motors_held=not is_free, modes=options.modes, has_shear=options.shear
+        are_motors_held=not is_free, modes=options.link_modes, has_shear=options.shear
     )
     built, assembled, modes = _modes(model, q, settings, options)
     for _ in range(MAX_ROUNDS):
         below = LINK_MODE_FACTOR * float(modes.frequencies.max(initial=0.0))
         has_all = modes.frequencies.shape[1] == options.count
-        if options.modes is not None or (has_all and below <= settings.below):
+        if options.link_modes is not None or (has_all and below <= settings.below):
             break
         wanted = replace(settings, below=max(below, 2.0 * settings.below))
         if _link_modes(machine_structure(model, q[:1], wanted)) == _link_modes(built):
@@ -307,7 +324,7 @@ def _modes(
     require_elastic_data(model.mechanism, built)
     InputError.raise_if_any(mass_problems(built, model.mechanism.file))
     assembled = assemble(built.structure)
-    is_free = options.motors == "free"
+    is_free = options.motor_state == "free"
     return built, assembled, natural_modes(assembled, options.count, may_be_free=is_free)
 
 
@@ -356,7 +373,7 @@ def _comparisons(
             "change of a frequency by one more mode of each link",
             change(replace(settings, modes=most + 1)),
             at_most=MAX_MODE_CHANGE,
-            advice="give more modes, or leave `modes` out",
+            advice="give more modes of each link, or leave `link_modes` out",
         )
     if not settings.has_shear and most:
         yield diagnostic(
