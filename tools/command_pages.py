@@ -62,6 +62,7 @@ EXPLAINING_PAGES = {
     "viewing.md": "view",
     "reports.md": "report",
     "kinematics.md": "fk, ik, jacobian, modes",
+    "elastic-machines.md": "stiffness, vibration",
     "workspace.md": "workspace",
     "motion.md": "plan stroke",
     "fastest-motion.md": "plan path",

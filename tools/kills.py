@@ -41,6 +41,7 @@ from tauloop.display.page_records import KEY, page_record
 #: Folder of the commands' inputs, filled by `prepare`.
 GIVEN = Path(tempfile.gettempdir()) / f"kills-given-{os.getpid()}"
 #: A machine with drive lines.
+TUBES = Path(__file__).parents[1] / "examples" / "elastic" / "gantry_tau.yaml"
 RACKS = Path(__file__).parents[1] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
 #: Commands by name: their words, with {out} for the folder that they write to and {given} for that
 #: of their inputs.
@@ -178,6 +179,14 @@ COMMANDS = {
         "--joint-forces",
         "--out",
         "{out}/loads.cases.csv",
+    ),
+    "stiffness": (
+        *("stiffness", str(TUBES), "--out", "{out}/stiffness.csv"),
+        *("--out", "{out}/stiffness.png", "--out", "{out}/stiffness.json"),
+    ),
+    "vibration": (
+        *("vibration", str(TUBES), "--count", "3", "--damping", "0.02"),
+        *("--out", "{out}/modes.csv", "--out", "{out}/modes.png", "--out", "{out}/modes.json"),
     ),
     "motors": (
         "motors",

@@ -97,6 +97,8 @@ BAR = tl.PosePlanOptions(
 )
 POSE = tl.DynamicsOptions(pose={"x": 0.1, "z": "-50 cm"}, velocity={"y": -1}, acceleration="z=2")
 
+#: A machine with elastic data.
+TUBES = Path(__file__).parents[2] / "examples" / "elastic" / "gantry_tau.yaml"
 #: The words of the command line, where FOLDER is an empty folder, and the result of the function
 #: behind it.
 PAIRS: dict[str, Callable[[Path], Any]] = {
@@ -132,6 +134,12 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     ),
     "dynamics delta --pose x=100mm,z=-0.5 --velocity y=-1 --acceleration z=2 --formulation lagrange": lambda _: (
         tl.inverse_dynamics(tl.Model(tl.load("delta"), formulation="lagrange"), POSE)
+    ),
+    f"stiffness {TUBES} --pose x=50mm --wrench fx=100,mz=5 --loaded --shear": lambda _: (
+        tl.stiffness(TUBES, {"x": 0.05}, wrench={"fx": 100.0, "mz": 5.0}, loaded=True, shear=True)
+    ),
+    f"vibration {TUBES} --pose x=50mm --count 3 --motor-state free": lambda _: tl.vibration(
+        TUBES, "x=50mm", count=3, motor_state="free"
     ),
     "motors five_bar FOLDER/motion.csv --payload 0.1": lambda folder: tl.size_motors(
         tl.load("five_bar"), folder / "motion.csv", payload=0.1
@@ -351,7 +359,7 @@ BESIDE = {
 }
 #: Commands that never work for two seconds themselves; all others show a bar.
 QUICK = {"list", "show", "check", "jacobian", "convert", "drive step", "plan stroke"}
-QUICK |= {"env schema", "env cache", "env doctor", "study show"}
+QUICK |= {"stiffness", "vibration", "env schema", "env cache", "env doctor", "study show"}
 #: Commands whose bar is shown only for a search that these words do not ask for.
 SOMETIMES = {"new", "fk"}
 

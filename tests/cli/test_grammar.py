@@ -56,6 +56,7 @@ MEANINGS = {
     "--color": ("Color by a property of the", "str"),
     "--compare": ("Compare with this", "FILE"),
     "--controller": ("Law of the", "LAW"),
+    "--count": ("Number of", "int"),
     "--criterion": ("Criterion to minimize", "str"),
     "--cutoff": ("Cut-off frequency of a zero-phase low-pass of positions and", "FREQUENCY"),
     "--damping": ("Damping ratio of the", "float"),
@@ -97,6 +98,7 @@ MEANINGS = {
     "--sensitivities": ("Parameters of the", "list"),
     "--set": ("Change parameters", "NAME=VALUE"),
     "--settling": ("Time at rest after the", "TIME"),
+    "--shear": ("Include shear", ""),
     "--shm": ("Name of shared memory", "str"),
     "--singularity": ("Smallest distance to singularities", "float"),
     "--standstill": ("Fraction of an actuator's largest speed", "float"),
@@ -184,7 +186,7 @@ def test_a_group_prints_its_help_and_has_two_commands(name: str) -> None:
 def test_the_top_level_has_five_sections_of_verbs_and_fits_on_a_screen() -> None:
     verbs = {name: entry for section in HELP_SECTIONS.values() for name, entry in section.items()}
     assert list(HELP_SECTIONS) == ["Start", "Compute", "Plan", "Measure", "Deliver"]
-    assert len(verbs) == 22
+    assert len(verbs) == 24
     assert [entry for entry in verbs.values() if isinstance(entry, CommandGroup)] == [
         PLAN,
         EXPORT,

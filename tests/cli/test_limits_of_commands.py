@@ -49,6 +49,10 @@ WORDS = {
 WITHOUT = {
     "accuracy ballbar": "has it; its machine needs drive lines (see test_drives_machine.py)",
     **dict.fromkeys(
+        ("stiffness", "vibration"),
+        "have it; their machine needs elastic data (see test_elastic_commands.py)",
+    ),
+    **dict.fromkeys(
         (
             *("export controller", "export fmu", "export linuxcnc", "export ros2"),
             "export transmission",

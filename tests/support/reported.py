@@ -1,10 +1,17 @@
 """Commands whose results have pages."""
 
+from pathlib import Path
+
+#: A machine with elastic data.
+TUBES = Path(__file__).parents[2] / "examples" / "elastic" / "gantry_tau.yaml"
+
 #: Commands whose results have pages, with how many plots and machines in motion these show.
 REPORTED = {
     "calibrate five_bar INPUTS/poses.csv --parameters *length* --noise 0.01mm": (3, 1),
     "plan poses linear_delta --count 6 --candidates 40 --parameters tower*.end_stop": (3, 1),
     "plan excitation five_bar --random 4 --starts 0 --harmonics 2": (5, 1),
+    f"stiffness {TUBES}": (3, 0),
+    f"vibration {TUBES} --count 3 --damping 0.02": (2, 0),
     "motors five_bar INPUTS/motion.csv": (2, 0),
     "dynamics five_bar --motion INPUTS/motion.csv --joint-forces": (3, 1),
     "simulate five_bar --duration 0.05": (5, 1),

@@ -219,6 +219,18 @@ HELP_SECTIONS: Mapping[str, Mapping[str, CommandEntry | CommandGroup]] = {
             "Compute the actuator forces of a motion (inverse dynamics).",
             ("tl.inverse_dynamics",),
         ),
+        "stiffness": CommandEntry(
+            "compute.stiffness",
+            "stiffness",
+            "Compute stiffness, deflection, stress and buckling.",
+            ("tl.stiffness",),
+        ),
+        "vibration": CommandEntry(
+            "compute.vibration",
+            "vibration",
+            "Compute natural frequencies and frequency responses.",
+            ("tl.vibration",),
+        ),
         "motors": CommandEntry(
             "compute.motors",
             "motors",

@@ -247,6 +247,11 @@ _OWN = (
     _OwnPart("Reduction", "machines.reduction_tables"),
     _OwnPart("RoundTrip", "motion.simulation_tables", **_SIMULATION),
     _OwnPart("Simulation", "motion.simulation_tables", **_SIMULATION),
+    _OwnPart(
+        "Stiffness",
+        "machines.elastic_tables:stiffness_tables",
+        plots="elastic_plots:stiffness_plots",
+    ),
     _OwnPart("StudyResult", "tauloop.study.tables:study_tables"),
     _OwnPart("FreeMotionComparison", "motion.simulation_tables", **_SIMULATION),
     _OwnPart("Transfer", "motion.transfer_tables"),
@@ -258,6 +263,11 @@ _OWN = (
         "machines.verification_tables",
         plots="comparison_plots:verification_plots",
         scene="comparison_plots:verification_scene",
+    ),
+    _OwnPart(
+        "Vibration",
+        "machines.elastic_tables:vibration_tables",
+        plots="elastic_plots:vibration_plots",
     ),
     _OwnPart(
         "View", "machines.view_tables", figure="display.renderers.machine_drawing:view_figure"

@@ -13,7 +13,8 @@ from typing import Any
 TAKES_MACHINE = frozenset(
     {
         *("demo", "show", "check", "view", "convert", "fk", "ik", "jacobian", "modes"),
-        *("workspace", "dynamics", "motors", "simulate", "identify", "calibrate", "verify"),
+        *("workspace", "dynamics", "stiffness", "vibration", "motors", "simulate"),
+        *("identify", "calibrate", "verify"),
         *("plan stroke", "plan path", "plan transfer", "plan cycle", "plan excitation"),
         *("plan poses", "export c", "export controller", "export fmu", "export linuxcnc"),
         *("export ros2", "export transmission", "run plant", "run stream", "control follow"),

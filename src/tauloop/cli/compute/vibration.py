@@ -1,0 +1,30 @@
+"""``tauloop vibration``: natural frequencies and frequency responses of an elastic machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import tauloop as tl
+from tauloop.cli.compute.poses_given import PoseOption
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.output import command, finish, text_file
+from tauloop.cli.outputs import CSV, FIGURE, RESULT
+
+
+@command(out=CSV.of("frequencies, and the energy by part"), figure=FIGURE, json_file=RESULT)
+def vibration(
+    machine: MachineArgument,
+    options: tl.VibrationOptions,
+    side: SideOption = None,
+    pose: PoseOption = None,
+    out: Path | None = None,
+    within_limits: WithinLimitsOption = False,
+) -> None:
+    """Compute the natural frequencies of an elastic machine, and where each mode has its energy.
+
+    With a damping, of --damping or of the machine file, pictures show the response of the tool to a
+    harmonic force. Exit code 1 when a frequency is doubtful, or the pose is beyond a stop.
+    """
+    model = load_model(machine, side, within_limits=within_limits)
+    result = tl.vibration(model, pose, options)
+    finish(result, text_file(out, result.to_csv), within_limits=within_limits)

@@ -1,0 +1,182 @@
+"""Tables of elastic machines: stiffness by direction and part, loads of beams, frequencies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tauloop.display.pieces import Printed
+from tauloop.display.tables import doubts, table
+from tauloop.elasticity.machine_beams import StatedMass
+from tauloop.elasticity.machine_stiffness import DIRECTIONS, Stiffness
+from tauloop.elasticity.machine_vibration import Vibration
+from tauloop.mechanism.suggestions import listing
+
+#: Smallest part of a mode's energy with which an item is named.
+MIN_SHOWN_ENERGY = 0.1
+#: Largest number of items named for a mode, and of poses listed.
+MAX_ITEMS, MAX_POSES = 3, 20
+#: Factors from SI units to those of the table, for forces and for moments.
+STIFFNESS_FACTORS = (1e-6,) * 3 + (1e-3,) * 3
+STIFFNESS_UNITS = ("N/um",) * 3 + ("N m/mrad",) * 3
+DEFLECTION_UNITS = ("um",) * 3 + ("urad",) * 3
+
+
+def stiffness_tables(result: Stiffness) -> Iterator[Printed]:
+    """Yield stiffness by direction, compliance by part and loads of beams at the softest pose."""
+    name = result.model.mechanism.name
+    pose = int(np.argmin(result.worst_translational))
+    if len(result.tool) > 1:
+        yield _poses_table(result)
+        name = f"{name}, pose {pose + 1} of {len(result.tool)} (the softest)"
+    yield _directions_table(result, pose, name)
+    yield _parts_table(result, pose)
+    if result.beams:
+        yield _beams_table(result, pose)
+    factor = result.load_factor[pose]
+    if np.isfinite(factor):
+        yield f"the machine buckles under {factor:.4g} times its loads"
+    yield from _assumptions(result.masses, result.rigid, result.notes)
+    yield from doubts(result)
+
+
+def _poses_table(result: Stiffness) -> Printed:
+    """Return stiffness and weakest part of each pose."""
+    rows = [
+        (str(k + 1), _finite(1e-6 * force), _finite(1e-3 * moment), weakest)
+        for k, (force, moment, weakest) in enumerate(
+            zip(result.worst_translational, result.worst_rotational, result.weakest, strict=True)
+        )
+    ]
+    left = len(rows) - MAX_POSES
+    return table(
+        f"Smallest stiffness of {result.model.mechanism.name}",
+        "pose",
+        ("force [N/um]", ".4g"),
+        ("moment [N m/mrad]", ".4g"),
+        "weakest part",
+        rows=rows[:MAX_POSES],
+        note=f"and {left} more poses" if left > 0 else "",
+    )
+
+
+def _directions_table(result: Stiffness, pose: int, name: str) -> Printed:
+    """Return stiffness and deflection in the axes of the base, and the softest direction."""
+    rows: list[tuple[object, ...]] = []
+    for k, direction in enumerate(DIRECTIONS):
+        stiffness = STIFFNESS_FACTORS[k] * result.directional[pose, k]
+        deflection = 1e6 * result.deflection[pose, k]
+        rows.append(
+            (direction, _finite(stiffness), STIFFNESS_UNITS[k], deflection, DEFLECTION_UNITS[k])
+        )
+    axis = ", ".join(f"{x:.2f}" for x in result.worst_translational_direction[pose] + 0.0)
+    softest = STIFFNESS_FACTORS[0] * result.worst_translational[pose]
+    softest_moment = STIFFNESS_FACTORS[3] * result.worst_rotational[pose]
+    rows.append(("softest force", _finite(softest), STIFFNESS_UNITS[0], None, ""))
+    rows.append(("softest moment", _finite(softest_moment), STIFFNESS_UNITS[3], None, ""))
+    loads = "wrench" if result.options.weightless else "weight and wrench"
+    if result.options.wrench is None and not result.options.weightless:
+        loads = "weight"
+    return table(
+        f"Stiffness of {name} at the tool",
+        "direction",
+        ("stiffness", ".4g"),
+        "unit",
+        (f"deflection\nby {loads}", ".4g"),
+        "unit",
+        rows=rows,
+        note=f"direction of the softest force: {axis}",
+    )
+
+
+def _parts_table(result: Stiffness, pose: int) -> Printed:
+    """Return the shares of all parts in the compliance, the weakest part first."""
+    shares = np.column_stack([result.worst_shares[pose], result.shares[pose].T])
+    order = np.argsort(-shares[:, 0], kind="stable")
+    return table(
+        "Share of each part in the compliance, weakest first",
+        "part",
+        *((head, ".1%") for head in ("softest force", *DIRECTIONS)),
+        rows=[(result.items[k], *shares[k]) for k in order],
+    )
+
+
+def _beams_table(result: Stiffness, pose: int) -> Printed:
+    """Return axial force, stress and safety of each beam."""
+    rows = []
+    for k, beam in enumerate(result.beams):
+        stress = _finite(1e-6 * result.stress[pose, k])
+        safety = _finite(result.yield_safety[pose, k])
+        buckling = _finite(result.buckling_safety[pose, k])
+        rows.append((beam, result.axial[pose, k], stress, safety, buckling))
+    return table(
+        "Loads of beams",
+        "beam",
+        ("axial force [N]", ".4g"),
+        ("stress [MPa]", ".4g"),
+        ("safety: yield", ".4g"),
+        ("buckling", ".4g"),
+        rows=rows,
+        note="safety against buckling: of rods between ball joints in compression",
+    )
+
+
+def vibration_tables(result: Vibration) -> Iterator[Printed]:
+    """Yield frequencies with their clusters and the parts that have most of the elastic energy."""
+    clusters = {mode: group for group in result.clusters for mode in group if len(group) > 1}
+    count = result.frequency.shape[1]
+    rows = []
+    for k in range(count):
+        group = clusters.get(k + 1)
+        close = f"{group[0]} to {group[-1]}" if group else ""
+        low, high = result.frequency[:, k].min(), result.frequency[:, k].max()
+        frequencies = (low,) if len(result.frequency) == 1 else (low, high)
+        rows.append((str(k + 1), *frequencies, close, _most_energy(result, k)))
+    heads: tuple[tuple[str, str], ...] = (("frequency [Hz]", ".2f"),)
+    if len(result.frequency) > 1:
+        heads = (("lowest [Hz]", ".2f"), ("highest [Hz]", ".2f"))
+    yield table(
+        f"Natural frequencies of {result.model.mechanism.name}, motors {result.options.motor_state}",
+        "mode",
+        *heads,
+        "close modes",
+        "elastic energy",
+        rows=rows,
+        note="the shapes of close modes are not determined: any mixture of them is a mode"
+        if clusters
+        else "",
+    )
+    if len(result.frequency) > 1:
+        yield f"over {len(result.frequency)} poses; close modes and energy are those of the first"
+    if result.free:
+        motions = "motion is" if result.free == 1 else "motions are"
+        yield f"{result.free} {motions} free: the frequency is zero"
+    yield from _assumptions(result.masses, result.rigid, result.notes)
+    yield from doubts(result)
+
+
+def _most_energy(result: Vibration, mode: int) -> str:
+    """Return the items with the largest parts of a mode's elastic energy at the first pose."""
+    shares = result.shares[0, mode]
+    order = np.argsort(-shares, kind="stable")[:MAX_ITEMS]
+    named = [k for k in order if shares[k] >= MIN_SHOWN_ENERGY]
+    return ", ".join(f"{result.items[k]} {shares[k]:.0%}" for k in named)
+
+
+def _assumptions(
+    masses: Sequence[StatedMass], rigid: Sequence[str], notes: Sequence[str]
+) -> Iterator[str]:
+    """Yield masses that the file does not place, rigid parts, and notes."""
+    for mass in masses:
+        if not mass.is_explained:
+            parts = mass.sections + mass.fittings
+            yield f"{mass.name}: states {mass.stated:.4g} kg, its sections have {parts:.4g} kg"
+    if rigid:
+        yield f"without elastic data, and rigid: {listing(rigid)}"
+    yield from notes
+
+
+def _finite(value: float) -> float | None:
+    """Return a number; None where it is not defined, or infinite."""
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,118 @@
+"""``tauloop stiffness | vibration``: order of parts, units, files, stops and refusals."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import run, run_json
+
+import tauloop as tl
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "elastic"
+TUBES = EXAMPLES / "gantry_tau.yaml"
+FOUR_BAR = EXAMPLES / "four_bar.yaml"
+#: A slide that yields by its drive, with a stop.
+SLIDE = """
+format: tauloop-machine/1
+name: slide
+provenance: {status: chosen, source: test}
+gravity: [0, 0, -9.81 m/s^2]
+bodies: {cart: {mass: 2 kg}}
+joints: {rail: {type: prismatic, axis: x, parent: base, child: cart, limits: [-1 mm, 1 mm]}}
+actuators: {motor: {on: rail, force: 10 N, stiffness: 5 N/um}}
+platform: {body: cart, independent: [rail]}
+"""
+
+
+@pytest.fixture
+def slide(tmp_path: Path) -> Path:
+    path = tmp_path / "slide.yaml"
+    path.write_text(SLIDE, encoding="utf-8")
+    return path
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_parts_are_listed_weakest_first_in_all_outputs(tmp_path: Path) -> None:
+    table, record = tmp_path / "parts.csv", tmp_path / "result.json"
+    shown = run("stiffness", TUBES, "--out", table, "--out", record).output
+    assert "Stiffness of gantry_tau_tubes at the tool" in shown
+    assert "N/um" in shown
+    lines = shown.splitlines()
+    start = next(k for k, line in enumerate(lines) if line.startswith("Share of each part"))
+    order = [line.split()[0] for line in lines[start + 2 : start + 11]]
+    result = tl.stiffness(TUBES)
+    assert order[0] == result.weakest[0]
+    shares = dict(zip(result.items, result.worst_shares[0], strict=True))
+    assert order == sorted(shares, key=lambda name: -shares[name])
+    parts = rows_of(table)
+    compliance = sum(float(row["x [m/N]"]) for row in parts)
+    assert compliance == pytest.approx(1.0 / 9.215633e6, rel=1e-6)
+
+
+def test_frequencies_have_clusters_and_parts(tmp_path: Path) -> None:
+    table, picture = tmp_path / "modes.csv", tmp_path / "modes.png"
+    words = ("vibration", TUBES, "--count", "3", "--damping", "0.02")
+    shown = run(*words, "--out", table, "--out", picture).output
+    assert "78.49" in shown
+    assert "2 to 3" in shown
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    for row in rows_of(table):
+        energy = [float(value) for name, value in row.items() if name.startswith("energy.")]
+        assert sum(energy) == pytest.approx(1.0)
+
+
+def test_free_motors_leave_a_motion() -> None:
+    shown = run("vibration", FOUR_BAR, "--count", "3", "--motor-state", "free").output
+    assert "motors free" in shown
+    assert "1 motion is free" in shown
+
+
+def test_a_response_is_drawn_only_with_a_damping() -> None:
+    from tauloop.display.plots.elastic_plots import vibration_plots
+
+    titles = [plot.title for plot in vibration_plots(tl.vibration(TUBES, count=2))]
+    damped = tl.vibration(TUBES, count=2, damping=0.02)
+    plots = [*vibration_plots(damped)]
+    assert titles == [plots[0].title]
+    assert plots[1].title.startswith("Response of the tool")
+    static = 1e6 * tl.stiffness(TUBES).compliance[0, 0, 0]
+    trace = next(trace for trace in plots[1].traces if trace.name == "x")
+    assert trace.y[0] == pytest.approx(static, rel=0.02)
+    assert damped.tool_response([50.0]) == pytest.approx(
+        tl.vibration(TUBES, count=2).tool_response([50.0], damping=0.02)
+    )
+
+
+@pytest.mark.parametrize("command", ["stiffness", "vibration"])
+def test_a_pose_beyond_a_stop_is_named_and_refused_when_asked(command: str, slide: Path) -> None:
+    words = (command, slide, "--pose", "rail=2mm")
+    assert run_json(command, slide)["status"] == "ok"
+    named = run(*words, code=1)
+    assert "beyond its stop" in " ".join(named.output.split())
+    refused = run(*words, "--within-limits", code=2)
+    assert "beyond its stop" in " ".join(refused.stderr.split())
+
+
+@pytest.mark.parametrize("command", ["stiffness", "vibration"])
+def test_a_rigid_machine_is_refused_with_the_keys_of_elastic_data(command: str) -> None:
+    (problem,) = run_json(command, "delta", code=2)["problems"]
+    assert "rigid" in problem["what"]
+    for key in ("tube", "beams", "stiffness"):
+        assert key in problem["remedy"]
+
+
+def test_several_poses_are_listed_with_the_weakest_part_of_each() -> None:
+    from tauloop.display.parts import parts_of
+
+    result = tl.stiffness(TUBES, np.array([[0.0, 0.0, 0.0], [0.1, 0.0, 0.0]]))
+    (part,) = parts_of(result)
+    poses, directions, *_ = part.tables(result)
+    assert [row[-1] for row in poses.cells] == list(result.weakest)
+    assert f"pose {1 + int(np.argmin(result.worst_translational))} of 2" in directions.title
