@@ -70,6 +70,35 @@ def test_shares_in_the_worst_direction_are_those_of_a_force_along_it(tubes: tl.M
     assert result.worst_shares.sum() == pytest.approx(1.0)
 
 
+BEARINGS = """
+format: tauloop-machine/1
+name: slide
+provenance: {status: chosen, source: test}
+gravity: [0, 0, -9.81 m/s^2]
+bodies: {cart: {mass: 2 kg}}
+joints:
+  rail:
+    {type: prismatic, axis: x, parent: base, child: cart, stiffness: {y: 20 N/um, z: 20 N/um}}
+actuators: {motor: {on: rail, force: 10 N, stiffness: 5 N/um}}
+platform: {body: cart, independent: [rail]}
+"""
+
+
+def test_drive_and_bearings_of_a_joint_are_items_of_their_own(tubes: tl.Model) -> None:
+    """The motor yields along the rail, the bearings yield across it."""
+    result = tl.stiffness(tl.loads(BEARINGS))
+    assert result.items == ("motor", "rail")
+    assert result.shares[0, :3] == pytest.approx(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))
+    assert result.directional[0, :3] == pytest.approx([5e6, 20e6, 20e6])
+    assert result.rigid == ("cart",)
+    assert tl.stiffness(tubes).items[-3:] == ("track1.motor", "track2.motor", "track3.motor")
+    with pytest.raises(InputError, match="with free motors the machine is rigid"):
+        tl.vibration(
+            tl.loads(BEARINGS.replace(", stiffness: {y: 20 N/um, z: 20 N/um}", "")),
+            motor_state="free",
+        )
+
+
 def test_axial_forces_balance_the_weight(tubes: tl.Model) -> None:
     """Forces of all rods on the plate carry it, half of the rods, and the wrench: Σ N e = F."""
     from tauloop.elasticity.machine_structure import machine_structure

@@ -7,7 +7,7 @@ eliminated by their null space.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 import numpy as np
@@ -84,7 +84,7 @@ class AssembledStructure:
         ]
         for joint, motion in zip(structure.joints, self.joint_motion, strict=True):
             if joint.stiffness is not None and joint.count:
-                items.append((joint.name, motion, joint.stiffness))
+                items += _joint_items(joint, motion, joint.stiffness)
         elastic = [item for item in structure.combinations if item.stiffness]
         for combination, motion in zip(elastic, self.combination_motion, strict=True):
             items.append((combination.name, motion, np.array([[combination.stiffness]])))
@@ -452,3 +452,15 @@ def _attached(element: Element, motion: Mapping[str, Array], origins: Mapping[st
         return np.asarray(local[..., list(attachment.freedoms), :])
 
     return np.concatenate([held(attachment) for attachment in element.attachments], axis=-2)
+
+
+def _joint_items(
+    joint: ElasticJoint, motion: Array, stiffness: Array
+) -> Iterator[tuple[str, Array, Array]]:
+    """Yield the parts with stiffness that hold a joint; see `AssembledStructure.elastic_items`."""
+    names = joint.items or (joint.name,) * joint.count
+    for name in dict.fromkeys(names):
+        rows = [k for k, item in enumerate(names) if item == name]
+        own_stiffness = stiffness[..., rows, :][..., rows]
+        if own_stiffness.any():
+            yield name, motion[..., rows, :], own_stiffness

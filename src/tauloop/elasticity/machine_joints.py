@@ -108,6 +108,7 @@ def elastic_joint(
     bearings: tuple[Array, Array] | None,
     springs: Mapping[str, float],
     inertias: Mapping[str, float],
+    drives: Mapping[str, str],
 ) -> ElasticJoint:
     """Return a joint with its free, driven and yielding motions.
 
@@ -118,6 +119,7 @@ def elastic_joint(
         free: twists (N, 6, f) that remain, and their names.
         bearings: twists (N, 6, e) and stiffness (N, e, e); None for rigid ones.
         springs, inertias: stiffness and inertia that act on single motions, by name.
+        drives: actuators that alone hold single motions, by the name of the motion.
     """
     twists, names = free
     count = len(names)
@@ -142,4 +144,6 @@ def elastic_joint(
         stiffness=K if K.any() else None,
         inertia=M if M.any() else None,
         motion_names=labels + bearing_labels,
+        items=tuple(drives.get(name, joint.name) for name in names)
+        + (joint.name,) * (size - count),
     )

@@ -43,8 +43,15 @@ def machine_coordinates(model: Model, poses: PoseInput) -> Array:
     return np.atleast_2d(np.asarray(model.inverse_kinematics(rows).q))
 
 
-def require_elastic_data(mechanism: Mechanism, machine: MachineStructure) -> None:
+def require_elastic_data(
+    mechanism: Mechanism, machine: MachineStructure, *, are_motors_held: bool = True
+) -> None:
     """Check that something of a machine is elastic.
+
+    Args:
+        mechanism: the machine.
+        machine: its structure.
+        are_motors_held: whether drives hold the motors, so that their stiffness counts.
 
     Raises:
         InputError: nothing is.
@@ -52,6 +59,8 @@ def require_elastic_data(mechanism: Mechanism, machine: MachineStructure) -> Non
     if machine.elastic_names:
         return
     what = "no rod, body, joint or actuator has elastic data: the machine is rigid"
+    if not are_motors_held:
+        what = "no rod, body or joint has elastic data: with free motors the machine is rigid"
     remedy = (
         "give rods a section such as `tube: {outer: 50 mm, wall: 3 mm, material: aluminium}`, "
         "bodies `beams`, joints and actuators a `stiffness`"

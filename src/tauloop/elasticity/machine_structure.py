@@ -144,6 +144,8 @@ class _StructureBuilder:
         self.masses: list[StatedMass] = []
         self.notes: list[str] = []
         self.elastic: list[str] = []
+        #: Actuators that alone hold a coordinate by the stiffness of their drive, by its name.
+        self.drives: dict[str, str] = {}
         self.massless: list[str] = []
         #: Nodes of bodies with beams: body, name of the node, point in body coordinates.
         self.nodes: dict[str, list[tuple[str, Array]]] = {}
@@ -378,6 +380,10 @@ class _StructureBuilder:
             if stiffness is None:
                 locked.add(name)
             else:
+                if name in springs:
+                    self.drives.pop(name, None)
+                else:
+                    self.drives[name] = actuator.name
                 springs[name] = springs.get(name, 0.0) + ratio**2 * stiffness
         return springs, inertias, locked
 
@@ -417,7 +423,7 @@ class _StructureBuilder:
         near, _ = self.placed(joint.parent, joint.name)
         far, point = self.placed(joint.child, joint.name)
         self.joints.append(
-            elastic_joint(joint, (near, far), point, free, bearings, springs, inertias)
+            elastic_joint(joint, (near, far), point, free, bearings, springs, inertias, self.drives)
         )
 
     def _add_combinations(self, locked: set[str]) -> None:

@@ -321,7 +321,8 @@ def _modes(
         InputError: the machine has no elastic data, or the file does not state where a mass is.
     """
     built = machine_structure(model, q, settings)
-    require_elastic_data(model.mechanism, built)
+    are_motors_held = settings.are_motors_held
+    require_elastic_data(model.mechanism, built, are_motors_held=are_motors_held)
     InputError.raise_if_any(mass_problems(built, model.mechanism.file))
     assembled = assemble(built.structure)
     is_free = options.motor_state == "free"

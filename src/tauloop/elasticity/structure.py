@@ -48,6 +48,8 @@ class ElasticJoint:
         stiffness: (N, f, f) or (f, f) against these motions; None if all are free.
         inertia: (f, f) inertia that moves with these motions alone, such as rotors; None for none.
         motion_names: names of the motions.
+        items: names of the parts that hold the motions, such as drive and bearings, between which the
+            stiffness has no terms; default: the joint.
     """
 
     name: str
@@ -58,6 +60,7 @@ class ElasticJoint:
     stiffness: Array | None = None
     inertia: Array | None = None
     motion_names: tuple[str, ...] = ()
+    items: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:

@@ -44,7 +44,7 @@ def stiffness_tables(result: Stiffness) -> Iterator[Printed]:
 def _poses_table(result: Stiffness) -> Printed:
     """Return stiffness and weakest part of each pose."""
     rows = [
-        (str(k + 1), _finite(1e-6 * force), _finite(1e-3 * moment), weakest)
+        (str(k + 1), _stiffness(1e-6 * force), _stiffness(1e-3 * moment), weakest)
         for k, (force, moment, weakest) in enumerate(
             zip(result.worst_translational, result.worst_rotational, result.weakest, strict=True)
         )
@@ -65,16 +65,14 @@ def _directions_table(result: Stiffness, pose: int, name: str) -> Printed:
     """Return stiffness and deflection in the axes of the base, and the softest direction."""
     rows: list[tuple[object, ...]] = []
     for k, direction in enumerate(DIRECTIONS):
-        stiffness = STIFFNESS_FACTORS[k] * result.directional[pose, k]
+        stiffness = _stiffness(STIFFNESS_FACTORS[k] * result.directional[pose, k])
         deflection = 1e6 * result.deflection[pose, k]
-        rows.append(
-            (direction, _finite(stiffness), STIFFNESS_UNITS[k], deflection, DEFLECTION_UNITS[k])
-        )
+        rows.append((direction, stiffness, STIFFNESS_UNITS[k], deflection, DEFLECTION_UNITS[k]))
     axis = ", ".join(f"{x:.2f}" for x in result.worst_translational_direction[pose] + 0.0)
     softest = STIFFNESS_FACTORS[0] * result.worst_translational[pose]
     softest_moment = STIFFNESS_FACTORS[3] * result.worst_rotational[pose]
-    rows.append(("softest force", _finite(softest), STIFFNESS_UNITS[0], None, ""))
-    rows.append(("softest moment", _finite(softest_moment), STIFFNESS_UNITS[3], None, ""))
+    rows.append(("softest force", _stiffness(softest), STIFFNESS_UNITS[0], None, ""))
+    rows.append(("softest moment", _stiffness(softest_moment), STIFFNESS_UNITS[3], None, ""))
     loads = "wrench" if result.options.weightless else "weight and wrench"
     if result.options.wrench is None and not result.options.weightless:
         loads = "weight"
@@ -175,6 +173,11 @@ def _assumptions(
     if rigid:
         yield f"without elastic data, and rigid: {listing(rigid)}"
     yield from notes
+
+
+def _stiffness(value: float) -> float | str:
+    """Return a stiffness; "rigid" where it is infinite."""
+    return float(value) if np.isfinite(value) else "rigid"
 
 
 def _finite(value: float) -> float | None:
