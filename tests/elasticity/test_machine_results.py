@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +13,10 @@ from elastic_machines import FOUR_BAR, gantry, hexapod
 
 import tauloop as tl
 from tauloop.common.errors import InputError
+from tauloop.elasticity.assembled import assemble
+from tauloop.elasticity.machine_structure import StructureOptions, machine_structure
+from tauloop.elasticity.preload import DeadLoad, geometric_stiffness
+from tauloop.elasticity.statics import buckling_factors, gravity_load, tool_compliance
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Mechanism
 
@@ -101,8 +107,6 @@ def test_drive_and_bearings_of_a_joint_are_items_of_their_own(tubes: tl.Model) -
 
 def test_axial_forces_balance_the_weight(tubes: tl.Model) -> None:
     """Forces of all rods on the plate carry it, half of the rods, and the wrench: Σ N e = F."""
-    from tauloop.elasticity.machine_structure import machine_structure
-
     result = tl.stiffness(tubes, wrench={"fx": 200.0})
     built = machine_structure(tubes, tubes.assembly.q)
     total = np.zeros(3)
@@ -251,3 +255,47 @@ def test_results_become_json_and_tables(machine: Mechanism) -> None:
     for result in (tl.stiffness(machine), tl.vibration(machine, count=4)):
         json.dumps(result.as_dict(), allow_nan=False)
         assert "pose" in result.to_xarray().dims
+
+
+def test_modes_of_rods_with_ball_ends_change_no_stiffness(tubes: tl.Model) -> None:
+    """The structure with all of these modes as coordinates has the same results."""
+    result = tl.stiffness(tubes, wrench={"fx": 5000.0}, loaded=True)
+    built = machine_structure(tubes, tubes.assembly.q, StructureOptions(modes=3))
+    assembled = assemble(built.structure)
+    wrench = np.array([5000.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    gravity = np.array([0.0, 0.0, -9.81])
+    motion = assembled.point_motion(built.tool_body, built.tool_point)
+    load = gravity_load(assembled, gravity) + np.swapaxes(motion, -1, -2) @ wrench
+    displacement = np.linalg.solve(assembled.stiffness, load[..., None])[..., 0]
+    tool_load = DeadLoad(body=built.tool_body, point=built.tool_point, wrench=wrench)
+    geometric = geometric_stiffness(assembled, displacement, gravity, (tool_load,))
+    compliance = tool_compliance(
+        assembled, built.tool_body, built.tool_point, geometric=geometric
+    ).matrix
+    size = np.sqrt(np.diagonal(compliance[0]))
+    difference = (compliance - result.compliance)[0] / np.outer(size, size)
+    assert np.abs(difference).max() < 1e-12
+    assert assembled.size == 9 + 6 * 6
+    assert buckling_factors(assembled, geometric)[:, 0] == pytest.approx(
+        result.load_factor, rel=1e-11
+    )
+
+
+def test_rounding_errors_are_no_load_that_buckles(tubes: tl.Model) -> None:
+    """A factor of the weight buckles the machine at some poses, and none at others."""
+    poses = np.random.default_rng(0).uniform(-0.1, 0.1, (20, 3))
+    factors = tl.stiffness(tubes, poses).load_factor
+    buckles = np.isfinite(factors)
+    assert 0 < buckles.sum() < len(factors)
+    assert factors[buckles].max() < 1e12
+
+
+def test_constants_belong_to_one_model_and_leave_with_it(tubes: tl.Model) -> None:
+    """A softer alloy makes a softer machine, though a machine of the same file was calculated before."""
+    before = tl.stiffness(tubes)
+    softer = tl.Model(tubes.mechanism.with_values({"alloy.young_modulus": 35e9}))
+    assert np.all(tl.stiffness(softer).directional < before.directional)
+    reference = weakref.ref(softer)
+    del softer
+    gc.collect()
+    assert reference() is None

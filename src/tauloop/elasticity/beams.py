@@ -103,6 +103,11 @@ class BeamProperties:
                 problems.add(name, f"is {lowest:g}", "give zero or a positive number")
         InputError.raise_if_any(problems)
 
+    def as_bytes(self) -> tuple[bytes, ...]:
+        """Return all values as a key of dictionaries: equal for equal sections."""
+        names = BeamProperties.__dataclass_fields__
+        return tuple(np.asarray(getattr(self, name), dtype=float).tobytes() for name in names)
+
     def for_motion(self, motion: BeamMotion) -> MotionProperties:
         """Return the stiffness and mass that one motion needs."""
         infinite, none = np.asarray(np.inf), np.asarray(0.0)

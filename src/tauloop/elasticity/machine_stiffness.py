@@ -262,7 +262,7 @@ def stiffness(
     model, options = modeled(machine), options or StiffnessOptions()
     mechanism = model.mechanism
     q = machine_coordinates(model, poses)
-    settings = StructureOptions(modes=BUCKLING_MODES, has_shear=options.shear)
+    settings = StructureOptions(modes=BUCKLING_MODES, has_shear=options.shear, has_rod_modes=False)
     built = machine_structure(model, q, settings)
     require_elastic_data(mechanism, built)
     assembled = assemble(built.structure)
@@ -379,13 +379,16 @@ def beam_loads(
     with np.errstate(divide="ignore"):
         yield_safety = np.where(np.isnan(strength), np.nan, strength / stress)
         buckling_safety = np.where(np.isnan(euler), np.nan, euler / compression)
+    # Rods with ball ends bend by themselves, so their modes are no coordinates of the structure.
+    single = buckling_safety.min(axis=1, initial=np.inf, where=~np.isnan(euler))
+    load_factor = np.minimum(single, buckling_factors(assembled, geometric)[:, 0])
     return BeamLoads(
         names=tuple(element.name for element in elements),
         axial=forces,
         stress=stress,
         yield_safety=yield_safety,
         buckling_safety=buckling_safety,
-        load_factor=buckling_factors(assembled, geometric)[:, 0],
+        load_factor=load_factor,
     )
 
 

@@ -8,7 +8,7 @@ rods and joints without elastic data are rigid.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -22,8 +22,9 @@ from tauloop.elasticity.machine_beams import (
     numeric_beam,
     stated_mass,
 )
+from tauloop.elasticity.machine_constants import machine_constants
 from tauloop.elasticity.machine_joints import elastic_directions, elastic_joint, free_twists
-from tauloop.elasticity.reduction import BALL, ReducedBeam, reduced_beam
+from tauloop.elasticity.reduction import BALL, ReducedBeam
 from tauloop.elasticity.structure import (
     Attachment,
     ElasticJoint,
@@ -37,7 +38,7 @@ from tauloop.elasticity.structure import (
     spatial_inertia,
     transport,
 )
-from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
+from tauloop.geometry.machine_geometry import MachineGeometry
 from tauloop.mechanism.elastic.beams import Beam, BodyBeam
 from tauloop.mechanism.elastic.drives import drive_stiffness
 from tauloop.mechanism.elastic.structures import ReducedStructure
@@ -55,7 +56,7 @@ from tauloop.mechanism.model import (
     Rod,
     SlenderPart,
 )
-from tauloop.mechanism.poses import FramePose, placement_pose
+from tauloop.mechanism.poses import FramePose
 from tauloop.model import Model
 
 #: Points of a body closer than this, in characteristic lengths, are one node.
@@ -74,12 +75,15 @@ class StructureOptions:
         modes: modes of each link and bending plane; None for all below `below`, at least one.
         below: frequency, Hz.
         has_shear: whether beams have shear and rotary inertia (Timoshenko).
+        has_rod_modes: whether modes of rods with ball ends are coordinates. Such a rod bends by
+            itself: neither stiffness nor axial force couples its modes with its ends.
     """
 
     are_motors_held: bool = True
     modes: int | None = 0
     below: float = 0.0
     has_shear: bool = False
+    has_rod_modes: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -131,7 +135,8 @@ class _StructureBuilder:
         """Place all bodies."""
         self.model, self.options = model, options
         self.mechanism: Mechanism = model.mechanism
-        self.geometry: MachineGeometry = machine_geometry(model, q)
+        self.constants = machine_constants(model)
+        self.geometry: MachineGeometry = self.constants.shape.at(q)
         self.length = float(self.geometry.shape.length)
         self.samples = len(q)
         self.bodies: list[RigidBody] = []
@@ -159,7 +164,7 @@ class _StructureBuilder:
 
     def frame(self, placement: Placement) -> FramePose:
         """Return the pose of a placed frame at N poses."""
-        return self.body_pose(placement.body) @ placement_pose(self.mechanism, placement)
+        return self.body_pose(placement.body) @ self.constants.frame(placement)
 
     def carrier(self, name: str, point: Array, item: str) -> str:
         """Return the body or node to which a point (3,) of a body is attached.
@@ -183,7 +188,7 @@ class _StructureBuilder:
 
     def placed(self, placement: Placement, item: str) -> tuple[str, Array]:
         """Return the body or node that carries a placed frame, and the frame's origin (N, 3)."""
-        local = placement_pose(self.mechanism, placement).position
+        local = self.constants.frame(placement).position
         body = self.carrier(placement.body, np.asarray(local), item)
         return body, self.frame(placement).position
 
@@ -258,7 +263,7 @@ class _StructureBuilder:
             return
         mass = None if body.inertia is None else body.inertia.mass
         beams = [item.beam for item in body.beams]
-        stated = stated_mass(self.mechanism, body.name, mass, beams, body.is_distributed)
+        stated = self._stated_mass(body.name, mass, beams, body.is_distributed)
         self.masses.append(stated)
         self.elastic.append(body.name)
         nodes: list[tuple[str, Array]] = []
@@ -333,7 +338,7 @@ class _StructureBuilder:
         points = [pose.position + pose.rotation @ place for place in places]
         across = _across(places[1] - places[0]) if beam.z_axis is None else np.array(beam.z_axis)
         axes = pose.rotation @ beam_axes(places[0], places[1], across)
-        numbers = self._numbers(beam.beam, stated)
+        numbers = self._numbers(f"{body.name}.{beam.name}", beam.beam, stated)
         reduced = self._reduced(numbers, numbers.lengths, ((), ()))
         name = f"{body.name}.{beam.name}"
         start, end = ((str(node), point) for node, point in zip(names, points, strict=True))
@@ -493,13 +498,13 @@ class _StructureBuilder:
         lower = rod.lower_beam
         assert lower is not None
         spread = lower.is_distributed
-        numbers = self._numbers(lower, self._rod_mass(rod.name, rod.lower, lower, spread))
+        numbers = self._numbers(rod.name, lower, self._rod_mass(rod.name, rod.lower, lower, spread))
         lengths, fittings = numbers.lengths, numbers.fittings
         if rod.upper_beam is not None:
             upper_beam = rod.upper_beam
             name = f"{rod.name}.upper"
             stated = self._rod_mass(name, rod.upper, upper_beam, upper_beam.is_distributed)
-            upper = self._numbers(upper_beam, stated)
+            upper = self._numbers(name, upper_beam, stated)
             distance = np.linalg.norm(end[1] - start[1], axis=-1)
             numbers, lengths = _telescoped(rod.name, numbers, upper, distance)
             fittings = (fittings[0], upper.fittings[0])
@@ -511,6 +516,9 @@ class _StructureBuilder:
         across = self._rod_across(rod, start[1], end[1])
         axes = beam_axes(start[1], end[1], across)
         element = beam_element(rod.name, softened, start, end, axes)
+        if not self.options.has_rod_modes:
+            ends = softened.matrices.part(tuple(range(element.external)))
+            element = replace(element, matrices=ends)
         self._add_element(_with_fittings(element, fittings), numbers, lengths)
 
     def _rod_mass(
@@ -518,7 +526,7 @@ class _StructureBuilder:
     ) -> StatedMass:
         """Return the stated mass of a rod or of one part of it."""
         mass: Expression | None = None if part is None else part.mass
-        stated = stated_mass(self.mechanism, name, mass, [beam], spread)
+        stated = self._stated_mass(name, mass, [beam], spread)
         self.masses.append(stated)
         return stated
 
@@ -586,12 +594,24 @@ class _StructureBuilder:
 
     # Beams
 
-    def _numbers(self, beam: Beam, stated: StatedMass) -> NumericBeam:
+    def _stated_mass(
+        self, name: str, mass: Expression | None, beams: list[Beam], spread: bool
+    ) -> StatedMass:
+        """Return the stated mass of a link, and those of its parts."""
+        return self.constants.stored(
+            ("mass", name), lambda: stated_mass(self.mechanism, name, mass, beams, spread)
+        )
+
+    def _numbers(self, name: str, beam: Beam, stated: StatedMass) -> NumericBeam:
         """Return a beam in numbers; mass that the file does not place is spread along it."""
         factor = 1.0
         if stated.stated > 0.0 and stated.sections > 0.0:
             factor = (stated.stated - stated.fittings) / stated.sections
-        return numeric_beam(self.mechanism, beam, mass_factor=factor, shear=self.options.has_shear)
+        shear = self.options.has_shear
+        return self.constants.stored(
+            ("beam", name, shear),
+            lambda: numeric_beam(self.mechanism, beam, mass_factor=factor, shear=shear),
+        )
 
     def _reduced(
         self,
@@ -600,12 +620,8 @@ class _StructureBuilder:
         released: tuple[tuple[int, ...], tuple[int, ...]],
     ) -> ReducedBeam:
         """Return a beam reduced to its ends and modes."""
-        return reduced_beam(
-            lengths,
-            numbers.properties,
-            released=released,
-            modes=self.options.modes,
-            below=self.options.below,
+        return self.constants.reduced(
+            lengths, numbers.properties, released, self.options.modes, self.options.below
         )
 
     def _add_element(self, element: Element, numbers: NumericBeam, lengths: Array) -> None:

@@ -226,9 +226,9 @@ def buckling_factors(assembled: AssembledStructure, geometric: Array, count: int
     L_inverse = np.linalg.inv(np.linalg.cholesky(assembled.stiffness))
     scaled = L_inverse @ geometric @ np.swapaxes(L_inverse, -1, -2)
     mu = np.linalg.eigvalsh(scaled)[:, :count]
-    floor = (
-        assembled.size * np.finfo(float).eps * np.abs(mu).max(axis=1, keepdims=True, initial=0.0)
-    )
+    # The stiffness itself is 1 here: what is smaller than its rounding errors counts as no load.
+    largest = np.abs(mu).max(axis=1, keepdims=True, initial=1.0)
+    floor = assembled.size * np.finfo(float).eps * largest
     negative = mu < -floor
     factors = np.where(negative, -1.0 / np.where(negative, mu, -1.0), np.inf)
     missing = count - factors.shape[1]
