@@ -90,8 +90,10 @@ if TYPE_CHECKING:
     )
     from tauloop.elasticity import (
         StiffnessOptions as StiffnessOptions,
+        ThermalExpansionOptions as ThermalExpansionOptions,
         VibrationOptions as VibrationOptions,
         stiffness as stiffness,
+        thermal_expansion as thermal_expansion,
         vibration as vibration,
     )
     from tauloop.equations.assembly import Assembly as Assembly

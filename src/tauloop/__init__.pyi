@@ -136,6 +136,10 @@ from tauloop.dynamics.motor_sizing import (
     MotorSizing,
     MotorSizingOptions as MotorSizingOptions,
 )
+from tauloop.elasticity.machine_heat import (
+    ThermalExpansion,
+    ThermalExpansionOptions as ThermalExpansionOptions,
+)
 from tauloop.elasticity.machine_poses import (
     PoseInput,
 )
@@ -1483,6 +1487,15 @@ def symbolic_base_parameters(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> AnalyticRegrouping: ...
+
+def thermal_expansion(
+    machine: MachineSource,
+    poses: PoseInput = None,
+    options: ThermalExpansionOptions | None = None,
+    *,
+    temperatures: float | str | Mapping[str, float | str] = 1.0,
+    expansions: float | str | Mapping[str, float | str] | None = None,
+) -> ThermalExpansion: ...
 
 def track_parameters(
     machine: MachineSource,

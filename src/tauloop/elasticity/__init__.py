@@ -1,4 +1,4 @@
-"""Elastic machines: stiffness, stress, buckling and vibration from the sections in a machine file.
+"""Elastic machines: stiffness, stress, buckling, vibration and heat from the sections in a machine file.
 
 Beams, joints and drives with elastic data form a `Structure` in minimal coordinates. This package must
 not import applications such as simulation, identification and calibration.
@@ -19,6 +19,11 @@ from typing import TYPE_CHECKING
 from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tauloop.elasticity.machine_heat import (
+        ThermalExpansion as ThermalExpansion,
+        ThermalExpansionOptions as ThermalExpansionOptions,
+        thermal_expansion as thermal_expansion,
+    )
     from tauloop.elasticity.machine_stiffness import (
         Stiffness as Stiffness,
         StiffnessOptions as StiffnessOptions,
