@@ -95,6 +95,33 @@ def test_a_kelvin_of_all_rods_moves_the_tool_by_fifty_micrometers(tubes: tl.Mode
     assert 1e6 * result.distance.mean() == pytest.approx(51.78, abs=0.01)
 
 
+def portal(guide: str = "") -> Mechanism:
+    """Return a beam of 2 m on two parallel guides, which are redundant, with a motor on the first."""
+    return tl.loads(f"""
+format: tauloop-machine/1
+name: portal
+provenance: {{status: chosen, source: test}}
+gravity: [0, 0, 0]
+bodies:
+  beam:
+    beams: {{tube: {{from: [0, 0, 0], to: [2 m, 0, 0], tube: {{outer: 50 mm, wall: 3 mm, material: aluminium}}}}}}
+joints:
+  first: {{type: prismatic, axis: y, parent: base, child: beam}}
+  second:
+    type: prismatic
+    axis: y
+    parent: {{on: base, at: [2 m, 0, 0]}}
+    child: {{on: beam, at: [2 m, 0, 0]}}
+    cut: yes
+    {guide}
+actuators: {{motor: {{on: first, force: 100 N}}}}
+platform: {{body: beam, tool: {{at: [2 m, 0, 0]}}, independent: [first]}}
+""")
+
+
+OFFSET_TOOL = FOUR_BAR.replace("{body: coupler,", "{body: coupler, tool: {at: [0.4 m, 0.1 m, 0]},")
+
+
 @pytest.mark.parametrize(
     ("machine", "coefficient"),
     [
@@ -102,7 +129,9 @@ def test_a_kelvin_of_all_rods_moves_the_tool_by_fifty_micrometers(tubes: tl.Mode
         (gantry(), ALUMINIUM),
         (hexapod(drives="8 N/um", sections=True), ALUMINIUM),
         (hexapod(), STEEL),
-        (tl.loads(FOUR_BAR), STEEL),
+        (tl.loads(OFFSET_TOOL), STEEL),
+        (portal(), ALUMINIUM),
+        (portal("stiffness: {x: 10 N/um}"), ALUMINIUM),
         ("delta", STEEL),
     ],
 )
@@ -163,6 +192,79 @@ rods:
 {legs}actuators: {{motor: {{on: rail, force: 100 N}}}}
 platform: {{body: plate, independent: [rail]}}
 """
+
+
+@pytest.mark.parametrize("guide", [np.inf, 1e7])
+def test_a_beam_between_two_guides_is_compressed(guide: float) -> None:
+    """N (L / E A + 1/k) = -α L ΔT, with the stiffness k of the second guide."""
+    machine = portal("" if guide == np.inf else "stiffness: {x: 10 N/um}")
+    result = tl.thermal_expansion(machine, temperatures={"beam": 20.0})
+    EA = 70e9 * np.pi / 4.0 * (0.05**2 - 0.044**2)
+    force = -ALUMINIUM * 2.0 * 20.0 / (2.0 / EA + 1.0 / guide)
+    assert result.axial[0] == pytest.approx([force], rel=1e-6)
+    assert result.error[0, 0] == pytest.approx(-force / guide, rel=1e-6, abs=1e-15)
+
+
+def test_a_heated_strut_bends_a_cantilever() -> None:
+    """F (L³ / 3 E I + l / E A) = α l ΔT at the tip, and F L is the moment at the root."""
+    machine = tl.loads("""
+format: tauloop-machine/1
+name: cantilever
+provenance: {status: chosen, source: test}
+gravity: [0, 0, 0]
+bodies:
+  cart: {mass: 1 kg}
+  arm:
+    beams: {bar: {from: root, to: strut, tube: {outer: 50 mm, wall: 3 mm, material: aluminium}}}
+joints:
+  rail: {type: prismatic, axis: y, parent: base, child: cart}
+  root: {type: fixed, parent: cart, child: arm}
+rods:
+  strut:
+    from: {on: cart, at: [1 m, 0, -0.5 m]}
+    to: {on: arm, at: [1 m, 0, 0]}
+    length: 0.5 m
+    model: slender
+    tube: {outer: 20 mm, wall: 2 mm, material: steel}
+actuators: {motor: {on: rail, force: 100 N}}
+platform: {body: arm, tool: {at: [1 m, 0, 0]}, independent: [rail]}
+""")
+    result = tl.thermal_expansion(machine, temperatures={"strut": 40.0})
+    bending = 3.0 * 70e9 * np.pi / 64.0 * (0.05**4 - 0.044**4)
+    axial = 210e9 * np.pi / 4.0 * (0.02**2 - 0.016**2) / 0.5
+    force = STEEL * 0.5 * 40.0 / (1.0 / bending + 1.0 / axial)
+    strut, arm = (result.beams.index(name) for name in ("strut", "arm.bar"))
+    assert result.axial[0, [strut, arm]] == pytest.approx([-force, 0.0], rel=1e-6, abs=1e-6)
+    assert result.moment[0, [strut, arm]] == pytest.approx([0.0, force], rel=1e-6, abs=1e-6)
+    assert result.error[0, 2] == pytest.approx(force / bending, rel=1e-6)
+
+
+def test_both_parts_of_a_telescopic_rod_expand() -> None:
+    """Where they overlap, both have one strain: its share is that of the axial stiffness."""
+    sections = hexapod(sections=True)
+    both = {"leg1.strut.lower": STEEL, "leg1.strut.upper": STEEL}
+    parts = tl.thermal_expansion(sections, expansions=both)
+    whole = tl.thermal_expansion(hexapod(), expansions={"leg1.strut": STEEL})
+    assert parts.per_kelvin.sum(axis=-1) == pytest.approx(whole.per_kelvin[..., 0], abs=1e-15)
+    EA = np.array([0.03**2 - 0.024**2, 0.02**2 - 0.014**2])
+    length = float(sections.rods[0].telescope.reference)
+    overlap = 0.3 + 0.25 - length
+    lengths = np.array([length - 0.25, length - 0.3]) + overlap * EA / EA.sum()
+    ratio = parts.per_kelvin[0, :3, 0] / parts.per_kelvin[0, :3, 1]
+    assert ratio == pytest.approx(np.full(3, lengths[0] / lengths[1]), rel=1e-6)
+
+
+def test_a_rod_of_two_materials_and_one_with_a_composite_section() -> None:
+    steps = (
+        "segments: [{length: 0.2 m, tube: {outer: 20 mm, wall: 2 mm, material: steel}},"
+        " {tube: {outer: 20 mm, wall: 2 mm, material: aluminium}}]"
+    )
+    result = tl.thermal_expansion(tl.loads(table(steps)))
+    assert result.expansions == pytest.approx(np.full(3, 0.4 * STEEL + 0.6 * ALUMINIUM))
+    composite = "section: {EA: 1e7 N, EI: 1e3 N m^2, GJ: 1e3 N m^2, mass_per_length: 1 kg/m, expansion: -1e-6 1/K}"
+    result = tl.thermal_expansion(tl.loads(table(composite)))
+    assert result.expansions == pytest.approx(np.full(3, -1e-6))
+    assert result.error[0, 2] == pytest.approx(-0.5e-6)
 
 
 STEEL_TUBE = "tube: {outer: 20 mm, wall: 2 mm, material: steel}"

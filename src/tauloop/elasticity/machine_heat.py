@@ -190,9 +190,7 @@ def thermal_expansion(
     unexpanded = tuple(part.name for part in parts if part.name not in known)
     temperatures = _temperatures(heated, unexpanded, options, mechanism.file)
     coefficients = np.array([known[part.name] for part in heated])
-    response = thermal_response(
-        assemble(built.structure), _free_expansion(heated, coefficients, len(q))
-    )
+    response = thermal_response(assemble(built.structure), _free_expansion(parts, known, len(q)))
     per_kelvin = response.point_motion(built.tool_body, built.tool_point)
     carriers = {part.carrier for part in parts if part.length is not None}
     beams, axial, moment = _forces(response, carriers, temperatures)
@@ -233,12 +231,14 @@ class _ExpandingPart:
         stated: coefficient of expansion of the file, 1/K; None where it states none.
         carrier: name of its element, rigid link or rigid body.
         length: (N,) length that expands, m; None for a rigid body, which scales.
+        nodes: nodes at the ends of a body's beam.
     """
 
     name: str
     stated: float | None
     carrier: str
     length: Array | None = None
+    nodes: tuple[str, ...] = ()
 
 
 def _parts(mechanism: Mechanism, built: MachineStructure) -> Iterator[_ExpandingPart]:
@@ -257,6 +257,7 @@ def _parts(mechanism: Mechanism, built: MachineStructure) -> Iterator[_Expanding
         # Nothing holds the length of a rod that is neither.
         if carrier in lengths:
             yield from _rod_parts(mechanism, rod, carrier, lengths[carrier])
+    elements = {element.name: element for element in structure.elements}
     reduced = {item.body for item in mechanism.structures}
     for body in mechanism.bodies:
         if body.name == BASE or body.name in reduced:
@@ -264,7 +265,10 @@ def _parts(mechanism: Mechanism, built: MachineStructure) -> Iterator[_Expanding
         for beam in body.beams:
             name = f"{body.name}.{beam.name}"
             stated = _stated_expansion(mechanism, beam.beam)
-            yield _ExpandingPart(name=name, stated=stated, carrier=name, length=lengths[name])
+            nodes = tuple(attachment.body for attachment in elements[name].attachments)
+            yield _ExpandingPart(
+                name=name, stated=stated, carrier=name, length=lengths[name], nodes=nodes
+            )
         if not body.beams:
             yield _ExpandingPart(name=body.name, stated=None, carrier=body.name)
     if BASE not in reduced:
@@ -396,20 +400,34 @@ def _without_expansion(
 
 
 def _free_expansion(
-    parts: tuple[_ExpandingPart, ...], coefficients: Array, samples: int
+    parts: tuple[_ExpandingPart, ...], known: Mapping[str, float], samples: int
 ) -> FreeExpansion:
-    """Return the free expansion by one kelvin of each part."""
+    """Return the free expansion by one kelvin of each part that has a coefficient.
+
+    Offsets from a node of a body expand like the mean of the beams at that node.
+
+    Args:
+        parts: all parts.
+        known: coefficients of expansion by part, 1/K.
+        samples: number of poses N.
+    """
+    heated = [part.name for part in parts if part.name in known]
     scaling: dict[str, Array] = {}
     elongation: dict[str, Array] = {}
-    for index, part in enumerate(parts):
-        unit = np.zeros(len(parts))
-        unit[index] = coefficients[index]
+    at_nodes: dict[str, list[Array]] = {}
+    for part in parts:
+        unit = np.zeros(len(heated))
+        if part.name in known:
+            unit[heated.index(part.name)] = known[part.name]
         if part.length is None:
             scaling[part.carrier] = unit
             continue
         changes = np.broadcast_to(part.length, (samples,))[:, None] * unit
         elongation[part.carrier] = elongation.get(part.carrier, 0.0) + changes
-    return FreeExpansion(count=len(parts), scaling=scaling, elongation=elongation)
+        for node in part.nodes:
+            at_nodes.setdefault(node, []).append(unit)
+    scaling |= {node: np.mean(units, axis=0) for node, units in at_nodes.items()}
+    return FreeExpansion(count=len(heated), scaling=scaling, elongation=elongation)
 
 
 def _forces(

@@ -162,21 +162,22 @@ def thermal_response(assembled: AssembledStructure, expansion: FreeExpansion) ->
     frames = _Frames(structure, expansion)
     joints = _joints_by_name(frames, structure.joints)
     x_0 = _closed(frames, structure, joints)
-    strains = [
-        *_element_strains(assembled, frames, x_0),
-        *_spring_strains(assembled, frames, x_0, joints),
-    ]
+    of_elements = tuple(_element_strains(assembled, frames, x_0))
+    of_springs = tuple(_spring_strains(assembled, frames, x_0, joints))
     force = np.zeros((assembled.samples, assembled.size, expansion.count))
     scale = np.zeros_like(force)
-    for motion, stiffness, strain in strains:
+    for motion, stiffness, strain in (*of_elements, *of_springs):
         part = np.swapaxes(motion, -1, -2) @ (stiffness @ strain)
         force += part
         scale += np.abs(part)
     y = -np.linalg.solve(assembled.stiffness, force)
     rest = force + assembled.stiffness @ y
-    loads = {}
-    for element, (motion, stiffness, strain) in zip(structure.elements, strains, strict=False):
-        loads[element.name] = stiffness @ (strain + motion @ y)
+    loads = {
+        element.name: stiffness @ (strain + motion @ y)
+        for element, (motion, stiffness, strain) in zip(
+            structure.elements, of_elements, strict=True
+        )
+    }
     twist = {BASE: np.zeros((assembled.samples, 6, expansion.count))}
     for name, first in frames.first.items():
         own = x_0[:, first : first + 6] / frames.weight[:, None]
