@@ -49,6 +49,62 @@ def hexapod(*, drives: str = "", sections: bool = False) -> Mechanism:
     return tl.loads(text)
 
 
+DELTA = f"""
+format: tauloop-machine/1
+name: elastic_delta
+provenance: {{status: chosen, source: test}}
+gravity: [0, 0, -9.81 m/s^2]
+{ALLOY}
+bodies:
+  plate:
+    mass: 0.5 kg
+    inertia: {{xx: 4e-4 kg m^2, yy: 4e-4 kg m^2, zz: 8e-4 kg m^2}}
+legs:
+  - name: leg
+    repeat: 3
+    each:
+      phi: [0 deg, 120 deg, 240 deg]
+    frames:
+      sector: {{on: base, turn: [{{z: phi}}]}}
+      plate_sector: {{on: plate, turn: [{{z: phi}}]}}
+    bodies:
+      arm:
+        beams:
+          bar:
+            from: [0, 0, 0]
+            to: [0.26 m, 0, 0]
+            z_axis: [0, 0, 1]
+            box: {{width: 40 mm, height: 25 mm, wall: 2 mm, material: alloy}}
+    joints:
+      shoulder:
+        type: revolute
+        axis: y
+        parent: {{on: sector, at: [0.194 m, 0, 0]}}
+        child: arm
+        reference: 42.80316617795096 deg
+    rods:
+      left:
+        from: {{on: arm, at: [0.26 m, 0.03 m, 0]}}
+        to: {{on: plate_sector, at: [0.03 m, 0.03 m, 0]}}
+        length: 0.48 m
+        model: slender
+        tube: {{outer: 12 mm, wall: 1 mm, material: alloy}}
+      right:
+        from: {{on: arm, at: [0.26 m, -0.03 m, 0]}}
+        to: {{on: plate_sector, at: [0.03 m, -0.03 m, 0]}}
+        length: 0.48 m
+        model: slender
+        tube: {{outer: 12 mm, wall: 1 mm, material: alloy}}
+    actuators:
+      motor: {{on: shoulder, force: 40 N m, stiffness: 8000 N m/rad}}
+platform:
+  body: plate
+  motion: free
+  tool: {{at: [0, 0, -0.05 m]}}
+  independent: [x, y, z]
+  reference: {{at: [0, 0, -0.5 m]}}
+"""
+
 FLAT = "z_axis: [0, 0, 1], rectangle: {width: 8 mm, height: 30 mm, material: steel}"
 FOUR_BAR = f"""
 format: tauloop-machine/1
