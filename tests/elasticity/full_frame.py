@@ -277,3 +277,42 @@ class FullFrame:
         H = np.zeros((6, 6))
         H[3:, 3:] = (force @ r) * np.eye(3) - 0.5 * (np.outer(force, r) + np.outer(r, force))
         return self._freedoms(number), H
+
+
+def full_telescopic_rod(
+    frame: FullFrame,
+    ends: tuple[np.ndarray, np.ndarray],
+    parts: tuple[tuple[float, Profile], tuple[float, Profile]],
+    drive: float,
+    count: int,
+) -> tuple[int, int]:
+    """Add a rod of two parts that overlap, and return its end nodes.
+
+    In the overlap both bend together, and strain together along the axis but for the stretch of the
+    drive, which is the same everywhere in it.
+
+    Args:
+        frame: the machine.
+        ends: points A and B.
+        parts: length and profile of the lower part (from A) and of the upper one (to B).
+        drive: stiffness between the parts.
+        count: elements of each piece.
+    """
+    A, B = ends
+    (lower_length, lower), (upper_length, upper) = parts
+    length = float(np.linalg.norm(B - A))
+    x = (B - A) / length
+    first, second = A + (length - upper_length) * x, A + lower_length * x
+    only_lower = frame.beam(A, first, lower, count)
+    inner = frame.beam(first, second, lower, count, nodes=(only_lower[-1], None))
+    outer = frame.beam(first, second, upper, count)
+    only_upper = frame.beam(second, B, upper, count, nodes=(outer[-1], None))
+    frame.lock_spin([*only_lower, *inner[1:], *only_upper[1:]], x)
+    along = np.concatenate([x, np.zeros(3)])
+    for near, far in zip(inner, outer, strict=True):
+        frame.join(near, far, frame.points[near], along[:, None])
+        if near != inner[0]:
+            row = along[None]
+            frame.rows.append({near: row, far: -row, inner[0]: -row, outer[0]: row})
+    frame.spring(inner[0], outer[0], first, along, drive)
+    return only_lower[0], only_upper[-1]

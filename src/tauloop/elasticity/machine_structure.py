@@ -465,7 +465,7 @@ class _StructureBuilder:
         spring = springs.get(rod.name) if is_driven else None
         if is_driven and spring is None:
             # Nothing holds its length: it only has mass.
-            self._add_rigid_mass(rod, start, end)
+            self._add_rigid_mass(rod, start, end, (0.0, 1.0))
             return
         if rod.tension is not None and rod.tension.stiffness is not None:
             self.elastic.append(rod.name)
@@ -475,7 +475,7 @@ class _StructureBuilder:
         contacts = [None if item is None else self.mechanism.value(item) for item in rod.contact]
         if rod.lower_beam is None:
             stiffness = _series([spring, *contacts])
-            self._add_rigid_mass(rod, start, end)
+            self._add_rigid_mass(rod, start, end, _rigid_shares(contacts, spring))
             if stiffness is None:
                 points, bodies = (start[1], end[1]), (start[0], end[0])
                 self.links.append(
@@ -484,14 +484,15 @@ class _StructureBuilder:
             else:
                 self._add_axial_spring(rod, start, end, stiffness)
             return
-        self._add_elastic_rod(rod, start, end, [spring, *contacts])
+        self._add_elastic_rod(rod, start, end, contacts, spring)
 
     def _add_elastic_rod(
         self,
         rod: Rod,
         start: tuple[str, Array],
         end: tuple[str, Array],
-        springs: list[float | None],
+        contacts: list[float | None],
+        drive: float | None,
     ) -> None:
         """Add a rod with beam sections, with springs in series along it."""
         self.elastic.append(rod.name)
@@ -500,19 +501,24 @@ class _StructureBuilder:
         spread = lower.is_distributed
         numbers = self._numbers(rod.name, lower, self._rod_mass(rod.name, rod.lower, lower, spread))
         lengths, fittings = numbers.lengths, numbers.fittings
+        beyond = None
         if rod.upper_beam is not None:
             upper_beam = rod.upper_beam
             name = f"{rod.name}.upper"
             stated = self._rod_mass(name, rod.upper, upper_beam, upper_beam.is_distributed)
             upper = self._numbers(name, upper_beam, stated)
             distance = np.linalg.norm(end[1] - start[1], axis=-1)
+            masses = np.array(
+                [float(np.ravel(part.properties.mass)[0]) for part in (numbers, upper)]
+            )
             numbers, lengths = _telescoped(rod.name, numbers, upper, distance)
+            beyond = lengths, np.array([0.0, masses[1] / masses.sum(), 1.0])
             fittings = (fittings[0], upper.fittings[0])
         elif rod.telescope is not None:
             what = "the part at B has no section"
             raise InputError.of(f"rods.{rod.name}", what, "give `upper` a section, as `lower` has")
         reduced = self._reduced(numbers, lengths, (BALL, BALL))
-        softened = _softened(reduced, springs)
+        softened = _softened(reduced, contacts, drive, beyond)
         across = self._rod_across(rod, start[1], end[1])
         axes = beam_axes(start[1], end[1], across)
         element = beam_element(rod.name, softened, start, end, axes)
@@ -550,13 +556,26 @@ class _StructureBuilder:
         matrices = Matrices(stiffness=K, mass=np.zeros((6, 6)), geometric=geometric)
         self._add_two_point(rod.name, start, end, matrices)
 
-    def _add_rigid_mass(self, rod: Rod, start: tuple[str, Array], end: tuple[str, Array]) -> None:
+    def _add_rigid_mass(
+        self,
+        rod: Rod,
+        start: tuple[str, Array],
+        end: tuple[str, Array],
+        along: tuple[float, float] | None = None,
+    ) -> None:
         """Add the mass of a rigid rod, which its ends carry.
 
-        A point at the distance s from A moves by (1 - s/L) u_A + (s/L) u_B.
+        A point at the distance s from A moves by (1 - s/L) u_A + (s/L) u_B across the rod. Along it,
+        each part moves as a whole by (1 - φ) u_A + φ u_B.
+
+        Args:
+            rod: the rod.
+            start, end: what carries its ends, and where.
+            along: φ of the lower and of the upper part; by default the rod has a fixed length.
         """
         length = np.linalg.norm(end[1] - start[1], axis=-1)
         M = np.zeros((self.samples, 2, 2))
+        axial = np.zeros((2, 2))
         for part, is_upper in ((rod.lower, False), (rod.upper, True)):
             if part is None:
                 continue
@@ -566,9 +585,15 @@ class _StructureBuilder:
             M[:, far, far] += second / length**2
             M[:, 0, 1] += first / length - second / length**2
             M[:, 1, 0] += first / length - second / length**2
+            if along is not None:
+                shape = np.array([1.0 - along[is_upper], along[is_upper]])
+                axial += mass * np.outer(shape, shape)
         if not M.any():
             return
-        mass_matrix = np.einsum("nij,kl->nikjl", M, np.eye(3)).reshape(-1, 6, 6)
+        directions = np.repeat(M[:, None], 3, axis=1)
+        if along is not None:
+            directions[:, 0] = axial
+        mass_matrix = np.einsum("nkij,kl->nikjl", directions, np.eye(3)).reshape(-1, 6, 6)
         zero = np.zeros((6, 6))
         matrices = Matrices(stiffness=zero, mass=mass_matrix, geometric=zero)
         self._add_two_point(f"{rod.name}.mass", start, end, matrices)
@@ -644,26 +669,77 @@ def _series(stiffnesses: list[float | None]) -> float | None:
     return 1.0 / sum(1.0 / stiffness for stiffness in compliant) if compliant else None
 
 
-def _softened(beam: ReducedBeam, springs: list[float | None]) -> ReducedBeam:
-    """Return a rod with springs in series along its axis."""
-    extra = _series(springs)
-    if extra is None:
+def _rigid_shares(contacts: list[float | None], drive: float | None) -> tuple[float, float] | None:
+    """Return by how much the rigid parts of a rod follow its end B; None for a fixed length."""
+    total = _series([drive, *contacts])
+    if total is None:
+        return None
+    before, after = (0.0 if k is None else total / k for k in contacts)
+    return before, 1.0 - after
+
+
+def _softened(
+    beam: ReducedBeam,
+    contacts: list[float | None],
+    drive: float | None,
+    beyond: tuple[Array, Array] | None,
+) -> ReducedBeam:
+    """Return a rod with springs in series along its axis, at both ends and between its parts.
+
+    The springs change the static shape of its stretch, and so its mass along the axis: a soft drive
+    leaves the lower part at rest with the end A, and the upper part with the end B.
+
+    Args:
+        beam: the rod.
+        contacts: stiffness at start and end; None for rigid ones.
+        drive: stiffness between the parts; None for rigid.
+        beyond: lengths (N, s) of pieces of constant section, and the fraction (s,) of their mass that
+            moves with the upper part; None for a rod of one part.
+    """
+    if _series([drive, *contacts]) is None:
         return beam
-    places, _ = beam.places[BeamMotion.STRETCH]
-    K = np.array(beam.matrices.stiffness)
-    own = K[..., places[0], places[0]]
-    total = 1.0 / (1.0 / own + 1.0 / extra)
-    K[..., places[:2, None], places[:2]] *= (total / own)[..., None, None]
-    matrices = Matrices(stiffness=K, mass=beam.matrices.mass, geometric=beam.matrices.geometric)
-    return ReducedBeam(
-        matrices=matrices,
-        start=beam.start,
-        end=beam.end,
-        motions=beam.motions,
-        places=beam.places,
-        lengths=beam.lengths,
-        properties=beam.properties,
+    places, signs = beam.places[BeamMotion.STRETCH]
+    axial, mass = (
+        np.broadcast_to(values, beam.lengths.shape)
+        for values in (beam.properties.axial, beam.properties.mass)
     )
+    flexibility = beam.lengths / axial
+    start, middle, end = (0.0 if k is None else 1.0 / k for k in (contacts[0], drive, contacts[1]))
+    total = flexibility.sum(axis=-1) + start + middle + end
+    # Displacement of both ends of each element by a unit displacement of the end B: without, and
+    # with, the stretch of the drive.
+    far = (start + np.cumsum(flexibility, axis=-1)) / total[..., None]
+    near = far - flexibility / total[..., None]
+    jump = (middle / total)[..., None]
+    upper = np.zeros_like(far)
+    if beyond is not None:
+        upper = upper + _fraction_of_elements(beam.lengths, *beyond)
+    basis = beam.motions[BeamMotion.STRETCH].basis
+    M = np.array(beam.matrices.mass)
+    size = len(places)
+    stretch = np.zeros((*M.shape[:-2], size, size))
+    for fraction, shift in ((1.0 - upper, 0.0), (upper, jump)):
+        shapes = []
+        for at, rows in ((near, basis[..., :-1, 2:]), (far, basis[..., 1:, 2:])):
+            moved = (at + shift)[..., None]
+            modes = np.broadcast_to(rows, (*moved.shape[:-1], rows.shape[-1]))
+            shapes.append(np.concatenate([1.0 - moved, moved, modes], axis=-1))
+        weight = (fraction * mass * beam.lengths / 6.0)[..., None]
+        for one, other, count in ((0, 0, 2.0), (1, 1, 2.0), (0, 1, 1.0), (1, 0, 1.0)):
+            stretch += count * np.swapaxes(weight * shapes[one], -1, -2) @ shapes[other]
+    M[..., places[:, None], places] = stretch * np.outer(signs, signs)
+    K = np.array(beam.matrices.stiffness)
+    K[..., places[:2, None], places[:2]] *= (flexibility.sum(axis=-1) / total)[..., None, None]
+    matrices = Matrices(stiffness=K, mass=M, geometric=beam.matrices.geometric)
+    return replace(beam, matrices=matrices)
+
+
+def _fraction_of_elements(lengths: Array, pieces: Array, fractions: Array) -> Array:
+    """Return the values (..., e) of pieces (N, s) of a chain for its elements of lengths (..., e)."""
+    middles = np.cumsum(lengths, axis=-1) - 0.5 * lengths
+    starts = np.cumsum(pieces, axis=-1) - pieces
+    index = np.sum(middles[..., None] > starts[..., None, :], axis=-1) - 1
+    return np.asarray(fractions[index])
 
 
 def _with_fittings(element: Element, fittings: tuple[float, float]) -> Element:
