@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from tauloop.common.datasets import Tabular, Variable
+from tauloop.common.files import csv_text
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 
@@ -117,15 +116,14 @@ class LoadCases(Tabular):
 
     def to_csv(self) -> str:
         """Return the text of a CSV file with a row for each case, SI units; empty without an axis."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
         units = {"time": "s", **LOAD_UNITS}
-        writer.writerow(["joint", "case", *(f"{name} [{unit}]" for name, unit in units.items())])
+        heads = ["joint", "case", *(f"{name} [{unit}]" for name, unit in units.items())]
+        rows = []
         for case in self.cases:
             numbers = (getattr(case, name) for name in units)
             texts = ["" if number is None else repr(float(number)) for number in numbers]
-            writer.writerow([case.joint, case.case, *texts])
-        return text.getvalue()
+            rows.append([case.joint, case.case, *texts])
+        return csv_text(heads, rows)
 
 
 def load_cases(time: np.ndarray, joints: Sequence[JointForce]) -> LoadCases:

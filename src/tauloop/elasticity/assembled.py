@@ -461,6 +461,6 @@ def _joint_items(
     names = joint.items or (joint.name,) * joint.count
     for name in dict.fromkeys(names):
         rows = [k for k, item in enumerate(names) if item == name]
-        own_stiffness = stiffness[..., rows, :][..., rows]
-        if own_stiffness.any():
-            yield name, motion[..., rows, :], own_stiffness
+        block = stiffness[..., rows, :][..., rows]
+        if block.any():
+            yield name, motion[..., rows, :], block

@@ -69,8 +69,7 @@ class StiffnessOptions(Options):
     """Loads, and the theory of beams.
 
     Attributes:
-        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), that deflects the
-            machine.
+        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
         weightless: leave the weight of the machine out.
         loaded: include the geometric stiffness of weight and wrench; the poses are then those of the
             loaded machine.
