@@ -1466,6 +1466,7 @@ def stiffness(
     weightless: bool = False,
     loaded: bool = False,
     shear: bool = False,
+    actuators: object | None = None,
 ) -> Stiffness: ...
 
 def subtract_actuator_forces(
@@ -1565,6 +1566,7 @@ def vibration(
     motor_state: str = 'locked',
     shear: bool = False,
     damping: float | None = None,
+    actuators: object | None = None,
 ) -> Vibration: ...
 
 def view(

@@ -138,6 +138,9 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     f"stiffness {TUBES} --pose x=50mm --wrench fx=100,mz=5 --loaded --shear": lambda _: (
         tl.stiffness(TUBES, {"x": 0.05}, wrench={"fx": 100.0, "mz": 5.0}, loaded=True, shear=True)
     ),
+    f"stiffness {TUBES} --actuators track1.motor=10mm": lambda _: tl.stiffness(
+        TUBES, actuators={"track1.motor": 0.01}
+    ),
     f"vibration {TUBES} --pose x=50mm --count 3 --motor-state free": lambda _: tl.vibration(
         TUBES, "x=50mm", count=3, motor_state="free"
     ),

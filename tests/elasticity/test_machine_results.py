@@ -105,6 +105,19 @@ def test_drive_and_bearings_of_a_joint_are_items_of_their_own(tubes: tl.Model) -
         )
 
 
+def test_positions_of_actuators_are_those_of_their_pose(tubes: tl.Model) -> None:
+    at = {"track1.motor": 0.01}
+    by_motors = tl.stiffness(tubes, actuators=at)
+    (position,) = tl.forward_kinematics(tubes, at).platform_position
+    by_pose = tl.stiffness(tubes, position[None])
+    assert by_motors.platform[0] == pytest.approx(position, rel=ROUNDING, abs=ROUNDING)
+    assert by_motors.compliance == pytest.approx(by_pose.compliance, rel=1e-6, abs=1e-15)
+    frequency = tl.vibration(tubes, count=1, actuators=at).frequency
+    assert frequency == pytest.approx(tl.vibration(tubes, position[None], count=1).frequency)
+    with pytest.raises(InputError, match="actuators"):
+        tl.stiffness(tubes, {"x": 0.0}, actuators=at)
+
+
 def test_axial_forces_balance_the_weight(tubes: tl.Model) -> None:
     """Forces of all rods on the plate carry it, half of the rods, and the wrench: Σ N e = F."""
     result = tl.stiffness(tubes, wrench={"fx": 200.0})

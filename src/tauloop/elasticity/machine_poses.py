@@ -12,7 +12,7 @@ from tauloop.elasticity.beams import Array
 from tauloop.elasticity.machine_beams import StatedMass
 from tauloop.elasticity.machine_structure import MachineStructure
 from tauloop.equations.ports import checked
-from tauloop.kinematics.named_kinematics import inverse_kinematics
+from tauloop.kinematics.named_kinematics import forward_kinematics, inverse_kinematics
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 
@@ -20,18 +20,24 @@ from tauloop.model import Model
 PoseInput = str | Mapping[str, str | float] | object | None
 
 
-def machine_coordinates(model: Model, poses: PoseInput) -> Array:
-    """Return the coordinates (N, n_q) of a machine at poses of its platform.
+def machine_coordinates(model: Model, poses: PoseInput, actuators: object | None = None) -> Array:
+    """Return the coordinates (N, n_q) of a machine at poses of its platform, or one of its actuators.
 
     Args:
         model: the machine.
         poses: None for the reference pose; a text or mapping such as ``{"x": "10 mm"}`` for a single
             pose; or rows (N, n) of the independent platform coordinates, SI.
+        actuators: positions of the actuators (see `forward_kinematics`), instead of poses.
 
     Raises:
-        InputError: wrong names, shapes or values.
+        InputError: both positions, or wrong names, shapes or values.
         PoseError: out of reach or singular.
     """
+    if actuators is not None:
+        if poses is not None:
+            what = "given in addition to poses of the platform"
+            raise InputError.of("actuators", what, "give the positions of one of them")
+        return np.asarray(forward_kinematics(model, actuators).q[:1])
     if poses is None:
         return np.atleast_2d(np.asarray(model.assembly.q, dtype=float))
     if isinstance(poses, str | Mapping):

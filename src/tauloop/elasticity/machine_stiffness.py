@@ -224,6 +224,8 @@ def stiffness(
     machine: MachineSource,
     poses: PoseInput = None,
     options: StiffnessOptions | None = None,
+    *,
+    actuators: object | None = None,
 ) -> Stiffness:
     """Return the stiffness of a machine at its tool, and its deflection, stress and buckling.
 
@@ -236,6 +238,7 @@ def stiffness(
         poses: poses of the platform; by default the reference pose. One by names, such as
             ``{"x": "10 mm"}``, or rows (N, n) of its independent coordinates, SI.
         options: loads and theory.
+        actuators: positions of the actuators of one pose, instead of poses of the platform.
 
     Raises:
         InputError: the machine has no elastic data, or an argument is wrong.
@@ -260,7 +263,7 @@ def stiffness(
     """
     model, options = modeled(machine), options or StiffnessOptions()
     mechanism = model.mechanism
-    q = machine_coordinates(model, poses)
+    q = machine_coordinates(model, poses, actuators)
     settings = StructureOptions(modes=BUCKLING_MODES, has_shear=options.shear, has_rod_modes=False)
     built = machine_structure(model, q, settings)
     require_elastic_data(mechanism, built)

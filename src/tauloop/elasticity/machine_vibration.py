@@ -202,6 +202,8 @@ def vibration(
     machine: MachineSource,
     poses: PoseInput = None,
     options: VibrationOptions | None = None,
+    *,
+    actuators: object | None = None,
 ) -> Vibration:
     """Return the natural frequencies and mode shapes of a machine.
 
@@ -213,6 +215,7 @@ def vibration(
         poses: poses of the platform; by default the reference pose. One by names, such as
             ``{"x": "10 mm"}``, or rows (N, n) of its independent coordinates, SI.
         options: number of modes, motors and theory.
+        actuators: positions of the actuators of one pose, instead of poses of the platform.
 
     Raises:
         InputError: the machine has no elastic data, or the file does not state where a mass is.
@@ -236,7 +239,7 @@ def vibration(
     """
     model, options = modeled(machine), options or VibrationOptions()
     mechanism = model.mechanism
-    q = machine_coordinates(model, poses)
+    q = machine_coordinates(model, poses, actuators)
     settings, built, assembled, modes = _with_link_modes(model, q, options)
     is_free = options.motor_state == "free"
     shapes = modes.shapes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import tauloop as tl
-from tauloop.cli.compute.poses_given import PoseOption
+from tauloop.cli.compute.poses_given import ActuatorsOption, PoseOption
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import command, finish, text_file
 from tauloop.cli.outputs import CSV, FIGURE, RESULT
@@ -17,6 +17,7 @@ def stiffness(
     options: tl.StiffnessOptions,
     side: SideOption = None,
     pose: PoseOption = None,
+    actuators: ActuatorsOption = None,
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
@@ -27,5 +28,5 @@ def stiffness(
     when a load exceeds a limit, or the pose is beyond a stop.
     """
     model = load_model(machine, side, within_limits=within_limits)
-    result = tl.stiffness(model, pose, options)
+    result = tl.stiffness(model, pose, options, actuators=actuators)
     finish(result, text_file(out, result.to_csv), within_limits=within_limits)

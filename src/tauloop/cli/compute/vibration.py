@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import tauloop as tl
-from tauloop.cli.compute.poses_given import PoseOption
+from tauloop.cli.compute.poses_given import ActuatorsOption, PoseOption
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import command, finish, text_file
 from tauloop.cli.outputs import CSV, FIGURE, RESULT
@@ -17,6 +17,7 @@ def vibration(
     options: tl.VibrationOptions,
     side: SideOption = None,
     pose: PoseOption = None,
+    actuators: ActuatorsOption = None,
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
@@ -26,5 +27,5 @@ def vibration(
     harmonic force. Exit code 1 when a frequency is doubtful, or the pose is beyond a stop.
     """
     model = load_model(machine, side, within_limits=within_limits)
-    result = tl.vibration(model, pose, options)
+    result = tl.vibration(model, pose, options, actuators=actuators)
     finish(result, text_file(out, result.to_csv), within_limits=within_limits)
