@@ -6,6 +6,7 @@ import gc
 import json
 import weakref
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +21,8 @@ from tauloop.elasticity.statics import buckling_factors, gravity_load, tool_comp
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Mechanism
 
+#: A machine whose loops open on a part of its curve of poses.
+FOLD = Path(__file__).parents[1] / "cases" / "fold.yaml"
 #: Rounding of equations with a condition number of about 1e6.
 ROUNDING = 1e-9
 
@@ -103,6 +106,20 @@ def test_drive_and_bearings_of_a_joint_are_items_of_their_own(tubes: tl.Model) -
             tl.loads(BEARINGS.replace(", stiffness: {y: 20 N/um, z: 20 N/um}", "")),
             motor_state="free",
         )
+
+
+def test_a_pose_that_the_machine_does_not_reach_is_doubtful() -> None:
+    """The curve of poses folds at j0 = 0.58; the pose at 0.15 is on another part of it."""
+    text = FOLD.read_text(encoding="utf-8").replace(
+        "'on': j0\n", "'on': j0\n    stiffness: 1 kN m/rad\n"
+    )
+    fold = tl.Model(tl.loads(text))
+    for pose, status in (({"j0": 0.9}, "ok"), ({"j0": 0.15}, "doubtful")):
+        result = tl.stiffness(fold, pose, weightless=True)
+        assert result.status == status
+        lines = [line for line in result.advice if line.startswith("fraction of the straight line")]
+        assert bool(lines) == (status == "doubtful")
+    assert tl.stiffness(fold, actuators={"m1": 0.15}, weightless=True).status == "doubtful"
 
 
 def test_positions_of_actuators_are_those_of_their_pose(tubes: tl.Model) -> None:

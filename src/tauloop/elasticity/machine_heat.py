@@ -182,7 +182,7 @@ def thermal_expansion(
     """
     model, options = modeled(machine), options or ThermalExpansionOptions()
     mechanism = model.mechanism
-    q = machine_coordinates(model, poses)
+    q, reached = machine_coordinates(model, poses)
     built = machine_structure(model, q)
     parts = tuple(_parts(mechanism, built))
     known = _coefficients(parts, options, mechanism.file)
@@ -213,6 +213,7 @@ def thermal_expansion(
         notes=notes,
         diagnostics=(
             *_diagnostics(response, per_kelvin @ temperatures),
+            *reached,
             *omission_diagnostics(mechanism),
         ),
         provenance=provenance(

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.common.errors import InputError, Problem
+from tauloop.common.result import Diagnostic
 from tauloop.elasticity.beams import Array
 from tauloop.elasticity.machine_beams import StatedMass
 from tauloop.elasticity.machine_structure import MachineStructure
@@ -20,8 +21,12 @@ from tauloop.model import Model
 PoseInput = str | Mapping[str, str | float] | object | None
 
 
-def machine_coordinates(model: Model, poses: PoseInput, actuators: object | None = None) -> Array:
+def machine_coordinates(
+    model: Model, poses: PoseInput, actuators: object | None = None
+) -> tuple[Array, tuple[Diagnostic, ...]]:
     """Return the coordinates (N, n_q) of a machine at poses of its platform, or one of its actuators.
+
+    The diagnostics state stops, and whether a pose by names is reached from the reference pose.
 
     Args:
         model: the machine.
@@ -37,16 +42,23 @@ def machine_coordinates(model: Model, poses: PoseInput, actuators: object | None
         if poses is not None:
             what = "given in addition to poses of the platform"
             raise InputError.of("actuators", what, "give the positions of one of them")
-        return np.asarray(forward_kinematics(model, actuators).q[:1])
-    if poses is None:
-        return np.atleast_2d(np.asarray(model.assembly.q, dtype=float))
+        reached = forward_kinematics(model, actuators)
+        return np.asarray(reached.q[:1]), reached.diagnostics
     if isinstance(poses, str | Mapping):
-        return np.asarray(inverse_kinematics(model, poses).q[:1])
+        reached = inverse_kinematics(model, poses)
+        return np.asarray(reached.q[:1]), reached.diagnostics
+    q = model.assembly.q if poses is None else _at_rows(model, poses)
+    q = np.atleast_2d(np.asarray(q, dtype=float))
+    return q, model.limits.diagnostics(q)
+
+
+def _at_rows(model: Model, poses: object) -> Array:
+    """Return the coordinates (N, n_q) at rows of positions of the platform."""
     port = replace(model.platform.ports.position, name="poses")
     rows = checked({"poses": port}, {"poses": poses})[0]["poses"]
     if not len(rows):
         raise InputError.of("poses", "there are no poses", "give at least one")
-    return np.atleast_2d(np.asarray(model.inverse_kinematics(rows).q))
+    return np.asarray(model.inverse_kinematics(rows).q)
 
 
 def require_elastic_data(

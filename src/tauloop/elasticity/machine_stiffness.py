@@ -263,7 +263,7 @@ def stiffness(
     """
     model, options = modeled(machine), options or StiffnessOptions()
     mechanism = model.mechanism
-    q = machine_coordinates(model, poses, actuators)
+    q, reached = machine_coordinates(model, poses, actuators)
     settings = StructureOptions(modes=BUCKLING_MODES, has_shear=options.shear, has_rod_modes=False)
     built = machine_structure(model, q, settings)
     require_elastic_data(mechanism, built)
@@ -314,7 +314,7 @@ def stiffness(
         notes=notes,
         diagnostics=(
             *_diagnostics(assembled, compliance, deflection, loads, is_loaded=options.loaded),
-            *model.limits.diagnostics(q),
+            *reached,
             *omission_diagnostics(mechanism),
         ),
         provenance=provenance(

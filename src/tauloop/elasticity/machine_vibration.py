@@ -239,7 +239,7 @@ def vibration(
     """
     model, options = modeled(machine), options or VibrationOptions()
     mechanism = model.mechanism
-    q = machine_coordinates(model, poses, actuators)
+    q, reached = machine_coordinates(model, poses, actuators)
     settings, built, assembled, modes = _with_link_modes(model, q, options)
     is_free = options.motor_state == "free"
     shapes = modes.shapes
@@ -273,7 +273,7 @@ def vibration(
         diagnostics=(
             _residual(assembled, modes),
             *_comparisons(model, q[:1], settings, modes, is_free=is_free),
-            *model.limits.diagnostics(q),
+            *reached,
             *omission_diagnostics(mechanism),
         ),
         provenance=provenance(
