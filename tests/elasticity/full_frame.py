@@ -141,8 +141,10 @@ class FullFrame:
         R = np.stack([x, y, np.cross(x, y)])
         numbers = []
         for i in range(count + 1):
-            given = nodes[0] if i == 0 else nodes[1] if i == count else None
-            numbers.append(self.node(start + i / count * (end - start)) if given is None else given)
+            end_node = nodes[0] if i == 0 else nodes[1] if i == count else None
+            numbers.append(
+                self.node(start + i / count * (end - start)) if end_node is None else end_node
+            )
         T = np.kron(np.eye(4), R)
         K, M = self.element(profile, float(np.linalg.norm(end - start)) / count)
         for pair in itertools.pairwise(numbers):
