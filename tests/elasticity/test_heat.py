@@ -133,6 +133,7 @@ OFFSET_TOOL = FOUR_BAR.replace("{body: coupler,", "{body: coupler, tool: {at: [0
         (portal(), ALUMINIUM),
         (portal("stiffness: {x: 10 N/um}"), ALUMINIUM),
         ("delta", STEEL),
+        ("spidermill", STEEL),
     ],
 )
 def test_equal_expansion_of_all_parts_scales_the_machine(
@@ -290,11 +291,16 @@ def test_a_leg_too_many_is_strained() -> None:
 
 def test_rigid_legs_that_prevent_an_expansion_are_refused() -> None:
     machine = tl.loads(table("link: {mass: 1 kg, center: 0.25 m, inertia: 0.1 kg m^2}"))
-    legs = {name: STEEL for name in ("left", "middle", "right")}
-    with pytest.raises(AssemblyError, match="rigid parts prevent an expansion by heat: a gap of"):
-        tl.thermal_expansion(machine, expansions=legs)
-    with pytest.raises(AssemblyError, match=r"left\.length"):
-        tl.thermal_expansion(machine, expansions={"left": STEEL})
+    legs = dict.fromkeys(("left", "middle", "right"), STEEL)
+    with pytest.raises(AssemblyError, match=r"a gap of .* um remains at .*middle\.length"):
+        tl.thermal_expansion(machine, expansions=legs, temperatures={"middle": 1.0})
+    # All together lift the plate.
+    result = tl.thermal_expansion(machine, expansions=legs, temperatures=10.0)
+    assert result.error[0] == pytest.approx([0.0, 0.0, 5.0 * STEEL, 0.0, 0.0, 0.0], abs=1e-15)
+    assert np.isnan(result.per_kelvin).all()
+    assert result.worst == ("",)
+    assert "rigid parts prevent the expansion alone of left, middle, right" in result.notes
+    json.dumps(result.as_dict(), allow_nan=False)
 
 
 def test_names_and_coefficients_that_are_missing_are_refused(tubes: tl.Model) -> None:

@@ -80,7 +80,9 @@ class ThermalExpansion(Result):
         parts: names of the p parts that expand.
         expansions: (p,) coefficients of expansion, 1/K.
         temperatures: (p,) temperatures above the reference, K.
-        per_kelvin: (N, 6, p) twist of the tool by one kelvin of each part, m/K and rad/K.
+        per_kelvin: (N, 6, p) twist of the tool by one kelvin of each part, m/K and rad/K; NaN where
+            rigid parts prevent the expansion of this part alone.
+        error: (N, 6) twist of the tool by these temperatures, m and rad.
         beams: names of the b elastic rods and beams.
         axial: (N, b) axial forces in them by these temperatures, N; tension is positive.
         moment: (N, b) largest bending moments in them, N m.
@@ -95,18 +97,13 @@ class ThermalExpansion(Result):
     parts: tuple[str, ...]
     expansions: np.ndarray = field(metadata=json_keys("expansions_1_K"))
     temperatures: np.ndarray = field(metadata=json_keys("temperatures_K"))
-    per_kelvin: np.ndarray
+    per_kelvin: np.ndarray = field(metadata=json_keys(nullable=True))
+    error: np.ndarray
     beams: tuple[str, ...]
     axial: np.ndarray = field(metadata=json_keys("axial_force_N"))
     moment: np.ndarray = field(metadata=json_keys("moment_N_m"))
     unexpanded: tuple[str, ...]
     notes: tuple[str, ...]
-
-    @property
-    @in_json()
-    def error(self) -> np.ndarray:
-        """Twist (N, 6) of the tool by these temperatures, m and rad."""
-        return np.asarray(self.per_kelvin @ self.temperatures)
 
     @property
     @in_json()
@@ -116,10 +113,16 @@ class ThermalExpansion(Result):
 
     @property
     def worst(self) -> tuple[str, ...]:
-        """Part whose temperature moves the tool farthest, per pose; without any, that by 1 K."""
+        """Part whose temperature moves the tool farthest, per pose; without any, that by 1 K.
+
+        Parts whose expansion alone is prevented are left out; "" if all are.
+        """
         weight = self.temperatures if self.temperatures.any() else np.ones(len(self.parts))
         moved = np.linalg.norm(self.per_kelvin[:, :3], axis=1) * np.abs(weight)
-        return tuple(self.parts[index] for index in np.argmax(moved, axis=1))
+        comparable = np.nan_to_num(moved, nan=-1.0)
+        return tuple(
+            self.parts[int(np.argmax(row))] if row.max() >= 0.0 else "" for row in comparable
+        )
 
     def variables(self) -> Iterator[Variable]:
         """Return errors and forces over the poses."""
@@ -157,7 +160,7 @@ def thermal_expansion(
 
     Raises:
         InputError: no part has a coefficient of expansion, or an argument is wrong.
-        AssemblyError: a part can move without any deformation, or rigid parts prevent an expansion.
+        AssemblyError: a part can move without any deformation, or rigid parts prevent the expansion.
         PoseError: a pose is out of reach or singular.
 
     Examples:
@@ -191,12 +194,18 @@ def thermal_expansion(
     temperatures = _temperatures(heated, unexpanded, options, mechanism.file)
     coefficients = np.array([known[part.name] for part in heated])
     response = thermal_response(assemble(built.structure), _free_expansion(parts, known, len(q)))
-    per_kelvin = response.point_motion(built.tool_body, built.tool_point)
+    response.require_closed(temperatures)
+    motion = response.point_motion(built.tool_body, built.tool_point)
+    error = np.asarray(motion @ temperatures)
+    per_kelvin = np.where(response.is_prevented, np.nan, motion)
     carriers = {part.carrier for part in parts if part.length is not None}
     beams, axial, moment = _forces(response, carriers, temperatures)
     notes = (*built.notes, REFERENCE_NOTE)
     if unexpanded:
         notes += (f"without expansion: {listing(unexpanded)}",)
+    if response.is_prevented.any():
+        prevented = np.array([part.name for part in heated])[response.is_prevented]
+        notes += (f"rigid parts prevent the expansion alone of {listing(prevented)}",)
     return ThermalExpansion(
         model=model,
         options=options,
@@ -206,13 +215,14 @@ def thermal_expansion(
         expansions=coefficients,
         temperatures=temperatures,
         per_kelvin=per_kelvin,
+        error=error,
         beams=beams,
         axial=axial,
         moment=moment,
         unexpanded=unexpanded,
         notes=notes,
         diagnostics=(
-            *_diagnostics(response, per_kelvin @ temperatures),
+            *_diagnostics(response, error),
             *reached,
             *omission_diagnostics(mechanism),
         ),

@@ -28,6 +28,7 @@ from tauloop.elasticity.structure import (
     transport,
 )
 from tauloop.mechanism.model import BASE
+from tauloop.mechanism.suggestions import listing
 
 #: Singular values of constraints, relative to the largest, below which they count as dependent.
 RANK_TOLERANCE = 1e-9
@@ -61,6 +62,9 @@ class ThermalResponse:
         twist: twists (N, 6, p) of the bodies' origins by name.
         loads: forces and moments (N, k, p) on the coordinates of each element by name.
         unbalance: largest generalized force that is left, relative to those of prevented expansion.
+        conditions: names (c) of the joints, rigid links and gears that a motion must close.
+        gaps: what remains open (N, c, p) at them, m/K; more than rounding where they are redundant.
+        sizes: largest free change (p,) at them, m/K.
     """
 
     structure: Structure
@@ -68,6 +72,34 @@ class ThermalResponse:
     twist: Mapping[str, Array]
     loads: Mapping[str, Array]
     unbalance: float
+    conditions: tuple[str, ...]
+    gaps: Array
+    sizes: Array
+
+    @property
+    def is_prevented(self) -> Array:
+        """Whether rigid parts prevent the expansion by each cause (p,) alone."""
+        largest = np.abs(self.gaps).max(axis=(0, 1), initial=0.0)
+        return np.asarray(largest > GAP_TOLERANCE * self.sizes.max(initial=0.0))
+
+    def require_closed(self, temperatures: Array) -> None:
+        """Check that rigid parts do not prevent the expansion by all causes (p,) together.
+
+        Raises:
+            AssemblyError: they do; with the parts.
+        """
+        error = np.abs(self.gaps @ temperatures).max(axis=0, initial=0.0)
+        limit = GAP_TOLERANCE * float(self.sizes @ np.abs(temperatures))
+        order = [int(index) for index in np.argsort(-error) if error[index] > limit]
+        if not order:
+            return
+        names = dict.fromkeys(self.conditions[index] for index in order)
+        what = (
+            f"rigid parts prevent an expansion by heat: a gap of {1e6 * error[order[0]]:.3g} um "
+            f"remains at {listing(names, 6)}"
+        )
+        remedy = "give joints, rods or drives of these loops a stiffness, from which forces follow"
+        raise AssemblyError.of(next(iter(names)), what, remedy)
 
     def point_motion(self, body: str, point: Array) -> Array:
         """Return the twist (N, 6, p) of a point (N, 3) of a body, per kelvin."""
@@ -155,13 +187,14 @@ def thermal_response(assembled: AssembledStructure, expansion: FreeExpansion) ->
         expansion: free expansion of its parts.
 
     Raises:
-        AssemblyError: a motion deforms nothing, or rigid parts prevent an expansion.
+        AssemblyError: a motion deforms nothing.
     """
     assembled.require_no_mechanism()
     structure = assembled.structure
     frames = _Frames(structure, expansion)
     joints = _joints_by_name(frames, structure.joints)
-    x_0 = _closed(frames, structure, joints)
+    conditions, A, c = _joined_conditions(frames, structure, joints)
+    x_0 = np.linalg.pinv(A, rcond=RANK_TOLERANCE) @ c
     of_elements = tuple(_element_strains(assembled, frames, x_0))
     of_springs = tuple(_spring_strains(assembled, frames, x_0, joints))
     force = np.zeros((assembled.samples, assembled.size, expansion.count))
@@ -189,6 +222,9 @@ def thermal_response(assembled: AssembledStructure, expansion: FreeExpansion) ->
         twist=twist,
         loads=loads,
         unbalance=float(np.abs(rest).max(initial=0.0) / largest) if largest > 0.0 else 0.0,
+        conditions=conditions,
+        gaps=A @ x_0 - c,
+        sizes=np.abs(c).max(axis=(0, 1), initial=0.0),
     )
 
 
@@ -204,51 +240,22 @@ def _joints_by_name(
     return by_name
 
 
-def _closed(
+def _joined_conditions(
     frames: _Frames, structure: Structure, joints: Mapping[str, tuple[Array, Array]]
-) -> Array:
-    """Return the smallest motion x_0 (N, m, p) that closes joints, rigid links and gears.
-
-    Raises:
-        AssemblyError: no motion does.
-    """
+) -> tuple[tuple[str, ...], Array, Array]:
+    """Return names (c), rows A (N, c, m) and sides (N, c, p) of A x = c, in lengths."""
     names: list[str] = []
-    rows: list[Array] = []
-    gaps: list[Array] = []
+    rows = [np.zeros((frames.samples, 0, frames.size))]
+    gaps = [np.zeros((frames.samples, 0, frames.expansion.count))]
     for name, row, gap in _conditions(frames, structure, joints):
         names += [name] * row.shape[1]
         rows.append(row)
         gaps.append(gap)
-    if not rows:
-        return np.zeros((frames.samples, frames.size, frames.expansion.count))
     A, c = np.concatenate(rows, axis=1), -np.concatenate(gaps, axis=1)
     # Rows of links, joints and gears have different units.
     norm = np.linalg.norm(A, axis=-1, keepdims=True)
     norm = np.where(norm > 0.0, norm, 1.0)
-    A, c = A / norm, c / norm
-    x_0 = np.linalg.pinv(A, rcond=RANK_TOLERANCE) @ c
-    error = np.abs(A @ x_0 - c)
-    _require_closed(error.max(axis=(0, 2)), np.abs(c).max(), names)
-    return np.asarray(x_0)
-
-
-def _require_closed(error: Array, largest: float, names: list[str]) -> None:
-    """Check that rigid parts leave no gaps.
-
-    Raises:
-        AssemblyError: they do; with the parts.
-    """
-    limit = GAP_TOLERANCE * largest
-    if error.max() <= limit:
-        return
-    order = np.argsort(-error)
-    chosen = dict.fromkeys(names[index] for index in order if error[index] > limit)
-    what = (
-        f"rigid parts prevent an expansion by heat: a gap of {1e6 * error.max():.3g} um per kelvin"
-        f" remains at {', '.join(list(chosen)[:6])}"
-    )
-    remedy = "give these joints, rods or drives a stiffness, from which their forces follow"
-    raise AssemblyError.of(names[int(order[0])], what, remedy)
+    return tuple(names), A / norm, c / norm
 
 
 def _conditions(
