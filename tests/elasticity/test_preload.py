@@ -11,7 +11,7 @@ from tauloop.elasticity.assembled import AssembledStructure, assemble
 from tauloop.elasticity.beams import BeamProperties
 from tauloop.elasticity.preload import DeadLoad, geometric_stiffness
 from tauloop.elasticity.reduction import BALL, reduced_beam
-from tauloop.elasticity.statics import axial_forces, gravity_load
+from tauloop.elasticity.statics import axial_forces, end_loads, gravity_load
 from tauloop.elasticity.structure import (
     ElasticJoint,
     RigidBody,
@@ -134,7 +134,7 @@ def test_stiffness_under_load_is_the_second_derivative_of_the_potential() -> Non
     wrench = np.concatenate([FORCE, np.zeros(3)])
     load = load + (np.swapaxes(assembled.point_motion("plate", TOOL), -1, -2) @ wrench)
     x = np.linalg.solve(assembled.stiffness, load[..., None])[..., 0]
-    axial = axial_forces(assembled, x, GRAVITY)
+    axial = axial_forces(assembled, end_loads(assembled, x, GRAVITY))
     torques = [
         SPRINGS[joint.name] * (motion[0] @ x[0])
         for joint, motion in zip(assembled.structure.joints, assembled.joint_motion, strict=True)

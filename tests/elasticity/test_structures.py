@@ -432,7 +432,7 @@ def test_buckling_of_a_rod_and_of_a_cantilever() -> None:
     assembled = assemble(Structure(bodies=(RigidBody(name="tip", origin=tip),), elements=(arm,)))
     pushed = -assembled.body_motion["tip"][:, 0]
     x = np.linalg.solve(assembled.stiffness, pushed[..., None])[..., 0]
-    axial = axial_forces(assembled, x)
+    axial = axial_forces(assembled, end_loads(assembled, x))
     assert axial["arm"] == pytest.approx([-1.0])
     # Euler's first case: a quarter of the load of the pinned rod, twice for a round tube.
     factors = buckling_factors(assembled, assembled.geometric(axial), 2)

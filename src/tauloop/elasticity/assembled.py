@@ -18,7 +18,6 @@ from tauloop.elasticity.beams import Array
 from tauloop.elasticity.structure import (
     Attachment,
     ElasticJoint,
-    Element,
     MotionCombination,
     RigidBody,
     Structure,
@@ -26,10 +25,14 @@ from tauloop.elasticity.structure import (
     transport,
 )
 from tauloop.mechanism.model import BASE
+from tauloop.mechanism.poses import skew
 
 #: Stiffness of a motion, relative to that of the elements which take part in it, below which it
 #: counts as none. Rounding errors are about 1e-15 of it.
 MECHANISM_TOLERANCE = 1e-12
+#: Factor of this tolerance above which a lower bound of the stiffness needs no eigenvalues: far more
+#: than the bound's rounding errors.
+BOUND_MARGIN = 100.0
 #: Singular values of constraints, relative to the largest, below which they count as dependent.
 RANK_TOLERANCE = 1e-9
 #: Part of a mechanism's largest motion above which a body is named.
@@ -75,10 +78,13 @@ class AssembledStructure:
 
     @cached_property
     def elastic_items(self) -> tuple[tuple[str, Array, Array], ...]:
-        """Everything with stiffness: name, local coordinates (N, k, n), stiffness (..., k, k)."""
+        """Everything with stiffness: name, local coordinates (N, k, n), stiffness (..., k, k).
+
+        Local coordinates that meet no stiffness are left out.
+        """
         structure = self.structure
         items = [
-            (element.name, motion, element.matrices.stiffness)
+            (element.name, *_used(motion, element.matrices.stiffness))
             for element, motion in zip(structure.elements, self.element_motion, strict=True)
             if element.matrices.stiffness.any()
         ]
@@ -122,10 +128,12 @@ class AssembledStructure:
 
     def _sum(self, parts: Iterable[tuple[Array, Array]]) -> Array:
         """Return the sum of Bᵀ K B over local coordinates B and their matrices K."""
-        total = np.zeros((self.samples, self.size, self.size))
-        for motion, matrix in parts:
-            total += np.swapaxes(motion, -1, -2) @ (matrix @ motion)
-        return 0.5 * (total + np.swapaxes(total, -1, -2))
+        pairs = [_used(motion, matrix) for motion, matrix in parts]
+        empty = np.zeros((self.samples, 0, self.size))
+        B = np.concatenate([empty, *(motion for motion, _ in pairs)], axis=1)
+        KB = np.concatenate([empty, *(matrix @ motion for motion, matrix in pairs)], axis=1)
+        total = np.swapaxes(B, -1, -2) @ KB
+        return np.asarray(0.5 * (total + np.swapaxes(total, -1, -2)))
 
     def geometric(self, axial: Mapping[str, Array]) -> Array:
         """Return the stiffness (N, n, n) by axial forces in elements.
@@ -165,6 +173,8 @@ class AssembledStructure:
         scale = self.stiffness_scale
         root = np.where(scale > 0.0, np.sqrt(np.where(scale > 0.0, scale, 1.0)), 1.0)
         scaled = self.stiffness / root[:, :, None] / root[:, None, :]
+        if _smallest_eigenvalue_bound(scaled) > BOUND_MARGIN * MECHANISM_TOLERANCE:
+            return np.zeros((self.samples, self.size, 0))
         eigenvalues, vectors = np.linalg.eigh(scaled)
         counts = (eigenvalues < MECHANISM_TOLERANCE).sum(axis=1)
         if not len(counts) or counts.max() == 0:
@@ -218,6 +228,28 @@ class AssembledStructure:
         return first, f"{verb} ({text}){others} and deforms nothing: a mechanism"
 
 
+def _used(motion: Array, matrix: Array) -> tuple[Array, Array]:
+    """Return the local coordinates (N, k, n) that a matrix (..., k, k) multiplies, and their part."""
+    size = matrix.shape[-1]
+    used = np.flatnonzero(matrix.reshape(-1, size).any(axis=0))
+    if len(used) == size:
+        return motion, matrix
+    return motion[:, used], matrix[..., used[:, None], used]
+
+
+def _smallest_eigenvalue_bound(matrices: Array) -> float:
+    """Return a lower bound of all eigenvalues of matrices (N, n, n): 1 / tr A⁻¹.
+
+    Zero where a matrix is not positive definite.
+    """
+    try:
+        L_inverse = np.linalg.inv(np.linalg.cholesky(matrices))
+    except np.linalg.LinAlgError:
+        return 0.0
+    largest = np.sum(L_inverse**2, axis=(1, 2)).max(initial=1.0)
+    return float(1.0 / largest) if np.isfinite(largest) else 0.0
+
+
 def _sparse_columns(motions: Array) -> Array:
     """Return a basis (n, d) of the same space in which each column has few entries (echelon form)."""
     basis = motions.copy()
@@ -257,15 +289,9 @@ def assemble(structure: Structure) -> AssembledStructure:
     kinematic = motion[BASE].shape[-1]
     size = kinematic + internal
     body_motion = {name: _widened(twist, size) for name, twist in motion.items()}
-    elements, offset = [], kinematic
+    elements = _element_motion(structure, motion, origins, size)
     for element in structure.elements:
-        rows = np.zeros((samples, element.external + element.internal, size))
-        rows[:, : element.external, :kinematic] = _attached(element, motion, origins)
-        inner = np.arange(element.internal)
-        rows[:, element.external + inner, offset + inner] = 1.0
-        names += [f"{element.name}.mode{i + 1}" for i in inner]
-        offset += element.internal
-        elements.append(rows)
+        names += [f"{element.name}.mode{i + 1}" for i in range(element.internal)]
     joints = tuple(
         _widened(_joint_motion(joint, motion, origins), size) for joint in structure.joints
     )
@@ -276,7 +302,7 @@ def assemble(structure: Structure) -> AssembledStructure:
         structure=structure,
         coordinate_names=tuple(names),
         body_motion=body_motion,
-        element_motion=tuple(elements),
+        element_motion=elements,
         joint_motion=joints,
         combination_motion=combinations,
         tree=_ordered(steps),
@@ -371,7 +397,10 @@ def _joint_motion(
     relative = _relative(joint, motion, origins)
     if not joint.count:
         return relative[:, :0]
-    return np.asarray(np.linalg.pinv(joint.motion) @ relative)
+    if joint.count > 1:
+        return np.asarray(np.linalg.pinv(joint.motion) @ relative)
+    direction = np.swapaxes(joint.motion, -1, -2)
+    return np.asarray(direction / (direction @ joint.motion) @ relative)
 
 
 def _constraints(
@@ -443,15 +472,45 @@ def _allowed(structure: Structure, C: Array, motion: Mapping[str, Array]) -> Arr
     return np.asarray(np.swapaxes(Vt[:, ranks[0] :], -1, -2) / scale[:, :, None])
 
 
-def _attached(element: Element, motion: Mapping[str, Array], origins: Mapping[str, Array]) -> Array:
-    """Return the freedoms (N, k, m) of an element's attachments."""
+def _element_motion(
+    structure: Structure, motion: Mapping[str, Array], origins: Mapping[str, Array], size: int
+) -> tuple[Array, ...]:
+    """Return the coordinates (N, k, n) of all elements; all attachments of a body in one product.
 
-    def held(attachment: Attachment) -> Array:
-        offset = attachment.point - origins[attachment.body]
-        local = in_local_axes(attachment.axes, transport(offset) @ motion[attachment.body])
-        return np.asarray(local[..., list(attachment.freedoms), :])
-
-    return np.concatenate([held(attachment) for attachment in element.attachments], axis=-2)
+    Args:
+        structure: the structure.
+        motion: twists (N, 6, m) of the bodies by the coordinates without internal ones.
+        origins: origins of the bodies.
+        size: number n of all coordinates; internal ones follow the others in the order of elements.
+    """
+    samples, kinematic = len(motion[BASE]), motion[BASE].shape[-1]
+    elements = []
+    held: dict[str, list[tuple[Array, Array]]] = {}
+    offset = kinematic
+    for element in structure.elements:
+        rows = np.zeros((samples, element.external + element.internal, size))
+        elements.append(rows)
+        inner = np.arange(element.internal)
+        rows[:, element.external + inner, offset + inner] = 1.0
+        offset += element.internal
+        first = 0
+        for attachment in element.attachments:
+            count = len(attachment.freedoms)
+            part = rows[:, first : first + count, :kinematic]
+            first += count
+            if attachment.body != BASE:
+                projection = _held_freedoms(attachment, origins[attachment.body])
+                held.setdefault(attachment.body, []).append((part, projection))
+    for body, parts in held.items():
+        stacked = np.concatenate(
+            [np.broadcast_to(item, (samples, *item.shape[-2:])) for _, item in parts], axis=1
+        )
+        moved = stacked @ motion[body]
+        first = 0
+        for part, _ in parts:
+            part[...] = moved[:, first : first + part.shape[1]]
+            first += part.shape[1]
+    return tuple(elements)
 
 
 def _joint_items(
@@ -463,4 +522,15 @@ def _joint_items(
         rows = [k for k, item in enumerate(names) if item == name]
         block = stiffness[..., rows, :][..., rows]
         if block.any():
-            yield name, motion[..., rows, :], block
+            yield name, *_used(motion[..., rows, :], block)
+
+
+def _held_freedoms(attachment: Attachment, origin: Array) -> Array:
+    """Return the freedoms (..., k, 6) of an attachment by the twist of its body."""
+    back = np.swapaxes(attachment.axes, -1, -2)
+    arm = skew(attachment.point - origin)
+    both = np.zeros((*np.broadcast_shapes(back.shape[:-2], arm.shape[:-2]), 6, 6))
+    both[..., :3, :3] = back
+    both[..., :3, 3:] = -back @ arm
+    both[..., 3:, 3:] = back
+    return both[..., list(attachment.freedoms), :]

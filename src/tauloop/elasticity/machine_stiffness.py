@@ -278,7 +278,8 @@ def stiffness(
     deflection = (motion @ displacement[..., None])[..., 0]
     notes = built.notes
     if assembled.constraints and not options.loaded:
-        geometric = assembled.geometric(axial_forces(assembled, displacement, gravity))
+        at_ends = end_loads(assembled, displacement, gravity)
+        geometric = assembled.geometric(axial_forces(assembled, at_ends))
         notes += (CONSTRAINED_NOTE,)
     else:
         tool_load = DeadLoad(body=built.tool_body, point=built.tool_point, wrench=wrench)
@@ -357,8 +358,8 @@ def beam_loads(
         gravity: (3,) in the axes of the base, m/s^2.
         geometric: (N, n, n) geometric stiffness by all loads.
     """
-    axial = axial_forces(assembled, displacement, gravity)
     at_ends = end_loads(assembled, displacement, gravity)
+    axial = axial_forces(assembled, at_ends)
     elements = [element for element in built.structure.elements if element.name in axial]
     shape = (assembled.samples, len(elements))
     forces, stress, strength, euler = (np.full(shape, np.nan) for _ in range(4))

@@ -59,9 +59,9 @@ def geometric_stiffness(
         what = f"{assembled.constraints} rigid constraints close loops of this structure"
         remedy = "give a rod, a body or a joint of each loop elastic data"
         raise InputError.of("structure", what, remedy)
-    total = assembled.geometric(axial_forces(assembled, displacement, gravity))
-    gradients = {name: np.zeros((assembled.samples, 6)) for name in assembled.body_motion}
     at_ends = end_loads(assembled, displacement, gravity)
+    total = assembled.geometric(axial_forces(assembled, at_ends))
+    forces = _BodyForces(assembled)
     for element in assembled.structure.elements:
         offset = 0
         for attachment in element.attachments:
@@ -72,9 +72,9 @@ def geometric_stiffness(
             wrench = np.concatenate(
                 [_turned(attachment.axes, local[:, :3]), _turned(attachment.axes, local[:, 3:])], -1
             )
-            total += _of_point(assembled, attachment.body, attachment.point, wrench, gradients)
+            forces.add(attachment.body, attachment.point, wrench)
     for load in loads:
-        total += _of_point(assembled, load.body, load.point, -load.wrench, gradients)
+        forces.add(load.body, load.point, -load.wrench)
     for body in assembled.structure.bodies:
         if body.inertia is not None:
             inertia = np.asarray(body.inertia)
@@ -85,9 +85,9 @@ def geometric_stiffness(
             mass = inertia[..., 0, 0][..., None]
             center = np.divide(h, mass, out=np.zeros_like(h), where=mass > 0.0)
             wrench = np.concatenate([weight, np.zeros_like(weight)], axis=-1)
-            point = body.origin + center
-            total += _of_point(assembled, body.name, point, -wrench, gradients)
-    total += _of_joints(assembled, gradients)
+            forces.add(body.name, body.origin + center, -wrench)
+    total += forces.second_derivative()
+    total += _of_joints(assembled, forces.gradients)
     return np.asarray(0.5 * (total + np.swapaxes(total, -1, -2)))
 
 
@@ -96,43 +96,68 @@ def _turned(axes: Array, vector: Array) -> Array:
     return np.asarray((axes @ vector[..., None])[..., 0])
 
 
-def _of_point(
-    assembled: AssembledStructure,
-    body: str,
-    point: Array,
-    wrench: Array,
-    gradients: dict[str, Array],
-) -> Array:
-    """Return the second derivative (N, n, n) by a force on a point, and add it to the gradients.
+class _BodyForces:
+    """Sums of the forces on points of each body.
+
+    Attributes:
+        gradients: gradients (N, 6) of the potential by the motion of the bodies' origins.
+    """
+
+    def __init__(self, assembled: AssembledStructure) -> None:
+        """Start without forces."""
+        self.assembled = assembled
+        samples = assembled.samples
+        self.gradients = {name: np.zeros((samples, 6)) for name in assembled.body_motion}
+        self._forms = {name: np.zeros((samples, 3, 3)) for name in assembled.body_motion}
+
+    def add(self, body: str, point: Array, wrench: Array) -> None:
+        """Add a force and a moment on a point.
+
+        Args:
+            body: the body.
+            point: (N, 3) or (3,).
+            wrench: (N, 6) or (6,) gradient of the potential by the point's motion.
+        """
+        arm = point - self.assembled.origin(body)
+        force, moment = wrench[..., :3], wrench[..., 3:]
+        self.gradients[body][:, :3] += force
+        self.gradients[body][:, 3:] += moment + _turned(skew(arm), force)
+        self._forms[body] += _form(force, arm)
+
+    def second_derivative(self) -> Array:
+        """Return the second derivative (N, n, n) of the potential by the rotations of the bodies."""
+        size = self.assembled.size
+        total = np.zeros((self.assembled.samples, size, size))
+        for body, form in self._forms.items():
+            theta = self.assembled.body_motion[body][:, 3:]
+            if form.any() and theta.any():
+                total += np.swapaxes(theta, -1, -2) @ (form @ theta)
+        return total
+
+
+def _form(force: Array, arm: Array) -> Array:
+    """Return the matrix (..., 3, 3) of the form f · θ × (θ × r) / 2 in θ, doubled.
+
+    f · θ × (θ × r) = (θ · f) (θ · r) - θ² (f · r).
 
     Args:
-        assembled: the structure.
-        body: the body.
-        point: (N, 3) or (3,).
-        wrench: (N, 6) or (6,) gradient of the potential by the point's motion.
-        gradients: gradients (N, 6) by the motion of the bodies' origins, which are changed.
+        force, arm: f and r (..., 3).
     """
-    motion = assembled.body_motion[body]
-    r = point - assembled.origin(body)
-    wrench = np.broadcast_to(wrench, (assembled.samples, 6))
-    carried = np.swapaxes(transport(r), -1, -2) @ wrench[..., None]
-    gradients[body] = gradients[body] + carried[..., 0]
-    return _quadratic(motion[:, 3:], wrench[:, :3], np.broadcast_to(r, wrench[:, :3].shape))
+    outer = force[..., :, None] * arm[..., None, :]
+    inner = np.sum(force * arm, axis=-1)[..., None, None]
+    return np.asarray(0.5 * (outer + np.swapaxes(outer, -1, -2)) - inner * np.eye(3))
 
 
 def _quadratic(theta: Array, force: Array, arm: Array) -> Array:
-    """Return the matrix (N, n, n) of the form f · θ × (θ × r) / 2, doubled.
-
-    f · θ × (θ × r) = (θ · f) (θ · r) - θ² (f · r).
+    """Return the matrix (N, n, n) of the form of a force and an arm (N, 3), see `_form`.
 
     Args:
         theta: rotation (N, 3, n) by the coordinates.
         force, arm: f and r (N, 3).
     """
-    outer = force[:, :, None] * arm[:, None, :]
-    inner = np.sum(force * arm, axis=-1)[:, None, None]
-    H = 0.5 * (outer + np.swapaxes(outer, -1, -2)) - inner * np.eye(3)
-    return np.asarray(np.swapaxes(theta, -1, -2) @ H @ theta)
+    if not theta.any():
+        return np.zeros(())
+    return np.asarray(np.swapaxes(theta, -1, -2) @ (_form(force, arm) @ theta))
 
 
 def _of_joints(assembled: AssembledStructure, gradients: Mapping[str, Array]) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from tauloop.common.records import dataclass
@@ -137,17 +139,13 @@ def end_loads(
     return loads
 
 
-def axial_forces(
-    assembled: AssembledStructure, displacement: Array, gravity: Array | None = None
-) -> dict[str, Array]:
+def axial_forces(assembled: AssembledStructure, loads: Mapping[str, Array]) -> dict[str, Array]:
     """Return the mean axial forces (N,) of beams, N; tension is positive.
 
     Args:
         assembled: the structure.
-        displacement: (N, n) coordinates.
-        gravity: (3,) in the axes of the base, m/s^2; None for no weight of the elements.
+        loads: (N, external) loads on the attachments of each element, see `end_loads`.
     """
-    loads = end_loads(assembled, displacement, gravity)
     forces = {}
     for element in assembled.structure.elements:
         beam = element.beam
@@ -181,20 +179,21 @@ def section_loads(element: Element, load: Array, gravity: Array | None = None) -
     position = np.concatenate(
         [np.zeros((*lengths.shape[:-1], 1)), np.cumsum(lengths, axis=-1)], axis=-1
     )
-    force, moment = start[..., None, :3], start[..., None, 3:]
-    x = np.zeros((*position.shape, 3))
-    x[..., 0] = position
-    force = force + 0.0 * x
-    # The moment about a section of a force at the start, whose arm is -x.
-    moment = moment - np.cross(x, force)
+    local = np.zeros(3)
+    weight, first = np.zeros_like(position), np.zeros_like(position)
     if gravity is not None:
         weight, first = _weight_before(beam.lengths, np.asarray(beam.properties.mass))
-        local = (np.swapaxes(element.attachments[0].axes, -1, -2) @ gravity)[..., None, :]
-        arm = np.zeros((*weight.shape, 3))
-        arm[..., 0] = first - weight * position
-        force = force + weight[..., None] * local
-        moment = moment + np.cross(arm, local + 0.0 * arm)
-    return np.concatenate([-force, -moment], axis=-1)
+        local = np.swapaxes(element.attachments[0].axes, -1, -2) @ gravity
+    force, moment = start[..., None, :3], start[..., None, 3:]
+    local = local[..., None, :]
+    arm = first - weight * position
+    loads = np.empty((*np.broadcast_shapes(force.shape[:-1], position.shape), 6))
+    loads[..., :3] = -(force + weight[..., None] * local)
+    # The arms of the force at the start and of the weight lie along x.
+    loads[..., 3] = -moment[..., 0]
+    loads[..., 4] = arm * local[..., 2] - position * force[..., 2] - moment[..., 1]
+    loads[..., 5] = position * force[..., 1] - arm * local[..., 1] - moment[..., 2]
+    return loads
 
 
 def _weight_before(lengths: Array, density: Array) -> tuple[Array, Array]:
