@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tauloop.elasticity.machine_gradients import ElasticGradient as ElasticGradient
     from tauloop.elasticity.machine_heat import (
         ThermalExpansion as ThermalExpansion,
         ThermalExpansionOptions as ThermalExpansionOptions,

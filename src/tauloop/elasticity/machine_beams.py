@@ -116,11 +116,10 @@ def numeric_beam(
         shear: whether its shear and rotary inertia are included (Timoshenko).
     """
     lengths: list[float] = []
-    sections: list[SectionProperties] = []
     for segment in beam.segments:
-        pieces = TAPER_PIECES if segment.is_tapered else 1
+        pieces = _piece_count(segment)
         lengths += [mechanism.value(segment.length) / pieces] * pieces
-        sections += _sections(segment, pieces)
+    sections = piece_sections(beam)
 
     def values(items: list[Expression]) -> Array:
         return np.array([mechanism.value(item) for item in items])
@@ -147,6 +146,20 @@ def numeric_beam(
         strength=_strength(mechanism, sections, beam.is_round),
         fittings=(first, second),
     )
+
+
+def piece_sections(beam: Beam) -> list[SectionProperties]:
+    """Return the sections of a beam's pieces of constant section."""
+    return [
+        section
+        for segment in beam.segments
+        for section in _sections(segment, _piece_count(segment))
+    ]
+
+
+def _piece_count(segment: BeamSegment) -> int:
+    """Return the number of pieces that a segment is divided into."""
+    return TAPER_PIECES if segment.is_tapered else 1
 
 
 def _sections(segment: BeamSegment, pieces: int) -> list[SectionProperties]:

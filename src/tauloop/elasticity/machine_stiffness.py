@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 import numpy as np
 
 from tauloop.common.datasets import Variable, columns
-from tauloop.common.errors import PoseError, solving
+from tauloop.common.errors import InputError, PoseError, solving
 from tauloop.common.files import csv_text
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
@@ -18,6 +18,11 @@ from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.elasticity.assembled import AssembledStructure, assemble
 from tauloop.elasticity.beams import Array
 from tauloop.elasticity.machine_beams import StatedMass, equivalent_stress
+from tauloop.elasticity.machine_gradients import (
+    ElasticGradient,
+    ElasticLaw,
+    compliance_gradient,
+)
 from tauloop.elasticity.machine_poses import (
     PoseInput,
     machine_coordinates,
@@ -115,6 +120,9 @@ class Stiffness(Result):
         masses: stated masses of elastic links, and those of their parts.
         rigid: names of the parts that count as rigid.
         notes: assumptions about this machine.
+        structure: the structure in n minimal coordinates.
+        unit_displacement: (N, n, 6) its coordinates by unit wrenches at the tool.
+        laws: expressions that the stiffness of the items follows from.
     """
 
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
@@ -135,6 +143,9 @@ class Stiffness(Result):
     masses: tuple[StatedMass, ...]
     rigid: tuple[str, ...]
     notes: tuple[str, ...]
+    structure: AssembledStructure = field(metadata=OMITTED)
+    unit_displacement: np.ndarray = field(metadata=OMITTED)
+    laws: tuple[ElasticLaw, ...] = field(metadata=OMITTED)
 
     @property
     @in_json(nullable=True)
@@ -177,6 +188,45 @@ class Stiffness(Result):
     def weakest(self) -> tuple[str, ...]:
         """Item with the largest share of the compliance in the worst direction of force, per pose."""
         return tuple(self.items[index] for index in np.argmax(self.worst_shares, axis=1))
+
+    def elastic_gradient(self, parameters: Sequence[str] | None = None) -> ElasticGradient:
+        """Return the derivatives of the compliance by elastic parameters, with the poses fixed.
+
+        Elastic parameters are those of sections, materials, joints, contacts and drives. Parameters
+        that change positions or lengths are refused.
+
+        Args:
+            parameters: names of independent parameters; default: all that the stiffness alone
+                depends on.
+
+        Raises:
+            InputError: a parameter is unknown or changes the geometry, or the stiffness includes
+                loads or shear.
+
+        Examples:
+            >>> import tauloop as tl
+            >>> machine = tl.loads('''
+            ... format: tauloop-machine/1
+            ... name: slide
+            ... provenance: {status: chosen, source: example}
+            ... gravity: [0, 0, -9.81 m/s^2]
+            ... parameters: {k: 5 N/um}
+            ... bodies: {cart: {mass: 2 kg}}
+            ... joints: {rail: {type: prismatic, axis: x, parent: base, child: cart}}
+            ... actuators: {motor: {on: rail, force: 10 N, stiffness: k}}
+            ... platform: {body: cart, independent: [rail]}
+            ... ''')
+            >>> gradient = tl.stiffness(machine).elastic_gradient()
+            >>> gradient.parameters, f"{gradient.compliance[0, 0, 0, 0]:.2g}"
+            (('k',), '-4e-14')
+        """
+        for name in ("loaded", "shear"):
+            if getattr(self.options, name):
+                what = "the gradient is that of the stiffness without loads and shear"
+                raise InputError.of(name, what, f"leave `{name}` out")
+        return compliance_gradient(
+            self.model.mechanism, self.structure, self.laws, self.unit_displacement, parameters
+        )
 
     def variables(self) -> Iterator[Variable]:
         """Return stiffness, deflection and loads over the poses."""
@@ -313,6 +363,9 @@ def stiffness(
         masses=built.masses,
         rigid=rigid,
         notes=notes,
+        structure=assembled,
+        unit_displacement=compliance.displacement,
+        laws=built.laws,
         diagnostics=(
             *_diagnostics(assembled, compliance, deflection, loads, is_loaded=options.loaded),
             *reached,
@@ -373,7 +426,7 @@ def beam_loads(
         if beam is None or section is None:
             continue
         inside = section_loads(element, at_ends[element.name], gravity)
-        pieces = _pieces(beam.lengths, built.pieces[element.name])
+        pieces = np.append(beam.segment_index, beam.segment_index[-1])
         values = equivalent_stress(section, inside, pieces)
         worst = np.argmax(values / section.strength[pieces], axis=-1)
         stress[:, column] = values.max(axis=-1)
@@ -393,20 +446,6 @@ def beam_loads(
         buckling_safety=buckling_safety,
         load_factor=load_factor,
     )
-
-
-def _pieces(lengths: Array, pieces: Array) -> Array:
-    """Return the piece of constant section to which each node of a chain belongs.
-
-    Args:
-        lengths: (..., e) lengths of the elements.
-        pieces: (..., s) lengths of the pieces.
-    """
-    fine = np.atleast_2d(lengths)[0]
-    ends = np.cumsum(np.atleast_2d(pieces)[0])
-    middles = np.cumsum(fine) - 0.5 * fine
-    index = np.minimum(np.searchsorted(ends, middles), len(ends) - 1)
-    return np.asarray(np.concatenate([index, index[-1:]]))
 
 
 def _diagnostics(

@@ -14,7 +14,13 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.records import dataclass
-from tauloop.elasticity.beams import Array, BeamMotion, BeamProperties, Matrices
+from tauloop.elasticity.beams import (
+    NODE_FREEDOMS,
+    Array,
+    BeamMotion,
+    BeamProperties,
+    Matrices,
+)
 from tauloop.elasticity.machine_beams import (
     NumericBeam,
     SectionStrength,
@@ -23,6 +29,7 @@ from tauloop.elasticity.machine_beams import (
     stated_mass,
 )
 from tauloop.elasticity.machine_constants import machine_constants
+from tauloop.elasticity.machine_gradients import ElasticLaw, is_diagonal
 from tauloop.elasticity.machine_joints import elastic_directions, elastic_joint, free_twists
 from tauloop.elasticity.reduction import BALL, ReducedBeam
 from tauloop.elasticity.structure import (
@@ -35,6 +42,7 @@ from tauloop.elasticity.structure import (
     Structure,
     beam_axes,
     beam_element,
+    in_local_axes,
     spatial_inertia,
     transport,
 )
@@ -42,7 +50,7 @@ from tauloop.geometry.machine_geometry import MachineGeometry
 from tauloop.mechanism.elastic.beams import Beam, BodyBeam
 from tauloop.mechanism.elastic.drives import drive_stiffness
 from tauloop.mechanism.elastic.structures import ReducedStructure
-from tauloop.mechanism.expression import Expression
+from tauloop.mechanism.expression import ZERO, Expression, add, multiply
 from tauloop.mechanism.model import (
     BASE,
     MOMENT_ENTRIES,
@@ -96,11 +104,11 @@ class MachineStructure:
         tool_point: (N, 3) tool center point in the base frame, m.
         tool_axes: (N, 3, 3) axes of the tool's frame as columns.
         strengths: what stresses in beams follow from, by the names of elements.
-        pieces: pieces of constant section of these beams: their lengths (s,) or (N, s), m.
         masses: stated masses of elastic links.
         notes: assumptions about this machine.
         elastic_names: rods, bodies, joints and actuators that have elastic data.
         massless: finite-element models without a mass matrix.
+        laws: expressions that the stiffness of elastic items follows from.
     """
 
     structure: Structure
@@ -108,11 +116,11 @@ class MachineStructure:
     tool_point: Array
     tool_axes: Array
     strengths: Mapping[str, SectionStrength] = field(repr=False)
-    pieces: Mapping[str, Array] = field(repr=False)
     masses: tuple[StatedMass, ...]
     notes: tuple[str, ...]
     elastic_names: tuple[str, ...]
     massless: tuple[str, ...]
+    laws: tuple[ElasticLaw, ...] = field(repr=False)
 
 
 def machine_structure(
@@ -145,13 +153,15 @@ class _StructureBuilder:
         self.links: list[RigidLink] = []
         self.combinations: list[MotionCombination] = []
         self.strengths: dict[str, SectionStrength] = {}
-        self.pieces: dict[str, Array] = {}
         self.masses: list[StatedMass] = []
         self.notes: list[str] = []
         self.elastic: list[str] = []
         #: Actuators that alone hold a coordinate by the stiffness of their drive, by its name.
         self.drives: dict[str, str] = {}
         self.massless: list[str] = []
+        self.laws: list[ElasticLaw] = []
+        #: Stiffness of motors and springs by the names of coordinates.
+        self.spring_laws: dict[str, Expression] = {}
         #: Nodes of bodies with beams: body, name of the node, point in body coordinates.
         self.nodes: dict[str, list[tuple[str, Array]]] = {}
 
@@ -247,11 +257,11 @@ class _StructureBuilder:
             tool_point=tool_point,
             tool_axes=self.frame(platform.tool).rotation,
             strengths=self.strengths,
-            pieces=self.pieces,
             masses=tuple(self.masses),
             notes=tuple(self.notes),
             elastic_names=tuple(self.elastic),
             massless=tuple(self.massless),
+            laws=tuple(self.laws),
         )
 
     def _add_body(self, body: Body) -> None:
@@ -343,7 +353,8 @@ class _StructureBuilder:
         name = f"{body.name}.{beam.name}"
         start, end = ((str(node), point) for node, point in zip(names, points, strict=True))
         element = beam_element(name, reduced, start, end, axes)
-        self._add_element(_with_fittings(element, numbers.fittings), numbers, numbers.lengths)
+        self._add_element(_with_fittings(element, numbers.fittings), numbers)
+        self.laws.append(ElasticLaw(item=name, beams=(beam.beam,)))
 
     def _inertia(self, inertia: Inertia, pose: FramePose) -> Array:
         """Return the inertia (N, 6, 6) of a body about its origin in the axes of the base."""
@@ -363,12 +374,11 @@ class _StructureBuilder:
         motor's side does not move then.
         """
         value = self.mechanism.value
-        springs: dict[str, float] = {}
         inertias: dict[str, float] = {}
         locked: set[str] = set()
         for name, freedom in self.mechanism.freedoms.items():
             if freedom.spring is not None:
-                springs[name] = value(freedom.spring.stiffness)
+                self._add_spring(name, freedom.spring.stiffness)
             if freedom.inertia is not None:
                 inertias[name] = value(freedom.inertia)
         for actuator in self.mechanism.actuators:
@@ -385,20 +395,25 @@ class _StructureBuilder:
             if stiffness is None:
                 locked.add(name)
             else:
-                if name in springs:
+                if name in self.spring_laws:
                     self.drives.pop(name, None)
                 else:
                     self.drives[name] = actuator.name
-                springs[name] = springs.get(name, 0.0) + ratio**2 * stiffness
+                at_joint = multiply(ratio_expression, ratio_expression, stiffness)
+                self._add_spring(name, at_joint)
+        springs = {name: value(spring) for name, spring in self.spring_laws.items()}
         return springs, inertias, locked
 
-    def _drive_stiffness(self, actuator: Actuator) -> float | None:
+    def _add_spring(self, name: str, stiffness: Expression) -> None:
+        """Add a spring against a coordinate."""
+        self.spring_laws[name] = add(self.spring_laws.get(name, ZERO), stiffness)
+
+    def _drive_stiffness(self, actuator: Actuator) -> Expression | None:
         """Return the stiffness of an actuator with its motor held; None for a rigid one."""
         stiffness = drive_stiffness(actuator)
-        if stiffness is None:
-            return None
-        self.elastic.append(actuator.name)
-        return self.mechanism.value(stiffness)
+        if stiffness is not None:
+            self.elastic.append(actuator.name)
+        return stiffness
 
     def _add_joint(
         self,
@@ -430,12 +445,33 @@ class _StructureBuilder:
         self.joints.append(
             elastic_joint(joint, (near, far), point, free, bearings, springs, inertias, self.drives)
         )
+        motions = tuple(
+            (index, self.spring_laws[name])
+            for index, name in enumerate(free[1])
+            if name in self.spring_laws
+        )
+        if bearings is None or joint.compliance is None:
+            if motions:
+                self.laws.append(ElasticLaw(item=joint.name, motions=motions))
+            return
+        yielding = in_local_axes(parent.rotation, bearings[0])
+        is_complete = yielding.shape[-1] + twists.shape[-1] == NODE_FREEDOMS
+        is_along_axes = is_diagonal(joint.compliance) and joint.kind != "universal"
+        self.laws.append(
+            ElasticLaw(
+                item=joint.name,
+                motions=motions,
+                bearings=joint.compliance,
+                bearing_twists=yielding,
+                are_directions_fixed=is_complete or is_along_axes,
+            )
+        )
 
     def _add_combinations(self, locked: set[str]) -> None:
         """Add gears, and motors that drive several coordinates."""
         value = self.mechanism.value
         motions = {name for joint in self.joints for name in joint.names}
-        items: list[tuple[str, list[tuple[str, float]], float | None]] = []
+        items: list[tuple[str, list[tuple[str, float]], Expression | None]] = []
         for coupling in self.mechanism.couplings:
             if coupling.curves:
                 remedy = "leave the cam out, or replace it by its ratio at the pose"
@@ -452,9 +488,12 @@ class _StructureBuilder:
         for name, terms, stiffness in items:
             moving = tuple((other, np.asarray(ratio)) for other, ratio in terms if other in motions)
             if moving:
+                number = None if stiffness is None else value(stiffness)
                 self.combinations.append(
-                    MotionCombination(name=name, terms=moving, stiffness=stiffness)
+                    MotionCombination(name=name, terms=moving, stiffness=number)
                 )
+                if stiffness is not None:
+                    self.laws.append(ElasticLaw(item=name, springs=(stiffness,)))
 
     # Rods
 
@@ -471,8 +510,13 @@ class _StructureBuilder:
             self.elastic.append(rod.name)
             stiffness = _series([self.mechanism.value(rod.tension.stiffness), spring])
             self._add_axial_spring(rod, start, end, stiffness)
+            line = _stated(rod.tension.stiffness, self.spring_laws.get(rod.name))
+            self.laws.append(ElasticLaw(item=rod.name, springs=line))
             return
         contacts = [None if item is None else self.mechanism.value(item) for item in rod.contact]
+        held = self.spring_laws.get(rod.name) if is_driven else None
+        beams = tuple(beam for beam in (rod.lower_beam, rod.upper_beam) if beam is not None)
+        law = ElasticLaw(item=rod.name, beams=beams, springs=_stated(held, *rod.contact))
         if rod.lower_beam is None:
             stiffness = _series([spring, *contacts])
             self._add_rigid_mass(rod, start, end, _rigid_shares(contacts, spring))
@@ -483,8 +527,10 @@ class _StructureBuilder:
                 )
             else:
                 self._add_axial_spring(rod, start, end, stiffness)
+                self.laws.append(law)
             return
         self._add_elastic_rod(rod, start, end, contacts, spring)
+        self.laws.append(law)
 
     def _add_elastic_rod(
         self,
@@ -525,7 +571,7 @@ class _StructureBuilder:
         if not self.options.has_rod_modes:
             ends = softened.matrices.part(tuple(range(element.external)))
             element = replace(element, matrices=ends)
-        self._add_element(_with_fittings(element, fittings), numbers, lengths)
+        self._add_element(_with_fittings(element, fittings), numbers)
 
     def _rod_mass(
         self, name: str, part: SlenderPart | Inertia | None, beam: Beam, spread: bool
@@ -649,18 +695,22 @@ class _StructureBuilder:
             lengths, numbers.properties, released, self.options.modes, self.options.below
         )
 
-    def _add_element(self, element: Element, numbers: NumericBeam, lengths: Array) -> None:
+    def _add_element(self, element: Element, numbers: NumericBeam) -> None:
         """Add a beam, and what its stress follows from."""
         self.elements.append(element)
         if numbers.strength is not None:
             self.strengths[element.name] = numbers.strength
-            self.pieces[element.name] = lengths
 
 
 def _across(direction: Array) -> Array:
     """Return a direction (..., 3) that is not parallel to another one."""
     smallest = np.argmin(np.abs(direction), axis=-1)
     return np.asarray(np.eye(3)[smallest])
+
+
+def _stated(*springs: Expression | None) -> tuple[Expression, ...]:
+    """Return the springs that are not rigid."""
+    return tuple(spring for spring in springs if spring is not None)
 
 
 def _series(stiffnesses: list[float | None]) -> float | None:

@@ -61,6 +61,7 @@ class ReducedBeam:
         places: positions of a motion's coordinates in the matrices, and their signs.
         lengths: (..., e) lengths of the elements, m.
         properties: section of the elements.
+        segment_index: (e,) segment to which each element belongs.
     """
 
     matrices: Matrices
@@ -70,6 +71,7 @@ class ReducedBeam:
     places: Mapping[BeamMotion, tuple[Indices, Array]] = field(repr=False)
     lengths: Array
     properties: BeamProperties
+    segment_index: Indices
 
     @property
     def mode_counts(self) -> dict[BeamMotion, int]:
@@ -107,7 +109,7 @@ def reduced_beam(
     """
     elements = MIN_ELEMENTS
     while True:
-        fine_lengths, fine_properties = _refined(lengths, properties, elements)
+        fine_lengths, fine_properties, index = _refined(lengths, properties, elements)
         reduced = {}
         for motion in BeamMotion:
             ends = _kept_ends(motion, released)
@@ -147,6 +149,7 @@ def reduced_beam(
         places=places,
         lengths=fine_lengths,
         properties=fine_properties,
+        segment_index=index,
     )
 
 
@@ -179,8 +182,11 @@ def _kept_ends(
 
 def _refined(
     lengths: Array, properties: BeamProperties, elements: int
-) -> tuple[Array, BeamProperties]:
-    """Return segments that are divided into elements, in proportion to their lengths."""
+) -> tuple[Array, BeamProperties, Indices]:
+    """Return segments that are divided into elements, in proportion to their lengths.
+
+    With the segment of each element.
+    """
     lengths = np.atleast_1d(np.asarray(lengths, dtype=float))
     share = (
         (lengths / lengths.sum(axis=-1, keepdims=True)).reshape(-1, lengths.shape[-1]).max(axis=0)
@@ -192,7 +198,7 @@ def _refined(
     for name in names:
         value = np.asarray(getattr(properties, name), dtype=float)
         values[name] = value[..., index] if value.ndim and value.shape[-1] > 1 else value
-    return lengths[..., index] / counts[index], BeamProperties(**values)
+    return lengths[..., index] / counts[index], BeamProperties(**values), index
 
 
 def _reduced_motion(
