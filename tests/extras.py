@@ -26,6 +26,7 @@ EXTRAS = {
     "plotly": ("report", "plotly"),
     "pyarrow": ("parquet", "pyarrow"),
     "pymoo": ("tuning", "pymoo"),
+    "Pynite": ("dev", "PyNiteFEA"),
     "basedpyright": ("dev", "basedpyright"),
     "catkin_pkg": ("dev", "catkin_pkg"),
     "mcap": ("dev", "mcap-protobuf-support"),

@@ -14,6 +14,8 @@ import numpy as np
 from full_rods import bending, cross_matrix
 from scipy.linalg import eigh, null_space
 
+import tauloop as tl
+
 #: Freedoms u, v, w, θx, θy, θz of both nodes that bend in the plane x-y, and in x-z, with signs.
 _IN_XY, _IN_XZ = [1, 5, 7, 11], [2, 4, 8, 10]
 _SIGNS_XZ = np.array([1.0, -1.0, 1.0, -1.0])
@@ -141,10 +143,10 @@ class FullFrame:
         R = np.stack([x, y, np.cross(x, y)])
         numbers = []
         for i in range(count + 1):
-            end_node = nodes[0] if i == 0 else nodes[1] if i == count else None
-            numbers.append(
-                self.node(start + i / count * (end - start)) if end_node is None else end_node
-            )
+            present = {0: nodes[0], count: nodes[1]}.get(i)
+            if present is None:
+                present = self.node(start + i / count * (end - start))
+            numbers.append(present)
         T = np.kron(np.eye(4), R)
         K, M = self.element(profile, float(np.linalg.norm(end - start)) / count)
         for pair in itertools.pairwise(numbers):
@@ -318,3 +320,41 @@ def full_telescopic_rod(
             frame.rows.append({near: row, far: -row, inner[0]: -row, outer[0]: row})
     frame.spring(inner[0], outer[0], first, along, drive)
     return only_lower[0], only_upper[-1]
+
+
+def full_gantry(
+    model: tl.Model, pose: np.ndarray, elements: int, element: ElementMatrices = own_element
+) -> tuple[FullFrame, int]:
+    """Return the Gantry-Tau of full elements with its plate at a position, and the plate's node."""
+    value = model.mechanism.value
+    frame = FullFrame(element)
+    inertia = [value(name) for name in ("I_pxx", "I_pyy", "I_pzz")]
+    plate = frame.node(pose, np.diag([value("m_p")] * 3 + inertia))
+    tube = tube_profile(0.05, 0.003)
+    along = np.eye(6)[0]
+    for joint in model.mechanism.joints:
+        if joint.kind != "prismatic":
+            continue
+        track = np.array([value(x) for x in joint.parent.position])
+        cart = None
+        for rod in model.mechanism.rods:
+            if rod.start.body != joint.child.body:
+                continue
+            length = value(rod.length)
+            arm = np.array([value(x) for x in rod.start.position])
+            end = pose + [value(x) for x in rod.end.position]
+            gap = end - arm - track
+            # The first cart is behind the plate, the others are before it.
+            side = np.sign(joint.reference[0])
+            place = gap[0] + side * np.sqrt(length**2 - gap[1] ** 2 - gap[2] ** 2)
+            if cart is None:
+                origin = track + place * along[:3]
+                cart = frame.node(origin, np.diag([value("cart_mass")] * 3 + [0.0] * 3))
+                frame.join(None, cart, origin, along[:, None])
+                frame.spring(None, cart, origin, along, 20e6)
+            start = frame.points[cart] + arm
+            nodes = frame.beam(start, end, tube, elements)
+            frame.lock_spin(nodes, (end - start) / length)
+            frame.ball(cart, nodes[0], start)
+            frame.ball(plate, nodes[-1], end)
+    return frame, plate

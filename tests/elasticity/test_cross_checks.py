@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from elastic_machines import DELTA, gantry, hexapod
-from full_frame import FullFrame, Profile, full_telescopic_rod, tube_profile
+from full_frame import FullFrame, Profile, full_gantry, full_telescopic_rod, tube_profile
 from full_rods import cross_matrix
 from scipy.linalg import eigh
+from scipy.spatial.transform import Rotation
 
 import tauloop as tl
 
@@ -119,42 +120,6 @@ def test_a_delta_with_elastic_arms_is_that_of_full_elements(
     assert_same_modes(model, [pose], frame, plate)
 
 
-def full_gantry(model: tl.Model, pose: np.ndarray, elements: int) -> tuple[FullFrame, int]:
-    """Return the Gantry-Tau of full elements with its plate at a position, and the plate's node."""
-    value = model.mechanism.value
-    frame = FullFrame()
-    inertia = [value(name) for name in ("I_pxx", "I_pyy", "I_pzz")]
-    plate = frame.node(pose, np.diag([value("m_p")] * 3 + inertia))
-    tube = tube_profile(0.05, 0.003)
-    along = np.eye(6)[0]
-    for joint in model.mechanism.joints:
-        if joint.kind != "prismatic":
-            continue
-        track = np.array([value(x) for x in joint.parent.position])
-        cart = None
-        for rod in model.mechanism.rods:
-            if rod.start.body != joint.child.body:
-                continue
-            length = value(rod.length)
-            arm = np.array([value(x) for x in rod.start.position])
-            end = pose + [value(x) for x in rod.end.position]
-            gap = end - arm - track
-            # The first cart is behind the plate, the others are before it.
-            side = np.sign(joint.reference[0])
-            place = gap[0] + side * np.sqrt(length**2 - gap[1] ** 2 - gap[2] ** 2)
-            if cart is None:
-                origin = track + place * along[:3]
-                cart = frame.node(origin, np.diag([value("cart_mass")] * 3 + [0.0] * 3))
-                frame.join(None, cart, origin, along[:, None])
-                frame.spring(None, cart, origin, along, 20e6)
-            start = frame.points[cart] + arm
-            nodes = frame.beam(start, end, tube, elements)
-            frame.lock_spin(nodes, (end - start) / length)
-            frame.ball(cart, nodes[0], start)
-            frame.ball(plate, nodes[-1], end)
-    return frame, plate
-
-
 TOOL = np.array([0.0, 0.0, -0.2])
 GANTRY_POSES = np.random.default_rng(1).uniform([-0.2, -0.15, -0.15], [0.2, 0.15, 0.15], (50, 3))
 
@@ -235,3 +200,111 @@ def test_parts_of_a_rigid_telescopic_rod_move_with_its_ends() -> None:
         M += J.T @ (0.7 * np.outer(x, x) + across * (np.eye(3) - np.outer(x, x))) @ J
     expected = np.sqrt(eigh(K, M, eigvals_only=True)) / (2.0 * np.pi)
     assert tl.vibration(model, count=6).frequency[0] == pytest.approx(expected, rel=ROUNDING)
+
+
+@pytest.mark.parametrize(
+    ("pose", "force"),
+    [
+        ((0.0, 0.0, 0.0), (5000.0, 0.0, 0.0)),
+        ((0.1, -0.05, 0.08), (2000.0, -3000.0, -4000.0)),
+        ((0.1, -0.05, 0.08), (-2000.0, 3000.0, 4000.0)),
+    ],
+)
+def test_a_machine_buckles_at_the_load_of_full_elements(
+    tubes: tl.Model, pose: tuple[float, float, float], force: tuple[float, float, float]
+) -> None:
+    """With 32 elements a rod, the eigenvalues of full elements err by 1e-7."""
+    result = tl.stiffness(tubes, [pose], wrench=(*force, 0.0, 0.0, 0.0), weightless=True)
+    frame, plate = full_gantry(tubes, np.array(pose), 32)
+    expected = frame.load_factor(plate, np.array(pose) + TOOL, np.array(force))
+    assert result.load_factor[0] == pytest.approx(expected, rel=1e-6)
+
+
+class LoadedTruss:
+    """A plate on rods from carts on springs, whose equilibrium is solved at finite rotations."""
+
+    def __init__(self, frame: FullFrame, plate: int, tool: np.ndarray, force: np.ndarray) -> None:
+        """Preload all rods and drives, so that a force at the tool is in equilibrium at the pose."""
+        self.origin, self.arm, self.force = frame.points[plate], tool - frame.points[plate], force
+        self.carts = sorted({near for near, _ in frame.balls} - {plate})
+        starts = {far: self.carts.index(near) for near, far in frame.balls if near != plate}
+        self.cart = [starts[numbers[0]] for numbers, *_ in frame.rods]
+        self.start = np.array([frame.points[numbers[0]] for numbers, *_ in frame.rods])
+        self.end = np.array([frame.points[numbers[-1]] - self.origin for numbers, *_ in frame.rods])
+        self.axial = np.array([stiffness for *_, stiffness in frame.rods])
+        self.drives = np.zeros(len(self.carts))
+        self.tension = np.zeros(len(self.axial))
+        self.length = self.lengths(np.zeros(9))[0]
+        # The force is balanced by the rods, and the rods by the drives.
+        columns = [
+            self.residual(np.zeros(9), tension=row, wrench=np.zeros(6))[3:]
+            for row in np.eye(len(self.axial))
+        ]
+        wrench = np.concatenate([force, np.cross(self.arm, force)])
+        self.tension = np.linalg.solve(np.transpose(columns), -wrench)
+        self.drives = self.residual(np.zeros(9))[:3]
+
+    def lengths(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return lengths and directions of the rods, and the rotation of the plate."""
+        R = Rotation.from_rotvec(q[6:]).as_matrix()
+        start = self.start + np.outer(q[self.cart], [1.0, 0.0, 0.0])
+        difference = self.origin + q[3:6] + self.end @ R.T - start
+        length = np.linalg.norm(difference, axis=1)
+        return length, difference / length[:, None], R
+
+    def residual(
+        self, q: np.ndarray, wrench: np.ndarray | None = None, tension: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the sums of forces on the carts, and of forces and moments on the plate.
+
+        Args:
+            q: translations of carts and plate, and the plate's rotation vector.
+            wrench: on the tool; by default the force of the preload.
+            tension: of the rods; by default that of their springs.
+        """
+        if wrench is None:
+            wrench = np.concatenate([self.force, np.zeros(3)])
+        length, direction, R = self.lengths(q)
+        if tension is None:
+            tension = self.tension + self.axial * (length - self.length)
+        pull = tension[:, None] * direction
+        carts = np.bincount(self.cart, pull[:, 0], len(self.carts)) - 20e6 * q[:3] - self.drives
+        moment = wrench[3:] + np.cross(R @ self.arm, wrench[:3])
+        moment = moment - np.cross(self.end @ R.T, pull).sum(axis=0)
+        return np.concatenate([carts, wrench[:3] - pull.sum(axis=0), moment])
+
+    def tool_motion(self, wrench: np.ndarray) -> np.ndarray:
+        """Return translation and rotation of the tool by a wrench in addition to the preload."""
+        loaded = wrench + np.concatenate([self.force, np.zeros(3)])
+        q = np.zeros(9)
+        for _ in range(6):
+            step = 1e-7
+            columns = [
+                self.residual(q + step * row, loaded) - self.residual(q - step * row, loaded)
+                for row in np.eye(9)
+            ]
+            q = q - np.linalg.solve(np.transpose(columns) / (2.0 * step), self.residual(q, loaded))
+        R = self.lengths(q)[2]
+        return np.concatenate([q[3:6] + R @ self.arm - self.arm, q[6:]])
+
+    def compliance(self) -> np.ndarray:
+        """Return the compliance (6, 6) at the tool by central differences."""
+        step = np.array([20.0] * 3 + [5.0] * 3)
+        rows = [
+            (self.tool_motion(row) - self.tool_motion(-row)) / (2.0 * row.max())
+            for row in np.diag(step)
+        ]
+        return np.transpose(rows)
+
+
+def test_stiffness_under_a_large_load_is_that_of_a_nonlinear_equilibrium(tubes: tl.Model) -> None:
+    """At 0.6 of the buckling load; the compliance changes by 4 %."""
+    pose, force = np.array([0.1, -0.05, 0.08]), 16.6 * np.array([2000.0, -3000.0, -4000.0])
+    wrench = (*force, 0.0, 0.0, 0.0)
+    result = tl.stiffness(tubes, [pose], wrench=wrench, weightless=True, loaded=True)
+    frame, plate = full_gantry(tubes, pose, 1)
+    expected = LoadedTruss(frame, plate, pose + TOOL, force).compliance()
+    assert_same_compliance(result.compliance[0], expected, 1e-6)
+    unloaded = tl.stiffness(tubes, [pose]).compliance[0]
+    scale = np.sqrt(np.diagonal(expected))
+    assert np.abs((unloaded - expected) / np.outer(scale, scale)).max() > 0.03

@@ -775,8 +775,8 @@ def _softened(
             modes = np.broadcast_to(rows, (*moved.shape[:-1], rows.shape[-1]))
             shapes.append(np.concatenate([1.0 - moved, moved, modes], axis=-1))
         weight = (fraction * mass * beam.lengths / 6.0)[..., None]
-        for first, second, count in ((0, 0, 2.0), (1, 1, 2.0), (0, 1, 1.0), (1, 0, 1.0)):
-            stretch += count * np.swapaxes(weight * shapes[first], -1, -2) @ shapes[second]
+        for i, j, factor in ((0, 0, 2.0), (1, 1, 2.0), (0, 1, 1.0), (1, 0, 1.0)):
+            stretch += factor * np.swapaxes(weight * shapes[i], -1, -2) @ shapes[j]
     M[..., places[:, None], places] = stretch * np.outer(signs, signs)
     K = np.array(beam.matrices.stiffness)
     K[..., places[:2, None], places[:2]] *= (flexibility.sum(axis=-1) / total)[..., None, None]
