@@ -105,6 +105,76 @@ platform:
   reference: {{at: [0, 0, -0.5 m]}}
 """
 
+#: What both Orthoglides have; a leg follows.
+ORTHOGLIDE = f"""
+format: tauloop-machine/1
+name: elastic_orthoglide
+provenance: {{status: chosen, source: test}}
+gravity: [0, 0, -9.81 m/s^2]
+parameters: {{rod: 0.31 m, plate_radius: 60 mm, width: 40 mm}}
+{ALLOY}
+bodies:
+  plate: {{mass: 4.5 kg, inertia: {{xx: 0.01 kg m^2, yy: 0.01 kg m^2, zz: 0.01 kg m^2}}}}
+platform: {{body: plate, motion: free, tool: {{at: [0.02 m, 0.01 m, -0.08 m]}}, independent: [x, y, z]}}
+legs:
+  - name: leg
+    repeat: 3
+    each:
+      about_z: [0 deg, 90 deg, 0 deg]
+      about_y: [0 deg, 0 deg, -90 deg]
+    frames:
+      way: {{on: base, turn: [{{z: about_z}}, {{y: about_y}}]}}
+      plate_side: {{on: plate, turn: [{{z: about_z}}, {{y: about_y}}]}}
+    actuators:
+      motor: {{on: slide, force: 400 N, stiffness: 10 N/um}}
+"""
+SLIDE = "slide: {type: prismatic, axis: x, parent: {on: way, at: [-rod - plate_radius, 0, 0]}, child: carriage}"
+#: 3-PUU: bars between universal joints, which transmit torsion.
+PUU = (
+    ORTHOGLIDE
+    + f"""
+    bodies:
+      carriage: {{mass: 4 kg}}
+      bar: {{beams: {{tube: {{from: [0, 0, 0], to: [rod, 0, 0], {TUBE.replace("50 mm", "30 mm")}}}}}}}
+    joints:
+      {SLIDE}
+      near: {{type: universal, axes: [y, z], parent: carriage, child: bar}}
+      far:
+        type: universal
+        axes: [z, y]
+        parent: {{on: bar, at: [rod, 0, 0]}}
+        child: {{on: plate_side, at: [-plate_radius, 0, 0]}}
+"""
+)
+#: 3-PRPaR: parallelograms of two bars between revolute joints, overconstrained.
+PRPAR = (
+    ORTHOGLIDE
+    + f"""
+    bodies:
+      carriage: {{mass: 4 kg}}
+      fork: {{mass: 0.2 kg}}
+      hand: {{mass: 0.2 kg}}
+      left: {{beams: {{tube: {{from: [0, 0, 0], to: [rod, 0, 0], {TUBE.replace("50 mm", "16 mm")}}}}}}}
+      right: {{beams: {{tube: {{from: [0, 0, 0], to: [rod, 0, 0], {TUBE.replace("50 mm", "16 mm")}}}}}}}
+    joints:
+      {SLIDE}
+      near: {{type: revolute, axis: y, parent: carriage, child: fork}}
+      near_left: {{type: revolute, axis: z, parent: {{on: fork, at: [0, width, 0]}}, child: left}}
+      near_right: {{type: revolute, axis: z, parent: {{on: fork, at: [0, -width, 0]}}, child: right}}
+      far_left:
+        type: revolute
+        axis: z
+        parent: {{on: left, at: [rod, 0, 0]}}
+        child: {{on: hand, at: [0, width, 0]}}
+      far_right:
+        type: revolute
+        axis: z
+        parent: {{on: right, at: [rod, 0, 0]}}
+        child: {{on: hand, at: [0, -width, 0]}}
+      far: {{type: revolute, axis: y, parent: hand, child: {{on: plate_side, at: [-plate_radius, 0, 0]}}}}
+"""
+)
+
 FLAT = "z_axis: [0, 0, 1], rectangle: {width: 8 mm, height: 30 mm, material: steel}"
 FOUR_BAR = f"""
 format: tauloop-machine/1

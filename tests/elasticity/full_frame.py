@@ -358,3 +358,55 @@ def full_gantry(
             frame.ball(cart, nodes[0], start)
             frame.ball(plate, nodes[-1], end)
     return frame, plate
+
+
+def rotation_twist(axis: np.ndarray) -> np.ndarray:
+    """Return the twist (6,) of a rotation about an axis."""
+    return np.concatenate([np.zeros(3), axis])
+
+
+def full_orthoglide(
+    pose: np.ndarray, elements: int, *, is_puu: bool, element: ElementMatrices = own_element
+) -> tuple[FullFrame, int]:
+    """Return an Orthoglide of full elements with its plate at a position, and the plate's node.
+
+    Args:
+        pose: (3,) of the plate.
+        elements: of each bar.
+        is_puu: whether a leg is a bar between universal joints, or a parallelogram between hinges.
+        element: matrices of an element.
+    """
+    frame = FullFrame(element)
+    plate = frame.node(pose, np.diag([4.5, 4.5, 4.5, 0.01, 0.01, 0.01]))
+    for columns in ("xyz", "yXz", "zyX"):
+        # Axes of the leg in the base; capitals are negative.
+        leg = np.transpose(
+            [(1.0 if c.islower() else -1.0) * np.eye(3)["xyz".index(c.lower())] for c in columns]
+        )
+        x, y, _ = leg.T
+        _, across, up = leg.T @ pose
+        b = np.arcsin(across / 0.31)
+        a = -np.arcsin(up / 0.31 / np.cos(b))
+        direction = leg @ [np.cos(a) * np.cos(b), np.sin(b), -np.sin(a) * np.cos(b)]
+        z = leg @ [np.sin(a), 0.0, np.cos(a)]
+        end = pose - 0.06 * x
+        start = end - 0.31 * direction
+        cart = frame.node(start, np.diag([4.0, 4.0, 4.0, 0.0, 0.0, 0.0]))
+        slide = np.concatenate([x, np.zeros(3)])
+        frame.join(None, cart, start, slide[:, None])
+        frame.spring(None, cart, start, slide, 10e6)
+        hinges = rotation_twist(y), rotation_twist(z)
+        if is_puu:
+            bar = frame.beam(start, end, tube_profile(0.03, 0.003), elements)
+            frame.join(cart, bar[0], start, np.transpose(hinges))
+            frame.join(plate, bar[-1], end, np.transpose(hinges))
+            continue
+        fork, hand = (frame.node(p, np.diag([0.2] * 3 + [0.0] * 3)) for p in (start, end))
+        frame.join(cart, fork, start, hinges[0][:, None])
+        frame.join(plate, hand, end, hinges[0][:, None])
+        for side in (0.04, -0.04):
+            near, far = start + side * y, end + side * y
+            bar = frame.beam(near, far, tube_profile(0.016, 0.003), elements)
+            frame.join(fork, bar[0], near, hinges[1][:, None])
+            frame.join(hand, bar[-1], far, hinges[1][:, None])
+    return frame, plate

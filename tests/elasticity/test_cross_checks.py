@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from elastic_machines import DELTA, gantry, hexapod
-from full_frame import FullFrame, Profile, full_gantry, full_telescopic_rod, tube_profile
+from elastic_machines import DELTA, PRPAR, PUU, gantry, hexapod
+from full_frame import (
+    FullFrame,
+    Profile,
+    full_gantry,
+    full_orthoglide,
+    full_telescopic_rod,
+    tube_profile,
+)
 from full_rods import cross_matrix
 from scipy.linalg import eigh
 from scipy.spatial.transform import Rotation
@@ -121,6 +128,7 @@ def test_a_delta_with_elastic_arms_is_that_of_full_elements(
 
 
 TOOL = np.array([0.0, 0.0, -0.2])
+ORTHOGLIDE_TOOL = np.array([0.02, 0.01, -0.08])
 GANTRY_POSES = np.random.default_rng(1).uniform([-0.2, -0.15, -0.15], [0.2, 0.15, 0.15], (50, 3))
 
 
@@ -308,3 +316,17 @@ def test_stiffness_under_a_large_load_is_that_of_a_nonlinear_equilibrium(tubes: 
     unloaded = tl.stiffness(tubes, [pose]).compliance[0]
     scale = np.sqrt(np.diagonal(expected))
     assert np.abs((unloaded - expected) / np.outer(scale, scale)).max() > 0.03
+
+
+@pytest.mark.parametrize("distance", [0.0, -0.05, 0.08])
+@pytest.mark.parametrize("is_puu", [True, False], ids=["3-PUU", "3-PRPaR"])
+def test_an_orthoglide_is_that_of_full_elements(is_puu: bool, distance: float) -> None:
+    """At the isotropic point and on the diagonal; parallelograms make it overconstrained."""
+    model = tl.Model(tl.loads(PUU if is_puu else PRPAR))
+    pose = np.full(3, distance)
+    tool = pose + ORTHOGLIDE_TOOL
+    frame, plate = full_orthoglide(pose, 1, is_puu=is_puu)
+    matrix = tl.stiffness(model, [pose]).compliance[0]
+    assert_same_compliance(matrix, frame.compliance(plate, tool))
+    frame, plate = full_orthoglide(pose, ELEMENTS, is_puu=is_puu)
+    assert_same_modes(model, [pose], frame, plate)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from elastic_machines import gantry
+from elastic_machines import PRPAR, PUU, gantry
 from extras import extra
-from full_frame import FullFrame, Profile, full_gantry
+from full_frame import FullFrame, Profile, full_gantry, full_orthoglide, tube_profile
 
 import tauloop as tl
 
@@ -14,6 +14,7 @@ Pynite = extra("Pynite")
 
 YOUNG, POISSON, DENSITY = 70e9, 0.3, 2700.0
 TOOL = np.array([0.0, 0.0, -0.2])
+ORTHOGLIDE_TOOL = np.array([0.02, 0.01, -0.08])
 POSES = np.random.default_rng(2).uniform([-0.2, -0.15, -0.15], [0.2, 0.15, 0.15], (50, 3))
 #: PyNite has no rigid members: bodies are members whose stiffness is this multiple.
 RIGID = 1e3
@@ -99,6 +100,24 @@ def pynite_member(profile: Profile, length: float) -> object:
     return model.members["member"]
 
 
+def pynite_element(profile: Profile, length: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the stiffness (12, 12) of a member, and no mass."""
+    return np.asarray(pynite_member(profile, length).ke()), np.zeros((12, 12))
+
+
+@pytest.mark.parametrize("distance", [0.0, -0.05, 0.08])
+@pytest.mark.parametrize("is_puu", [True, False], ids=["3-PUU", "3-PRPaR"])
+def test_an_orthoglide_has_the_compliance_of_members(is_puu: bool, distance: float) -> None:
+    """PyNite releases ends in the axes of members alone: its matrices are joined by the hinges."""
+    model = tl.Model(tl.loads(PUU if is_puu else PRPAR))
+    pose = np.full(3, distance)
+    frame, plate = full_orthoglide(pose, 4, is_puu=is_puu, element=pynite_element)
+    expected = frame.compliance(plate, pose + ORTHOGLIDE_TOOL)
+    scale = np.sqrt(np.diagonal(expected))
+    error = (tl.stiffness(model, [pose]).compliance[0] - expected) / np.outer(scale, scale)
+    assert np.abs(error).max() < 1e-8
+
+
 @pytest.mark.parametrize("force", [(2000.0, -3000.0, -4000.0), (-2000.0, 3000.0, 4000.0)])
 def test_a_gantry_buckles_as_with_the_matrices_of_a_frame_program(
     force: tuple[float, float, float],
@@ -107,15 +126,10 @@ def test_a_gantry_buckles_as_with_the_matrices_of_a_frame_program(
     pose = np.array([0.1, -0.05, 0.08])
     model = tl.Model(gantry())
     result = tl.stiffness(model, [pose], wrench=(*force, 0.0, 0.0, 0.0), weightless=True)
-    profiles = []
-
-    def element(profile: Profile, length: float) -> tuple[np.ndarray, np.ndarray]:
-        profiles.append(profile)
-        return np.asarray(pynite_member(profile, length).ke()), np.zeros((12, 12))
 
     def geometric(length: float) -> np.ndarray:
-        return np.asarray(pynite_member(profiles[0], length).kg(1.0))
+        return np.asarray(pynite_member(tube_profile(0.05, 0.003), length).kg(1.0))
 
-    frame, plate = full_gantry(model, pose, 32, element)
+    frame, plate = full_gantry(model, pose, 32, pynite_element)
     expected = frame.load_factor(plate, pose + TOOL, np.array(force), geometric)
     assert result.load_factor[0] == pytest.approx(expected, rel=1e-6)
