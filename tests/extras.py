@@ -33,6 +33,7 @@ EXTRAS = {
     "mcap_protobuf": ("dev", "mcap-protobuf-support"),
     "mypy": ("dev", "mypy"),
     "pydrake": ("bench", "drake"),
+    "exudyn": ("bench", "exudyn"),
     "pythonfmu": ("dev", "pythonfmu"),
     "pythonfmu3": ("dev", "pythonfmu3"),
     "rerun": ("rerun", "rerun-sdk"),
