@@ -453,10 +453,21 @@ def test_poses_on_a_line_and_a_plane_touched_on_a_line():
     )
 
 
+@pytest.mark.parametrize(
+    ("unit", "read_as"),
+    [("mm", "m"), ("m", "mm"), ("cm", "m"), ("m", "cm"), ("inches", "mm"), ("mm", "inches")],
+)
+def test_a_wrong_unit_is_named(tracker, unit, read_as):
+    # A length of L m is the number L / meters[unit], each read as meters[read_as].
+    meters = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "inches": 25.4e-3}
+    series = tracker[1]
+    wrong = replace(series, readings=meters[read_as] / meters[unit] * series.readings)
+    text = faults(calibration_problem(machine("gantry_tau_3dof"), [wrong], P21))
+    assert f": {unit} read as {read_as}?" in text
+
+
 def test_mixed_units_are_named(tracker):
     series = tracker[1]
-    in_mm = replace(series, readings=1e3 * series.readings)
-    assert "mm read as m" in faults(calibration_problem(machine("gantry_tau_3dof"), [in_mm], P21))
     some = series.readings.copy()
     some[[4, 9, 100]] *= 1e3
     text = faults(

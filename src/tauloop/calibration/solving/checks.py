@@ -32,13 +32,14 @@ STOP_TOLERANCE = 0.05
 FAR_DISTANCE_RATIO = 20.0
 #: A ratio of lengths is a known one if it differs by less than this factor.
 UNIT_RATIO_TOLERANCE = 1.3
-#: Ratios of lengths that indicate confused units.
+#: Ratios of readings to true lengths that indicate confused units.
 UNIT_RATIOS = {
     1e3: "mm read as m",
     1e-3: "m read as mm",
-    25.4: "inches read as mm",
     1e2: "cm read as m",
     1e-2: "m read as cm",
+    1 / 25.4: "inches read as mm",
+    25.4: "mm read as inches",
 }
 
 
