@@ -308,7 +308,7 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path):
     place = tmp_path / "cache"
     place.touch()
     for folder in (place, place / "below"):
-        with pytest.raises(EngineError, match="cannot be kept") as error:
+        with pytest.raises(EngineError, match="cannot be stored") as error:
             build(SOURCE, script(tmp_path, "true"), folder=folder)
         assert "interpreted" in error.value.problems[0].remedy
 
@@ -328,7 +328,7 @@ def test_without_a_cache_a_library_is_built_in_a_temporary_folder(tmp_path, monk
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(compiler_module, "_temporary_cache", full)
-    with pytest.raises(EngineError, match=f"{place}: compiled code cannot be kept"):
+    with pytest.raises(EngineError, match=f"{place}: compiled code cannot be stored"):
         build_without_cache(SOURCE, compiler, folder=place)
 
 

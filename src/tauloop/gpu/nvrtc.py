@@ -14,12 +14,19 @@ from pathlib import Path
 from tauloop.common.errors import EngineError, InputError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.compiler.c.calling.cache import cache_folder, is_intact, keep, private, scratch
+from tauloop.compiler.c.calling.cache import (
+    cache_folder,
+    is_intact,
+    keep,
+    private,
+    scratch,
+    storage_remedy,
+)
 
 #: Default architecture without a device: Hopper (H100, H200).
 ARCHITECTURE = "sm_90"
 #: The source is C that is also valid C++; functions are device functions unless marked as kernels.
-#: A product and a sum are rounded once, as in C.
+#: A product and a sum are rounded once, as in code for the host (-ffp-contract=fast).
 NVRTC_FLAGS = (
     "--device-as-default-execution-space",
     "--std=c++20",
@@ -127,9 +134,7 @@ def compile_cuda(
         raise EngineError(error.problems) from error
     except OSError as error:
         what = f"device code cannot be stored: {error.strerror or error}"
-        raise EngineError.of(
-            str(folder), what, "free disk space, or allow writing to this folder"
-        ) from error
+        raise EngineError.of(str(folder), what, storage_remedy(error)) from error
 
 
 def parse_kernel_report(log: str) -> tuple[KernelFigures, ...]:

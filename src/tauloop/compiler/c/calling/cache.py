@@ -140,27 +140,40 @@ def cache_folder() -> Path:
     return Path(platformdirs.user_cache_dir("tauloop"))
 
 
+class ExposedFolderError(PermissionError):
+    """A cache folder belongs to another user, or others may write to it or replace it."""
+
+
+def storage_remedy(error: OSError) -> str:
+    """Return how to make a cache folder usable after an error."""
+    if isinstance(error, ExposedFolderError):
+        return "remove the write permission of others (chmod go-w FOLDER), or use your own folder"
+    return "free disk space, or allow your user to write to this folder"
+
+
 def private(folder: Path) -> Path:
     """Return the folder after creating it, if needed, for this user alone.
 
     Raises:
-        PermissionError: it belongs to another user, or others may write to it or replace it.
+        ExposedFolderError: it belongs to another user, or others may write to it or replace it.
         OSError: it cannot be created or checked.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     state = folder.stat()
     if not _is_ours(state):
-        raise PermissionError(
+        raise ExposedFolderError(
             f"{folder} belongs to the user {state.st_uid}, not to {os.geteuid()}, who runs this"
         )
     if state.st_mode & WRITABLE_BY_OTHERS:
         if folder != cache_folder():
-            raise PermissionError(
+            raise ExposedFolderError(
                 f"others may write to {folder} (mode {stat.S_IMODE(state.st_mode):o})"
             )
         folder.chmod(stat.S_IMODE(state.st_mode) & ~WRITABLE_BY_OTHERS)
     if (place := _exposed(folder)) is not None:
-        raise PermissionError(f"others could replace it, because they may write to {place}")
+        raise ExposedFolderError(
+            f"others could replace {folder}, because they may write to {place}"
+        )
     return folder
 
 

@@ -22,7 +22,14 @@ from tauloop.common.errors import EngineError, InputError
 from tauloop.common.execution.interrupts import deferred
 from tauloop.common.execution.processes import following, lifeline
 from tauloop.common.records import dataclass
-from tauloop.compiler.c.calling.cache import cache_folder, is_intact, keep, private, scratch
+from tauloop.compiler.c.calling.cache import (
+    cache_folder,
+    is_intact,
+    keep,
+    private,
+    scratch,
+    storage_remedy,
+)
 
 if TYPE_CHECKING:
     import subprocess
@@ -252,9 +259,11 @@ def build(
             _compile(compiler, flags, lane_flags, texts, result)
             return keep(result, library)
     except InputError as error:
-        raise _unwritable(folder, error.problems[0].what) from error
+        problem = error.problems[0]
+        raise _unwritable(folder, problem.what, problem.remedy) from error
     except OSError as error:
-        raise _unwritable(folder, f"cannot be kept: {error.strerror or error}") from error
+        what = f"cannot be stored: {error.strerror or error}"
+        raise _unwritable(folder, what, storage_remedy(error)) from error
 
 
 def build_without_cache(
@@ -308,15 +317,12 @@ def _temporary_cache() -> Path:
 
 
 class CodeCacheError(EngineError):
-    """Compiled code cannot be kept, since its folder cannot be written."""
+    """Compiled code cannot be stored, because its folder cannot be written."""
 
 
-def _unwritable(folder: Path, what: str) -> CodeCacheError:
-    remedy = (
-        "free disk space, or make the folder writable for your user only; without compiled code, "
-        "calculations are interpreted and take some tens of times longer"
-    )
-    return CodeCacheError.of(str(folder), f"compiled code {what}", remedy)
+def _unwritable(folder: Path, what: str, remedy: str) -> CodeCacheError:
+    without = "without compiled code, calculations are interpreted and take tens of times longer"
+    return CodeCacheError.of(str(folder), f"compiled code {what}", f"{remedy}; {without}")
 
 
 def _compile(
