@@ -484,6 +484,8 @@ def test_frequency_response_of_an_oscillator() -> None:
         frequency_response(modes, port, port, f)
     with pytest.raises(InputError, match="is 0"):
         frequency_response(modes, port, port, f, damping=0.0)
+    with pytest.raises(InputError, match=r"loss_factor: is -0\.1"):
+        frequency_response(modes, port, port, f, loss_factor=-0.1)
 
 
 def test_the_static_response_completes_few_modes() -> None:

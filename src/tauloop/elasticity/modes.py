@@ -167,7 +167,8 @@ def frequency_response(
         raise InputError.of("damping", what, remedy)
     ratios = np.asarray(damping if loss_factor is None else loss_factor, dtype=float)
     if np.any(ratios <= 0.0):
-        raise InputError.of("damping", f"is {ratios.min():g}", "give positive numbers")
+        where = "damping" if loss_factor is None else "loss_factor"
+        raise InputError.of(where, f"is {ratios.min():g}", "give positive numbers")
     omega = 2.0 * np.pi * np.asarray(frequencies, dtype=float)[:, None]
     natural = modes.angular[:, None, :]
     if loss_factor is None:
