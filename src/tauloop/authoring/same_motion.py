@@ -79,7 +79,7 @@ class HingedBall:
         return self._to_parent(q) @ self._axes(q)
 
     def acceleration(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """Return the change of the ball's rates (N, 3) due to the rotation of the hinges' axes."""
+        """Return the ball's angular acceleration (N, 3), in the axes of its parent."""
         axes, hinge_v, hinge_a = self._axes(q), v[:, self.hinge_v], a[:, self.hinge_v]
         total, turning = np.zeros((len(q), 3)), np.zeros((len(q), 3))
         for k in range(3):

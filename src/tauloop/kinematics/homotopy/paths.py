@@ -42,7 +42,8 @@ class TrackingOptions(Options):
         regular_ratio: a solution whose last step stays between the two tolerances is regular if a
             step there was shorter than this fraction of the one before. Rounding limits the last
             step where the equations are badly conditioned.
-        first_step: first step in t; also the longest.
+        first_step: first step in t.
+        longest_step: largest step in t.
         smallest_step: paths that need smaller steps stop.
         infinity: paths that grow beyond this size have diverged.
         steps: largest number of steps tried.
