@@ -420,7 +420,7 @@ def test_instruments_that_do_not_fit_the_machine():
         (
             Contact(name="c", surface=Sphere(center=(0, 0, 0), radius=0.0)),
             np.zeros((12, 1)),
-            "radius: is 0 m",
+            "radius: must be positive, got 0 m",
         ),
     ]
     for instrument, values, message in cases:

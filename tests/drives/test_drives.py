@@ -459,6 +459,7 @@ def test_numbers_that_are_wrong(dual: Axis) -> None:
     for changed, text in (
         ({"gapp": 1.0}, "did you mean gap"),
         ({"gap": 0.0}, "must be positive, got 0"),
+        ({"gap": np.array([5e-4, 0.0, 5e-4])}, "must be positive, got 0 (sample 1 of 3)"),
         ({"kp": np.nan}, "not finite"),
         ({"kp": np.ones(3), "ti": np.ones(2)}, "different lengths"),
         ({"cart_viscous": -1.0}, "must not be negative"),

@@ -204,7 +204,7 @@ def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
     )
     assert refusal(tmp_path / "plain.urdf", xacro=("length:=1",))[:2] == (
         "xacro",
-        f"{tmp_path / 'plain.urdf'} is not a xacro",
+        f"arguments are given, but {tmp_path / 'plain.urdf'} is not a xacro template",
     )
     path.write_text(f'{HEAD}<link name="$(arg name)"/></robot>', encoding="utf-8")
     assert refusal(path) == (

@@ -86,7 +86,11 @@ class Format(ABC):
             DescriptionError: the format cannot represent this machine, with the reason.
             InputError: the file cannot be written.
         """
-        raise InputError.of("format", f"{self.title} can only be read", "choose another format")
+        raise InputError.of(
+            "format",
+            f"{self.title} can only be read",
+            "choose a format that can be written, such as yaml",
+        )
 
     @property
     def reads(self) -> bool:

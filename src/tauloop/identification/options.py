@@ -339,6 +339,10 @@ def texts_of(options: Any) -> dict[str, Any]:
             try:
                 texts[item.name] = plain(value)
             except ValueError:
-                what = f"{type(value).__name__} is not a text that can be sent to a worker"
-                raise InputError.of(item.name, what, "use an object of Tauloop") from None
+                what = (
+                    f"an object of type {type(value).__name__} cannot be written as text, "
+                    "from which worker processes and folded logs read options"
+                )
+                remedy = "give a name, a number or a path"
+                raise InputError.of(item.name, what, remedy) from None
     return texts

@@ -83,9 +83,14 @@ def measure(
         if actual != needed
     ]
     problems += [
-        Problem(where=name, what=f"{values.min():g} is not an accuracy", remedy="give zero or more")
+        Problem(
+            where=name,
+            what=f"must be finite and not negative, got {value:g}",
+            remedy="give zero or a positive number",
+        )
         for name, values in (("resolution", resolution), ("force_noise", noise))
-        if values.size and not (values.min() >= 0 and np.isfinite(values).all())
+        for value in values.ravel()
+        if not 0 <= value < np.inf
     ]
     InputError.raise_if_any(problems)
     step = np.where(resolution > 0, resolution, 1.0)

@@ -438,7 +438,8 @@ def _with_turn(
     first = quaternion_start(port)
     if first is None:
         what = f"the {functions.ports.name} has no free orientation: {', '.join(port.columns)}"
-        raise InputError.of("rotation", what, "leave it out, or move its coordinates by an end")
+        remedy = "leave `rotation` out, or give the end values of these coordinates"
+        raise InputError.of("rotation", what, remedy)
     names = port.columns[first : first + len(QUATERNION_SUFFIXES)]
     if set(names) & set(moved):
         what = "is given together with components of the quaternion"

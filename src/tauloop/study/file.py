@@ -408,7 +408,9 @@ def _variation(
             return None
         nominal = math.nan
         if kind != "grid" and "about" not in content:
-            place.problem("a distribution of an option needs a mean", "give about", kind)
+            place.problem(
+                "a distribution of an option needs a mean", "add `about: VALUE`, the mean", kind
+            )
 
     def read(text: str | None, key: str) -> float:
         try:

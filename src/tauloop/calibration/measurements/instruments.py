@@ -486,9 +486,9 @@ class Contact(Instrument):
             Problem(
                 where=f"{self.name}.surface.{where}",
                 what=what,
-                remedy="give a direction or a size above zero",
+                remedy=remedy,
             )
-            for where, what in self.surface.faults()
+            for where, what, remedy in self.surface.faults()
         ]
 
 
@@ -679,8 +679,8 @@ class Between(Instrument):
         if self.length is not None and not self.length > 0.0:
             problems.add(
                 f"{self.name}.length",
-                f"is {1e3 * self.length:g} mm",
-                "give the length of the gauge",
+                f"must be positive, got {1e3 * self.length:g} mm",
+                "give the length of the gauge, or leave it out if a table contains the readings",
             )
         return problems
 

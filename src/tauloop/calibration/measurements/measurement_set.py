@@ -45,7 +45,7 @@ def joined(sets: Sequence[MeasurementSet]) -> MeasurementSet:
         stated = " and ".join(f"{noise:g}" for noise in noises)
         what = f"measurement sets state different values: {stated} (SI)"
         raise InputError.of(
-            "encoder_noise", what, "give the same value in all sets, whose encoders are the same"
+            "encoder_noise", what, "all sets use the same encoders: give one value in all of them"
         )
     bounds: dict[str, Bounds] = {}
     for item in reversed(sets):

@@ -12,6 +12,8 @@ import numpy as np
 from tauloop.common.records import dataclass
 
 Vector3 = tuple[float, float, float]
+#: An invalid attribute: its name, what is wrong, and what to do.
+Fault = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,20 +34,24 @@ class Surface(ABC):
         """
 
     @abstractmethod
-    def faults(self) -> tuple[tuple[str, str], ...]:
-        """Return invalid attributes, each with what is wrong."""
+    def faults(self) -> tuple[Fault, ...]:
+        """Return invalid attributes, each with what is wrong and what to do."""
 
 
-def _no_direction(name: str, vector: Vector3) -> tuple[tuple[str, str], ...]:
+def _no_direction(name: str, vector: Vector3) -> tuple[Fault, ...]:
     """Return the fault of a vector of length zero."""
     if np.linalg.norm(vector) > 0:
         return ()
-    return ((name, "has no direction: all three numbers are zero"),)
+    what = "has no direction: all three numbers are zero"
+    return ((name, what, "give a vector other than zero"),)
 
 
-def _no_size(radius: float) -> tuple[tuple[str, str], ...]:
+def _no_size(radius: float) -> tuple[Fault, ...]:
     """Return the fault of a radius that is not positive."""
-    return () if radius > 0 else (("radius", f"is {radius:g} m"),)
+    if radius > 0:
+        return ()
+    remedy = "give the radius of the surface plus that of the probe's ball"
+    return (("radius", f"must be positive, got {radius:g} m", remedy),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +73,7 @@ class Plane(Surface):
         """Return the offset along the normal (m) and slopes in two directions of the plane (rad)."""
         return (("offset", 0.0, "m"), ("slope_u", 0.0, "rad"), ("slope_w", 0.0, "rad"))
 
-    def faults(self) -> tuple[tuple[str, str], ...]:
+    def faults(self) -> tuple[Fault, ...]:
         """Return the fault of a normal of length zero."""
         return _no_direction("normal", self.normal)
 
@@ -104,7 +110,7 @@ class Sphere(Surface):
     center: Vector3 = (0.0, 0.0, 0.0)
     radius: float
 
-    def faults(self) -> tuple[tuple[str, str], ...]:
+    def faults(self) -> tuple[Fault, ...]:
         """Return the fault of a radius that is not positive."""
         return _no_size(self.radius)
 
@@ -136,7 +142,7 @@ class Cylinder(Surface):
     axis: Vector3 = (0.0, 0.0, 1.0)
     radius: float
 
-    def faults(self) -> tuple[tuple[str, str], ...]:
+    def faults(self) -> tuple[Fault, ...]:
         """Return the faults of an axis of length zero and of a radius that is not positive."""
         return (*_no_direction("axis", self.axis), *_no_size(self.radius))
 

@@ -306,10 +306,11 @@ def plan_poses(
         enough=next((point.count for point in curve if point.error <= options.goal), None),
         diagnostics=(
             diagnostic(
-                "largest residual of the candidates' equations",
+                "largest loop residual of the candidate poses",
                 np.abs(model.assembly.loops.residuals(candidates.q)[0]).max(initial=0.0),
                 at_most=1e-9,
                 unit="m",
+                advice="keep the candidates farther from singularities (`singularity`)",
             ),
             diagnostic(
                 "expected error of the calibrated machine over the noise",

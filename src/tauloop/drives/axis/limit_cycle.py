@@ -213,7 +213,7 @@ def _linear(line: DriveLine, name: str, theta: dict[str, float]) -> _Rest:
     for inertia in line.inertias:
         friction = inertia.friction
         if isinstance(friction, LuGre):
-            remedy = "write friction in its place, or simulate instead"
+            remedy = "replace `lugre` with `friction`, or simulate the drive line"
             raise InputError.of(inertia.name, "LuGre friction is not linear", remedy)
         inertias.append(
             replace(inertia, friction=friction and LineFriction(viscous=friction.viscous))

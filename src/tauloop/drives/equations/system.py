@@ -480,13 +480,13 @@ def senseless(
         figures: both (N, n), a row for each run.
         place: place of a name in messages; ``{}`` is replaced by the name.
     """
-    problems, remedy = Problems(), "correct the parameters that it follows from"
+    problems, remedy = Problems(), "correct this entry, or the values of its parameters"
     for kind, columns, need in zip(names, figures, ("be positive", "not be negative"), strict=True):
         for name, column in zip(kind, columns.T, strict=True):
             row = int(np.argmin(column))
             if not (column[row] > 0 or (column[row] == 0 and need == "not be negative")):
                 what = f"must {need}, got {column[row]:g}" + (
-                    f" (row {row})" if len(column) > 1 else ""
+                    f" (sample {row} of {len(column)})" if len(column) > 1 else ""
                 )
                 problems.add(place.format(name), what, remedy)
     return problems

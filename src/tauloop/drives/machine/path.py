@@ -280,7 +280,7 @@ class PathRun:
             raise InputError.of(
                 model.mechanism.name,
                 what,
-                "drive lines need as many actuators as degrees of freedom",
+                "use a machine with an actuator for each degree of freedom",
             )
         waits = int(np.ceil(settling / system.period - 1e-9))
         count = waits + int(np.ceil(trajectory.total / system.period - 1e-9)) + 1

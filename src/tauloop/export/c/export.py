@@ -512,9 +512,20 @@ def _case(
     arrays = {key: np.ascontiguousarray(array) for key, array in samples.items()}
     expected, diagnostics = program.run(arrays, TEST_SAMPLES)
     checked = solve_diagnostics(program, diagnostics)
-    if not (checked.is_reached & checked.is_regular & checked.is_within).all():
-        message = f"{spec.name} fails at the states of the test program"
-        raise PoseError.of(model.mechanism.name, message, "choose another reference pose")
+    failures = {
+        "are out of reach": ~checked.is_reached,
+        "are singular": ~checked.is_regular,
+        "need cable tensions outside their bounds": ~checked.is_within,
+    }
+    problems = Problems()
+    for fault, failed in failures.items():
+        if failed.any():
+            problems.add(
+                model.mechanism.name,
+                f"{spec.name}: {failed.sum()} of {failed.size} states of the test program {fault}",
+                "choose a reference pose farther from singularities and limits",
+            )
+    PoseError.raise_if_any(problems)
     return Case(
         function=function,
         meaning=spec.meaning,

@@ -688,7 +688,10 @@ class ConstraintReader:
             terms = [(joint, 1.0)] if joint is not None else []
         if gear**2 == 0.0 or any(ratio == 0.0 for _, ratio in terms):
             reader.problem(
-                node, name, "the gear is zero", "give the ratio, or leave the actuator out"
+                node,
+                name,
+                "the gear, or a coefficient of the tendon, is zero",
+                "give `gear` and `coef` other than zero, or remove the actuator",
             )
         return [(joint, gear * ratio) for joint, ratio in terms]
 

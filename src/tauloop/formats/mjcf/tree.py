@@ -255,11 +255,11 @@ class TreeReader:
             self.bodies.kinds[name] = kind
             if kind == "free":
                 if parent != BASE or len(joints) > 1:
-                    remedy = "use hinge, slide and ball joints in such a body"
+                    remedy = "move the body into <worldbody>, or use hinge, slide and ball joints"
                     self._reader.problem(
                         joint,
                         name,
-                        "a free joint must be the only one of a body of the world",
+                        "a free joint must be the only joint of a body in <worldbody>",
                         remedy,
                     )
                 freedoms = (

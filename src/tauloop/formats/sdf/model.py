@@ -816,7 +816,7 @@ class SdfReader(XmlReader):
             self.problem(
                 node,
                 name,
-                f"it mimics the second axis of {other!r}, which has one",
+                f"it mimics the second axis of {other!r}, which has only one axis",
                 'write axis="axis"',
             )
             return []

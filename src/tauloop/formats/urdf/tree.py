@@ -372,7 +372,7 @@ class _TreeReader(UrdfReader):
         ends = [self.end(node, name, tag, links) for tag in ("parent", "child")]
         if ends[0] and ends[0] == ends[1]:
             self.problem(
-                node, name, f"parent and child are both {ends[0]!r}", "a joint joins two links"
+                node, name, f"parent and child are both {ends[0]!r}", "name two different links"
             )
             ends = ["", ""]
         xyz, rpy = self.origin(node, name)

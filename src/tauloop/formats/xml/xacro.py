@@ -43,14 +43,15 @@ def read_source(path: str | Path, options: ImportOptions) -> XmlSource:
 
     Raises:
         DescriptionError: the file is wrong, or is a xacro that cannot be expanded.
-        InputError: arguments of a xacro are wrong, or the file is not a xacro.
+        InputError: arguments are wrong, or are given for a file that is not a xacro template.
     """
     path = Path(path)
     root = read_xml(path)
     arguments = _arguments(options.xacro)
     if not is_xacro(path, root):
         if arguments:
-            raise InputError.of("xacro", f"{path} is not a xacro", "leave it out")
+            what = f"arguments are given, but {path} is not a xacro template"
+            raise InputError.of("xacro", what, "leave out the arguments NAME:=VALUE")
         return XmlSource(root=root, file=str(path))
     reply = _expanded(path, arguments, options.package_folders)
     file = f"{path} (expanded)"

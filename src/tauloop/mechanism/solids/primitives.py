@@ -119,7 +119,8 @@ def _scalar_chain(joint: Joint) -> Sequence[tuple[Literal["hinge", "slide"], str
     """
     if JOINT_KINDS[joint.kind].placement is not None:
         what = f"a {joint.kind} joint, which a plugin defines, is not a chain of hinges, slides and balls"
-        raise EngineError.of(joint.name, what, "compare by another route, or keep a machine file")
+        remedy = "model the joint with hinges, slides and balls, or keep the YAML file"
+        raise EngineError.of(joint.name, what, remedy)
     return [
         (kind, axis if isinstance(axis, str) else joint.axes[axis])
         for kind, axis in _CHAINS.get(joint.kind, ())

@@ -430,7 +430,7 @@ def _diagnostics(
         "largest fraction of a limit",
         share,
         at_most=1.0 + CYCLE_LIMIT_TOLERANCE,
-        advice="use more intervals",
+        advice="use more intervals of each leg's law (`intervals`)",
     )
     yield diagnostic(
         "largest jump at a seam over the largest acceleration",

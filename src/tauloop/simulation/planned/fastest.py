@@ -292,7 +292,7 @@ def shares_diagnostics(best: FastestLaw) -> Iterator[Diagnostic]:
     """Yield the largest fractions of limits, on a grid ten times finer than that of the law."""
     x = np.linspace(0.0, 1.0, 10 * INTERVALS + 1)
     rows, rate = best.rows, 1.0 / best.duration
-    advice = "use more intervals"
+    advice = "use more intervals along the path (`intervals`)"
     share = float(rows.shares(best.law.at(x), rate)[0].max())
     yield diagnostic("largest fraction of a limit", share, at_most=1.0 + 1e-6, advice=advice)
     if rows.limits.bounds_changes:

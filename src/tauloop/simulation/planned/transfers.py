@@ -310,9 +310,9 @@ def _clearances(nearest: tuple[LeastDistance, ...], clearance: float) -> Iterato
     """Yield the diagnostics of the smallest distances, with a tolerance of 0.05 mm."""
     for item in nearest:
         yield diagnostic(
-            f"distance from {item.name}",
+            f"smallest distance from {item.name}",
             item.distance,
             at_least=clearance - CLEARANCE_TOLERANCE,
             unit="m",
-            advice="use more intervals",
+            advice="use a larger clearance, or more intervals of the spline (`intervals`)",
         )

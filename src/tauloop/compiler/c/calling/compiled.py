@@ -320,7 +320,11 @@ def require_health(
             "out of reach, or its results are not finite: a loop does not close",
             least,
         ),
-        (~(xp.abs(residual) < residuals), "a loop, or a bound of a tension, is missed", residual),
+        (
+            ~(xp.abs(residual) < residuals),
+            "a loop does not close, or a cable tension is outside its bounds: residual",
+            residual,
+        ),
         (~(pivot > pivots), "singular: a pivot has nearly vanished", pivot),
     )
     problems = Problems()
