@@ -175,7 +175,7 @@ def test_names_of_other_libraries_lead_to_names_that_exist(model: tl.Model) -> N
     known |= {*dir(tl.dynamics.MotionForces), *dir(tl.kinematics.named_kinematics.Poses)}
     for word, names in PEER_NAMES.items():
         assert word == word.lower()
-        for name in names.replace(", ", ",").split():
+        for name in names:
             first, *attributes = name.partition("(")[0].split(".")
             value: Any = {"model": model, "tauloop": tl}.get(first)
             assert bool(attributes) == (value is not None), name

@@ -25,9 +25,9 @@ from tauloop.compiler.c.calling.cache import (
     CompiledCache,
     cached_libraries,
     clear,
+    ensure_private_folder,
     is_intact,
-    keep,
-    private,
+    store_with_checksum,
     sweep,
 )
 from tauloop.compiler.c.calling.compiler import build
@@ -135,7 +135,7 @@ def test_the_users_own_folder_is_closed_to_others(tmp_path, monkeypatch):
     """One that an older version made under a generous mask."""
     monkeypatch.setattr(cache, "cache_folder", lambda: tmp_path)
     tmp_path.chmod(0o775)
-    private(tmp_path)
+    ensure_private_folder(tmp_path)
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
 
 
@@ -212,7 +212,7 @@ def test_files_reach_the_disk_before_their_names(tmp_path, monkeypatch):
     )
     made = tmp_path / "made"
     made.write_bytes(b"code")
-    keep(made, tmp_path / f"{'a' * 24}.so")
+    store_with_checksum(made, tmp_path / f"{'a' * 24}.so")
     assert done == ["synced", "renamed", "synced"] * 2  # file, name, folder; then the checksum
 
 
@@ -222,7 +222,7 @@ def test_what_was_used_longest_ago_goes_when_there_is_too_much(tmp_path, monkeyp
     made.write_bytes(b"x" * 1000)
     libraries = [tmp_path / f"{letter * 24}.so" for letter in "abcde"]
     for age, library in enumerate(libraries):
-        keep(made, library)
+        store_with_checksum(made, library)
         for path in (library, library.with_name(library.name + ".sha256")):
             if path.exists():
                 os.utime(path, (1e9 + age,) * 2)
@@ -230,7 +230,7 @@ def test_what_was_used_longest_ago_goes_when_there_is_too_much(tmp_path, monkeyp
     assert [path for path in libraries if path.exists()] == libraries[-3:]
     other = tmp_path / "notes.txt"
     other.write_bytes(b"x" * 10_000)
-    keep(made, tmp_path / f"{'f' * 24}.so")
+    store_with_checksum(made, tmp_path / f"{'f' * 24}.so")
     assert other.exists()
 
 

@@ -16,11 +16,11 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.compiler.c.calling.cache import (
     cache_folder,
+    ensure_private_folder,
     is_intact,
-    keep,
-    private,
     scratch,
     storage_remedy,
+    store_with_checksum,
 )
 
 #: Default architecture without a device: Hopper (H100, H200).
@@ -125,10 +125,10 @@ def compile_cuda(
     try:
         if not (is_intact(path) and is_intact(log)):
             image, report = compiler.compile(text, options)
-            with scratch(private(folder)) as place:
+            with scratch(ensure_private_folder(folder)) as place:
                 for target, content in ((path, image), (log, report.encode())):
                     (place / target.name).write_bytes(content)
-                    keep(place / target.name, target)
+                    store_with_checksum(place / target.name, target)
         return DeviceCode(path=path, kernels=parse_kernel_report(log.read_text(encoding="utf-8")))
     except InputError as error:
         raise EngineError(error.problems) from error

@@ -31,7 +31,7 @@ from tauloop.common.keywords import keywords
 from tauloop.common.options import Options
 from tauloop.common.records import dataclass
 from tauloop.common.result import content
-from tauloop.compiler.c.calling.cache import cache_folder, is_intact, is_own, put
+from tauloop.compiler.c.calling.cache import cache_folder, is_intact, is_own, write_private
 from tauloop.compiler.c.calling.caller import prepare
 from tauloop.compiler.c.calling.compiled import CompiledFunction
 from tauloop.compiler.c.calling.compiler import compiler_stamp, file_stamp, processor_stamp
@@ -312,4 +312,4 @@ def _write(record: Path, made: CompiledFunction) -> None:
         }
     )
     text = f"{hashlib.sha256(body.encode()).hexdigest()}\n{body}"
-    put(record, text.encode("ascii"))
+    write_private(record, text.encode("ascii"))

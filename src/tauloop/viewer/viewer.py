@@ -39,7 +39,7 @@ from tauloop.viewer.stage import ViewState
 VIEWER_FRAME_RATE = 30.0
 #: Time until a page knows its size and its camera, s.
 SETTLING_TIME = 2.0
-#: Largest height of a picture in the pixels of its texts; screens with more have smaller pixels.
+#: Largest height of the canvas, CSS pixels. A higher one is a screen with several pixels for each.
 MAX_PICTURE_HEIGHT = 1000.0
 #: Relative difference of the shapes of two pictures that is rounding.
 SAME_SHAPE = 0.01
@@ -340,9 +340,9 @@ def typical_size(aspect: float) -> tuple[float, float]:
 
 
 def picture_size(camera: Any) -> tuple[float, float]:
-    """Return width and height of a page's picture, pixels of its texts.
+    """Return width and height of the canvas of a page, CSS pixels.
 
-    The page reports the pixels of its screen, which may be smaller than those of texts.
+    The page reports device pixels, several of which may form a CSS pixel.
     """
     scale = min(1.0, MAX_PICTURE_HEIGHT / camera.image_height)
     return scale * camera.image_width, scale * camera.image_height

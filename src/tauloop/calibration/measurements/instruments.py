@@ -792,7 +792,7 @@ INSTRUMENTS: dict[str, type[Instrument]] = {
 }
 
 
-def needed(kind: type[Instrument]) -> tuple[str, ...]:
+def required_fields(kind: type[Instrument]) -> tuple[str, ...]:
     """Return the names of the required attributes of an instrument kind, except its name."""
     return tuple(
         item.name

@@ -25,7 +25,12 @@ from typing import Any
 import numpy as np
 
 from tauloop.calibration.measurements.firmware_logs import CONFIGURATION, LOGS, read_firmware
-from tauloop.calibration.measurements.instruments import INSTRUMENTS, Instrument, Position, needed
+from tauloop.calibration.measurements.instruments import (
+    INSTRUMENTS,
+    Instrument,
+    Position,
+    required_fields,
+)
 from tauloop.calibration.measurements.measurement_grammar import INSTRUMENT, MEASUREMENTS
 from tauloop.calibration.measurements.measurement_set import MeasurementSet
 from tauloop.calibration.measurements.series import Series
@@ -88,7 +93,9 @@ def read_measurements(
         raise InputError.of("noise", "is not stated", remedy, file=str(path))
     if path.suffix.lower() in (CONFIGURATION, *LOGS):
         return read_firmware(path, mechanism, _standard_deviation(noise, "m"))
-    table_kinds = [name for name, instrument in INSTRUMENTS.items() if not needed(instrument)]
+    table_kinds = [
+        name for name, instrument in INSTRUMENTS.items() if not required_fields(instrument)
+    ]
     if kind not in table_kinds:
         remedy = f"use one of {', '.join(table_kinds)}; describe others in a YAML file"
         raise InputError.of("measure", f"{kind!r} cannot be read from a bare table", remedy)
@@ -415,7 +422,7 @@ def instrument_of(place: Cursor, entry: dict[str, Any]) -> Instrument | None:
     attributes = {item.name for item in fields(kind)}
     for key in docs.keys() & entry.keys() - attributes - {"kind"}:
         place.problem(f"is not a key of measurements of kind {kind.kind}", "leave it out", key)
-    missing = [key for key in needed(kind) if key not in entry]
+    missing = [key for key in required_fields(kind) if key not in entry]
     for key in missing:
         place.problem("is missing", f"give it: {docs[key]}", key)
     if missing:

@@ -22,7 +22,7 @@ def report(
     options: tl.ReportOptions,
     out: Path | None = None,
 ) -> None:
-    """Write one HTML page of results: files, tables, figures, the machine in motion, doubts.
+    """Write one HTML page of results: files, tables, figures, the machine in motion, failed diagnostics.
 
     The page plays and prints without network access. It needs `pip install 'tauloop[report]'`.
     """

@@ -14,7 +14,7 @@ from tauloop.compiler.c.calling.evaluator import default_evaluator
 from tauloop.compiler.c.calling.library import Library, is_forked
 from tauloop.drives.axis.source import REPORT, axis_routines, axis_source
 from tauloop.drives.criteria import NAMES, Criteria, Outcome, with_failure_penalty
-from tauloop.drives.equations.system import AxisSystem, build_system, senseless
+from tauloop.drives.equations.system import AxisSystem, build_system, sign_problems
 from tauloop.drives.machine.lines import MOTORS, with_motors
 from tauloop.equations.ports import numbers
 from tauloop.integrate.events import Occurrence, ValuePassed
@@ -148,7 +148,7 @@ class Axis:
             InputError: an inertia, a stiffness, a gap, a time is not positive; all such at once.
         """
         checks, signs, order, scales = self.system.figures([parameters], len(parameters))
-        InputError.raise_if_any(senseless(self.system.figure_names, (checks, signs)))
+        InputError.raise_if_any(sign_problems(self.system.figure_names, (checks, signs)))
         return order[:, 0] > 0, scales
 
     def run(

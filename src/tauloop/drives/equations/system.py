@@ -470,7 +470,7 @@ def must_not_be_negative(a: Equations) -> dict[str, ca.SX]:
     return values | _values(a, "control.dual", drive, *keys)
 
 
-def senseless(
+def sign_problems(
     names: Sequence[Sequence[str]], figures: Sequence[np.ndarray], place: str = "{}"
 ) -> list[Problem]:
     """Return the problems of values that must be positive, and of those that must not be negative.

@@ -17,7 +17,7 @@ from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.compiler.c.calling.evaluator import default_evaluator
 from tauloop.compiler.functions.extended import energy_program
 from tauloop.drives.axis.simulation import signal_variables
-from tauloop.drives.equations.system import senseless
+from tauloop.drives.equations.system import sign_problems
 from tauloop.drives.machine.bristles import with_bristles, without_dry_friction
 from tauloop.drives.machine.lines import (
     direct_line,
@@ -374,7 +374,7 @@ class PathRun:
         InputError.raise_if_any(
             problem
             for line in system.lines
-            for problem in senseless(
+            for problem in sign_problems(
                 line.figure_names, line.figures([p[None]], 1), f"{line.line.name}.drive.{{}}"
             )
         )

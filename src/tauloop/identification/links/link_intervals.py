@@ -21,7 +21,7 @@ import numpy as np
 
 from tauloop.common.errors import IdentificationError
 from tauloop.identification.links.link_quantities import LinkQuantities, LinkQuantity, arrow
-from tauloop.identification.parameters.lmi import convex_solver, solved
+from tauloop.identification.parameters.lmi import convex_solver, solve_and_status
 
 #: Maximum number of steps of the search for the smallest central inertia.
 MAX_FRANK_WOLFE_STEPS = 20
@@ -183,7 +183,7 @@ class LinkSet:
 
     def _solved(self, program: Any) -> float | None:
         """Return the optimal value of a program; None where it has no finite value."""
-        is_solved = solved(self._cvxpy, program) in ("optimal", "optimal_inaccurate")
+        is_solved = solve_and_status(self._cvxpy, program) in ("optimal", "optimal_inaccurate")
         return float(program.value) if is_solved else None
 
 

@@ -178,7 +178,7 @@ def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicS
     solutions = []
     for value in weights:
         weight.value = value
-        status = solved(cvxpy, program)
+        status = solve_and_status(cvxpy, program)
         solution = None if y.value is None else np.asarray(y.value)
         if solution is not None and _is_inside(problem, solution):
             solutions.append(_polished(problem, solution, value, status))
@@ -195,7 +195,7 @@ def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicS
     return tuple(solutions)
 
 
-def solved(cvxpy: Any, program: Any) -> str:
+def solve_and_status(cvxpy: Any, program: Any) -> str:
     """Solve a convex program and return its status, with the reason where the solver failed."""
     with warnings.catch_warnings():
         # "Solution may be inaccurate": the accuracy is checked by Newton's method.

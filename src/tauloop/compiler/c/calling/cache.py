@@ -151,8 +151,8 @@ def storage_remedy(error: OSError) -> str:
     return "free disk space, or allow your user to write to this folder"
 
 
-def private(folder: Path) -> Path:
-    """Return the folder after creating it, if needed, for this user alone.
+def ensure_private_folder(folder: Path) -> Path:
+    """Create a folder that only this user may write to, if needed, and return it.
 
     Raises:
         ExposedFolderError: it belongs to another user, or others may write to it or replace it.
@@ -233,7 +233,7 @@ def is_intact(path: Path) -> bool:
         return False
 
 
-def keep(made: Path, target: Path) -> Path:
+def store_with_checksum(made: Path, target: Path) -> Path:
     """Copy a finished file to its place, with its SHA-256 next to it.
 
     Both are on the disk before their names are.
@@ -247,13 +247,13 @@ def keep(made: Path, target: Path) -> Path:
     content = made.read_bytes()
     # two processes may build the same library: checksum and file must come from the same one
     with locked(target.parent):
-        put(target, content)
-        put(_checksum_path(target), f"{_checksum(content)}\n".encode())
+        write_private(target, content)
+        write_private(_checksum_path(target), f"{_checksum(content)}\n".encode())
     _make_room(target.parent, target)
     return target
 
 
-def put(target: Path, content: bytes) -> None:
+def write_private(target: Path, content: bytes) -> None:
     """Write a file that only this user may change.
 
     Raises:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.common.errors import EngineError, InputError
-from tauloop.compiler.c.calling.cache import cache_folder, is_intact, keep
+from tauloop.compiler.c.calling.cache import cache_folder, is_intact, store_with_checksum
 from tauloop.compiler.c.calling.compiler import (
     build,
     compiler_stamp,
@@ -263,7 +263,7 @@ def _made(source: str, module: Path) -> Path:
     if compiler is None or not (headers / "Python.h").exists():
         raise ImportError("there is no compiler, or there are no headers of Python")
     library = build(source, compiler, further=("-std=c11", f"-I{headers}"))
-    return keep(library, module)
+    return store_with_checksum(library, module)
 
 
 def _loaded(library: Path) -> ModuleType:

@@ -24,11 +24,11 @@ from tauloop.common.execution.processes import following, lifeline
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.cache import (
     cache_folder,
+    ensure_private_folder,
     is_intact,
-    keep,
-    private,
     scratch,
     storage_remedy,
+    store_with_checksum,
 )
 
 if TYPE_CHECKING:
@@ -251,13 +251,13 @@ def build(
     try:
         if is_intact(library):
             return library
-        with scratch(private(folder)) as place:
+        with scratch(ensure_private_folder(folder)) as place:
             result = place / f"{key}.so"
             texts = [place / f"{key}_{i}.c" for i in range(len(sources))]
             for path, text in zip(texts, sources, strict=True):
                 path.write_text(text, encoding="ascii")
             _compile(compiler, flags, lane_flags, texts, result)
-            return keep(result, library)
+            return store_with_checksum(result, library)
     except InputError as error:
         problem = error.problems[0]
         raise _unwritable(folder, problem.what, problem.remedy) from error
