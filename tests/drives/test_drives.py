@@ -27,7 +27,11 @@ from tauloop.drives import (
     weighted_sum,
     weighted_worst,
 )
-from tauloop.drives.axis.limit_cycle import equivalent, measure, predict
+from tauloop.drives.axis.limit_cycle import (
+    describing_function,
+    measure_limit_cycle,
+    predict_limit_cycles,
+)
 from tauloop.drives.criteria import FAILURE_PENALTY
 from tauloop.drives.equations.elements import elastic_backlash
 from tauloop.drives.equations.switches import Direct
@@ -107,7 +111,7 @@ def test_elastic_backlash_is_the_printed_one(b: float, D: float, w: float, d: fl
 
 def test_describing_function_of_the_dead_zone() -> None:
     x = np.array([0.2, 0.5, 0.9])
-    result = equivalent(2.0, 7.0, 0.0, 1 / x, np.ones(3))
+    result = describing_function(2.0, 7.0, 0.0, 1 / x, np.ones(3))
     closed = 7.0 * (1 - 2 / np.pi * (np.arcsin(x) + x * np.sqrt(1 - x**2)))
     # without damping the element's force is bounded by twice the spring's share and never reaches
     # that bound
@@ -365,10 +369,10 @@ def test_one_motor_cycles_and_two_do_not(single: Axis, dual: Axis) -> None:
     """Gantry-Tau paper, Figure 8: the limit cycle of one motor is gone with two."""
     gap = single.line.parameters["gap"].value
     record = record_axis(single, duration=60.0, samples=12001)
-    cycle = measure(record, "cart")
+    cycle = measure_limit_cycle(record, "cart")
     assert cycle is not None
     assert 0.2 * gap < cycle.amplitude < 2 * gap
-    (predicted,) = predict(single.line)
+    (predicted,) = predict_limit_cycles(single.line)
     assert predicted.frequency == pytest.approx(cycle.frequency, rel=FIRST_HARMONIC)
     assert predicted.amplitude == pytest.approx(cycle.amplitude, rel=FIRST_HARMONIC)
     quiet = simulate_axis(dual, duration=60.0)
@@ -470,7 +474,7 @@ def test_numbers_that_are_wrong(dual: Axis) -> None:
     with pytest.raises(InputError, match="is not positive"):
         simulate_axis(dual, duration=0.0)
     with pytest.raises(InputError, match="two motors"):
-        predict(dual.line)
+        predict_limit_cycles(dual.line)
     with pytest.raises(DescriptionError, match="did you mean"):
         load_drive("dual_motor_axes")
 

@@ -328,7 +328,7 @@ def fit_drive_line(
     return FittedPlant(
         diagnostics=(
             diagnostic(
-                "largest miss of a measured figure, held-out ones too, in tolerances",
+                "largest deviation from a measured value, held-out values included, in tolerances",
                 _largest_miss(fit, steps),
                 at_most=MET,
                 advice="raise the number of evaluations, or change the structure of the drive line, "

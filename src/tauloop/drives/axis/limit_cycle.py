@@ -28,17 +28,27 @@ from tauloop.mechanism.drive_line import (
 )
 from tauloop.mechanism.expression import Leaf, Parameter, ParameterTable
 
-#: Points on one period of a describing function, while looking for cycles and to the last digits;
-#: the integrand has kinks, so its error falls with their square.
-COARSE, FINE = 96, 4096
-#: Deflection beyond contact that is searched, in halves of the gap; frequency, from rad/s to a
-#: fraction of the fastest mode's; points of each.
-BEYOND, SLOWEST, FASTEST, GRID = (1e-3, 1e2), 0.05, 1.0, (64, 192)
-#: Change of amplitude by which a cycle's stability is decided.
-NUDGE = 1e-3
-#: Fraction of the record's end in which a cycle is measured, and the number of periods it needs
-#: there.
-END, PERIODS = 0.5, 3
+#: Points on one period of a describing function, in the search for cycles.
+SEARCH_POINTS = 96
+#: Points on one period, for the result. The integrand has kinks, so the error falls with the square
+#: of this number.
+RESULT_POINTS = 4096
+#: Range of the deflection beyond contact that is searched, in halves of the gap.
+DEFLECTION_RANGE = (1e-3, 1e2)
+#: Number of deflections that are searched.
+DEFLECTION_POINTS = 64
+#: Lowest frequency that is searched, rad/s.
+MIN_FREQUENCY = 0.05
+#: Highest frequency that is searched, as a multiple of that of the fastest mode.
+MAX_FREQUENCY_RATIO = 1.0
+#: Number of frequencies that are searched.
+FREQUENCY_POINTS = 192
+#: Relative change of amplitude that decides whether a cycle is stable.
+AMPLITUDE_CHANGE = 1e-3
+#: Fraction of the record, at its end, in which a cycle is measured.
+MEASURED_FRACTION = 0.5
+#: Smallest number of periods in this fraction.
+MIN_PERIODS = 3
 _STIFFNESS, _DAMPING = "equivalent_stiffness", "equivalent_damping"
 
 
@@ -55,19 +65,19 @@ class LimitCycle:
     amplitude: float
 
 
-def equivalent(
+def describing_function(
     gap: float,
     stiffness: float,
     damping: float,
     amplitude: np.ndarray,
     frequency: np.ndarray,
-    points: int = FINE,
+    points: int = RESULT_POINTS,
 ) -> np.ndarray:
     """Return the describing function (N,) of an element with backlash for D = A sin(w t).
 
-    N = 1/(pi A) integral of tau (sin + j cos) over one period; for d = 0 this is that of the dead
-    zone, c (1 - 2/pi (asin(x) + x sqrt(1 - x^2))) with x = b/(2 A), without the bound on the
-    damper's share c + j w d times the same.
+    N = 1/(pi A) integral of tau (sin + j cos) over one period. Without damping N is stiffness times
+    g = 1 - 2/pi (asin(x) + x sqrt(1 - x^2)), x = gap/(2 A): the dead zone. With damping N would be
+    (stiffness + j w damping) g, but the contact never pulls (see `elastic_backlash`).
 
     Args:
         gap, stiffness, damping: values of the element.
@@ -92,7 +102,9 @@ def _element() -> BatchFunction:
 
 
 @solving(InputError)
-def predict(line: DriveLine, parameters: dict[str, float] | None = None) -> tuple[LimitCycle, ...]:
+def predict_limit_cycles(
+    line: DriveLine, parameters: dict[str, float] | None = None
+) -> tuple[LimitCycle, ...]:
     """Return the stable limit cycles of an axis with one motor and an elastic backlash.
 
     With G(jw) from the element's force to its deflection through everything else, and N(A, w) its
@@ -101,10 +113,11 @@ def predict(line: DriveLine, parameters: dict[str, float] | None = None) -> tupl
 
     Args:
         line: the axis.
-        parameters: what differs from the file, SI.
+        parameters: values that replace those of the file, SI.
 
     Raises:
-        InputError: the axis has not one motor and one elastic backlash and else linear elements.
+        InputError: the axis does not have exactly one motor, exactly one elastic backlash and
+            continuous control, or has LuGre friction.
     """
     names = [
         connection.name
@@ -129,26 +142,27 @@ def predict(line: DriveLine, parameters: dict[str, float] | None = None) -> tupl
     gap, stiffness, damping = (
         float(Values(theta).scalar(x)) for x in (law.gap, law.stiffness, law.damping)
     )
-    rest = _linear(line, names[0], theta)
+    linear = _linear_part(line, names[0], theta)
 
-    def residual(unknown: np.ndarray, points: int = FINE) -> np.ndarray:
+    def residual(unknown: np.ndarray, points: int = RESULT_POINTS) -> np.ndarray:
         """Return 1 - G N (N, 2) at rows of logarithms of deflection beyond contact and of w.
 
         The deflection is in halves of the gap.
         """
         amplitude, frequency = gap / 2 * (1 + np.exp(unknown[:, 0])), np.exp(unknown[:, 1])
-        left = 1 - rest.response(frequency)[:, 0] * equivalent(
+        left = 1 - linear.response(frequency)[:, 0] * describing_function(
             gap, stiffness, damping, amplitude, frequency, points
         )
         return np.column_stack([left.real, left.imag])
 
-    speeds = np.abs(np.linalg.eigvals(rest.matrix + stiffness * np.outer(rest.push, rest.rows[0])))
+    closed = linear.matrix + stiffness * np.outer(linear.input, linear.rows[0])
+    highest = MAX_FREQUENCY_RATIO * np.abs(np.linalg.eigvals(closed)).max()
     axes = (
-        np.log(np.geomspace(*BEYOND, GRID[0])),
-        np.log(np.geomspace(SLOWEST, FASTEST * speeds.max(), GRID[1])),
+        np.log(np.geomspace(*DEFLECTION_RANGE, DEFLECTION_POINTS)),
+        np.log(np.geomspace(MIN_FREQUENCY, highest, FREQUENCY_POINTS)),
     )
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-    signs = np.sign(residual(grid.reshape(-1, 2), COARSE).reshape(grid.shape))
+    signs = np.sign(residual(grid.reshape(-1, 2), SEARCH_POINTS).reshape(grid.shape))
     corners = np.stack([signs[:-1, :-1], signs[1:, :-1], signs[:-1, 1:], signs[1:, 1:]])
     cells = np.argwhere((np.abs(corners.sum(axis=0)) < 4).all(axis=-1))
     cycles: list[LimitCycle] = []
@@ -162,49 +176,58 @@ def predict(line: DriveLine, parameters: dict[str, float] | None = None) -> tupl
         ):
             continue
         amplitude, frequency = gap / 2 * (1 + np.exp(x[0])), np.exp(x[1])
-        nudged = amplitude * np.array([1 - NUDGE, 1 + NUDGE])
-        pair = equivalent(gap, stiffness, damping, nudged, np.full(2, frequency))
-        smaller, larger = (rest.growth(complex(amplitude), frequency) for amplitude in pair)
-        here = equivalent(gap, stiffness, damping, np.array([amplitude]), np.array([frequency]))[0]
-        moved = abs(rest.response(np.array([frequency]))[0, 1] * here) * amplitude
-        cycle = LimitCycle(frequency=float(frequency / (2 * np.pi)), amplitude=float(moved))
-        known = any(abs(other.frequency / cycle.frequency - 1) < NUDGE for other in cycles)
+        nudged = amplitude * np.array([1 - AMPLITUDE_CHANGE, 1 + AMPLITUDE_CHANGE])
+        pair = describing_function(gap, stiffness, damping, nudged, np.full(2, frequency))
+        smaller, larger = (linear.growth(complex(value), frequency) for value in pair)
+        (gain,) = describing_function(
+            gap, stiffness, damping, np.array([amplitude]), np.array([frequency])
+        )
+        judged = abs(linear.response(np.array([frequency]))[0, 1] * gain) * amplitude
+        cycle = LimitCycle(frequency=float(frequency / (2 * np.pi)), amplitude=float(judged))
+        known = any(
+            abs(other.frequency / cycle.frequency - 1) < AMPLITUDE_CHANGE for other in cycles
+        )
         if smaller > 0 > larger and not known:
             cycles.append(cycle)
     return tuple(sorted(cycles, key=lambda cycle: cycle.frequency))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rest:
-    """The system without the element: dx/dt = matrix x + push tau.
+class _LinearPart:
+    """The system without the element: dx/dt = matrix x + input tau.
 
     The rows give deflection and judged position.
     """
 
     matrix: np.ndarray
-    push: np.ndarray
+    input: np.ndarray
     rows: np.ndarray
 
     def response(self, frequency: np.ndarray) -> np.ndarray:
         """Return deflection and judged position per force of the element (N, 2) at rad/s (N,)."""
         shifted = 1j * frequency[:, None, None] * np.eye(len(self.matrix)) - self.matrix
         return np.asarray(
-            np.linalg.solve(shifted, np.tile(self.push[:, None], (len(frequency), 1, 1)))[..., 0]
+            np.linalg.solve(shifted, np.tile(self.input[:, None], (len(frequency), 1, 1)))[..., 0]
             @ self.rows.T
         )
 
     def growth(self, describing: complex, frequency: float) -> float:
-        """Return the real part of the eigenvalue nearest j w, the element as spring and damper."""
+        """Return the real part of the eigenvalue nearest j w, with an equivalent spring and damper.
+
+        Args:
+            describing: value of the describing function, which gives stiffness and damping.
+            frequency: w, rad/s.
+        """
         # rate of the deflection, which the element's force does not enter
         rate = self.rows[0] @ self.matrix
         closed = self.matrix + np.outer(
-            self.push, describing.real * self.rows[0] + describing.imag / frequency * rate
+            self.input, describing.real * self.rows[0] + describing.imag / frequency * rate
         )
         values = np.linalg.eigvals(closed)
         return float(values[np.argmin(np.abs(values - 1j * frequency))].real)
 
 
-def _linear(line: DriveLine, name: str, theta: dict[str, float]) -> _Rest:
+def _linear_part(line: DriveLine, name: str, theta: dict[str, float]) -> _LinearPart:
     """Return the axis without the element of that name, linear: no dry friction, no limits."""
     shaft = Shaft(stiffness=Leaf(_STIFFNESS), damping=Leaf(_DAMPING))
     extra = tuple(Parameter(name=key, value=0.0) for key in (_STIFFNESS, _DAMPING))
@@ -243,11 +266,11 @@ def _linear(line: DriveLine, name: str, theta: dict[str, float]) -> _Rest:
 
     free, held = at(0.0), at(1.0)
     deflection = free[n]
-    push = (held[:n] - free[:n]) @ deflection / (deflection @ deflection)
-    return _Rest(matrix=free[:n], push=push, rows=free[n:])
+    gain = (held[:n] - free[:n]) @ deflection / (deflection @ deflection)
+    return _LinearPart(matrix=free[:n], input=gain, rows=free[n:])
 
 
-def measure(record: Record, judged: str) -> LimitCycle | None:
+def measure_limit_cycle(record: Record, judged: str) -> LimitCycle | None:
     """Return amplitude and frequency of the motion at the end of a record; None without a period.
 
     Args:
@@ -255,11 +278,11 @@ def measure(record: Record, judged: str) -> LimitCycle | None:
         judged: name of the inertia.
     """
     x = record.signal(f"{judged}.position")
-    late = record.time >= (1 - END) * record.time[-1]
+    late = record.time >= (1 - MEASURED_FRACTION) * record.time[-1]
     time, x = record.time[late], x[late]
     middle = (x.max() + x.min()) / 2
     up = np.flatnonzero((x[:-1] < middle) & (x[1:] >= middle))
-    if len(up) < PERIODS + 1:
+    if len(up) < MIN_PERIODS + 1:
         return None
     at = time[up] + (middle - x[up]) / (x[up + 1] - x[up]) * (time[up + 1] - time[up])
     return LimitCycle(frequency=(len(at) - 1) / (at[-1] - at[0]), amplitude=(x.max() - x.min()) / 2)

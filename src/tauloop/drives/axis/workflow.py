@@ -13,7 +13,11 @@ from tauloop.common.options import Options, option, pairs_reader
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
-from tauloop.drives.axis.limit_cycle import LimitCycle, measure, predict
+from tauloop.drives.axis.limit_cycle import (
+    LimitCycle,
+    measure_limit_cycle,
+    predict_limit_cycles,
+)
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, Record, record_axis
 from tauloop.drives.criteria import Outcome
 from tauloop.drives.machine.lines import MOTORS, with_motors
@@ -202,6 +206,8 @@ def simulate_drive_line(line: DriveLine, options: DriveOptions | None = None) ->
         line=line,
         options=options,
         record=record,
-        measured=measure(record, line.performance.of) if options.cycle and is_done else None,
-        predicted=predict(line, values) if options.cycle else None,
+        measured=measure_limit_cycle(record, line.performance.of)
+        if options.cycle and is_done
+        else None,
+        predicted=predict_limit_cycles(line, values) if options.cycle else None,
     )

@@ -35,27 +35,30 @@ from tauloop.mechanism.expression import ZERO, ParameterTable
 from tauloop.mechanism.suggestions import unknown_names
 
 #: Inputs of the equations: reference, reference before its step, force on the judged inertia, and
-#: the speed to which the integrator knows zero (m/s or rad/s of the inertia with dry friction).
+#: the tolerance below which the velocity of an inertia with dry friction counts as zero, m/s or
+#: rad/s.
 INPUTS = ("reference", "before", "load", "standstill")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineFunctions:
-    """CasADi functions of a drive line, of (states, modes, held, inputs, parameters) except where said.
+    """CasADi functions of a drive line.
+
+    Their arguments are (states, modes, held, inputs, parameters), except those of `figures`.
 
     Attributes:
         line: the drive line.
         state_names: names of the states.
         mode_names, mode_starts: names and start values of the modes.
-        held_size: numbers that a sampled control holds; zero for a continuous one.
+        held_size: number of values that a sampled control holds; zero for a continuous one.
         rate: (rates of the states, guards).
         reset: states as the modes prescribe them.
-        hold: what the control holds from a sample on.
-        signals: everything to look at, named by `signal_names`.
+        hold: values that a sampled control holds until its next sample.
+        signals: signals of a run, named by `signal_names`.
         signal_names: names with units.
-        figures: (parameters) -> numbers that must be positive, and numbers that must not be
-            negative.
-        figure_names: names of both, by their place in the drive line.
+        figures: function of the parameters alone. Outputs: [0] values that must be positive; [1]
+            values that must not be negative.
+        figure_names: names of the values in [0] and [1], by their place in the drive line.
     """
 
     line: DriveLine
@@ -76,12 +79,11 @@ class LineFunctions:
 class AxisSystem(LineFunctions):
     """A single drive line; its states y are positions, velocities, gaps, bristles, loops, energy.
 
-    Of its figures the first that must not be negative is an idle zero. Behind them come a number
-    that must be positive for the control to mean anything, and three: judged position over
-    coordinate, half width of the settling band, and period of the control (zero for a continuous
-    one).
-
     Attributes:
+        figures: outputs [0] and [1] as in `LineFunctions`, where the first value of [1] is a
+            placeholder 0; [2] switch_max - switch_min, which must be positive (1 without both); [3]
+            factor from coordinate to judged position, half width of the settling band, and sample
+            time (0 for a continuous control).
         watched: events, whose modes are the last ones.
         output: coordinate that is judged.
     """
@@ -91,12 +93,15 @@ class AxisSystem(LineFunctions):
 
     @property
     def coordinates(self) -> int:
-        """Return the numbers of positions, behind which velocities stand."""
+        """Return the number n of positions: the states begin with n positions and n velocities."""
         return sum(name.endswith(".velocity") for name in self.state_names)
 
 
 class Equations:
-    """Symbols of a drive line and what has been put together of them so far."""
+    """Symbols of a drive line, and the equations that its methods assemble from them.
+
+    Methods named `add_...` extend `rates`, `reset`, `signals`, `modes` and the energies in place.
+    """
 
     def __init__(
         self, line: DriveLine, parameters: ParameterTable, inputs: tuple[str, ...] = INPUTS
@@ -105,9 +110,8 @@ class Equations:
 
         Args:
             line: the drive line.
-            parameters: leaf parameters of its expressions.
-            inputs: `INPUTS`, and behind them, on a machine, speed of the reference and torque that
-                is fed forward.
+            parameters: independent parameters of its expressions.
+            inputs: `INPUTS`; on a machine also speed of the reference and feed-forward torque.
         """
         self.line = line
         self.p = ca.SX.sym("p", len(parameters))
@@ -172,7 +176,7 @@ class Equations:
     # Parts
 
     def law(self) -> tuple[ControlLaw, dict[str, ca.SX]]:
-        """Return the control, and the torque asked of each motor."""
+        """Return the control law, and the torque that it requests from each motor."""
         control = self.line.control
         encoders = {encoder.name: encoder.on for encoder in self.line.encoders}
         if self.is_sampled:
@@ -281,8 +285,13 @@ class Equations:
                 self.lost += self.scalar(law.viscous) * v**2
         return forces
 
-    def act(self) -> tuple[ca.SX, ControlLaw, ca.SX]:
-        """Return forces (n,) without dry friction, the control, and the squared torques."""
+    def add_forces(self) -> tuple[ca.SX, ControlLaw, ca.SX]:
+        """Add signals, energies and modes of motors, connections and smooth friction.
+
+        Returns:
+            Generalized forces (n,) without dry friction, the control law, and the sum of the squared
+            torques.
+        """
         line = self.line
         forces = self.smooth_friction()
         for inertia in line.inertias:
@@ -317,8 +326,12 @@ class Equations:
             )
         return forces, law, energy
 
-    def move(self, forces: ca.SX) -> None:
-        """Accelerations from generalized forces, with dry friction."""
+    def add_accelerations(self, forces: ca.SX) -> None:
+        """Set the rates of positions and velocities, and the reset of velocities that stick.
+
+        Args:
+            forces: generalized forces (n,) without dry friction, which is added.
+        """
         mass = ca.SX(self.n, 1)
         for inertia in self.line.inertias:
             mass[self.at.index[inertia.name]] += self.at.factor[inertia.name] ** 2 * self.scalar(
@@ -345,11 +358,11 @@ class Equations:
             )
             self.reset[self.n + k] = ca.if_else(dry.sticks, 0, self.v[k])
 
-    def watch(self, watched: Sequence[ValuePassed]) -> None:
-        """Modes that follow whether signals are above values.
+    def add_watched_modes(self, watched: Sequence[ValuePassed]) -> None:
+        """Add a mode for each event that states whether its signal is above its value.
 
         Raises:
-            InputError: with every name that is not a signal.
+            InputError: an event names no signal; all unknown names are reported.
         """
         known = {name.split(" [")[0]: signal for name, signal in self.signals.items()}
         for option, is_terminal in (("until", True), ("record", False)):
@@ -364,21 +377,21 @@ def build_system(line: DriveLine, watched: Sequence[ValuePassed] = ()) -> AxisSy
 
     Args:
         line: the drive line.
-        watched: events: a signal, by its name without unit, passes a value.
+        watched: events at which a signal, named without its unit, passes a value.
 
     Raises:
-        InputError: no such signal.
-        DescriptionError: rigid connections that make no sense.
+        InputError: an event names no signal.
+        DescriptionError: the rigid connections are invalid (see `coordinates`).
     """
     a = Equations(line, line.parameters)
-    forces, law, energy = a.act()
+    forces, law, energy = a.add_forces()
     judged = line.performance.of
     forces[a.at.index[judged]] += a.at.factor[judged] * a.inputs[2]
-    a.move(forces)
+    a.add_accelerations(forces)
     a.rates[a.loops] = law.rates
     a.rates[-1] = energy
     a.signals["switching [1]"] = law.direction
-    a.watch(watched)
+    a.add_watched_modes(watched)
     arguments = [a.y, a.modes.symbols, a.held, a.inputs, a.p]
     checks, signs = must_be_positive(a), must_not_be_negative(a)
     order, drive = ca.SX(1), line.control.drive
@@ -432,7 +445,7 @@ def _values(a: Equations, place: str, element: object, *keys: str) -> dict[str, 
 
 
 def must_be_positive(a: Equations) -> dict[str, ca.SX]:
-    """Return what must be positive, by its place in the file."""
+    """Return the values that must be positive, by their places in the file."""
     line = a.line
     # the load on a machine has no inertia of its own
     values = {f"inertias.{i.name}": a.scalar(i.value) for i in line.inertias if i.value != ZERO}
@@ -456,7 +469,7 @@ def must_be_positive(a: Equations) -> dict[str, ca.SX]:
 
 
 def must_not_be_negative(a: Equations) -> dict[str, ca.SX]:
-    """Return what must not be negative, by its place in the file."""
+    """Return the values that must not be negative, by their places in the file."""
     values: dict[str, ca.SX] = {}
     for connection in a.line.connections:
         values |= _values(a, f"connections.{connection.name}", connection.compliance, "damping")
@@ -473,11 +486,11 @@ def must_not_be_negative(a: Equations) -> dict[str, ca.SX]:
 def sign_problems(
     names: Sequence[Sequence[str]], figures: Sequence[np.ndarray], place: str = "{}"
 ) -> list[Problem]:
-    """Return the problems of values that must be positive, and of those that must not be negative.
+    """Return the problems of values that are not positive or are negative.
 
     Args:
-        names: names of both.
-        figures: both (N, n), a row for each run.
+        names: names of the values that must be positive, and of those that must not be negative.
+        figures: these values, two arrays (N, n) with a row for each run.
         place: place of a name in messages; ``{}`` is replaced by the name.
     """
     problems, remedy = Problems(), "correct this entry, or the values of its parameters"

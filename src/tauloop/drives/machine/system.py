@@ -187,7 +187,7 @@ def _line_system(
     first = tuple(i for i in line.inertias if i.name == load)
     line = replace(line, inertias=(*first, *(i for i in line.inertias if i.name != load)))
     a = Equations(line, table, MACHINE_INPUTS)
-    forces, law, _ = a.act()
+    forces, law, _ = a.add_forces()
     push = forces[0]
     kinetic = sum(
         (
@@ -197,7 +197,7 @@ def _line_system(
         ),
         ca.SX(0),
     )
-    a.move(forces)  # what it says of the load, whose mass is the machine, is not used
+    a.add_accelerations(forces)  # the load's own rate is not used: the machine is its mass
     a.rates[a.loops] = law.rates
     # the load's position and velocity come from the machine, and no caller needs the sum of squared
     # torques
