@@ -22,7 +22,7 @@ from tauloop.model import Model
 
 #: The formats that machines are written in, by the ending of their files.
 ENDINGS = {"urdf": ".urdf", "sdf": ".sdf", "mjcf": ".xml"}
-#: Largest difference of forces after reading back, of the largest force (issue 34).
+#: Largest difference of forces after reading back, relative to the largest force (issue 34).
 SAME_FORCES = 1e-9
 #: States that are compared, next to the four that `convert` compares itself.
 STATES = 6

@@ -160,13 +160,13 @@ def _compared(pair: _Pair) -> tuple[Diagnostic, ...]:
     advice = "see the notes on what the format cannot hold; `--format yaml` writes all of a machine"
     return (
         diagnostic(
-            "largest difference of forces after reading back, of the largest force",
+            "largest difference of forces after reading back, relative to the largest force",
             max((_relative(*numbers) for numbers in forces if numbers[0].size), default=0.0),
             at_most=SAME_FORCES,
             advice=advice,
         ),
         diagnostic(
-            "largest difference of the tool's pose after reading back, of a typical length",
+            "largest difference of the tool's pose after reading back, relative to a typical length",
             np.abs(place[1] - place[0]).max(),
             at_most=SAME_FORCES,
             advice=advice,

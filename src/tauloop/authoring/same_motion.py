@@ -12,14 +12,19 @@ from tauloop.mechanism.poses import quaternion_rotation, rotation_about, rotatio
 from tauloop.model import Model
 from tauloop.model.motion import Motion
 
-#: Axes of the three hinges that replace a ball, in this order; the name of each is the ball's, a point
-#: and its axis.
+#: Axes of the three hinges that replace a ball, in this order; the hinges are named BALL.x, BALL.y and
+#: BALL.z.
 HINGES = ("x", "y", "z")
 
 
 @dataclass(frozen=True, slots=True)
 class GivenMotion:
-    """Positions, velocities and accelerations (N, n), and rates by those of the copy (N, n, m)."""
+    """Motion of the machine that equals a motion of its copy.
+
+    Attributes:
+        position, velocity, acceleration: (N, n).
+        rates: Jacobian (N, n, m) of the machine's velocities with respect to the copy's.
+    """
 
     position: np.ndarray
     velocity: np.ndarray
@@ -32,7 +37,7 @@ class SameColumns:
     """Relation of a machine and a copy with the same columns in another order.
 
     Attributes:
-        position, velocity: where the columns of the machine are among those of its copy.
+        position, velocity: index among the columns of the copy, for each column of the machine.
     """
 
     position: list[int]
@@ -51,10 +56,11 @@ class HingedBall:
     """A ball of the machine that three hinges replace in the copy: R = R_start R_x R_y R_z.
 
     Attributes:
-        q, v: where its quaternion and its rates begin in the machine.
+        q, v: columns in the machine at which its quaternion and its angular velocity begin.
         hinge_q, hinge_v: columns of the hinges in the copy.
         start: quaternion of the start, from which the hinges count.
-        is_reversed: whether the hinges move the parent of the ball in its child.
+        is_reversed: whether the hinges' angles describe the motion of the ball's parent body relative
+            to its child body.
     """
 
     q: int
@@ -75,7 +81,7 @@ class HingedBall:
         return np.asarray(values * np.where(values @ self.start < 0.0, -1.0, 1.0)[:, None])
 
     def rates(self, q: np.ndarray) -> np.ndarray:
-        """Return the ball's rates (N, 3, 3), in the axes of its parent, by those of the hinges."""
+        """Return the Jacobian (N, 3, 3) of the ball's angular velocity, in the axes of its parent."""
         return self._to_parent(q) @ self._axes(q)
 
     def acceleration(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:

@@ -13,13 +13,13 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
-from tauloop.compiler.c.calling.compiled import Way, require_health
+from tauloop.compiler.c.calling.compiled import Continuation, require_health
 from tauloop.compiler.c.calling.evaluator import LARGEST_PROGRAM, Evaluator
 from tauloop.compiler.c.printing.precision import Precision
 from tauloop.compiler.limits import FEW_STEPS
 from tauloop.gpu.devices import THREADS_PER_BLOCK, Device, Gpu, Launch
 from tauloop.gpu.source import Argument, arguments, kernel_name, kernels_text, walks
-from tauloop.model.runner import WAY
+from tauloop.model.runner import CONTINUATION_STEPS
 
 if TYPE_CHECKING:
     from tauloop.compiler.c.calling.tracking import Tracker
@@ -168,12 +168,14 @@ class DeviceFunction:
             problem = f"needs {len(named)} arrays, got {len(motion)}"
             raise InputError.of(self.function.name, problem, f"give {', '.join(named)}")
         inputs = dict(zip(named, motion, strict=True)) | held
-        way = None if self._origin is None or "start" in held else (self._origin, WAY)
-        outputs = self.batch(inputs, way=way)
-        if way and bool(
+        continuation = (
+            None if self._origin is None or "start" in held else (self._origin, CONTINUATION_STEPS)
+        )
+        outputs = self.batch(inputs, way=continuation)
+        if continuation and bool(
             (outputs["health"][:, 3] > FEW_STEPS).any()
         ):  # Newton's method may have left the branch
-            outputs = self.batch(inputs, way=(way[0], WAY**2))
+            outputs = self.batch(inputs, way=(continuation[0], CONTINUATION_STEPS**2))
         precision = self.precision
         require_health(
             outputs.pop("health"), precision.smallest_pivot, precision.converged, self.device.arrays
@@ -181,14 +183,14 @@ class DeviceFunction:
         return tuple(outputs.values()) if len(outputs) > 1 else next(iter(outputs.values()))
 
     def batch(
-        self, inputs: Mapping[str, Any], n: int | None = None, way: Way = None
+        self, inputs: Mapping[str, Any], n: int | None = None, way: Continuation = None
     ) -> dict[str, Any]:
         """Return outputs (N, n) by port on the device, with `health`, after checks of shapes only.
 
         Args:
             inputs: arrays (N, n) by port; held inputs may be (n,) or missing.
             n: number of samples N; by default that of the first input.
-            way: position of `start`, and number of steps on the straight lines from there.
+            way: position of `start`, and number of steps on straight lines from there.
 
         Raises:
             InputError: an input is missing, or has a wrong shape or type.
@@ -236,10 +238,10 @@ class DeviceKernel:
         return tuple(port.name for port in self.function.function.inputs)
 
     def run(
-        self, inputs: Mapping[str, np.ndarray], n: int, *, way: Way = None
+        self, inputs: Mapping[str, np.ndarray], n: int, *, continuation: Continuation = None
     ) -> tuple[dict[str, np.ndarray], bool]:
         """Return unchecked outputs (N, n) by port, with `health`."""
-        outputs = self.function.batch(inputs, n, way)
+        outputs = self.function.batch(inputs, n, continuation)
         to_host = self.function.device.numbers
         arrays = {name: np.ascontiguousarray(to_host(array)) for name, array in outputs.items()}
         return arrays, False

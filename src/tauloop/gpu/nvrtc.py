@@ -26,7 +26,7 @@ from tauloop.compiler.c.calling.cache import (
 #: Default architecture without a device: Hopper (H100, H200).
 ARCHITECTURE = "sm_90"
 #: The source is C that is also valid C++; functions are device functions unless marked as kernels.
-#: A product and a sum are rounded once, as in code for the host (-ffp-contract=fast).
+#: --fmad=true fuses a product and a sum, as -ffp-contract=fast does on the host.
 NVRTC_FLAGS = (
     "--device-as-default-execution-space",
     "--std=c++20",
@@ -202,7 +202,7 @@ class Nvrtc:
 
 @functools.cache
 def nvrtc() -> Nvrtc:
-    """Return the run-time compiler of a wheel, or of the system.
+    """Return NVRTC from NVIDIA's pip package, or from the system.
 
     Raises:
         EngineError: it is not installed.
@@ -224,7 +224,10 @@ def nvrtc() -> Nvrtc:
 
 
 def _wheel_libraries() -> list[Path]:
-    """Return the NVRTC libraries of NVIDIA's wheels, oldest first, which all drivers support."""
+    """Return the NVRTC libraries of NVIDIA's pip packages, oldest first.
+
+    Every driver supports the oldest.
+    """
     spec = importlib.util.find_spec("nvidia")
     folders = (spec.submodule_search_locations or []) if spec else []
     return sorted(

@@ -8,8 +8,7 @@ from tauloop.common.execution.stopping import StopCode
 class StepOutcome(StopCode):
     """Outcome of a step.
 
-    `SINGULAR` is a rate that cannot be relied on; `LOOPS_LOST` a state that cannot be led back to
-    where it must be.
+    `SINGULAR`: the rate is not reliable. `LOOPS_LOST`: the projection onto the loops did not converge.
     """
 
     SUCCESS = 0

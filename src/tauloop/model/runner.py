@@ -63,8 +63,8 @@ else:
 
 #: Number of samples evaluated together; bounds the memory of intermediate values.
 RUN_CHUNK = 8192
-#: Number of steps of the straight line in positions along which poses are followed.
-WAY = 12
+#: Number of steps of a continuation along a straight line in positions.
+CONTINUATION_STEPS = 12
 
 
 @final
@@ -236,7 +236,7 @@ class Runner:
         return self.evaluate(program, inputs | {"start": start}, n, work)
 
     def walked(
-        self, inputs: dict[str, np.ndarray], steps: int = WAY
+        self, inputs: dict[str, np.ndarray], steps: int = CONTINUATION_STEPS
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return coordinates (N, n_q) near positions (N, n), along straight lines from starts.
 
@@ -261,9 +261,9 @@ class Runner:
             most, is_reached = np.maximum(most, health.steps), health.is_reached
             here = np.where(is_reached[:, None], outputs["q"], here)
         strayed = (most > FEW_STEPS) & ((most < NEWTON_ITERATIONS) | is_reached)
-        if steps == WAY and strayed.any():
+        if steps == CONTINUATION_STEPS and strayed.any():
             finer = {name: array[strayed] for name, array in inputs.items()}
-            here[strayed], has_opened[strayed] = self.walked(finer, WAY**2)
+            here[strayed], has_opened[strayed] = self.walked(finer, CONTINUATION_STEPS**2)
         return here, has_opened
 
     def followed(self, position: np.ndarray, start: np.ndarray) -> State:
@@ -277,7 +277,7 @@ class Runner:
         """
         inputs, _, n = self.inputs({"position": position}, start, None)
         kernel = (
-            self._kernel(self.program(KINEMATICS[0]), inputs, n * WAY)
+            self._kernel(self.program(KINEMATICS[0]), inputs, n * CONTINUATION_STEPS)
             if self.walks_in_code
             else None
         )
@@ -286,7 +286,9 @@ class Runner:
             outputs, diagnostics = self.settled(KINEMATICS[0], inputs, n)
         else:
             outputs, is_sound = kernel.run(
-                inputs, n, way=(self.ports.at(start[0]) if n else position, WAY)
+                inputs,
+                n,
+                continuation=(self.ports.at(start[0]) if n else position, CONTINUATION_STEPS),
             )
             diagnostics = compiled_diagnostics(outputs.pop("health"), is_sound)
             far = ~diagnostics.is_reached | (diagnostics.steps > FEW_STEPS)

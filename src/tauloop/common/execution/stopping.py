@@ -18,7 +18,7 @@ MESSAGES: Mapping[str, str] = {
     "STEP_TOO_SMALL": "step too small",
     "DIVERGED": "grew without bound",
     "SINGULAR": "singular or unreachable pose",
-    "LOOPS_LOST": "loops lost",
+    "LOOPS_LOST": "the projection onto the loops failed",
     "CHATTERING": "events followed each other without end",
     "INVALID_PARAMETERS": "the parameters contradict each other",
 }

@@ -1,11 +1,18 @@
 """Hybrid inverse dynamics: actuator forces and passive accelerations from the actuators' motion.
 
 The given motion consists of actuator velocities v_m and passive velocities v_p, v = G_m v_m +
-G_p v_p. Passive freedoms move no actuator (A G_p = 0, S = A^T), so the balance
-[G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + gamma) + h) splits. First M_pp a_p =
--G_p^T (M (G_m a_m + gamma) + h) with M_pp = G_p^T M G_p, symmetric positive. Then R^T u =
-G_m^T (M a + h) with R = A G_m, the unit matrix unless actuation is redundant. gamma are the
-accelerations of all coordinates while a_m and a_p are zero.
+G_p v_p. gamma are the accelerations of all coordinates while a_m and a_p are zero. M, h, A and G are
+those of docs/equations.md.
+
+Passive freedoms move no actuator (A G_p = 0), so actuator forces do not enter their equations:
+
+    M_pp a_p = -G_p^T (M (G_m a_m + gamma) + h),    M_pp = G_p^T M G_p, positive definite
+
+With a = G_m a_m + G_p a_p + gamma the actuator forces u follow from
+
+    R^T u = G_m^T (M a + h),    R = A G_m
+
+R is the unit matrix unless actuation is redundant.
 """
 
 from __future__ import annotations
@@ -20,8 +27,8 @@ from tauloop.compiler.functions.motion import shared_forces
 from tauloop.compiler.program import Program
 from tauloop.equations.values import quantile
 
-#: Passive freedoms have no inertia at a state if it is below this fraction of that elsewhere, unit-
-#: free.
+#: A passive degree of freedom counts as massless if its inertia, in units of total mass and
+#: characteristic length, is below this.
 NO_INERTIA = 1e-13
 
 

@@ -12,9 +12,9 @@ from tauloop.display.pieces import Plot, PlotTrace
 
 #: Dashes and markers of traces without a color of their own, which differ where colors repeat.
 DASHES = ("solid", "dash", "dot", "dashdot")
+MARKERS = ("circle", "diamond-open", "square", "triangle-up-open", "x", "cross")
 #: Fraction of the range of a plot's lines within which a line covers another one.
 COVERING_DISTANCE = 5e-3
-MARKERS = ("circle", "diamond-open", "square", "triangle-up-open", "x", "cross")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,13 +102,13 @@ def _points(trace: PlotTrace) -> np.ndarray | None:
     return points if (np.diff(points[0]) >= 0.0).all() else None
 
 
-def _is_on(line: np.ndarray, other: np.ndarray, room: float) -> bool:
-    """Return whether two lines (2, N) over the same range of x are nowhere farther apart than a room."""
+def _is_on(line: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
+    """Return whether two lines (2, N) have the same range of x and differ at most by a tolerance."""
     if (line[0, [0, -1]] != other[0, [0, -1]]).any():
         return False
     return bool(
-        (np.abs(np.interp(line[0], *other) - line[1]) <= room).all()
-        and (np.abs(np.interp(other[0], *line) - other[1]) <= room).all()
+        (np.abs(np.interp(line[0], *other) - line[1]) <= tolerance).all()
+        and (np.abs(np.interp(other[0], *line) - other[1]) <= tolerance).all()
     )
 
 

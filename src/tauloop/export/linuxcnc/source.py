@@ -106,9 +106,10 @@ def _joints_program(state: MotionState) -> Program:
 
 
 def _drive_program(model: Model) -> Program:
-    """Return positions at nominal ratios and offsets from joints p at given ones.
+    """Return the program that converts joint values p to positions of the nominal actuators.
 
-    With p = A(theta) q + b(theta), they are A_0 A(theta)^-1 (p - b(theta)) + b_0.
+    Ratios and offsets of the joints follow from theta: p = A(theta) q + b(theta). The positions with
+    the nominal values are A_0 A(theta)^-1 (p - b(theta)) + b_0.
     """
     theta, ports = ca.SX.sym("theta", len(model.free)), model.actuators.ports
     values = nominal(model.mechanism, {name: theta[i] for i, name in enumerate(model.free)})
@@ -234,7 +235,7 @@ def _array(kind: str, name: str, size: str, values: Iterable[str], more: int = 0
 
 
 def _call(name: str, function: CFunction, inputs: str, outputs: str) -> Iterator[str]:
-    """Yield a function that passes the arguments on that its program takes."""
+    """Yield the lines of a C wrapper that passes to a program only the arguments that it takes."""
     head = f"{inputs}, const double *theta, const double *start, {outputs}, double *health"
     yield f"static void tauloop_{name}_solved({head})"
     yield "{"

@@ -13,7 +13,7 @@ from tauloop.mechanism.links.graph import joints_of
 from tauloop.mechanism.links.rigid_tree import LinkInertia
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
 from tauloop.mechanism.poses import FramePose, placement_pose
-from tauloop.mechanism.solids.primitives import joint_pose, spread
+from tauloop.mechanism.solids.primitives import joint_pose, propagate_poses
 
 
 def axis_of(mechanism: Mechanism, joint: Joint, side: Placement) -> np.ndarray:
@@ -49,7 +49,7 @@ class Linkage:
     @cached_property
     def world(self) -> dict[str, FramePose]:
         """Return the poses of all bodies at the reference coordinates, without cut joints."""
-        return spread(
+        return propagate_poses(
             {BASE: FramePose()}, (j for j in self.mechanism.joints if not j.is_cut), self._across
         )
 
@@ -118,7 +118,7 @@ class Linkage:
         inside = (
             weld for weld in self._welds if weld.parent.body in link and weld.child.body in link
         )
-        return spread({link[0]: FramePose()}, inside, self._across)[body]
+        return propagate_poses({link[0]: FramePose()}, inside, self._across)[body]
 
     def inertia(self, link: Sequence[str]) -> LinkInertia:
         """Return the inertia of a link in the frame of its first body."""

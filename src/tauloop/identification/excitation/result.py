@@ -29,7 +29,15 @@ EXCITATION_FORMAT = "tauloop-excitation/1"
 
 
 def slow_sampling(frequency: float, harmonics: int, period: float) -> Problem | None:
-    """Return a problem if a frequency, Hz, gives at most two samples of the shortest period."""
+    """Return a problem if a sampling frequency is too low for the highest harmonic.
+
+    More than two samples per period of this harmonic are needed.
+
+    Args:
+        frequency: sampling frequency, Hz.
+        harmonics: number of harmonics.
+        period: period of the series, s.
+    """
     minimum = 2 * harmonics / period
     if minimum < frequency < np.inf:
         return None
@@ -104,7 +112,7 @@ class LimitUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """A start of the optimizer.
+    """Summary of one run of the optimizer.
 
     Attributes:
         started, reached: criterion before and after the optimization; None if not known.
@@ -121,7 +129,7 @@ class Start:
 
     @staticmethod
     def of(outcome: StartOutcome) -> Start:
-        """Return the start of an outcome."""
+        """Return the summary of one run of the optimizer."""
         return Start(
             started=outcome.started if np.isfinite(outcome.started) else None,
             reached=outcome.value if np.isfinite(outcome.value) else None,

@@ -107,7 +107,7 @@ def blocks_of(residuals: np.ndarray, period: float, bandwidth: float) -> Blocks:
 
 
 def blocks_without_contact(blocks: Blocks) -> np.ndarray:
-    """Return True (blocks,) for blocks without contact, from their largest residuals.
+    """Return a mask (blocks,) of the blocks without contact, from their largest residuals.
 
     A Gumbel distribution through the median and the upper quartile of all blocks gives a level that
     no block exceeds without contact. The blocks before and after one that exceeds it contain the

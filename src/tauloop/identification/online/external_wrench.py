@@ -553,7 +553,7 @@ def _root_mean_square(values: np.ndarray) -> np.ndarray:
 
 
 def _free_blocks(estimate: _Estimate, blocks: Blocks, options: ExternalWrenchOptions) -> np.ndarray:
-    """Return True for blocks without contact, from the given intervals or from the estimates.
+    """Return a mask of the blocks without contact, from the given intervals or from the estimates.
 
     Raises:
         InputError: no block is within the given intervals.

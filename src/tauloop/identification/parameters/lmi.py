@@ -26,6 +26,10 @@ DATA_RANK_TOLERANCE = 1e-8
 #: Maximum number of Newton steps after the solver, which stops at 1e-8 of the objective and
 #: sometimes earlier.
 MAX_POLISHING_STEPS = 12
+#: An error names the inertias whose negative margin is at least this fraction of the worst one.
+WORST_MARGIN_FRACTION = 0.5
+#: Rounding of these margins, whose scale is that of the prior's, 1.
+MARGIN_ROUNDING = 1e-9
 #: Maximum number of Newton steps from the prior, where the solver failed.
 MAX_STEPS_FROM_PRIOR = 200
 
@@ -61,7 +65,7 @@ class ConeMap:
         return float(np.linalg.eigvalsh(self(y))[0])
 
     def is_at_bound(self, y: np.ndarray) -> bool:
-        """Return whether a number is at its bound."""
+        """Return whether a scalar coefficient is at its bound zero; only for matrices (1, 1)."""
         return self.is_free and self(y)[0, 0] <= LMI_BOUND_TOLERANCE
 
     def expression(self, cvxpy: Any, y: Any) -> Any:
@@ -77,7 +81,8 @@ class ConicProblem:
     All P_b(T r + o) must be positive semidefinite.
 
     Attributes:
-        matrix, right: A (m, n) and b (m,), condensed.
+        matrix, right: A (m, n) and b (m,), weighted and reduced to the triangular factor of a QR
+            factorization (see `Condensed`).
         ties_matrix, ties_offset: T (n_p, n) and o (n_p,).
         cones: cones of the parameters p = T r + o.
         prior: p_0 (n_p,) with strictly positive inertias.
@@ -263,7 +268,7 @@ def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
         elif margin.value <= 0.0:
             for inertia in problem.inertial:
                 least = inertia.least(y.value)
-                if least <= 0.5 * margin.value + 1e-9:
+                if least <= WORST_MARGIN_FRACTION * margin.value + MARGIN_ROUNDING:
                     impossible.append((inertia.cone.element, least))
     if impossible:
         raise IdentificationError(

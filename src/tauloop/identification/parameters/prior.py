@@ -284,7 +284,7 @@ def _impossible_values(
 
 
 def _named_parameters(base: BaseParameters) -> np.ndarray:
-    """Return True (r, n) for the parameters in the name of each base parameter.
+    """Return a mask (r, n) of the parameters in the name of each base parameter.
 
     Parameters that are not in the name have coefficients of the size of rounding errors.
     """

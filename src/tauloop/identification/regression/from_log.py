@@ -208,10 +208,9 @@ def regression_data(
 
 
 def present_rows(model: Model, log: Log, output: str) -> np.ndarray | None:
-    """Return True (N, n_out) for rows without a force that is marked as left out.
+    """Return a mask (N, n_out): False where a force of the row is marked as left out.
 
-    Returns:
-        The rows; None if no force is marked.
+    The result is None if no force is marked.
     """
     marked = channels(log, LEFT_OUT)
     is_marked = [actuator.name in marked for actuator in model.mechanism.actuators]

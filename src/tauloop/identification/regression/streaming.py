@@ -180,7 +180,7 @@ def _require_equal(where: str, part: object, first: object, names: Sequence[str]
 
 
 def _present(data: RegressionData) -> np.ndarray:
-    """Return True (N, n_out) for rows that were measured."""
+    """Return a mask (N, n_out) of the rows that were measured."""
     if data.present is not None:
         return data.present
     return np.isin(np.arange(len(data.outputs)), data.kept) & np.ones((len(data), 1), dtype=bool)

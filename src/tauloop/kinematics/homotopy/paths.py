@@ -144,7 +144,7 @@ def newton(
     t: np.ndarray,
     tolerance: float,
     iterations: int,
-    move: np.ndarray | float = np.inf,
+    predictor_size: np.ndarray | float = np.inf,
 ) -> tuple[np.ndarray, Convergence]:
     """Return the result of Newton's method at fixed parameters.
 
@@ -156,14 +156,15 @@ def newton(
         t: values of t (N,).
         tolerance: the last step, relative to the size of the point.
         iterations: largest number of steps.
-        move: relative size (N,) of the step before the first.
+        predictor_size: size (N,) of the predictor's step relative to that of the point, with which the
+            first ratio of steps is formed.
 
     Returns:
         Points (N, m), and how the method converged.
     """
     y, y_rate, e, _ = line.at(rows, t)
     x, last = np.array(x), np.full(len(x), np.inf)
-    before = np.broadcast_to(move, len(x)).astype(float)
+    before = np.broadcast_to(predictor_size, len(x)).astype(float)
     ratio, largest = np.ones(len(x)), np.zeros(len(x))
     is_good, active = np.ones(len(x), dtype=bool), np.arange(len(x))
     for _ in range(iterations):

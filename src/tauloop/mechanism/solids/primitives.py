@@ -36,7 +36,8 @@ class Primitive:
         coordinates, velocities: names of its coordinates and velocities.
         reference: start values of the coordinates: m, rad, or the quaternion.
         freedom: what acts on it; of a ball, on its first component.
-        is_reversed: whether it moves the parent of the file in its child.
+        is_reversed: whether the coordinate describes the motion of the joint's parent body relative
+            to its child body.
     """
 
     kind: Literal["hinge", "slide", "ball"]
@@ -153,18 +154,18 @@ def joint_pose(joint: Joint, coordinates: Mapping[str, Array] | None = None) -> 
     return pose
 
 
-def spread(
+def propagate_poses(
     poses: dict[str, FramePose], joints: Iterable[Joint], across: Callable[[Joint], FramePose]
 ) -> dict[str, FramePose]:
-    """Set the poses of all bodies that joints connect to bodies with a known pose.
+    """Add the poses of all bodies that joints connect to bodies with a known pose.
 
     Args:
-        poses: poses of bodies by name, all in one frame.
-        joints: that may be passed, either way.
+        poses: poses of bodies by name, all in one frame; extended in place.
+        joints: joints to traverse, in either direction.
         across: pose of a joint's child body in its parent body.
 
     Returns:
-        The same poses.
+        `poses`.
     """
     waiting = list(joints)
     while True:

@@ -22,7 +22,7 @@ class Ending(StopReason):
     SINGULAR = "singular or unreachable pose"
     STEP_TOO_SMALL = "step too small"
     MAX_STEPS = "too many steps"
-    LOOPS_LOST = "loops lost"
+    LOOPS_LOST = "the projection onto the loops failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class ManySteps:
         y: states (N, T, n); NaN at times that were not reached.
         near: coordinates near those states (N, T, n_q), from which Newton's method starts.
         reached: times reached (N,), s.
-        endings: why they ended.
+        endings: reason why each integration ended.
         steps: number of steps of each (N,).
     """
 

@@ -236,7 +236,7 @@ def is_intact(path: Path) -> bool:
 def store_with_checksum(made: Path, target: Path) -> Path:
     """Copy a finished file to its place, with its SHA-256 next to it.
 
-    Both are on the disk before their names are.
+    Both files are flushed to disk before they are renamed to their final names.
 
     Returns:
         Place of the copy.

@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 
 #: Inputs with nominal values, which are not arguments of single calls.
 HELD = ("start", "theta", "weight", "preload", "wrench", "payload")
-#: Number of samples that advance together on a straight line to their positions: a whole number of
-#: blocks that stays in the first-level cache.
-STRETCH = 256
-#: Line to the positions: the position of `start` and the number of steps.
-Way = tuple[np.ndarray, int] | None
+#: Number of samples whose continuations advance together: a whole number of the kernel's blocks that
+#: stays in the first-level cache.
+CONTINUATION_BLOCK = 256
+#: Continuation from the pose `start` to the positions, along straight lines: the position of `start`
+#: and the number of steps. None for a solution in one step.
+Continuation = tuple[np.ndarray, int] | None
 #: Number of batches that code in memory computes without the extension module.
 FIRST_BATCHES = 200
 #: Parts per thread: a delayed thread leaves some of its parts to the others.
@@ -187,14 +188,20 @@ class CompiledFunction:
         inputs: Mapping[str, np.ndarray],
         n: int,
         out: Mapping[str, np.ndarray] | None = None,
-        way: Way = None,
+        continuation: Continuation = None,
     ) -> tuple[dict[str, np.ndarray], bool]:
-        """Run as `batch`; also return whether all samples are sound (see `Kernel`)."""
+        """Run as `batch`; also return whether all samples are sound (see `evaluator.Kernel`).
+
+        Args:
+            inputs, n, out: as for `batch`.
+            continuation: position of `start` and number of steps of a continuation from there; None
+                for a solution in one step.
+        """
         n = operator.index(n)
         self._batches += 1
         outputs = self._output_arrays(n, out)
         if (
-            way is None
+            continuation is None
             and self._is_called_often
             and self._counted is not None
             and all(name in inputs for name in self._inputs)
@@ -202,7 +209,7 @@ class CompiledFunction:
             bad = self._in_shares(n, [*map(inputs.__getitem__, self._inputs), *outputs.values()])
             if bad is not None:
                 return outputs, bad == 0
-        return outputs, self._run_any_layout(inputs, outputs, n, way) == 0
+        return outputs, self._run_any_layout(inputs, outputs, n, continuation) == 0
 
     def _output_arrays(self, n: int, out: Mapping[str, np.ndarray] | None) -> dict[str, np.ndarray]:
         """Return the arrays to write into, by port: the caller's after a check, and new ones."""
@@ -240,14 +247,18 @@ class CompiledFunction:
         return None if None in counts else sum(filter(None, counts))
 
     def _run_any_layout(
-        self, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray], n: int, way: Way
+        self,
+        inputs: Mapping[str, np.ndarray],
+        outputs: Mapping[str, np.ndarray],
+        n: int,
+        continuation: Continuation,
     ) -> int:
         """Run the kernel on copies of arrays of any layout; return the number of failed samples."""
         arrays = [*_readable(inputs, self.function.inputs, n), *outputs.values()]
         steps = np.array(
             [array.shape[1] if len(array) == n else 0 for array in arrays], dtype=np.uintp
         )
-        if way is None:
+        if continuation is None:
             code = self._library.function(f"{self.function.name}_counted", "n**", "n")
         else:
             code = self._library.function(f"{self.function.name}_walked", "n***n", "n")
@@ -257,7 +268,7 @@ class CompiledFunction:
             rows = [array[part] if len(array) == n else array for array in arrays]
             rows = [np.ascontiguousarray(array) for array in rows]
             pointers = np.array([address(array) for array in rows], dtype=np.uintp)
-            counts.append(code(part.stop - part.start, pointers, steps, *(way or ())))
+            counts.append(code(part.stop - part.start, pointers, steps, *(continuation or ())))
 
         if self._threads == 1 or n < 2 * LEAST_SHARE:
             work(slice(0, n))
@@ -428,14 +439,10 @@ def _walked_text(function: CSignature, places: Mapping[str, int]) -> str:
     """Return the C text of the entry that reaches positions in k steps along a straight line.
 
     The last step starts at the pose that the others reach. The entry reports the maximum number of
-    iterations of a step.
+    iterations of a step. It may count a sample twice among those that are not sound.
     """
-    name, to, start, count = (
-        function.name,
-        places["position"],
-        places["start"],
-        len(function.arguments),
-    )
+    name, ports = function.name, len(function.arguments)
+    to, start = places["position"], places["start"]
     x, q = function.arguments[to].size, function.arguments[start].size
     head = f"size_t {name}_walked(size_t n, double *const *arrays, const size_t *steps, const double *from, size_t k)"
     return f"""
@@ -443,33 +450,52 @@ def _walked_text(function: CSignature, places: Mapping[str, int]) -> str:
 {head}
 {{
     size_t bad = 0;
-    for (size_t first = 0; first < n; first += {STRETCH}) {{
-        const size_t count = n - first < {STRETCH} ? n - first : {STRETCH};
-        double way[{STRETCH * x}], here[{STRETCH * q}], most[{STRETCH}] = {{0.0}}, *own[{count}];
-        size_t step[{count}];
-        for (size_t i = 0; i < {count}; ++i) own[i] = arrays[i] + first * steps[i], step[i] = steps[i];
-        double *const to = own[{to}], *const there = own[{places["q"]}], *const health = own[{places["health"]}];
+    for (size_t first = 0; first < n; first += {CONTINUATION_BLOCK}) {{
+        const size_t count = n - first < {CONTINUATION_BLOCK} ? n - first : {CONTINUATION_BLOCK};
+        double waypoint[{CONTINUATION_BLOCK * x}];
+        double pose[{CONTINUATION_BLOCK * q}];
+        double most[{CONTINUATION_BLOCK}] = {{0.0}};
+        double *block[{ports}];
+        size_t step[{ports}];
+        for (size_t i = 0; i < {ports}; ++i) {{
+            block[i] = arrays[i] + first * steps[i];
+            step[i] = steps[i];
+        }}
+        double *const to = block[{to}];
+        double *const found = block[{places["q"]}];
+        double *const health = block[{places["health"]}];
         for (size_t s = 0; s < count; ++s)
-            for (size_t i = 0; i < {q}; ++i) here[s * {q} + i] = own[{start}][s * steps[{start}] + i];
-        own[{to}] = way, own[{start}] = here;
-        step[{to}] = {x}, step[{start}] = {q};
+            for (size_t i = 0; i < {q}; ++i)
+                pose[s * {q} + i] = block[{start}][s * steps[{start}] + i];
+        block[{to}] = waypoint;
+        step[{to}] = {x};
+        block[{start}] = pose;
+        step[{start}] = {q};
         for (size_t part = 1; part < k; ++part) {{
             const double share = (double)part * (1.0 / (double)k);
             for (size_t s = 0; s < count; ++s)
                 for (size_t i = 0; i < {x}; ++i)
-                    way[s * {x} + i] = from[i] + share * (to[s * steps[{to}] + i] - from[i]);
-            {name}_counted(count, own, step);
+                    waypoint[s * {x} + i] = from[i] + share * (to[s * steps[{to}] + i] - from[i]);
+            {name}_counted(count, block, step);
             for (size_t s = 0; s < count; ++s) {{
                 const double *h = health + s * {HEALTH};
                 most[s] = h[3] > most[s] ? h[3] : most[s];
-                for (size_t i = 0; i < {q}; ++i)
-                    if (h[0] >= 0.0 && fabs(h[2]) < {CONVERGED!r}) here[s * {q} + i] = there[s * {q} + i];
+                if (h[0] >= 0.0 && fabs(h[2]) < {CONVERGED!r})
+                    for (size_t i = 0; i < {q}; ++i)
+                        pose[s * {q} + i] = found[s * {q} + i];
             }}
         }}
-        own[{to}] = to, step[{to}] = steps[{to}];
-        bad += {name}_counted(count, own, step);
-        for (size_t s = 0; s < count; ++s)
-            if (most[s] > health[s * {HEALTH} + 3]) health[s * {HEALTH} + 3] = most[s], bad += most[s] > {FEW_STEPS};
+        block[{to}] = to;
+        step[{to}] = steps[{to}];
+        bad += {name}_counted(count, block, step);
+        for (size_t s = 0; s < count; ++s) {{
+            double *h = health + s * {HEALTH};
+            if (most[s] > h[3]) {{
+                h[3] = most[s];
+                if (most[s] > {FEW_STEPS})
+                    ++bad;
+            }}
+        }}
     }}
     return bad;
 }}

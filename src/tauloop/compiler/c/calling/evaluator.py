@@ -17,7 +17,7 @@ import numpy as np
 
 from tauloop.common.errors import EngineError
 from tauloop.common.records import dataclass
-from tauloop.compiler.c.calling.compiled import CompiledFunction, Way, compile_function
+from tauloop.compiler.c.calling.compiled import CompiledFunction, Continuation, compile_function
 from tauloop.compiler.c.calling.compiler import TIMEOUT, Compiler
 from tauloop.compiler.c.calling.embedded import EmbeddedCompiler
 from tauloop.compiler.c.calling.library import WORTH_OPTIMIZING, compiler_for
@@ -47,7 +47,7 @@ class Kernel(Protocol):
         ...
 
     def run(
-        self, inputs: Mapping[str, np.ndarray], n: int, *, way: Way = None
+        self, inputs: Mapping[str, np.ndarray], n: int, *, continuation: Continuation = None
     ) -> tuple[dict[str, np.ndarray], bool]:
         """Return outputs (N, n) by port, and whether all samples are known to be sound."""
         ...

@@ -101,10 +101,12 @@ class Trials:
     ) -> tuple[Identification, np.ndarray]:
         """Fit the training data with the common filter, and evaluate on held-out data without it.
 
+        Call `data` first: it sets the common filter of each log.
+
         Args:
             training: data to fit.
             held_out: data for the evaluation.
-            whole: data whose largest forces the errors are related to.
+            whole: data whose largest force of each output is 100 % of its error.
             errors: model of the errors that standard deviations assume, as for `fit`.
 
         Returns:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Joint
 from tauloop.mechanism.poses import Array, FramePose, turned
-from tauloop.mechanism.solids.primitives import joint_coordinates, joint_pose, spread
+from tauloop.mechanism.solids.primitives import joint_coordinates, joint_pose, propagate_poses
 from tauloop.verification.engines.trees.rigid_tree import PlacedJoint, RigidTree
 
 
@@ -44,9 +44,10 @@ def body_poses(
             @ joints[joint.name].child.inverse()
         )
 
-    spread(poses, known, across)
+    propagate_poses(poses, known, across)
     for name in tree:
-        spread(spread(poses, [joints[name].joint], across), known, across)
+        propagate_poses(poses, [joints[name].joint], across)
+        propagate_poses(poses, known, across)
     return poses
 
 
