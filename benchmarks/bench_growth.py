@@ -22,7 +22,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-from peers.computer import load as busy, processor
+from peers.computer import load as busy
 from peers.growing import FAMILIES
 from rows import page
 
@@ -108,7 +108,7 @@ def exponent(rows: list[Growth]) -> float:
 
 def table(rows: list[Growth]) -> Iterator[str]:
     """Yield the table of the larger machines in Markdown; the picture shows all."""
-    yield "| machine | loops | processor time [s] | memory [MB] | operations per loop |"
+    yield "| machine | loops | processor time [s] | memory [MB] | operations of the equations per loop |"
     yield "|---|---|---|---|---|"
     for row in rows:
         if row.loops < MIN_LOOPS_OF_FIT:
@@ -120,18 +120,20 @@ def table(rows: list[Growth]) -> Iterator[str]:
 
 
 def summary(rows: list[Growth]) -> str:
-    """Return a sentence on the growth of each family."""
-    sentences = []
+    """Return the table of each family's growth in Markdown, with its explanation."""
+    lines = [
+        f"Exponent: processor time grows with this power of the loops, from {MIN_LOOPS_OF_FIT} loops on.",
+        "",
+        "| machine | exponent | processor time of two threads / one |",
+        "|---|---|---|",
+    ]
     for name, family in FAMILIES.items():
         own = [row for row in rows if row.family == name]
         largest = own[-1]
         doubled = in_new_process(name, largest.loops // family.loops, threads=2)
-        sentences.append(
-            f"{name[0].upper()}{name[1:]}: time grows with the power {exponent(own):.2f} of the loops from"
-            f" {MIN_LOOPS_OF_FIT} loops on; two threads take {doubled.seconds / largest.seconds:.2f}"
-            f" times the processor time of one ({largest.loops} loops)."
-        )
-    return "\n".join(sentences)
+        ratio = doubled.seconds / largest.seconds
+        lines.append(f"| {name}, {largest.loops} loops | {exponent(own):.2f} | {ratio:.2f} |")
+    return "\n".join(lines)
 
 
 def draw(rows: list[Growth], file: Path) -> None:
@@ -172,7 +174,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(json.dumps({name: getattr(row, name) for name in Growth.__slots__}))
         return 0
     rows = list(measured(tuple(options.loops)))
-    note = f"{summary(rows)}\n\n{processor().name}; load of the cores {busy():.1f}."
+    note = f"{summary(rows)}\n\nLoad of the cores: {busy():.1f}."
     page.write_or_print(options.markdown, MARKS, list(table(rows)), note)
     if options.figure:
         draw(rows, options.figure)

@@ -90,8 +90,8 @@ def workspace_plane(mechanism: Mechanism) -> str:
 
 
 def lengths(mechanism: Mechanism) -> str:
-    """Return the first lengths of a machine with their names, in mm."""
-    shown = [parameter for parameter in mechanism.parameters if parameter.unit == "m"]
+    """Return the first named lengths of a machine in mm, without components of points."""
+    shown = [item for item in mechanism.parameters if item.unit == "m" and "[" not in item.name]
     listed = [f"{item.name} {1e3 * item.value:.4g}" for item in shown[:LISTED_LENGTHS]]
     more = ", ..." if len(shown) > LISTED_LENGTHS else ""
     return f"{', '.join(listed)}{more} mm" if listed else ""

@@ -20,28 +20,44 @@ if TYPE_CHECKING:
 
     from tauloop.display.pieces import MotionScene, Table
 
-#: Widths, inches: a figure with one column of plots, a figure with several, and each of several maps.
-FIGURE_WIDTH, WIDE_FIGURE_WIDTH, MAP_WIDTH = 9.5, 14.0, 3.9
-#: Heights, inches: a plot over time, another plot, a map, a row of names, and the frame of names.
-PLOT_HEIGHT, SQUARER_HEIGHT, MAP_HEIGHT, ROW_HEIGHT, FRAME_HEIGHT = 2.1, 2.8, 5.4, 0.2, 0.8
-#: Inches: height of an entry of a legend.
-ENTRY = 0.18
-#: More plots than these are drawn in two columns; more maps than these in several rows.
-MAX_IN_COLUMN, MAX_MAPS_IN_ROW = 4, 4
+#: Width of a figure with one column of plots, inches.
+FIGURE_WIDTH = 9.5
+#: Width of a figure with several columns, inches.
+WIDE_FIGURE_WIDTH = 14.0
+#: Width of each of several maps, inches.
+MAP_WIDTH = 3.9
+#: Height of a plot over time, inches.
+PLOT_HEIGHT = 2.1
+#: Height of another plot, inches.
+SQUARER_HEIGHT = 2.8
+#: Height of a map, inches.
+MAP_HEIGHT = 5.4
+#: Height of a row of names, inches.
+ROW_HEIGHT = 0.2
+#: Height of the frame around rows of names, inches.
+FRAME_HEIGHT = 0.8
+#: Height of a line of text or of an entry of a legend, inches.
+LINE_HEIGHT = 0.18
+#: More plots than this are drawn in two columns.
+MAX_IN_COLUMN = 4
+#: More maps than this are drawn in several rows.
+MAX_MAPS_IN_ROW = 4
 #: Names at an axis are cut after this number of characters.
 MAX_NAME = 60
 #: A logarithmic axis over fewer decades than this has plain numbers at 1, 2 and 5.
 FEW_DECADES = 2.5
 #: Points from the axes down to a note, past numbers and the name of the axis.
 NOTE_OFFSET = -30.0
-#: The same to a legend below a map.
+#: Points from the axes down to a legend below a map.
 LEGEND_OFFSET = -26.0
 #: Plots are next to each other if their heights differ by less than this ratio.
 SIMILAR = 1.6
 #: Characters of a title or note in an inch.
 CHARACTERS = 14.5
-#: Entries of a legend below a map that are next to each other, and their characters in all.
-LEGEND_COLUMNS, LEGEND_CHARACTERS = 3, 90
+#: Largest number of entries next to each other in a legend below a map.
+LEGEND_COLUMNS = 3
+#: Largest number of characters of these entries together.
+LEGEND_CHARACTERS = 90
 
 #: Styles of lines that reach from one side of the axes to the other.
 FULL_WIDTH = {
@@ -96,10 +112,10 @@ def plots_figure(
     if are_maps and columns > 1:
         width = columns * MAP_WIDTH + 0.6
     texts = [piece.text for piece in shown if isinstance(piece, Paragraph)]
-    summary = "\n".join(textwrap.fill(text, int(14.5 * width)) for text in texts)
+    summary = "\n".join(textwrap.fill(text, int(CHARACTERS * width)) for text in texts)
     rows = _rows(plots, columns, width / columns)
     lines = summary.count("\n") + 1 if summary else 0
-    total = sum(_row_heights(rows, columns, width)) + 0.45 + 0.18 * lines
+    total = sum(_row_heights(rows, columns, width)) + 0.45 + LINE_HEIGHT * lines
     figure = blank(width, total, layout=ConstrainedLayoutEngine(h_pad=0.07, hspace=0.02))
     figure.suptitle(
         title + "\n" * lines,
@@ -195,7 +211,7 @@ def _height(plot: Plot, width: float) -> float:
         return min(MAP_HEIGHT, 0.9 * width)
     height = PLOT_HEIGHT if plot.over_time else SQUARER_HEIGHT
     entries = len(plot.traces) + len({span.name for span in plot.spans})
-    return max(height, ENTRY * entries + FRAME_HEIGHT) + (0.2 if plot.note else 0.0)
+    return max(height, LINE_HEIGHT * entries + FRAME_HEIGHT) + (0.2 if plot.note else 0.0)
 
 
 def draw_plot(axes: Any, plot: Plot, width: float | None = None) -> None:
