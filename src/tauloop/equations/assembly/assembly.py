@@ -127,7 +127,8 @@ def nearly_repeated(
     if rank < 2 or not (sigma[:, 0] > 0).all():
         return ()
     relative = sigma[:, :rank] / sigma[:, :1]
-    gaps = (relative[:, :-1] / relative[:, 1:]).min(axis=0)
+    least = np.maximum(relative[:, 1:], np.finfo(float).tiny)
+    gaps = (relative[:, :-1] / least).min(axis=0)
     weak = np.flatnonzero((gaps >= RANK_GAP) & (relative[:, 1:].max(axis=0) < ROUNDED_EQUATIONS))
     if not len(weak):
         return ()
