@@ -26,6 +26,7 @@ from typer.testing import CliRunner
 import tauloop
 from tauloop.cli.app import QuickCommand
 from tauloop.cli.commands import COMMANDS
+from tauloop.common.names import lazy
 from tauloop.common.names.lazy import late_functions, lazy_names
 from tauloop.compiler.c.calling.embedded import find_embedded_compiler
 from tauloop.equations.formulations import NEWTON_EULER
@@ -222,6 +223,13 @@ def test_a_late_function_is_the_function_of_its_module():
     parts, json_dump = *late_functions("posixpath", "split"), late_functions("json", "dumps")[0]
     assert parts("a/b") == ("a", "b")
     assert pickle.loads(pickle.dumps(json_dump))([1], indent=None) == "[1]"
+
+
+def test_a_late_function_is_imported_once(monkeypatch):
+    (split,) = late_functions("posixpath", "split")
+    split("a/b")
+    monkeypatch.setattr(lazy, "without_collection", pytest.fail)
+    assert split("c/d") == ("c", "d")
 
 
 def test_a_late_name_is_imported_once():

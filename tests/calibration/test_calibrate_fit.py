@@ -455,7 +455,16 @@ def test_poses_on_a_line_and_a_plane_touched_on_a_line():
 
 @pytest.mark.parametrize(
     ("unit", "read_as"),
-    [("mm", "m"), ("m", "mm"), ("cm", "m"), ("m", "cm"), ("inches", "mm"), ("mm", "inches")],
+    [
+        ("mm", "m"),
+        ("m", "mm"),
+        ("cm", "m"),
+        ("m", "cm"),
+        ("inches", "mm"),
+        ("mm", "inches"),
+        ("inches", "m"),
+        ("m", "inches"),
+    ],
 )
 def test_a_wrong_unit_is_named(tracker, unit, read_as):
     # A length of L m is the number L / meters[unit], each read as meters[read_as].
@@ -475,6 +484,19 @@ def test_mixed_units_are_named(tracker):
     )
     assert "two units in one table" in text
     assert "pose 5, pose 10, pose 101" in text
+
+
+@pytest.mark.parametrize("factor", [100.0, 25.4, 1e3])
+def test_the_unit_that_fits_best_is_named(tracker, factor):
+    series = tracker[1]
+    readings = series.readings.copy()
+    readings[57] *= factor
+    mechanism = machine("gantry_tau_3dof")
+    text = faults(calibration_problem(mechanism, [replace(series, readings=readings)], P21))
+    assert f"readings multiplied by {1 / factor:g}:" in text
+    wrong = replace(series, encoders=series.encoders / factor)
+    text = faults(calibration_problem(mechanism, [wrong], P21))
+    assert f"when multiplied by {factor:g}," in text
 
 
 def test_a_mirrored_frame_is_named(tracker):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import permutations
+from operator import itemgetter
 
 import numpy as np
 
@@ -32,6 +33,9 @@ STOP_TOLERANCE = 0.05
 FAR_DISTANCE_RATIO = 20.0
 #: A ratio of lengths is a known one if it differs by less than this factor.
 UNIT_RATIO_TOLERANCE = 1.3
+#: Readings are in another unit if, in that unit, they differ from the nominal positions by less than
+#: this fraction of the spread, in any frame.
+MAX_UNIT_MISFIT = 0.1
 #: Ratios of readings to true lengths that indicate confused units.
 UNIT_RATIOS = {
     1e3: "mm read as m",
@@ -40,6 +44,8 @@ UNIT_RATIOS = {
     1e-2: "m read as cm",
     1 / 25.4: "inches read as mm",
     25.4: "mm read as inches",
+    1 / 0.0254: "inches read as m",
+    0.0254: "m read as inches",
 }
 
 
@@ -158,11 +164,10 @@ def _misread_positions(
         (ratio * encoders, "in another unit", f"multiplied by {ratio:g}", remedy)
         for ratio in UNIT_RATIOS
     )
-    wrong_unit = next(
-        _better_encoders(problem, measured_pose, measured, as_is, frame_free, scaled), None
-    )
-    if wrong_unit is not None:
-        return [*problems, wrong_unit]
+    wrong_units = [*_better_encoders(problem, measured_pose, measured, as_is, frame_free, scaled)]
+    if wrong_units:
+        _, nearest = min(wrong_units, key=itemgetter(0))
+        return [*problems, nearest]
     # Report swapped encoders only if they fit about as well as the explanations before.
     best = as_is if not problems else min(as_is, MIN_FIT_RATIO**2 * mirrored)
     names = [actuator.name for actuator in problem.mechanism.actuators]
@@ -176,7 +181,7 @@ def _misread_positions(
         for i, j in similar_pairs(encoders, exchanges)
     )
     swapped = _better_encoders(problem, measured_pose, measured, best, frame_free, swaps)
-    return [*problems, *swapped]
+    return [*problems, *(swap for _, swap in swapped)]
 
 
 def _swapped_readings(
@@ -204,8 +209,8 @@ def _better_encoders(
     as_is: float,
     frame_free: bool,
     alternatives: Iterable[tuple[np.ndarray, str, str, str]],
-) -> Iterator[Problem]:
-    """Yield a problem for each alternative of the encoder readings that fits much better.
+) -> Iterator[tuple[float, Problem]]:
+    """Yield the distance and a problem for each alternative of the encoders that fits much better.
 
     Args:
         problem: the calibration, by forward kinematics.
@@ -223,17 +228,18 @@ def _better_encoders(
                 f"{1e3 * as_is:.3g} mm as they are"
             )
             where = f"{measured_pose.series.instrument.name}.encoders"
-            yield Problem(where, f"{fault}: {comparison}", remedy)
+            yield distance, Problem(where, f"{fault}: {comparison}", remedy)
 
 
 def _confused_units(series: Series, measured: np.ndarray, predicted: np.ndarray) -> list[Problem]:
     """Return a problem if all positions have a wrong unit, or if they have two units."""
     where = f"{series.instrument.name}.readings"
     ratio = float(np.linalg.norm(_spreads(measured)) / np.linalg.norm(_spreads(predicted)))
-    for known, text in UNIT_RATIOS.items():
-        if abs(np.log(max(ratio, 1e-300) / known)) < np.log(UNIT_RATIO_TOLERANCE):
-            what = f"positions spread {ratio:.4g} times as far as the nominal ones: {text}?"
-            return [Problem(where=where, what=what, remedy="state the unit of the columns")]
+    differences = {known: abs(np.log(max(ratio, 1e-300) / known)) for known in UNIT_RATIOS}
+    nearest = min(differences, key=differences.__getitem__)
+    if differences[nearest] < np.log(UNIT_RATIO_TOLERANCE):
+        what = f"positions spread {ratio:.4g} times as far as the nominal ones: {UNIT_RATIOS[nearest]}?"
+        return [Problem(where=where, what=what, remedy="state the unit of the columns")]
     distance = np.linalg.norm(measured - np.median(measured, axis=0), axis=1)
     reach = float(np.linalg.norm(predicted - predicted.mean(axis=0), axis=1).max())
     usual = max(min(np.median(distance), reach), 1e-12)
@@ -343,14 +349,16 @@ def _fitting_unit(problem: CalibrationProblem, measured_pose: MeasuredPose, size
         return ""
     zero = np.zeros(len(problem.unknowns))
     predicted = measured_pose.state(zero, measured_pose.q).errors + series.readings
+    fits: list[tuple[float, str]] = []
     for ratio in UNIT_RATIOS:
         distance = float(np.linalg.norm(predicted - ratio * series.readings))
-        if size > MIN_FIT_RATIO * distance:
-            return f"{1e3 * distance:.3g} mm with the readings multiplied by {ratio:g}"
-    for ratio in UNIT_RATIOS:
+        fits.append((distance, f"the readings multiplied by {ratio:g}"))
         scaled = _nominal_distance(
             problem, measured_pose, ratio * series.encoders, series.readings, frame_free=False
         )
-        if scaled is not None and size > MIN_FIT_RATIO * scaled:
-            return f"{1e3 * scaled:.3g} mm with the encoders multiplied by {ratio:g}"
-    return ""
+        if scaled is not None:
+            fits.append((scaled, f"the encoders multiplied by {ratio:g}"))
+    least, change = min(fits)
+    if size <= MIN_FIT_RATIO * least:
+        return ""
+    return f"{1e3 * least:.3g} mm with {change}"

@@ -73,12 +73,14 @@ class LateFunction:
     def __init__(self, module: str, name: str) -> None:
         """Store the full name of the module and the name of the function in it."""
         self.module, self.name = module, name
+        self._function: Callable[..., Any] | None = None
 
     def __call__(self, *positional: Any, **named: Any) -> Any:
         """Call the function."""
-        with without_collection():
-            function = getattr(import_module(self.module), self.name)
-        return function(*positional, **named)
+        if self._function is None:
+            with without_collection():
+                self._function = getattr(import_module(self.module), self.name)
+        return self._function(*positional, **named)
 
 
 def late_functions(module: str, *names: str) -> list[LateFunction]:
