@@ -237,7 +237,8 @@ def _confused_units(series: Series, measured: np.ndarray, predicted: np.ndarray)
     ratio = float(np.linalg.norm(_spreads(measured)) / np.linalg.norm(_spreads(predicted)))
     differences = {known: abs(np.log(max(ratio, 1e-300) / known)) for known in UNIT_RATIOS}
     nearest = min(differences, key=differences.__getitem__)
-    if differences[nearest] < np.log(UNIT_RATIO_TOLERANCE):
+    is_known = differences[nearest] < np.log(UNIT_RATIO_TOLERANCE)
+    if is_known and _misfit(measured / nearest, predicted) < MAX_UNIT_MISFIT:
         what = f"positions spread {ratio:.4g} times as far as the nominal ones: {UNIT_RATIOS[nearest]}?"
         return [Problem(where=where, what=what, remedy="state the unit of the columns")]
     distance = np.linalg.norm(measured - np.median(measured, axis=0), axis=1)
@@ -245,7 +246,7 @@ def _confused_units(series: Series, measured: np.ndarray, predicted: np.ndarray)
     usual = max(min(np.median(distance), reach), 1e-12)
     far = np.flatnonzero(distance > FAR_DISTANCE_RATIO * usual)
     # With more far positions the prediction is wrong, for example by encoders in another unit.
-    if 2 <= len(far) <= len(series) / 2:
+    if 2 <= len(far) <= len(series) / 2 and _fits_in_two_units(measured, predicted, far):
         names = ", ".join(series.label(int(i)) for i in far[:MAX_LISTED_POSES])
         times = distance[far].min() / usual
         what = (
@@ -254,6 +255,22 @@ def _confused_units(series: Series, measured: np.ndarray, predicted: np.ndarray)
         )
         return [Problem(where=where, what=what, remedy="bring all rows to one unit")]
     return []
+
+
+def _fits_in_two_units(measured: np.ndarray, predicted: np.ndarray, far: np.ndarray) -> bool:
+    """Return whether positions fit the predicted ones once the far rows have another unit."""
+    for ratio in UNIT_RATIOS:
+        corrected = measured.copy()
+        corrected[far] /= ratio
+        if _misfit(corrected, predicted) < MAX_UNIT_MISFIT:
+            return True
+    return False
+
+
+def _misfit(measured: np.ndarray, predicted: np.ndarray) -> float:
+    """Return the RMS distance to predicted positions in any frame, as a fraction of their spread."""
+    _, rotated, mirrored = kabsch(measured, predicted)
+    return min(rotated, mirrored) / float(np.linalg.norm(_spreads(predicted)))
 
 
 def _nominal_distance(
