@@ -142,9 +142,10 @@ def pytest_report_header() -> str:
     return "absent, hence not run: " + ("; ".join(absent()) or "nothing")
 
 
-#: Beginnings of the reasons to skip that `--strict-skips` accepts: no GPU, no PyTorch, no ordinary
-#: user.
+#: Beginnings of the reasons to skip that `--strict-skips` accepts: no GPU, no PyTorch, no peers of the
+#: benchmarks, no ordinary user.
 EXPECTED_SKIPS = (
+    "needs the extra `bench`",
     "needs the extra `gpu`",
     "needs the extra `torch`",
     "PyTorch is installed",

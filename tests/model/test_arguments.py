@@ -23,7 +23,7 @@ MACHINES = ("five_bar", "cable_robot")
 WITHOUT_CABLES = ("derivatives", "products", "casadi")
 WITH_CABLES = ("tension_margin", "weakest_cables", "tension_terms")
 #: Inputs of `derivatives` and `products` have the name that the function gives to its last one.
-ALSO = {"last": "acceleration"}
+ALSO = {"acceleration_or_force": "acceleration"}
 #: Texts that are no names of anything; where names are asked for they are named themselves.
 UNKNOWN = ("x", "1", "2", "zz")
 
@@ -46,14 +46,14 @@ def methods(name: str) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     moving = placed | {"velocity": rest}
     moved = moving | {"acceleration": rest}
     sharing, called = ForceSharing(), {"function": "inverse_dynamics"}
-    last = called | moving | {"last": rest, "sharing": sharing}
+    last = called | moving | {"acceleration_or_force": rest, "sharing": sharing}
     parameter = machine.mechanism.parameters.names[0]
     arguments: dict[str, dict[str, Any]] = {
         "kinematics": moved,
         "evaluate": moved,
         "follow": placed,
         "track": placed | {"position": position[None]},
-        "counted": {"state": motion.kinematics(position[None])},
+        "with_continuous_angles": {"state": motion.kinematics(position[None])},
         **dict.fromkeys(
             ("embedding", "actuator_jacobian", "platform_jacobian", "tool_jacobian"), placed
         ),
@@ -62,7 +62,7 @@ def methods(name: str) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "inverse_dynamics": moved | {"sharing": sharing} | acting,
         "forward_dynamics": moving | {"force": force} | acting,
         "derivatives": last | {"wrt": "position"} | acting,
-        "products": last | {"factors": force, "steps": {"position": rest}},
+        "products": last | {"factors": force, "directions": {"position": rest}},
         "regressor": moved | {"output": "actuators"},
         "condition": {"q": q},
         "program": {"program": "inverse_dynamics"},

@@ -541,7 +541,7 @@ design: random
             bad.replace("  options.pose.z", "  options.pose: {list: [x=1]}\n  options.pose.z")
         )
     problems = "\n".join(str(problem) for problem in error.value.problems)
-    for what in ("give about", "rad", "varies as a whole"):
+    for what in ("add `about: VALUE`", "rad", "varies as a whole"):
         assert what in problems
 
 

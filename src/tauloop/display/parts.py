@@ -249,7 +249,7 @@ _OWN = (
     _OwnPart("Simulation", "motion.simulation_tables", **_SIMULATION),
     _OwnPart(
         "Stiffness",
-        "machines.elastic_tables:stiffness_tables",
+        "elasticity.elastic_tables:stiffness_tables",
         plots="elastic_plots:stiffness_plots",
     ),
     _OwnPart("StudyResult", "tauloop.study.tables:study_tables"),
@@ -266,7 +266,7 @@ _OWN = (
     ),
     _OwnPart(
         "Vibration",
-        "machines.elastic_tables:vibration_tables",
+        "elasticity.elastic_tables:vibration_tables",
         plots="elastic_plots:vibration_plots",
     ),
     _OwnPart(
