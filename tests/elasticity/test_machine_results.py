@@ -70,7 +70,7 @@ def test_shares_in_the_worst_direction_are_those_of_a_force_along_it(tubes: tl.M
     force = {f"f{axis}": 1e3 * x for axis, x in zip("xyz", direction, strict=True)}
     pulled = tl.stiffness(tubes, wrench=force, weightless=True)
     rods = [k for k, name in enumerate(result.items) if name in pulled.beams]
-    masses = {mass.name: mass.sections for mass in pulled.masses}
+    masses = {mass.element: mass.section for mass in pulled.masses}
     lengths = np.array([masses[name] for name in pulled.beams])  # up to a factor
     energies = pulled.axial[0] ** 2 * lengths
     expected = energies / energies.sum()
@@ -145,7 +145,7 @@ def test_axial_forces_balance_the_weight(tubes: tl.Model) -> None:
         start, end = (attachment.point[0] for attachment in element.attachments)
         axis = (end - start) / np.linalg.norm(end - start)
         total += force * axis
-        rod_mass = result.masses[result.beams.index(element.name)].stated
+        rod_mass = result.masses[result.beams.index(element.name)].mass
         across = np.array([0.0, 0.0, -9.81]) - axis * (axis @ [0.0, 0.0, -9.81])
         # The weight along a rod is in its mean axial force; half of that across is at the plate.
         total -= 0.5 * rod_mass * across
@@ -261,7 +261,7 @@ def test_what_is_not_known_is_refused(tubes: tl.Model) -> None:
         with pytest.raises(InputError, match="the machine is rigid"):
             call("delta")
     unplaced = gantry("distributed: no")
-    assert tl.stiffness(unplaced).masses[0].stated == pytest.approx(4.22)
+    assert tl.stiffness(unplaced).masses[0].mass == pytest.approx(4.22)
     with pytest.raises(InputError, match=r"4\.22 kg.* 1\.495 kg") as refused:
         tl.vibration(unplaced)
     assert len(refused.value.problems) == 6
@@ -329,3 +329,22 @@ def test_constants_belong_to_one_model_and_leave_with_it(tubes: tl.Model) -> Non
     del softer
     gc.collect()
     assert reference() is None
+
+
+@pytest.mark.parametrize(("stiffness", "status"), [(100.0, "doubtful"), (1e5, "ok")])
+def test_a_weight_that_changes_a_frequency_is_doubtful(stiffness: float, status: str) -> None:
+    machine = tl.loads(f"""
+format: tauloop-machine/1
+name: inverted_pendulum
+provenance: {{status: chosen, source: test}}
+gravity: [0, 0, -9.81 m/s^2]
+bodies: {{arm: {{mass: 2 kg, center: [0 m, 0 m, 0.5 m], inertia: {{yy: 0.1 kg m^2}}, unchecked: yes}}}}
+joints: {{hinge: {{type: revolute, axis: y, parent: base, child: arm}}}}
+actuators: {{motor: {{on: hinge, stiffness: "{stiffness} N m/rad"}}}}
+platform: {{body: arm, independent: [hinge]}}
+""")
+    result = tl.vibration(machine, count=1)
+    (change,) = (item for item in result.diagnostics if item.name.endswith("by the weight"))
+    # without weight k / I, with it (k - m g h) / I
+    assert change.value == pytest.approx(1.0 - np.sqrt(1.0 - 2.0 * 9.81 * 0.5 / stiffness))
+    assert result.status == status

@@ -39,8 +39,8 @@ def test_a_stated_mass_is_placed_as_the_file_states() -> None:
     frequencies = natural_modes(assemble(built.structure), 2).frequencies[0]
     assert frequencies[0] == pytest.approx(48.3, abs=0.1)
     stated = built.masses[0]
-    assert (stated.stated, stated.sections) == pytest.approx((4.22, 1.495), abs=1e-3)
-    assert stated.is_explained
+    assert (stated.mass, stated.section) == pytest.approx((4.22, 1.495), abs=1e-3)
+    assert stated.is_placed
 
 
 def test_a_hexapod_of_elastic_drives_is_a_truss() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +17,7 @@ import pytest
 from plain_yaml import plain
 
 import tauloop as tl
-from tauloop.common.errors import DescriptionError
+from tauloop.common.errors import DescriptionError, InputError
 from tauloop.equations.values import Values
 from tauloop.formats.mjcf.writer import to_mjcf
 from tauloop.formats.sdf.writer import to_sdf
@@ -29,7 +30,7 @@ from tauloop.mechanism.description.units import PRESSURE, parse_unit
 from tauloop.mechanism.description.yaml_nodes import parse_nodes
 from tauloop.mechanism.elastic.drives import drive_stiffness
 from tauloop.mechanism.elastic.inertia import element_masses, unplaced_masses
-from tauloop.mechanism.expression import Constant, evaluate
+from tauloop.mechanism.expression import Constant, Leaf, evaluate
 from tauloop.mechanism.model import Inertia, Mechanism, SlenderPart
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -1064,3 +1065,16 @@ def test_examples_and_their_written_files_fit_the_schema(name: str) -> None:
     for text in (path.read_text(encoding="utf-8"), tl.dumps(tl.load(str(path)))):
         validator.validate(plain(parse_nodes(text, path.name)))
     assert not validator.is_valid({"materials": {"alloy": {"young_modulus": "1 GPa"}}})
+
+
+def test_new_values_keep_the_wall_within_its_section() -> None:
+    text = Path(__file__).parents[2] / "examples/elastic/gantry_tau.yaml"
+    free = text.read_text(encoding="utf-8")
+    for bounds in re.findall(r", bounds: \[[^]]*\]", free):
+        free = free.replace(bounds, "")
+    machine = tl.loads(free)
+    assert machine.with_values(tube_wall="25 mm").value(Leaf("tube_wall")) == 0.025
+    with pytest.raises(InputError, match=r"triple1\.link: the wall of its section is too thick"):
+        machine.with_values(tube_wall="26 mm")
+    with pytest.raises(InputError, match="30 mm > 25 mm"):
+        machine.with_values({"tube_wall": 0.03})

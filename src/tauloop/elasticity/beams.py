@@ -220,12 +220,14 @@ def _bending_matrices(
         shear_ratio: Φ = 12 E I / (κ G A L²).
         rho_I: rotary inertia per length, kg m.
     """
-    unit = np.ones_like(L)
+    force, moment = 12.0 * np.ones_like(L), 6.0 * L
+    near = (4.0 + shear_ratio) * L**2
+    far = (2.0 - shear_ratio) * L**2
     rows = [
-        [12.0 * unit, 6.0 * L, -12.0 * unit, 6.0 * L],
-        [6.0 * L, (4.0 + shear_ratio) * L**2, -6.0 * L, (2.0 - shear_ratio) * L**2],
-        [-12.0 * unit, -6.0 * L, 12.0 * unit, -6.0 * L],
-        [6.0 * L, (2.0 - shear_ratio) * L**2, -6.0 * L, (4.0 + shear_ratio) * L**2],
+        [force, moment, -force, moment],
+        [moment, near, -moment, far],
+        [-force, -moment, force, -moment],
+        [moment, far, -moment, near],
     ]
     shape = np.moveaxis(np.array(rows), (0, 1), (-2, -1))
     stiffness = (EI / (L**3 * (1.0 + shear_ratio)))[..., None, None] * shape
@@ -254,23 +256,32 @@ def bending_shapes(xi: float, L: Array, shear_ratio: Array) -> tuple[Array, Arra
     """
     x, phi = xi, shear_ratio
     mu = 1.0 / (1.0 + phi)
+    # v = mu (cubic of a beam without shear + phi times a linear or quadratic term)
+    step = 3.0 * x**2 - 2.0 * x**3
+    start_bend = x - 2.0 * x**2 + x**3
+    end_bend = x**3 - x**2
+    shear_bend = 0.5 * phi * (x - x**2)
     deflection = [
-        mu * (1.0 - 3.0 * x**2 + 2.0 * x**3 + phi * (1.0 - x)),
-        mu * L * (x - 2.0 * x**2 + x**3 + 0.5 * phi * (x - x**2)),
-        mu * (3.0 * x**2 - 2.0 * x**3 + phi * x),
-        mu * L * (x**3 - x**2 + 0.5 * phi * (x**2 - x)),
+        mu * (1.0 - step + phi * (1.0 - x)),
+        mu * L * (start_bend + shear_bend),
+        mu * (step + phi * x),
+        mu * L * (end_bend - shear_bend),
     ]
+    step_rate = 6.0 * x - 6.0 * x**2
+    start_rate = 1.0 - 4.0 * x + 3.0 * x**2
+    end_rate = 3.0 * x**2 - 2.0 * x
+    shear_rate = 0.5 * phi * (1.0 - 2.0 * x)
     slope = [
-        mu / L * (6.0 * x**2 - 6.0 * x - phi),
-        mu * (1.0 - 4.0 * x + 3.0 * x**2 + 0.5 * phi * (1.0 - 2.0 * x)),
-        mu / L * (6.0 * x - 6.0 * x**2 + phi),
-        mu * (3.0 * x**2 - 2.0 * x + 0.5 * phi * (2.0 * x - 1.0)),
+        -mu / L * (step_rate + phi),
+        mu * (start_rate + shear_rate),
+        mu / L * (step_rate + phi),
+        mu * (end_rate - shear_rate),
     ]
     rotation = [
-        mu / L * (6.0 * x**2 - 6.0 * x),
-        mu * (1.0 - 4.0 * x + 3.0 * x**2 + phi * (1.0 - x)),
-        mu / L * (6.0 * x - 6.0 * x**2),
-        mu * (3.0 * x**2 - 2.0 * x + phi * x),
+        -mu / L * step_rate,
+        mu * (start_rate + phi * (1.0 - x)),
+        mu / L * step_rate,
+        mu * (end_rate + phi * x),
     ]
     stacked = (np.stack(terms, axis=-1) for terms in (deflection, slope, rotation))
     v, dv, theta = stacked

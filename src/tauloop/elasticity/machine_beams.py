@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.elasticity.beams import Array, BeamProperties
 from tauloop.mechanism.elastic.beams import Beam, BeamSegment
-from tauloop.mechanism.elastic.inertia import mass_gap
+from tauloop.mechanism.elastic.inertia import ElementMass
 from tauloop.mechanism.elastic.sections import SectionProperties
 from tauloop.mechanism.expression import ZERO, Expression
 from tauloop.mechanism.model import Mechanism
@@ -64,28 +64,9 @@ class NumericBeam:
     fittings: tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatedMass:
-    """The mass of an elastic link in the file, and that of its parts.
-
-    Attributes:
-        name: the rod or body.
-        stated: mass in the file, kg.
-        sections: mass of its sections, kg.
-        fittings: mass of its fittings, kg.
-        is_explained: whether the file states where the difference is.
-    """
-
-    name: str
-    stated: float
-    sections: float
-    fittings: float
-    is_explained: bool
-
-
 def stated_mass(
     mechanism: Mechanism, name: str, mass: Expression | None, beams: Collection[Beam], spread: bool
-) -> StatedMass:
+) -> ElementMass:
     """Return the stated mass of a link, and the masses of its parts.
 
     Args:
@@ -98,9 +79,8 @@ def stated_mass(
     sections = sum(mechanism.value(beam.section_mass().mass) for beam in beams)
     fittings = sum(mechanism.value(fitting) for beam in beams for fitting in (beam.fittings or ()))
     total = 0.0 if mass is None else mechanism.value(mass)
-    is_explained = spread or mass_gap(total, sections + fittings) == 0.0
-    return StatedMass(
-        name=name, stated=total, sections=sections, fittings=fittings, is_explained=is_explained
+    return ElementMass(
+        element=name, mass=total, section=sections, fittings=fittings, is_distributed=spread
     )
 
 

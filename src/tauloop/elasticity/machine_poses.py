@@ -10,10 +10,10 @@ import numpy as np
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.result import Diagnostic
 from tauloop.elasticity.beams import Array
-from tauloop.elasticity.machine_beams import StatedMass
 from tauloop.elasticity.machine_structure import MachineStructure
 from tauloop.equations.ports import checked
 from tauloop.kinematics.named_kinematics import forward_kinematics, inverse_kinematics
+from tauloop.mechanism.elastic.inertia import ElementMass
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 
@@ -97,26 +97,31 @@ def rigid_parts(mechanism: Mechanism, machine: MachineStructure) -> tuple[str, .
     return tuple(name for name in names if name not in elastic)
 
 
+def gravity_vector(mechanism: Mechanism) -> Array:
+    """Return the acceleration (3,) of gravity in the axes of the base, m/s^2."""
+    return np.array([mechanism.value(component) for component in mechanism.gravity])
+
+
 def mass_problems(machine: MachineStructure, file: str) -> Iterator[Problem]:
     """Yield a problem for each mass whose place is not known."""
     for mass in machine.masses:
-        if not mass.is_explained:
+        if not mass.is_placed:
             yield _mass_problem(mass, file)
     for name in machine.massless:
         what = "this finite-element model has no mass matrix"
         yield Problem(name, what, "export its mass matrix M too", file=file)
 
 
-def _mass_problem(mass: StatedMass, file: str) -> Problem:
+def _mass_problem(mass: ElementMass, file: str) -> Problem:
     """Return the problem of a stated mass that the file does not place."""
-    parts = mass.sections + mass.fittings
-    difference = mass.stated - parts
+    parts = mass.section + mass.fittings
+    difference = mass.mass - parts
     what = (
-        f"states {mass.stated:.4g} kg, but its sections and fittings have {parts:.4g} kg: "
+        f"states {mass.mass:.4g} kg, but its sections and fittings have {parts:.4g} kg: "
         f"where the other {difference:.4g} kg are changes the frequencies"
     )
     remedy = (
         "give `fittings: {start: ..., end: ...}` with the masses at its ends, or `distributed: yes` "
         "if the mass is spread along it; or leave the mass out, so that it is that of the sections"
     )
-    return Problem(mass.name, what, remedy, file=file)
+    return Problem(mass.element, what, remedy, file=file)

@@ -17,7 +17,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.elasticity.assembled import AssembledStructure, assemble
 from tauloop.elasticity.beams import Array
-from tauloop.elasticity.machine_beams import StatedMass, equivalent_stress
+from tauloop.elasticity.machine_beams import equivalent_stress
 from tauloop.elasticity.machine_gradients import (
     ElasticGradient,
     ElasticLaw,
@@ -25,6 +25,7 @@ from tauloop.elasticity.machine_gradients import (
 )
 from tauloop.elasticity.machine_poses import (
     PoseInput,
+    gravity_vector,
     machine_coordinates,
     require_elastic_data,
     rigid_parts,
@@ -34,7 +35,7 @@ from tauloop.elasticity.machine_structure import (
     StructureOptions,
     machine_structure,
 )
-from tauloop.elasticity.preload import DeadLoad, geometric_stiffness
+from tauloop.elasticity.preload import DeadLoad, geometric_stiffness, preload_stiffness
 from tauloop.elasticity.reduction import BALL
 from tauloop.elasticity.statics import (
     ToolCompliance,
@@ -48,6 +49,7 @@ from tauloop.elasticity.statics import (
     tool_compliance,
 )
 from tauloop.equations.named_values import TOOL_PORT, named_values
+from tauloop.mechanism.elastic.inertia import ElementMass
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
@@ -140,7 +142,7 @@ class Stiffness(Result):
     yield_safety: np.ndarray = field(metadata=json_keys(nullable=True))
     buckling_safety: np.ndarray = field(metadata=json_keys(nullable=True))
     load_factor: np.ndarray = field(metadata=json_keys(nullable=True))
-    masses: tuple[StatedMass, ...]
+    masses: tuple[ElementMass, ...]
     rigid: tuple[str, ...]
     notes: tuple[str, ...]
     structure: AssembledStructure = field(metadata=OMITTED)
@@ -318,22 +320,18 @@ def stiffness(
     built = machine_structure(model, q, settings)
     require_elastic_data(mechanism, built)
     assembled = assemble(built.structure)
-    gravity = np.zeros(3)
-    if not options.weightless:
-        gravity = np.array([mechanism.value(x) for x in mechanism.gravity])
+    gravity = np.zeros(3) if options.weightless else gravity_vector(mechanism)
     wrench = np.asarray(named_values(TOOL_PORT, "wrench", options.wrench, np.zeros(6)), float)
     motion = assembled.point_motion(built.tool_body, built.tool_point)
     load = gravity_load(assembled, gravity) + np.swapaxes(motion, -1, -2) @ wrench
     displacement = np.linalg.solve(assembled.stiffness, load[..., None])[..., 0]
     deflection = (motion @ displacement[..., None])[..., 0]
     notes = built.notes
-    if assembled.constraints and not options.loaded:
-        at_ends = end_loads(assembled, displacement, gravity)
-        geometric = assembled.geometric(axial_forces(assembled, at_ends))
+    if assembled.constraints:
         notes += (CONSTRAINED_NOTE,)
-    else:
-        tool_load = DeadLoad(body=built.tool_body, point=built.tool_point, wrench=wrench)
-        geometric = geometric_stiffness(assembled, displacement, gravity, (tool_load,))
+    tool_load = DeadLoad(body=built.tool_body, point=built.tool_point, wrench=wrench)
+    by_loads = geometric_stiffness if options.loaded else preload_stiffness
+    geometric = by_loads(assembled, displacement, gravity, (tool_load,))
     compliance = tool_compliance(
         assembled,
         built.tool_body,

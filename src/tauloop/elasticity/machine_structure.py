@@ -24,7 +24,6 @@ from tauloop.elasticity.beams import (
 from tauloop.elasticity.machine_beams import (
     NumericBeam,
     SectionStrength,
-    StatedMass,
     numeric_beam,
     stated_mass,
 )
@@ -49,6 +48,7 @@ from tauloop.elasticity.structure import (
 from tauloop.geometry.machine_geometry import MachineGeometry
 from tauloop.mechanism.elastic.beams import Beam, BodyBeam
 from tauloop.mechanism.elastic.drives import drive_stiffness
+from tauloop.mechanism.elastic.inertia import ElementMass
 from tauloop.mechanism.elastic.structures import ReducedStructure
 from tauloop.mechanism.expression import ZERO, Expression, add, multiply
 from tauloop.mechanism.model import (
@@ -116,7 +116,7 @@ class MachineStructure:
     tool_point: Array
     tool_axes: Array
     strengths: Mapping[str, SectionStrength] = field(repr=False)
-    masses: tuple[StatedMass, ...]
+    masses: tuple[ElementMass, ...]
     notes: tuple[str, ...]
     elastic_names: tuple[str, ...]
     massless: tuple[str, ...]
@@ -153,7 +153,7 @@ class _StructureBuilder:
         self.links: list[RigidLink] = []
         self.combinations: list[MotionCombination] = []
         self.strengths: dict[str, SectionStrength] = {}
-        self.masses: list[StatedMass] = []
+        self.masses: list[ElementMass] = []
         self.notes: list[str] = []
         self.elastic: list[str] = []
         #: Actuators that alone hold a coordinate by the stiffness of their drive, by its name.
@@ -339,7 +339,7 @@ class _StructureBuilder:
         return next(near, None)
 
     def _add_body_beam(
-        self, body: Body, beam: BodyBeam, pose: FramePose, stated: StatedMass
+        self, body: Body, beam: BodyBeam, pose: FramePose, stated: ElementMass
     ) -> None:
         """Add one beam of a body between its nodes."""
         value = self.mechanism.value
@@ -575,7 +575,7 @@ class _StructureBuilder:
 
     def _rod_mass(
         self, name: str, part: SlenderPart | Inertia | None, beam: Beam, spread: bool
-    ) -> StatedMass:
+    ) -> ElementMass:
         """Return the stated mass of a rod or of one part of it."""
         mass: Expression | None = None if part is None else part.mass
         stated = self._stated_mass(name, mass, [beam], spread)
@@ -667,17 +667,17 @@ class _StructureBuilder:
 
     def _stated_mass(
         self, name: str, mass: Expression | None, beams: list[Beam], spread: bool
-    ) -> StatedMass:
+    ) -> ElementMass:
         """Return the stated mass of a link, and those of its parts."""
         return self.constants.stored(
             ("mass", name), lambda: stated_mass(self.mechanism, name, mass, beams, spread)
         )
 
-    def _numbers(self, name: str, beam: Beam, stated: StatedMass) -> NumericBeam:
+    def _numbers(self, name: str, beam: Beam, stated: ElementMass) -> NumericBeam:
         """Return a beam in numbers; mass that the file does not place is spread along it."""
         factor = 1.0
-        if stated.stated > 0.0 and stated.sections > 0.0:
-            factor = (stated.stated - stated.fittings) / stated.sections
+        if stated.mass > 0.0 and stated.section > 0.0:
+            factor = (stated.mass - stated.fittings) / stated.section
         shear = self.options.has_shear
         return self.constants.stored(
             ("beam", name, shear),

@@ -17,9 +17,9 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.elasticity.assembled import AssembledStructure, assemble
 from tauloop.elasticity.beams import Array, BeamMotion
-from tauloop.elasticity.machine_beams import StatedMass
 from tauloop.elasticity.machine_poses import (
     PoseInput,
+    gravity_vector,
     machine_coordinates,
     mass_problems,
     require_elastic_data,
@@ -31,7 +31,9 @@ from tauloop.elasticity.machine_structure import (
     machine_structure,
 )
 from tauloop.elasticity.modes import VibrationModes, frequency_response, natural_modes
-from tauloop.elasticity.statics import energy_shares, tool_compliance
+from tauloop.elasticity.preload import preload_stiffness
+from tauloop.elasticity.statics import energy_shares, gravity_load, tool_compliance
+from tauloop.mechanism.elastic.inertia import ElementMass
 from tauloop.mechanism.model import Mechanism, omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
@@ -47,6 +49,10 @@ MAX_RESIDUAL = 1e-6
 MAX_MODE_CHANGE = 1e-3
 #: Largest relative change of a frequency by shear that may be left out.
 MAX_SHEAR_CHANGE = 0.01
+#: Largest relative change of a frequency by the weight, which is left out.
+MAX_WEIGHT_CHANGE = 0.01
+#: Note on frequencies of a machine whose motors turn freely.
+FREE_NOTE = "gravity is left out: free motors would fall or swing"
 #: What motors do: held by the stiffness of their drives, or free to turn.
 MOTOR_STATES = ("locked", "free")
 
@@ -119,7 +125,7 @@ class Vibration(Result):
     tool_motion: np.ndarray = field(metadata=OMITTED)
     tool_compliance: np.ndarray | None = field(metadata=OMITTED)
     shapes: np.ndarray = field(metadata=OMITTED)
-    masses: tuple[StatedMass, ...]
+    masses: tuple[ElementMass, ...]
     rigid: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -207,8 +213,8 @@ def vibration(
 ) -> Vibration:
     """Return the natural frequencies and mode shapes of a machine.
 
-    Links have their modes between fixed ends (Craig-Bampton). Gravity does not change the frequencies
-    here: loads are small against those of buckling.
+    Links have their modes between fixed ends (Craig-Bampton). Frequencies do not include the weight;
+    the result is doubtful if it changes one by more than 1 %.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -269,7 +275,7 @@ def vibration(
         shapes=shapes,
         masses=built.masses,
         rigid=rigid_parts(mechanism, built),
-        notes=built.notes,
+        notes=(*built.notes, FREE_NOTE) if is_free else built.notes,
         diagnostics=(
             _residual(assembled, modes),
             *_comparisons(model, q[:1], settings, modes, is_free=is_free),
@@ -360,17 +366,31 @@ def _residual(assembled: AssembledStructure, modes: VibrationModes) -> Diagnosti
 def _comparisons(
     model: Model, q: Array, settings: StructureOptions, modes: VibrationModes, *, is_free: bool
 ) -> Iterator[Diagnostic]:
-    """Yield by how much one more mode of links, and shear, change the frequencies at one pose."""
+    """Yield by how much more modes of links, shear, and weight change the frequencies at one pose."""
     own = modes.frequencies[0, modes.free :]
     count = modes.frequencies.shape[1]
 
-    def change(other: StructureOptions) -> float:
-        built = machine_structure(model, q, other)
-        compared = natural_modes(assemble(built.structure), count, may_be_free=is_free)
+    def largest_change(compared: VibrationModes) -> float:
         values = compared.frequencies[0, compared.free :]
         return float(np.abs(values / own - 1.0).max(initial=0.0))
 
+    def change(other: StructureOptions) -> float:
+        built = machine_structure(model, q, other)
+        return largest_change(natural_modes(assemble(built.structure), count, may_be_free=is_free))
+
     built = machine_structure(model, q, settings)
+    if not modes.free:
+        assembled = assemble(built.structure)
+        gravity = gravity_vector(model.mechanism)
+        load = gravity_load(assembled, gravity)
+        displacement = np.asarray(np.linalg.solve(assembled.stiffness, load[..., None]))[..., 0]
+        geometric = preload_stiffness(assembled, displacement, gravity)
+        yield diagnostic(
+            "change of a frequency by the weight",
+            largest_change(natural_modes(assembled, count, geometric=geometric)),
+            at_most=MAX_WEIGHT_CHANGE,
+            advice="the weight is left out here: see the load factor of `tauloop stiffness`",
+        )
     most = max((max(pair) for pair in _link_modes(built).values()), default=0)
     if most:
         yield diagnostic(

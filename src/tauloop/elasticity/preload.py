@@ -36,6 +36,26 @@ class DeadLoad:
     wrench: Array
 
 
+def preload_stiffness(
+    assembled: AssembledStructure,
+    displacement: Array,
+    gravity: Array,
+    loads: tuple[DeadLoad, ...] = (),
+) -> Array:
+    """Return the geometric stiffness (N, n, n), of beams alone where rigid parts close loops.
+
+    Args:
+        assembled: the structure.
+        displacement: (N, n) by which these loads deform it.
+        gravity: (3,) acceleration in the axes of the base, m/s^2.
+        loads: further loads.
+    """
+    if assembled.constraints:
+        at_ends = end_loads(assembled, displacement, gravity)
+        return assembled.geometric(axial_forces(assembled, at_ends))
+    return geometric_stiffness(assembled, displacement, gravity, loads)
+
+
 def geometric_stiffness(
     assembled: AssembledStructure,
     displacement: Array,

@@ -764,7 +764,8 @@ class Mechanism(ReprMixin):
 
         Raises:
             InputError: a name is not an independent parameter, or a value is not a finite number,
-                has another unit, or is outside its bounds; all of them.
+                has another unit, is outside its bounds, or makes a wall thicker than its section
+                allows; all of them.
         """
         if not hasattr(values, "items"):
             what = f"{values!r:.80} is of type {type(values).__name__}"
@@ -793,7 +794,26 @@ class Mechanism(ReprMixin):
         table = tuple(
             p.changed_to(numbers[p.name]) if p.name in numbers else p for p in self.parameters
         )
-        return replace(self, parameters=ParameterTable(table))
+        changed = replace(self, parameters=ParameterTable(table))
+        InputError.raise_if_any(changed._wall_problems())
+        return changed
+
+    def _wall_problems(self) -> Problems:
+        """Return a problem for each rod or body with a wall that does not fit in its section."""
+        beams = [(rod.name, beam) for rod in self.rods for beam in (rod.lower_beam, rod.upper_beam)]
+        beams += [(body.name, item.beam) for body in self.bodies for item in body.beams]
+        problems = Problems()
+        for name, beam in beams:
+            for segment in () if beam is None else beam.segments:
+                for section in (segment.start, segment.end):
+                    excess = section.excessive_wall(self.value)
+                    if excess is not None:
+                        wall, half = (f"{1e3 * length:g} mm" for length in excess)
+                        what = f"the wall of its section is too thick: {wall} > {half}"
+                        remedy = "correct the wall or the outer dimensions"
+                        problems.add(name, what, remedy, file=self.file)
+                        break
+        return problems
 
     def at_values(self, values: Mapping[str, float]) -> Mechanism:
         """Return the machine at unchecked values of independent parameters, to probe a dependence.

@@ -224,7 +224,8 @@ def _elastic_reader(
     for kind in ("body", "joint", "rod"):
         parts += places[kind].values()
     for rod in places["rod"].values():
-        parts += [place for key in ("link", "lower", "upper") if (place := rod.get(key))]
+        links = (rod.get(key) for key in ("link", "lower", "upper"))
+        parts += [link for link in links if link is not None]
     if not any(_is_elastic(part) for part in parts):
         return None
     from tauloop.mechanism.description.sections.elastic import ElasticReader

@@ -7,6 +7,7 @@ beam states the direction of z.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from tauloop.common.records import dataclass
 from tauloop.mechanism.description import units
@@ -203,8 +204,9 @@ class Compliance:
     @property
     def is_diagonal(self) -> bool:
         """Whether no direction is coupled with another."""
-        entries = ((i, j, x) for i, row in enumerate(self.matrix) for j, x in enumerate(row))
-        return all(i == j or x == ZERO for i, j, x in entries)
+        return all(
+            row[j] == ZERO for i, row in enumerate(self.matrix) for j in range(len(row)) if i != j
+        )
 
     def dimension(self, row: int, column: int) -> Dimension:
         """Return the dimension of an entry of the matrix."""
@@ -216,12 +218,17 @@ class Compliance:
         diagonal = [
             divide(ONE, stiffness[name]) if name in stiffness else ZERO for name in DIRECTIONS
         ]
-        return cls(
-            matrix=tuple(
-                tuple(value if i == j else ZERO for j in range(6))
-                for i, value in enumerate(diagonal)
-            )
-        )
+        return cls.diagonal(diagonal)
+
+    @classmethod
+    def diagonal(cls, values: Sequence[Expression]) -> Compliance:
+        """Return the compliance with values (6,) by direction; zero is rigid."""
+        rows = []
+        for i, value in enumerate(values):
+            row: list[Expression] = [ZERO] * len(values)
+            row[i] = value
+            rows.append(tuple(row))
+        return cls(matrix=tuple(rows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

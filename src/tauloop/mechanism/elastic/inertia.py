@@ -168,11 +168,14 @@ class ElementMass:
     is_distributed: bool
 
     @property
+    def is_placed(self) -> bool:
+        """Whether the file states where all of the mass is, within `MASS_TOLERANCE`."""
+        return self.is_distributed or mass_gap(self.mass, self.section + self.fittings) == 0.0
+
+    @property
     def unplaced(self) -> float:
-        """Mass whose place the file does not state, kg; zero within `MASS_TOLERANCE`."""
-        if self.is_distributed:
-            return 0.0
-        return max(0.0, mass_gap(self.mass, self.section + self.fittings))
+        """Mass whose place the file does not state, kg."""
+        return 0.0 if self.is_placed else max(0.0, self.mass - self.section - self.fittings)
 
 
 def element_masses(mechanism: Mechanism) -> tuple[ElementMass, ...]:

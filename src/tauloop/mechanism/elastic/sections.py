@@ -125,6 +125,18 @@ class Section:
         """Whether all directions across the beam are equal by its kind."""
         return self.kind in ("tube", "round")
 
+    def excessive_wall(self, value: Callable[[Expression], float]) -> tuple[float, float] | None:
+        """Return the wall and half of the smallest outer dimension, m; None if the wall fits.
+
+        Args:
+            value: gives the value of an expression.
+        """
+        if self.kind not in ("tube", "box"):
+            return None
+        *sizes, wall = (value(dimension) for dimension in self.dimensions)
+        half = min(sizes) / 2.0
+        return (wall, half) if wall > half else None
+
     @property
     def properties(self) -> SectionProperties:
         """Stiffness, mass and strength."""

@@ -172,7 +172,7 @@ def _confusion(
 ) -> np.ndarray:
     """Return by how much a box (N,) is nearer to another labelled point than to its own, pixels.
 
-    Points that nearly coincide in the picture cannot be told apart by the place of a label.
+    Points that nearly coincide in the picture cannot be distinguished by the place of a label.
     """
     apart = others[np.linalg.norm(others - anchor, axis=1) > LABEL_HEIGHT]
     if not len(apart):

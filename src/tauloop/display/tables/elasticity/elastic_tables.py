@@ -8,9 +8,9 @@ import numpy as np
 
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
-from tauloop.elasticity.machine_beams import StatedMass
 from tauloop.elasticity.machine_stiffness import DIRECTIONS, Stiffness
 from tauloop.elasticity.machine_vibration import Vibration
+from tauloop.mechanism.elastic.inertia import ElementMass
 from tauloop.mechanism.suggestions import listing
 
 #: Smallest part of a mode's energy with which an item is named.
@@ -163,13 +163,13 @@ def _most_energy(result: Vibration, mode: int) -> str:
 
 
 def _assumptions(
-    masses: Sequence[StatedMass], rigid: Sequence[str], notes: Sequence[str]
+    masses: Sequence[ElementMass], rigid: Sequence[str], notes: Sequence[str]
 ) -> Iterator[str]:
     """Yield masses that the file does not place, rigid parts, and notes."""
     for mass in masses:
-        if not mass.is_explained:
-            parts = mass.sections + mass.fittings
-            yield f"{mass.name}: states {mass.stated:.4g} kg, its sections have {parts:.4g} kg"
+        if not mass.is_placed:
+            parts = mass.section + mass.fittings
+            yield f"{mass.element}: states {mass.mass:.4g} kg, its sections have {parts:.4g} kg"
     if rigid:
         yield f"without elastic data, and rigid: {listing(rigid)}"
     yield from notes

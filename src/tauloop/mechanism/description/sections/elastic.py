@@ -37,7 +37,7 @@ from tauloop.mechanism.elastic.beams import (
     entry_dimension,
 )
 from tauloop.mechanism.elastic.inertia import mass_gap
-from tauloop.mechanism.elastic.sections import SECTION_DIMENSIONS, Material, Section, SectionKind
+from tauloop.mechanism.elastic.sections import SECTION_DIMENSIONS, Material, Section
 from tauloop.mechanism.expression import (
     ONE,
     ZERO,
@@ -211,23 +211,19 @@ class ElasticReader:
         dimensions = tuple(value for value in read if value is not None)
         if len(dimensions) < len(read):
             return None
-        fits = self._has_room(kind, dimensions, place)
+        section = Section(kind=kind, dimensions=dimensions, material=material)
+        fits = self._has_room(section, place)
         if material is None or not fits:
             return None
-        return Section(kind=kind, dimensions=dimensions, material=material)
+        return section
 
-    def _has_room(
-        self, kind: SectionKind, dimensions: tuple[Expression, ...], place: Cursor
-    ) -> bool:
+    def _has_room(self, section: Section, place: Cursor) -> bool:
         """Return whether the wall fits in the section; note it otherwise."""
-        if kind not in ("tube", "box"):
+        excess = section.excessive_wall(self.values.nominal)
+        if excess is None:
             return True
-        *sizes, wall = (self.values.nominal(value) for value in dimensions)
-        half = min(sizes) / 2
-        if wall <= half:
-            return True
-        name = "radius" if kind == "tube" else "half of the smaller side"
-        wall_text, half_text = shown(wall, units.LENGTH), shown(half, units.LENGTH)
+        name = "radius" if section.kind == "tube" else "half of the smaller side"
+        wall_text, half_text = (shown(length, units.LENGTH) for length in excess)
         place.problem(
             f"the wall is thicker than the {name}: {wall_text} > {half_text}",
             "correct one of them; `outer`, `width` and `height` are whole outer dimensions",
@@ -657,10 +653,7 @@ class ElasticReader:
             return None
         if key == "stiffness":
             return Compliance.per_axis(read)
-        rows = [read.get(name, ZERO) for name in DIRECTIONS]
-        return Compliance(
-            matrix=tuple(tuple(rows[i] if i == j else ZERO for j in range(6)) for i in range(6))
-        )
+        return Compliance.diagonal([read.get(name, ZERO) for name in DIRECTIONS])
 
     def _matrix(self, place: Cursor, free: str, *, is_stiffness: bool) -> Compliance | None:
         """Return a compliance by its matrix, or None after noting what is wrong."""
