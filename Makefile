@@ -62,10 +62,10 @@ torch-test: TORCH ?= torch
 torch-test: $(BIN)/python
 	$(BIN)/python -m venv --clear out/torch
 	out/torch/bin/python -m pip install --quiet '$(TORCH)' --editable '.[torch,dev]'
-	out/torch/bin/python -m pytest -n 0 --nightly tests/model/test_torch_face.py tests/gpu/test_strangers_arrays.py $(ARGS)
+	out/torch/bin/python -m pytest -n 0 --nightly tests/model/test_torch_face.py tests/export/gpu/test_strangers_arrays.py $(ARGS)
 
 # Each with compiled code of its own, in out/processors.
-processors-test: TESTS ?= $(addprefix tests/,calibration compiler drives dynamics equations export hil identification \
+processors-test: TESTS ?= $(addprefix tests/,calibration compiler drives dynamics equations export identification \
     integrate kinematics mechanism model motion simulation study)
 processors-test: $(ALL)
 	@for processor in avx2 sse2; do \

@@ -51,8 +51,7 @@ from tauloop.common.execution.processes import SharedWork
 from tauloop.compiler.c import Precision
 from tauloop.compiler.c.calling.evaluator import Compiled, Evaluator
 from tauloop.compiler.c.printing.rows import CompiledRows
-from tauloop.geometry.clearance import rod_clearance
-from tauloop.gpu import (
+from tauloop.export.gpu import (
     ControlKernel,
     Cuda,
     Device,
@@ -63,8 +62,9 @@ from tauloop.gpu import (
     RegressorFold,
     compile_cuda,
 )
-from tauloop.gpu.devices import THREADS_PER_BLOCK
-from tauloop.gpu.source import kernel_name, kernels_text
+from tauloop.export.gpu.devices import THREADS_PER_BLOCK
+from tauloop.export.gpu.source import kernel_name, kernels_text
+from tauloop.geometry.clearance import rod_clearance
 from tauloop.kinematics import random_states
 from tauloop.kinematics.workspaces.code import PoseKernel
 from tauloop.kinematics.workspaces.map import FOLLOWING_STEPS

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
         export as export,
         formats as formats,
         geometry as geometry,
-        gpu as gpu,
-        hil as hil,
         identification as identification,
         integrate as integrate,
         kinematics as kinematics,
@@ -109,6 +107,7 @@ if TYPE_CHECKING:
         co_simulate as co_simulate,
         export_fmu as export_fmu,
     )
+    from tauloop.export.hil import PlantOptions as PlantOptions, run_plant as run_plant
     from tauloop.export.linuxcnc import (
         LinuxcncOptions as LinuxcncOptions,
         export_linuxcnc as export_linuxcnc,
@@ -125,7 +124,6 @@ if TYPE_CHECKING:
         load as load,
         loads as loads,
     )
-    from tauloop.hil import PlantOptions as PlantOptions, run_plant as run_plant
     from tauloop.identification import (
         ExcitationOptions as ExcitationOptions,
         IdentificationOptions as IdentificationOptions,

@@ -177,6 +177,12 @@ from tauloop.export.fmu.export import (
     FmuExport,
     FmuOptions as FmuOptions,
 )
+from tauloop.export.hil.options import (
+    PlantOptions as PlantOptions,
+)
+from tauloop.export.hil.run import (
+    PlantRun,
+)
 from tauloop.export.linuxcnc.workflow import (
     LinuxcncExport,
     LinuxcncOptions as LinuxcncOptions,
@@ -195,12 +201,6 @@ from tauloop.formats.options import (
 )
 from tauloop.formats.xml.meshes import (
     MeshCopies,
-)
-from tauloop.hil.options import (
-    PlantOptions as PlantOptions,
-)
-from tauloop.hil.run import (
-    PlantRun,
 )
 from tauloop.identification.estimation.error_models import (
     ErrorModel,
@@ -449,8 +449,6 @@ from tauloop import (
     export as export,
     formats as formats,
     geometry as geometry,
-    gpu as gpu,
-    hil as hil,
     identification as identification,
     integrate as integrate,
     kinematics as kinematics,

@@ -14,7 +14,7 @@ import pytest
 from compiled_machines import compilers
 from plants import free_port, is_bound, wait_until
 
-from tauloop.hil import PlantClient
+from tauloop.export.hil import PlantClient
 
 pytestmark = [
     pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here"),

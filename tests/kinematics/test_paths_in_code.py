@@ -14,7 +14,7 @@ from tauloop import Model, assembly_modes, load, working_modes
 from tauloop.common.errors import EngineError
 from tauloop.compiler.c.calling import library
 from tauloop.compiler.c.calling.evaluator import Compiled
-from tauloop.gpu import Cuda, Processor, compile_cuda
+from tauloop.export.gpu import Cuda, Processor, compile_cuda
 from tauloop.kinematics.homotopy import code as code_module
 from tauloop.kinematics.homotopy.code import PathFollower, PrintedSystem, paths_text
 from tauloop.kinematics.homotopy.evaluation import ComplexFunction

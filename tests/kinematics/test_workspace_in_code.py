@@ -9,8 +9,8 @@ from extras import extra
 
 from tauloop import Model, WorkspaceOptions, load, workspace
 from tauloop.compiler.c.calling.evaluator import Compiled, Interpreted
+from tauloop.export.gpu import Cuda, Processor, compile_cuda
 from tauloop.geometry.clearance import rod_clearance
-from tauloop.gpu import Cuda, Processor, compile_cuda
 from tauloop.kinematics.workspaces.code import MIN_COMPILED_POSES, PoseKernel
 from tauloop.kinematics.workspaces.map import (
     FOLLOWING_STEPS,

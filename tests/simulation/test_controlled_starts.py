@@ -15,7 +15,7 @@ from tauloop.common.errors import InputError, PoseError
 from tauloop.common.result import Status
 from tauloop.compiler.c import Compiled
 from tauloop.compiler.c.calling.evaluator import Interpreted
-from tauloop.gpu import Cuda, Processor
+from tauloop.export.gpu import Cuda, Processor
 from tauloop.motion.planning import planned
 from tauloop.simulation import Sampling, follow_many, prepared_loop
 from tauloop.simulation.controllers.laws import PD, ComputedTorque

@@ -18,7 +18,7 @@ import tauloop as tl
 from tauloop.compiler.c.calling.compiler import compiler_path
 from tauloop.export.controller import CompiledController, ControllerOptions
 from tauloop.export.controller.export import indices_in_measurement
-from tauloop.hil import CompiledPlant, PlantOptions, PlantRun, run_plant
+from tauloop.export.hil import CompiledPlant, PlantOptions, PlantRun, run_plant
 
 
 def run_beside(

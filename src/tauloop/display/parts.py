@@ -198,7 +198,7 @@ _OWN = (
     _OwnPart("LinkParameters", "identification.link_tables"),
     _OwnPart("ControllerExport", "tauloop.export.tables:controller_tables"),
     _OwnPart("StreamedMotion", "machines.view_tables:stream_tables"),
-    _OwnPart("PlantRun", "tauloop.hil.tables:plant_run_tables"),
+    _OwnPart("PlantRun", "tauloop.export.hil.tables:plant_run_tables"),
     _OwnPart("LinuxcncExport", "tauloop.export.tables:linuxcnc_tables"),
     _OwnPart("TransmissionExport", "tauloop.export.tables:transmission_tables"),
     _OwnPart(

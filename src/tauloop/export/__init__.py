@@ -1,4 +1,4 @@
-"""Machines for other programs: C, controllers, FMUs, LinuxCNC, ROS 2, actuator maps.
+"""Machines for other programs: C, graphics processors, controllers, plants, FMUs, LinuxCNC, ROS 2.
 
 Only the command line and the packages that run exported code import this package.
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
         controller as controller,
         drive_control as drive_control,
         fmu as fmu,
+        gpu as gpu,
+        hil as hil,
         linuxcnc as linuxcnc,
         microcontroller as microcontroller,
         ros2 as ros2,

@@ -80,7 +80,7 @@ def simulate_many(
     """Simulate from many starts under constant forces.
 
     Machine code divides the starts among the `threads` of the evaluator. On a device
-    (`evaluator=tl.gpu.Cuda()`) an explicit integrator computes each start in its own thread.
+    (`evaluator=tl.export.gpu.Cuda()`) an explicit integrator computes each start in its own thread.
 
     Args:
         simulator: machine, route and integrator; without a wrench.

@@ -236,7 +236,7 @@ def _gpu() -> CheckedPart:
         )
     except (OSError, subprocess.SubprocessError):
         name = ""
-    return CheckedPart(name="GPU", state=name or "none", use="batches of `tauloop.gpu`")
+    return CheckedPart(name="GPU", state=name or "none", use="batches of `tauloop.export.gpu`")
 
 
 def install_command(extra: str) -> str:

@@ -128,7 +128,7 @@ def follow_many(
 
     Machine, controller and an explicit integrator are compiled into one function. It runs on the
     `threads` of the evaluator of the simulated machine, or on a device
-    (`evaluator=tl.gpu.Cuda()`) with one thread per start. With a delay, a law in Python or an
+    (`evaluator=tl.export.gpu.Cuda()`) with one thread per start. With a delay, a law in Python or an
     implicit integrator, the starts run one after the other.
 
     Args:

@@ -17,7 +17,7 @@ import numpy as np
 from tauloop.common.errors import EngineError, InputError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.hil.options import is_memory_name, memory_name_problem
+from tauloop.export.hil.options import is_memory_name, memory_name_problem
 
 #: Number of leading doubles of a packet, largest number of doubles in it, and flags, as in
 #: `plant_link.h`.
@@ -88,7 +88,7 @@ class PlantClient:
 
         Examples:
             >>> import tauloop as tl
-            >>> tl.hil.PlantClient(port=9, wait=0.05)
+            >>> tl.export.hil.PlantClient(port=9, wait=0.05)
             Traceback (most recent call last):
                 ...
             tauloop.common.errors.EngineError: plant: no answer from 127.0.0.1:9

@@ -26,8 +26,8 @@ from tauloop.common.keywords import keywords
 from tauloop.common.plain import OMITTED, json_keys, stated
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
-from tauloop.hil.options import PlantOptions
-from tauloop.hil.plant import PlantCode
+from tauloop.export.hil.options import PlantOptions
+from tauloop.export.hil.plant import PlantCode
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model.model import MachineSource
 
@@ -105,7 +105,7 @@ def run_plant(
 
     Examples:
         >>> import tauloop as tl
-        >>> options = tl.hil.PlantOptions(udp="127.0.0.1:47811", alone=True, duration=0.02)
+        >>> options = tl.export.hil.PlantOptions(udp="127.0.0.1:47811", alone=True, duration=0.02)
         >>> run = tl.run_plant(tl.load("five_bar"), options)
         >>> run.counts["steps"]
         20

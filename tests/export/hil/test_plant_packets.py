@@ -20,8 +20,8 @@ from plants import free_port, holding_forces, is_bound, run_beside, wait_until
 
 import tauloop as tl
 from tauloop.common.errors import EngineError, InputError
-from tauloop.hil import PlantClient, PlantOptions
-from tauloop.hil.client import HEAD, MAX_PACKET_DOUBLES, store_whole
+from tauloop.export.hil import PlantClient, PlantOptions
+from tauloop.export.hil.client import HEAD, MAX_PACKET_DOUBLES, store_whole
 
 pytestmark = [
     pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here"),

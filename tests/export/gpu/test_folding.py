@@ -10,8 +10,8 @@ from extras import extra
 from tauloop import Model, load
 from tauloop.common.errors import InputError, PoseError
 from tauloop.compiler.c.calling.evaluator import Interpreted
-from tauloop.gpu import Cuda, Processor, RegressorFold, compile_cuda
-from tauloop.gpu.folding import MAX_SHARED_BYTES
+from tauloop.export.gpu import Cuda, Processor, RegressorFold, compile_cuda
+from tauloop.export.gpu.folding import MAX_SHARED_BYTES
 from tauloop.identification import (
     RegressionData,
     WeightedLeastSquares,

@@ -9,8 +9,8 @@ import numpy as np
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.gpu.devices import THREADS_PER_BLOCK
-from tauloop.gpu.evaluator import Cuda
+from tauloop.export.gpu.devices import THREADS_PER_BLOCK
+from tauloop.export.gpu.evaluator import Cuda
 from tauloop.integrate.tableau import Tableau
 from tauloop.model import Model
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Controller, Loop
@@ -51,7 +51,8 @@ class ControlKernel:
         >>> model = tl.Model(tl.load("delta"))
         >>> from tauloop.simulation.controllers.laws import ComputedTorque
         >>> law = ComputedTorque(bandwidth=60.0)
-        >>> tl.gpu.ControlKernel(model, model, law, tl.gpu.Cuda(device=tl.gpu.Processor())).system.states
+        >>> cuda = tl.export.gpu.Cuda(device=tl.export.gpu.Processor())
+        >>> tl.export.gpu.ControlKernel(model, model, law, cuda).system.states
         6
     """
 

@@ -9,7 +9,7 @@ from extras import extra
 
 from tauloop import Model, load
 from tauloop.compiler.c.calling.evaluator import Interpreted
-from tauloop.gpu import Cuda, DeviceFunction, Processor
+from tauloop.export.gpu import Cuda, DeviceFunction, Processor
 
 pytestmark = pytest.mark.skipif(
     not compilers(), reason="needs a C compiler, and there is none here"

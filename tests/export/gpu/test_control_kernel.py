@@ -13,7 +13,7 @@ from extras import extra
 
 from tauloop import Model, load
 from tauloop.common.errors import InputError
-from tauloop.gpu import ControlKernel, Cuda, Processor, compile_cuda
+from tauloop.export.gpu import ControlKernel, Cuda, Processor, compile_cuda
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
 from tauloop.simulation import Sampling, prepared_loop
 from tauloop.simulation.controllers.laws import PD, ComputedTorque
@@ -112,7 +112,7 @@ def check_what_ends_and_what_is_refused(kernel, loop, position, velocity, q):
 def test_it_compiles_for_a_gpu(name, tmp_path, monkeypatch):
     """What a step asks for stays a function of its own, in registers, and the method is known: no implicit steps."""
     extra("nvidia.cuda_nvrtc")
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "benchmarks"))
     model = Model(load(name))
     kernel = ControlKernel(
         model, model, ComputedTorque(bandwidth=80.0), Cuda(device=Processor(), folder=tmp_path)

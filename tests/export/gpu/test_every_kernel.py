@@ -9,8 +9,8 @@ from device_kernels import exact_compiler, sample_by_sample
 from extras import extra
 
 from tauloop.compiler.c import Precision
-from tauloop.gpu import DeviceFunction, Processor, compile_cuda
-from tauloop.gpu.source import kernel_name, kernels_text
+from tauloop.export.gpu import DeviceFunction, Processor, compile_cuda
+from tauloop.export.gpu.source import kernel_name, kernels_text
 
 pytestmark = pytest.mark.nightly
 PROGRAMS = (

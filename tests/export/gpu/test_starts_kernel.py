@@ -9,7 +9,7 @@ from extras import extra
 
 from tauloop import Model, load
 from tauloop.compiler.c.calling.evaluator import Compiled, Interpreted
-from tauloop.gpu import Cuda, Processor, compile_cuda
+from tauloop.export.gpu import Cuda, Processor, compile_cuda
 from tauloop.simulation import Simulator, simulate_many
 from tauloop.simulation.stepping.starts import steps_text
 

@@ -8,9 +8,9 @@ from extras import extra, is_here
 
 from tauloop.common.errors import EngineError, InputError
 from tauloop.compiler.c import Precision
-from tauloop.gpu import Cuda, Gpu, KernelFigures, compile_cuda
-from tauloop.gpu.nvrtc import parse_kernel_report
-from tauloop.gpu.source import kernel_name, kernels_text
+from tauloop.export.gpu import Cuda, Gpu, KernelFigures, compile_cuda
+from tauloop.export.gpu.nvrtc import parse_kernel_report
+from tauloop.export.gpu.source import kernel_name, kernels_text
 
 LOG = """
 ptxas info    : 40 bytes gmem

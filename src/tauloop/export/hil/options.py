@@ -61,7 +61,7 @@ class PlantOptions(Options):
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.hil.PlantOptions(udp="0.0.0.0:9000")
+        >>> tl.export.hil.PlantOptions(udp="0.0.0.0:9000")
         Traceback (most recent call last):
             ...
         tauloop.common.errors.InputError: udp: 0.0.0.0 can be reached from other computers

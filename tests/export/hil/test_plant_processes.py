@@ -17,8 +17,8 @@ from plants import free_port
 
 import tauloop as tl
 from tauloop.common.errors import InputError
-from tauloop.hil import PlantOptions
-from tauloop.hil.plant import PlantCode
+from tauloop.export.hil import PlantOptions
+from tauloop.export.hil.plant import PlantCode
 
 pytestmark = [
     pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here"),

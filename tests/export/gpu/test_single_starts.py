@@ -14,7 +14,7 @@ from tauloop import Model, StrokeOptions, load
 from tauloop.common.errors import InputError
 from tauloop.compiler.c import Compiled, Precision
 from tauloop.compiler.c.calling.evaluator import Interpreted
-from tauloop.gpu import ControlKernel, Cuda, Processor, compile_cuda
+from tauloop.export.gpu import ControlKernel, Cuda, Processor, compile_cuda
 from tauloop.motion.planning import planned
 from tauloop.simulation import (
     DormandPrince,

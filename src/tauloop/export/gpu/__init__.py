@@ -2,7 +2,7 @@
 
 Examples:
     >>> import tauloop as tl
-    >>> tl.gpu.Cuda().device
+    >>> tl.export.gpu.Cuda().device
     Gpu(number=0, registers=None)
 """
 
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.gpu.devices import Device as Device, Gpu as Gpu, Processor as Processor
-    from tauloop.gpu.evaluator import Cuda as Cuda, DeviceFunction as DeviceFunction
-    from tauloop.gpu.folding import RegressorFold as RegressorFold
-    from tauloop.gpu.nvrtc import (
+    from tauloop.export.gpu.devices import Device as Device, Gpu as Gpu, Processor as Processor
+    from tauloop.export.gpu.evaluator import Cuda as Cuda, DeviceFunction as DeviceFunction
+    from tauloop.export.gpu.folding import RegressorFold as RegressorFold
+    from tauloop.export.gpu.nvrtc import (
         DeviceCode as DeviceCode,
         KernelFigures as KernelFigures,
         compile_cuda as compile_cuda,
     )
-    from tauloop.gpu.simulation import (
+    from tauloop.export.gpu.simulation import (
         ControlKernel as ControlKernel,
         ControlledStarts as ControlledStarts,
     )

@@ -14,7 +14,7 @@ from tauloop import Model, load
 from tauloop.common.errors import InputError, PoseError
 from tauloop.compiler.c import Precision
 from tauloop.compiler.c.calling.evaluator import Interpreted, c_function
-from tauloop.gpu import Cuda, DeviceFunction, Processor
+from tauloop.export.gpu import Cuda, DeviceFunction, Processor
 from tauloop.kinematics import random_states
 from tauloop.testing.machines import planar_loop
 
@@ -197,7 +197,7 @@ def test_positions_are_reached_by_a_way_in_one_launch(folder, monkeypatch):
 
 def test_functions_keep_the_mode_where_models_do(folder):
     """Far from the start of a loop within a loop twelve steps stray, though loops close; smaller ones do not."""
-    machine = load(Path(__file__).parents[1] / "cases" / "loop_within_a_loop.yaml")
+    machine = load(Path(__file__).parents[2] / "cases" / "loop_within_a_loop.yaml")
     model = Model(machine, evaluator=Interpreted())
     home = model.actuators.ports.at(model.assembly.q)
     lengths = np.linspace(home, 0.2164, 200)

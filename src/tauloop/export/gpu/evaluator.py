@@ -17,8 +17,8 @@ from tauloop.compiler.c.calling.compiled import Continuation, require_health
 from tauloop.compiler.c.calling.evaluator import LARGEST_PROGRAM, Evaluator
 from tauloop.compiler.c.printing.precision import Precision
 from tauloop.compiler.limits import FEW_STEPS
-from tauloop.gpu.devices import THREADS_PER_BLOCK, Device, Gpu, Launch
-from tauloop.gpu.source import Argument, arguments, kernel_name, kernels_text, walks
+from tauloop.export.gpu.devices import THREADS_PER_BLOCK, Device, Gpu, Launch
+from tauloop.export.gpu.source import Argument, arguments, kernel_name, kernels_text, walks
 from tauloop.model.runner import CONTINUATION_STEPS
 
 if TYPE_CHECKING:
@@ -290,7 +290,8 @@ class Cuda(Evaluator):
         >>> import numpy as np
         >>> import tauloop as tl
         >>> model = tl.Model(tl.load("delta"))
-        >>> inverse = tl.gpu.Cuda(device=tl.gpu.Processor()).function(model.platform, "inverse_dynamics", ("force",))
+        >>> cuda = tl.export.gpu.Cuda(device=tl.export.gpu.Processor())
+        >>> inverse = cuda.function(model.platform, "inverse_dynamics", ("force",))
         >>> inverse([[0.0, 0.0, -0.5]], np.zeros((1, 3)), np.zeros((1, 3))).shape
         (1, 3)
     """

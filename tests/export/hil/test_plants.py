@@ -27,8 +27,8 @@ from plants import (
 import tauloop as tl
 from tauloop.common.errors import InputError
 from tauloop.export.controller import FLAGS, ControllerOptions
-from tauloop.hil import PlantClient, PlantOptions
-from tauloop.hil.client import MAX_PACKET_DOUBLES, MEMORY_VERSION
+from tauloop.export.hil import PlantClient, PlantOptions
+from tauloop.export.hil.client import MAX_PACKET_DOUBLES, MEMORY_VERSION
 
 pytestmark = pytest.mark.skipif(
     not compilers(), reason="needs a C compiler, and there is none here"
@@ -116,7 +116,7 @@ def test_the_plant_is_the_simulation_of_the_command() -> None:
     run = tl.control_compiled(machine, tl.ControlOptions(stroke=stroke, controller=("pd",))).runs[
         "pd"
     ]
-    plant = tl.hil.CompiledPlant(machine, PlantOptions(rate=frequency))
+    plant = tl.export.hil.CompiledPlant(machine, PlantOptions(rate=frequency))
     for k, force in enumerate(run.force[:-1]):
         plant.step(force)
         state = machine.platform.kinematics(run.position[k + 1], start=machine.assembly.q)

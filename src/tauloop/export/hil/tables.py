@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tauloop.display.pieces import Paragraph, Printed
 from tauloop.display.tables import table
-from tauloop.hil import PlantRun
+from tauloop.export.hil import PlantRun
 
 _TIME_LABELS = {
     "lateness": "lateness of waking",

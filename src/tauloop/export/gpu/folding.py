@@ -11,9 +11,9 @@ from tauloop.common.errors import InputError, PoseError
 from tauloop.compiler.c.printing.c_helpers import c_file
 from tauloop.compiler.c.printing.precision import Precision
 from tauloop.compiler.limits import CONVERGED, SMALLEST_PIVOT
-from tauloop.gpu.devices import Launch
-from tauloop.gpu.evaluator import Cuda, DeviceInputs
-from tauloop.gpu.source import arguments, device_text, parameters, sample_call, sample_text
+from tauloop.export.gpu.devices import Launch
+from tauloop.export.gpu.evaluator import Cuda, DeviceInputs
+from tauloop.export.gpu.source import arguments, device_text, parameters, sample_call, sample_text
 from tauloop.identification import Condensed
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ class RegressorFold:
         >>> import numpy as np
         >>> import tauloop as tl
         >>> model = tl.Model(tl.load("five_bar"))
-        >>> fold = tl.gpu.RegressorFold(model, model.platform, tl.gpu.Cuda(device=tl.gpu.Processor()))
+        >>> cuda = tl.export.gpu.Cuda(device=tl.export.gpu.Processor())
+        >>> fold = tl.export.gpu.RegressorFold(model, model.platform, cuda)
         >>> x, rng = model.platform.ports.at(model.assembly.states), np.random.default_rng(1)
         >>> v, a, u = (rng.normal(size=(len(x), 2)) for _ in range(3))
         >>> fold(x, v, a, u).triangles.shape[1:] == (len(model.parameters) + 1,) * 2
@@ -162,7 +163,7 @@ def _text(function: CFunction, columns: int, rows: int, outputs: int) -> str:
     sizes = {"TL_COLUMNS": columns, "TL_ROWS": rows, "TL_MEASURED": outputs}
     body = [
         *(f"#define {name} {size}" for name, size in sizes.items()),
-        c_file("tauloop.gpu", "fold.c"),
+        c_file("tauloop.export.gpu", "fold.c"),
         sample_text(function, own),
         *_rows_kernel(function, own),
     ]

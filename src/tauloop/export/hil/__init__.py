@@ -4,7 +4,7 @@ The plant runs in lock-step with the controller or in real time.
 
 Examples:
     >>> import tauloop as tl
-    >>> tl.hil.PlantOptions(udp="127.0.0.1:9000", lockstep=True).rate
+    >>> tl.export.hil.PlantOptions(udp="127.0.0.1:9000", lockstep=True).rate
     1000.0
 """
 
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.hil.client import (
+    from tauloop.export.hil.client import (
         PlantClient as PlantClient,
         PlantMeasurement as PlantMeasurement,
         PlantObserver as PlantObserver,
     )
-    from tauloop.hil.options import PlantOptions as PlantOptions
-    from tauloop.hil.plant import CompiledPlant as CompiledPlant
-    from tauloop.hil.run import PlantRun as PlantRun, run_plant as run_plant
+    from tauloop.export.hil.options import PlantOptions as PlantOptions
+    from tauloop.export.hil.plant import CompiledPlant as CompiledPlant
+    from tauloop.export.hil.run import PlantRun as PlantRun, run_plant as run_plant
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)

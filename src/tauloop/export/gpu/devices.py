@@ -15,7 +15,7 @@ from tauloop.common.errors import EngineError, InputError
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.compiler import Compiler
 from tauloop.compiler.c.calling.library import Library
-from tauloop.gpu.nvrtc import INSTALL, DeviceCode, compile_cuda
+from tauloop.export.gpu.nvrtc import INSTALL, DeviceCode, compile_cuda
 
 #: Threads per block, for kernels with one sample per thread: threads use many registers, and a
 #: block needs the registers of all its threads at once.
@@ -87,7 +87,7 @@ class Processor(Device):
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.gpu.Processor().arrays.__name__
+        >>> tl.export.gpu.Processor().arrays.__name__
         'numpy'
     """
 
@@ -119,7 +119,7 @@ class Gpu(Device):
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.gpu.Gpu().number
+        >>> tl.export.gpu.Gpu().number
         0
     """
 

@@ -15,8 +15,8 @@ from tauloop.compiler.c.printing.source import number
 from tauloop.drives.machine.lines import rigid_machine
 from tauloop.export.fmu.plant import plant_functions
 from tauloop.export.fmu.variables import FmuVariable, table
-from tauloop.hil.client import HEAD, MAX_PACKET_DOUBLES
-from tauloop.hil.options import PlantOptions
+from tauloop.export.hil.client import HEAD, MAX_PACKET_DOUBLES
+from tauloop.export.hil.options import PlantOptions
 from tauloop.integrate.integrators import MOST_STEPS
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
@@ -70,7 +70,7 @@ class PlantCode:
             *self._brakes(),
             *(c_file("tauloop.export.fmu", name) for name in ("instance.c", "explain.c")),
             c_file("tauloop.export.controller", "plant_link.h"),
-            c_file("tauloop.hil", "plant.c"),
+            c_file("tauloop.export.hil", "plant.c"),
         ]
         whole = functions.system.source(
             method.tableau, "\n".join(loop), known=functions.known, further=functions.further
@@ -170,7 +170,7 @@ class CompiledPlant:
 
         Examples:
             >>> import tauloop as tl
-            >>> plant = tl.hil.CompiledPlant(tl.load("five_bar"))
+            >>> plant = tl.export.hil.CompiledPlant(tl.load("five_bar"))
             >>> [variable.name for variable in plant.code.inputs]
             ['motor_1.force', 'motor_2.force']
         """
