@@ -30,8 +30,8 @@ from rows.streaming import streamed
 
 from tauloop import Mechanism, Model, loads
 from tauloop.compiler.c.printing.operations import operations
+from tauloop.formats import machine_path
 from tauloop.kinematics import random_states
-from tauloop.mechanism.shipped import machine_path
 
 LEGS = (3, 4, 5, 6, 7, 8, 10, 12)
 FREEDOMS = 6

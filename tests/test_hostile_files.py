@@ -25,12 +25,12 @@ from tauloop.common.errors import (
     LogError,
     Problem,
 )
+from tauloop.formats import machine_path
 from tauloop.identification import read_triangle
 from tauloop.logs import read_log, tables
 from tauloop.logs.files import unpacking
 from tauloop.logs.files.hdf5 import hdf5_columns
 from tauloop.mechanism.description.units import UnitError, parse_unit
-from tauloop.mechanism.shipped import machine_path
 
 PACKAGE = Path(tauloop.__file__).parent
 #: Processor time that a refusal may take, s. Quadratic work on these texts would take minutes.

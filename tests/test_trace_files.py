@@ -12,7 +12,7 @@ import trace_files
 #: Most files that it passes. A change that shortens the path lowers the number.
 MOST_FILES = {
     "in Python": 40,
-    "on the command line": 59,
+    "on the command line": 60,
     "of code generation on the command line": 12,
 }
 

@@ -27,7 +27,8 @@ from strokes import stroke
 
 from tauloop import Model, load, shipped_machines, workspace
 from tauloop.display import PARTS
-from tauloop.mechanism import Mechanism, machine_path
+from tauloop.formats import machine_path
+from tauloop.mechanism import Mechanism
 from tauloop.mechanism.shipped import first_sentence
 from tauloop.viewer import save_film
 

@@ -28,8 +28,8 @@ import numpy as np
 import tauloop
 from tauloop.cli import main as command_line
 from tauloop.compiler.c.calling.evaluator import Interpreted
+from tauloop.formats import machine_path
 from tauloop.mechanism.description.reader import read_machine
-from tauloop.mechanism.shipped import machine_path
 
 ROOT = f"{Path(tauloop.__file__).parent}/"
 #: Folder of code generation and machine code.

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tauloop.mechanism.shipped import machine_path
+from tauloop.formats import machine_path
 
 HEAD = """format: tauloop-machine/1
 name: {name}

@@ -12,8 +12,8 @@ from tauloop import Model, PoseError, load, loads
 from tauloop.compiler.c.calling.evaluator import Interpreted
 from tauloop.compiler.solving import position
 from tauloop.compiler.solving.closed_forms import circle_form
+from tauloop.formats import machine_path
 from tauloop.kinematics import random_states
-from tauloop.mechanism.shipped import machine_path
 
 #: Two ways to the same pose, both at rounding, through the conditioning of regular states (some
 #: hundreds).

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import tauloop as tl
+from tauloop.formats import machine_path
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.shipped import machine_path
 
 ALLOY = (
     "materials:\n  alloy: {young_modulus: 70 GPa, poisson_ratio: 0.3, density: 2700 kg/m^3,"

@@ -22,8 +22,8 @@ from tauloop.compiler.c.calling.compiler import PORTABLE_FLAGS
 from tauloop.compiler.c.calling.library import require_compiler
 from tauloop.compiler.c.printing.parameter_check import parameter_hash
 from tauloop.export.fmu import FmuExport, FmuOptions, export_fmu
+from tauloop.formats import machine_path
 from tauloop.integrate import DormandPrince
-from tauloop.mechanism import machine_path
 from tauloop.simulation import ConstantForce, Simulator, start_state
 
 fmpy = extra("fmpy")

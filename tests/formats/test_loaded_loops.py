@@ -9,7 +9,7 @@ from identifying import identified
 
 from tauloop import Model, load
 from tauloop.common.errors import IdentificationError, InputError
-from tauloop.formats import loads
+from tauloop.formats import loads, machine_path
 from tauloop.formats.writing.yaml_writer import dumps
 from tauloop.identification import (
     RegressionData,
@@ -22,7 +22,6 @@ from tauloop.identification import (
     with_columns,
 )
 from tauloop.logs import Preparation, Sensors, measure
-from tauloop.mechanism import machine_path
 from tauloop.motion import SampledMotion, random_multisine
 
 #: The same equations with and without a coordinate of the last joint, as a share of the largest

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import tauloop as tl
+from tauloop.formats import machine_path
 from tauloop.formats.writing.yaml_writer import write_yaml
 from tauloop.mechanism.expression import Parameter, ParameterTable
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.shipped import machine_path
 
 LIFT = """\
 # A lift for tests: é, ü and 平 are characters of several bytes.

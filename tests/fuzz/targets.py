@@ -22,11 +22,10 @@ from tauloop.common.errors import TauloopError
 from tauloop.export.fmu import FmuOptions, export_fmu
 from tauloop.export.fmu.archive import archive, library_path
 from tauloop.export.fmu.foreign import ForeignFmu
-from tauloop.formats import load
+from tauloop.formats import load, machine_path
 from tauloop.formats.mjcf.writer import write_mjcf
 from tauloop.formats.sdf.writer import write_sdf
 from tauloop.formats.urdf.writer import write_urdf
-from tauloop.mechanism.shipped import machine_path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOUND = Path(__file__).parent / "found"

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import tauloop as tl
+from tauloop.formats import machine_path
 from tauloop.identification.parameters.write_back import (
     identified_mechanism,
     mechanism_with_estimates,
 )
-from tauloop.mechanism.shipped import machine_path
 
 TRUE = {"plate_mass": 0.35, "arm_mass": 0.9}
 #: Noise of the torques, N m; it moves the masses by less than this share.

@@ -20,7 +20,7 @@ from tauloop.equations.assembly.far_start import _rates, close_from_afar
 from tauloop.equations.assembly.loops import aligned, loops
 from tauloop.equations.ports import PLATFORM, entry_ports
 from tauloop.equations.topology import integrate
-from tauloop.formats import load, loads
+from tauloop.formats import load, loads, machine_path
 from tauloop.kinematics.homotopy.evaluation import ComplexFunction
 from tauloop.kinematics.homotopy.monodromy import (
     MAX_LOST_ROUNDS,
@@ -32,7 +32,6 @@ from tauloop.kinematics.homotopy.paths import ParameterLine, PathEnding, Trackin
 from tauloop.kinematics.homotopy.widening import Widened
 from tauloop.kinematics.modes.equations import position_problem
 from tauloop.kinematics.modes.modes import ModeOptions, Modes, assembly_modes, working_modes
-from tauloop.mechanism.shipped import machine_path
 from tauloop.model import Model
 
 #: A mode is exact to rounding times the condition number of its loops, some thousands at most here.

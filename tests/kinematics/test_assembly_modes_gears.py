@@ -8,10 +8,9 @@ import scipy.optimize
 
 from tauloop.common.errors import AssemblyError
 from tauloop.common.result import Status
-from tauloop.formats import loads
+from tauloop.formats import loads, machine_path
 from tauloop.kinematics.homotopy.monodromy import FOLLOWING, LOOKING, SearchProgress
 from tauloop.kinematics.modes.modes import Modes, assembly_modes
-from tauloop.mechanism.shipped import machine_path
 from tauloop.model import Model
 
 #: Both ways end at rounding times a condition of some thousands.

@@ -13,8 +13,7 @@ from core_machines import CORE_MACHINES
 from hypothesis import example, given, settings, strategies as st
 
 from tauloop.common.errors import DescriptionError, Problem
-from tauloop.formats import load, loads
-from tauloop.mechanism import machine_path
+from tauloop.formats import load, loads, machine_path
 from tauloop.mechanism.description.cursor import MAX_PROBLEMS
 from tauloop.mechanism.description.yaml_nodes import MAX_BYTES, MAX_DEPTH
 from tauloop.mechanism.expression import chain, ordered

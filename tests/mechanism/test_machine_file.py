@@ -18,8 +18,8 @@ from plain_yaml import plain
 from scipy.spatial.transform import Rotation
 
 from tauloop.common.errors import DescriptionError
-from tauloop.formats import dumps, load, loads
-from tauloop.mechanism import json_schema, machine_path, shipped_machines
+from tauloop.formats import dumps, load, loads, machine_path
+from tauloop.mechanism import json_schema, shipped_machines
 from tauloop.mechanism.description.placements import quaternion, turns_to_axes, turns_to_axis
 from tauloop.mechanism.description.yaml_nodes import parse_nodes
 from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf

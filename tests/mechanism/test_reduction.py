@@ -391,7 +391,7 @@ joints:
 
 
 def four_bar_text() -> str:
-    from tauloop.mechanism import machine_path
+    from tauloop.formats import machine_path
 
     return machine_path("four_bar").read_text(encoding="utf-8")
 

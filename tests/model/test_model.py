@@ -15,9 +15,9 @@ import tauloop.model.runner
 from tauloop import Model, load, loads
 from tauloop.common.errors import AssemblyError, InputError, PoseError
 from tauloop.common.result import Status
+from tauloop.formats import machine_path
 from tauloop.kinematics import RandomStates, conditioning, random_states
 from tauloop.kinematics.modes.modes import assembly_modes
-from tauloop.mechanism import machine_path
 
 #: Two routes to the same numbers, of a well conditioned machine: rounding only.
 SAME = 1e-10

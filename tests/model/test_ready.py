@@ -33,8 +33,7 @@ from tauloop.compiler.c.calling.embedded import find_embedded_compiler
 from tauloop.compiler.c.calling.evaluator import Compiled, Interpreted
 from tauloop.compiler.catalogue import INVERSE_DYNAMICS
 from tauloop.equations.ports import ACTUATORS
-from tauloop.formats import Format, ImportOptions
-from tauloop.mechanism.shipped import machine_path
+from tauloop.formats import Format, ImportOptions, machine_path
 from tauloop.model import ready
 
 pytestmark = pytest.mark.skipif(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tauloop as tl
-from tauloop.mechanism import machine_path
+from tauloop.formats import machine_path
 from tauloop.motion import (
     LAWS,
     Line,

@@ -9,9 +9,8 @@ import pytest
 from python_sweeps import reference_sweep
 
 import tauloop as tl
-from tauloop.formats import loads
+from tauloop.formats import loads, machine_path
 from tauloop.formats.writing.yaml_writer import dumps
-from tauloop.mechanism import machine_path
 from tauloop.model.tool import Payload
 from tauloop.motion import (
     POLYNOMIAL_345,

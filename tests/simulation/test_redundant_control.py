@@ -16,7 +16,7 @@ from tauloop import Model, loads
 from tauloop.compiler.catalogue import MEASURED_MOTION
 from tauloop.display import Table
 from tauloop.display.tables.motion.control_tables import control_tables
-from tauloop.mechanism.shipped import source_path
+from tauloop.formats.library import source_path
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, Trajectory, plan, stroke
 from tauloop.simulation.controllers.error_steps import ErrorSteps
 from tauloop.simulation.controllers.laws import Controller, Sampling

@@ -11,9 +11,9 @@ from conftest import shared_folder
 from tauloop import Model, load, loads
 from tauloop.equations.ports import Entry
 from tauloop.equations.topology import integrate
+from tauloop.formats.library import source_path
 from tauloop.formats.urdf.reader import load_urdf
 from tauloop.kinematics import random_states
-from tauloop.mechanism.shipped import source_path
 
 #: Steps of differences, and their weights at 1, 2, 3 and 4 steps: of eighth order, rounding is what
 #: is left. Smaller ones are for the edge of the reach and joints that would turn within a larger

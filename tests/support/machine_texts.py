@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tauloop.mechanism.shipped import machine_path
+from tauloop.formats import machine_path
 
 #: For the arm: a motor that turns two joints, with dry friction on it.
 COUPLED_ELBOW = (

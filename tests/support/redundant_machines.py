@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 from tauloop import Model, loads
-from tauloop.mechanism.shipped import source_path
+from tauloop.formats.library import source_path
 
 THIRD = "  motor_3: {on: elbow_2, inertia: rotor_inertia, force: 8 N m}\nplatform:\n  body:"
 PROP = """rods:

@@ -11,7 +11,7 @@ import pytest
 from extras import extra
 
 import tauloop as tl
-from tauloop.mechanism.shipped import machine_path
+from tauloop.formats import machine_path
 from tauloop.viewer import Viewer
 from tauloop.viewer.panel.watch import WATCH_INTERVAL
 

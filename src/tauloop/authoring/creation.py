@@ -25,7 +25,7 @@ from tauloop.common.options import Options, option, pairs_reader
 from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
-from tauloop.formats.library import FORMATS, format_of, load
+from tauloop.formats.library import FORMATS, format_of, is_shipped_name, load, source_path
 from tauloop.formats.options import ImportOptions
 from tauloop.kinematics.inspection import Inspection, check
 from tauloop.kinematics.workspaces.map import Reason, workspace_grid
@@ -34,7 +34,6 @@ from tauloop.mechanism.description.schema import EDITOR_LINE, SCHEMA_FILE, json_
 from tauloop.mechanism.description.structure import IDENTIFIER
 from tauloop.mechanism.description.units import UnitError, literal
 from tauloop.mechanism.description.yaml_nodes import read_text
-from tauloop.mechanism.shipped import is_shipped_name, source_path
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model
 

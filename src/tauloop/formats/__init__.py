@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         dumps as dumps,
         load as load,
         loads as loads,
+        machine_path as machine_path,
     )
     from tauloop.formats.mjcf.reader import load_mjcf as load_mjcf
     from tauloop.formats.options import (

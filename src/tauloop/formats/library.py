@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tauloop.common.errors import InputError
+from tauloop.common.errors import DescriptionError, InputError, Problem
 from tauloop.common.extensions import Registry
 from tauloop.common.keywords import keywords
 from tauloop.formats.format import Format
@@ -14,11 +15,14 @@ from tauloop.formats.own import Klipper, MachineFile, Marlin, Mjcf, RepRap, Sdf,
 from tauloop.mechanism.description.reader import read_machine
 from tauloop.mechanism.description.yaml_nodes import read_text
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.shipped import is_shipped_name, source_path
+from tauloop.mechanism.shipped import GALLERY, SHIPPED, shipped_machines
+from tauloop.mechanism.suggestions import suggestion
 
 if TYPE_CHECKING:
     from tauloop.formats.xml.meshes import MeshCopies
 
+#: Longest name of a shipped machine, characters; a longer word is a path.
+LONGEST_NAME = 100
 _OWN_FORMATS: tuple[Format, ...] = (
     MachineFile(),
     Mjcf(),
@@ -32,6 +36,45 @@ _OWN_FORMATS: tuple[Format, ...] = (
 FORMATS = Registry(
     "tauloop.formats", Format, {candidate.name: candidate for candidate in _OWN_FORMATS}
 )
+
+
+def machine_path(name: str) -> Path:
+    """Return the file of a shipped machine.
+
+    Raises:
+        DescriptionError: there is no machine of that name.
+    """
+    paths = (
+        [folder / f"{name}.yaml" for folder in (SHIPPED, GALLERY)] if is_shipped_name(name) else []
+    )
+    path = next((path for path in paths if path.is_file()), None)
+    if path is None:
+        hint = suggestion(name, shipped_machines())
+        hint = hint or f"there are {', '.join(shipped_machines())}."
+        problem = Problem(
+            where=name,
+            what="no machine of this name comes with Tauloop",
+            remedy=f"{hint} To name a file, write ./{name}",
+        )
+        raise DescriptionError(problem)
+    return path
+
+
+def is_shipped_name(name_or_path: str | Path) -> bool:
+    """Return whether a name is a plain word and so must be a shipped machine."""
+    return (
+        isinstance(name_or_path, str)
+        and re.fullmatch(rf"\w{{1,{LONGEST_NAME}}}", name_or_path) is not None
+    )
+
+
+def source_path(name_or_path: str | Path) -> Path:
+    """Return the file that `load` reads.
+
+    Raises:
+        DescriptionError: a plain word that no shipped machine has for a name.
+    """
+    return machine_path(str(name_or_path)) if is_shipped_name(name_or_path) else Path(name_or_path)
 
 
 def format_of(path: Path) -> Format:

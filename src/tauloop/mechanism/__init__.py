@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tauloop.mechanism.model import JointKind as JointKind, Mechanism as Mechanism
     from tauloop.mechanism.shipped import (
         machine_index as machine_index,
-        machine_path as machine_path,
         shipped_machines as shipped_machines,
     )
 else:

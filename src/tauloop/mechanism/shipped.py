@@ -7,12 +7,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tauloop.common.errors import DescriptionError, Problem
 from tauloop.common.keywords import keywords
 from tauloop.common.plain import PlainData
 from tauloop.common.records import dataclass
 from tauloop.common.result import Status
-from tauloop.mechanism.suggestions import suggestion
 
 if TYPE_CHECKING:
     from tauloop.mechanism.model import Mechanism
@@ -23,8 +21,6 @@ GALLERY = SHIPPED / "gallery"
 #: The index next to the machine files. A test compares it with them (`pytest --update-golden`
 #: rewrites it).
 INDEX = SHIPPED / "index.json"
-#: Longest name of a shipped machine, characters; a longer word is a path.
-LONGEST_NAME = 100
 #: Abbreviations whose full stop does not end a sentence.
 ABBREVIATIONS = (
     "Fig",
@@ -64,45 +60,6 @@ def shipped_machines(*, gallery: bool = True) -> tuple[str, ...]:
         True
     """
     return tuple(_files(SHIPPED, GALLERY) if gallery else _files(SHIPPED))
-
-
-def machine_path(name: str) -> Path:
-    """Return the file of a shipped machine.
-
-    Raises:
-        DescriptionError: there is no machine of that name.
-    """
-    paths = (
-        [folder / f"{name}.yaml" for folder in (SHIPPED, GALLERY)] if is_shipped_name(name) else []
-    )
-    path = next((path for path in paths if path.is_file()), None)
-    if path is None:
-        hint = suggestion(name, shipped_machines())
-        hint = hint or f"there are {', '.join(shipped_machines())}."
-        problem = Problem(
-            where=name,
-            what="no machine of this name comes with Tauloop",
-            remedy=f"{hint} To name a file, write ./{name}",
-        )
-        raise DescriptionError(problem)
-    return path
-
-
-def is_shipped_name(name_or_path: str | Path) -> bool:
-    """Return whether a name is a plain word and so must be a shipped machine."""
-    return (
-        isinstance(name_or_path, str)
-        and re.fullmatch(rf"\w{{1,{LONGEST_NAME}}}", name_or_path) is not None
-    )
-
-
-def source_path(name_or_path: str | Path) -> Path:
-    """Return the file that `load` reads.
-
-    Raises:
-        DescriptionError: a plain word that no shipped machine has for a name.
-    """
-    return machine_path(str(name_or_path)) if is_shipped_name(name_or_path) else Path(name_or_path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +112,7 @@ def summarized(name: str, mechanism: Mechanism) -> MachineSummary:
         joints=len(mechanism.joints),
         rods=len(mechanism.rods),
         actuators=len(mechanism.actuators),
-        group="gallery" if machine_path(name).parent == GALLERY else "core",
+        group="gallery" if (GALLERY / f"{name}.yaml").is_file() else "core",
         summary=first_sentence(mechanism.description),
     )
 

@@ -39,8 +39,8 @@ from tauloop.compiler.c.calling.library import Library
 from tauloop.compiler.c.calling.signature import CPort, CSignature
 from tauloop.equations.assembly.freedoms.locks import DEFAULT_LOCKS, Locks
 from tauloop.equations.ports import PLATFORM, Entry
+from tauloop.formats.library import source_path
 from tauloop.formats.options import ImportOptions
-from tauloop.mechanism.shipped import source_path
 
 if TYPE_CHECKING:
     from tauloop.compiler.expressions import ProgramSpec

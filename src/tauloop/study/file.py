@@ -26,7 +26,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.drives import DriveLine
 from tauloop.drives.reader import drive_text, read_drive
-from tauloop.formats.library import format_of, load, loads
+from tauloop.formats.library import format_of, is_shipped_name, load, loads, source_path
 from tauloop.formats.writing.yaml_writer import dumps
 from tauloop.mechanism.description.cursor import (
     Choice,
@@ -46,7 +46,6 @@ from tauloop.mechanism.description.units import ONE, UnitError, literal, parse_u
 from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.description.yaml_nodes import parse_nodes, read_text
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.shipped import is_shipped_name, source_path
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.study.calculations import CALCULATIONS, LOG, OPTION, Command
 from tauloop.study.option_texts import options_from

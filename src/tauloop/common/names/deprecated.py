@@ -58,6 +58,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
 SPLIT_PACKAGES: Mapping[str, tuple[str, ...]] = {
     "tauloop.drives": ("tauloop.export.drive_control",),
     "tauloop.kinematics": ("tauloop.dynamics", "tauloop.geometry"),
+    "tauloop.mechanism": ("tauloop.formats",),
     "tauloop.model": ("tauloop.export.c",),
 }
 #: Public names that were renamed, each with its new name in the same package. A key with a package

@@ -26,7 +26,7 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.compiler.program import Evaluate, Program
-from tauloop.equations.assembly.normal_numbers import FirstNormalNumbers
+from tauloop.equations.assembly.closing import FirstNormalNumbers
 from tauloop.equations.values import BatchFunction, quantile
 
 #: Relative deviation, at random values of all symbols, up to which an equation has a form.

@@ -9,8 +9,11 @@ the limits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -21,7 +24,6 @@ from tauloop.common.records import dataclass
 from tauloop.equations.assembly.blocks import pseudo_solutions, singular_values
 from tauloop.equations.assembly.limits import coordinate_limits, limits_of
 from tauloop.equations.assembly.loops import Loops, aligned
-from tauloop.equations.assembly.normal_numbers import FirstNormalNumbers, NormalSource
 from tauloop.equations.topology import integrate
 
 if TYPE_CHECKING:
@@ -230,6 +232,41 @@ def _along_singular_vectors(
     """Return V diag(weights) U^T rows, sample by sample (N, n_v)."""
     components = np.einsum("nkj,nk->nj", U, rows)
     return np.einsum("nji,nj->ni", Vt, weights * components)
+
+
+class NormalSource(Protocol):
+    """A source of normal numbers, such as `np.random.Generator`."""
+
+    def normal(self, *, size: tuple[int, int]) -> np.ndarray:
+        """Return normal numbers of a shape."""
+        ...
+
+
+class FirstNormalNumbers:
+    """The normal numbers of ``np.random.default_rng(0)``, in order.
+
+    The first 1024, enough for 28 velocities, are in a file: importing `numpy.random` takes as long
+    as assembling a small machine.
+    """
+
+    def __init__(self) -> None:
+        """Begin with the first number."""
+        self._used = 0
+
+    def normal(self, *, size: tuple[int, int]) -> np.ndarray:
+        """Return the next numbers, in an array of a shape."""
+        first, self._used = self._used, self._used + math.prod(size)
+        numbers = stored_numbers()
+        if self._used > len(numbers):
+            numbers = np.random.default_rng(0).normal(size=self._used)
+        return numbers[first : self._used].reshape(size).copy()
+
+
+@lru_cache(maxsize=1)
+def stored_numbers() -> np.ndarray:
+    """Return the numbers of the file (1024,)."""
+    text = Path(__file__).with_name("normal_numbers.txt").read_text(encoding="ascii")
+    return np.array(text.split(), dtype=float)
 
 
 def random_walk(

@@ -24,7 +24,7 @@ from tauloop.mechanism.description.yaml_nodes import (
 )
 from tauloop.mechanism.expression import Parameter, ParameterTable
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.shipped import is_shipped_name, source_path
+from tauloop.mechanism.shipped import GALLERY, SHIPPED
 
 #: Keys of a value's status and source, which a new value may change.
 _PROVENANCE = ("status", "source")
@@ -87,11 +87,9 @@ def _sources(file: str) -> Iterator[Path]:
         return
     if path.is_file():
         yield path
-    if path.name == file and is_shipped_name(path.stem):
-        try:
-            yield source_path(path.stem)
-        except DescriptionError:
-            return
+    if path.name == file:
+        shipped = [folder / f"{path.stem}.yaml" for folder in (SHIPPED, GALLERY)]
+        yield from (source for source in shipped if source.is_file())
 
 
 def _edited(path: Path, mechanism: Mechanism, folder: Path) -> tuple[str, tuple[str, ...]]:

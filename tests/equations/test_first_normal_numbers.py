@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.equations.assembly.normal_numbers import FirstNormalNumbers, stored_numbers
+from tauloop.equations.assembly.closing import FirstNormalNumbers, stored_numbers
 
 
 def test_stored_numbers_are_those_of_numpy():
