@@ -44,7 +44,7 @@ from tauloop.identification import (
     estimate_condensed,
     fit_consistent,
     fit_regression,
-    leaf_ties,
+    parameter_ties,
     regression_data,
     split_data,
 )
@@ -264,7 +264,7 @@ def gantry_rows() -> Iterator[Row]:
 
     def work(of: Model) -> None:
         data = regression_data(
-            of, log, preparation, ties=leaf_ties(of, (*PAPER, "cart_mass", *FRICTION))
+            of, log, preparation, ties=parameter_ties(of, (*PAPER, "cart_mass", *FRICTION))
         )
         fit_regression(*split_data(data, 0.7), WeightedLeastSquares())
 
@@ -293,7 +293,7 @@ def stream(count: int) -> dict[str, float | None]:
         start = time.process_time()
         model = Model(load(GANTRY), evaluator=Compiled(at_least=0))
         unknowns = (*PAPER, "cart_mass", *FRICTION)
-        ties = leaf_ties(model, unknowns)
+        ties = parameter_ties(model, unknowns)
         motion = gantry_motion(model, np.random.default_rng(0))
         simulated: list[float] = []
         parts = _parts(model, motion, count, ties, simulated)

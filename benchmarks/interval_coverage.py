@@ -42,9 +42,9 @@ from tauloop.identification import (
     WeightedLeastSquares,
     compare_logs,
     fit_regression,
-    leaf_ties,
     merge_data,
     motion_regressor,
+    parameter_ties,
     regression_data,
 )
 from tauloop.logs import Preparation, Sensors, decimate, measure
@@ -66,7 +66,7 @@ class Arm:
 
     def __init__(self) -> None:
         self.model = Model(load(MACHINE), evaluator=Compiled(at_least=0))
-        self.ties = leaf_ties(self.model)
+        self.ties = parameter_ties(self.model)
         center = self.model.actuator_position(self.model.assembly.q)
         multisine = random_multisine(
             center, np.full(2, 0.3), np.random.default_rng(1), terms=4, lowest=0.5, highest=2.5

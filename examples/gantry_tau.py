@@ -28,7 +28,7 @@ from tauloop.identification import (
     TermOptions,
     Ties,
     base_parameters,
-    dynamic_leaves,
+    dynamic_parameters,
 )
 from tauloop.logs import Sensors, measure, write_log
 from tauloop.mechanism.model import Mechanism
@@ -87,7 +87,9 @@ def options(model: Model, validation: Path) -> IdentificationOptions:
     """Unknown are the 16 parameters, the carts' mass and the drives' friction; all else keeps the file's values."""
     unknown = (*PAPER, "cart_mass", *FRICTION)
     known = {
-        name: model.mechanism.value(name) for name in dynamic_leaves(model) if name not in unknown
+        name: model.mechanism.value(name)
+        for name in dynamic_parameters(model)
+        if name not in unknown
     }
     return IdentificationOptions(
         validation=validation,

@@ -17,7 +17,7 @@ from tauloop.identification import (
     merge_data,
 )
 from tauloop.identification.preparation.periodic import periodic_regression
-from tauloop.identification.regression.from_log import leaf_ties
+from tauloop.identification.regression.from_log import parameter_ties
 from tauloop.logs import Sensors, measure
 from tauloop_papers.gantry_tau.bristles import Bristles
 from tauloop_papers.gantry_tau.fits import (
@@ -160,7 +160,7 @@ def test_built_machines_can_exist_and_links_of_one_kind_are_alike(
 def test_the_nearest_unknowns_of_the_description_are_its_own(
     settings: TwoRunSettings, model: Model
 ) -> None:
-    ties = leaf_ties(model, settings.parameters)
+    ties = parameter_ties(model, settings.parameters)
     stated = [model.mechanism.parameters[name].value for name in settings.parameters]
     assert nearest(ties, model.pi) == pytest.approx(stated, abs=1e-9)
 
@@ -266,7 +266,7 @@ def test_where_least_squares_gains_by_impossible_values_a_possible_machine_predi
         for held in (*settings.training, settings.validation)
     )
     free = least_squares(
-        "small", sets, held_out, nearest(leaf_ties(model, settings.parameters), plant.pi)
+        "small", sets, held_out, nearest(parameter_ties(model, settings.parameters), plant.pi)
     )
     bodies, shared = body_ties(settings, model)
     # the best of all weights here, by the held-out data themselves
@@ -288,7 +288,7 @@ def test_readings_of_the_description_are_its_own_values(
 ) -> None:
     bodies, _ = body_ties(settings, model)
     stated = [model.mechanism.parameters[name].value for name in settings.parameters]
-    assert readings(leaf_ties(model, settings.parameters), bodies, model.pi) == pytest.approx(
+    assert readings(parameter_ties(model, settings.parameters), bodies, model.pi) == pytest.approx(
         stated, abs=1e-9
     )
 

@@ -537,7 +537,7 @@ def calibrate(
     bounds: Mapping[str, Bounds] | str = ...,
     loss: Loss | str = ...,
     leave_out_weak: bool = False,
-    exchanges: float | str = 10.0,
+    swap_search_time: float | str = 10.0,
     scale_covariance: bool = True,
     refuse: bool = True,
     progress: PhaseProgress | None = None,

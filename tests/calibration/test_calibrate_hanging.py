@@ -71,7 +71,7 @@ def fitted(series: list[Series], plate: HangingPlate = FOUR) -> Calibration:
 
 def options(*parameters: str, **more: Any) -> CalibrationOptions:
     """Without the search for exchanged encoders, which takes seconds."""
-    fit = FitOptions(exchanges=0.0)
+    fit = FitOptions(swap_search_time=0.0)
     return CalibrationOptions(parameters=parameters, equilibrium=True, fit=fit, **more)
 
 

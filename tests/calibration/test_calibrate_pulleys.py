@@ -130,7 +130,7 @@ def test_radius_stiffness_and_mass_centre_are_found_together():
         parameters=("radius", "stiffness", "centre_x"),
         tolerances=Tolerances(named={"stiffness": 2e3, "centre_x": 5e-3}),
         equilibrium=True,
-        fit=FitOptions(exchanges=0.0),
+        fit=FitOptions(swap_search_time=0.0),
     )
     result = calibrate(tl.loads(THREE.text()), series, options)
     assert result.status is Status.OK, result.advice

@@ -60,7 +60,9 @@ def touches(carriages: Sequence[Sequence[float]], noise: float = 1e-5) -> Series
 
 
 def printer(series: Series, *parameters: str, **more: object) -> Calibration:
-    options = CalibrationOptions(parameters=parameters, fit=FitOptions(exchanges=0.0), **more)
+    options = CalibrationOptions(
+        parameters=parameters, fit=FitOptions(swap_search_time=0.0), **more
+    )
     return calibrate(machine(PRINTER), series, options)
 
 
@@ -193,7 +195,7 @@ def test_second_order_effects_are_those_of_the_closed_form():
     options = CalibrationOptions(
         parameters=("t.frame.rz",),
         tolerances=Tolerances(angle=10.0),
-        fit=FitOptions(refuse=False, exchanges=0.0),
+        fit=FitOptions(refuse=False, swap_search_time=0.0),
     )
     result = calibrate(machine("five_bar"), series, options)
     (estimate,) = result.estimates

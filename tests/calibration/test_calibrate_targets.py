@@ -127,8 +127,8 @@ def test_the_search_for_exchanged_encoders_ends_when_its_time_is_over() -> None:
     part = indistinguishable_swaps(problem, solution, 0.3)
     assert process_time() - began < 0.3 + 5 * max(single, 0.1)
     assert 1 <= part.tried <= part.of
-    with pytest.raises(InputError, match="exchanges: is -1"):
-        FitOptions(exchanges=-1.0)
+    with pytest.raises(InputError, match="swap_search_time: is -1"):
+        FitOptions(swap_search_time=-1.0)
 
 
 def table(path: Path) -> Path:
@@ -166,7 +166,7 @@ def test_the_search_for_exchanges_takes_the_time_that_it_is_given(tmp_path: Path
     path, mechanism = table(tmp_path / "tracker.csv"), machine("gantry_tau_3dof")
     for seconds, tried in ((0.0, 0), (60.0, 3)):
         options = CalibrationOptions(
-            noise="0.02 mm", parameters=("track*.length",), fit=FitOptions(exchanges=seconds)
+            noise="0.02 mm", parameters=("track*.length",), fit=FitOptions(swap_search_time=seconds)
         )
         assert calibrate(mechanism, path, options).exchanges.tried == tried
 

@@ -16,7 +16,7 @@ from tauloop.identification import (
     WeightedLeastSquares,
     fit_regression,
     friction_columns,
-    leaf_ties,
+    parameter_ties,
     regression_data,
     split_data,
     with_columns,
@@ -191,7 +191,7 @@ def test_asymmetric_and_stribeck_friction_of_passive_joints(
     stribeck = 0.05 * np.sign(speeds["elbow_2"]) * np.exp(-((speeds["elbow_2"] / 0.2) ** 2))
     forces += slopes["elbow_2"] * stribeck[:, None]
     log = log_of(moved, forces)
-    data = regression_data(five_bar, log, PREPARATION, output=output, ties=leaf_ties(five_bar))
+    data = regression_data(five_bar, log, PREPARATION, output=output, ties=parameter_ties(five_bar))
     added = friction_columns(
         five_bar, log, PREPARATION, asymmetric=["tip"], stribeck={"elbow_2": 0.2}, output=output
     )

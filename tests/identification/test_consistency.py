@@ -40,7 +40,7 @@ from tauloop.identification.parameters.lmi import ConicProblem, solve_conic
 from tauloop.identification.parameters.prior_weight import WeightTrial, chosen_weight
 from tauloop.identification.parameters.write_back import identified_mechanism
 from tauloop.identification.regression.columns import with_columns
-from tauloop.identification.regression.from_log import leaf_ties, regression_data
+from tauloop.identification.regression.from_log import parameter_ties, regression_data
 from tauloop.logs import load_recording, read_log
 from tauloop.mechanism.inertia import is_possible
 from tauloop.motion import random_multisine
@@ -304,7 +304,7 @@ def experiment(name: str = "five_bar", tied: bool = False) -> tuple[RegressionDa
         center, np.full(len(center), 0.3), rng, terms=4, lowest=0.3, highest=2.0
     ).sample(np.arange(0.0, 12.0, 0.02))
     regressor = model.actuators.regressor(motion.position, motion.velocity, motion.acceleration)
-    ties = leaf_ties(model) if tied else None
+    ties = parameter_ties(model) if tied else None
     if ties is not None:
         truth = ties.expand(np.linalg.lstsq(ties.matrix, truth - ties.offset)[0])
     outputs, units = model.output_ports("actuators")
@@ -379,7 +379,7 @@ def test_a_point_mass_of_the_file_has_a_mass_alone():
         parameter_units=tuple(p.unit for p in model.parameters),
         outputs=outputs,
         output_units=units,
-        ties=leaf_ties(model),
+        ties=parameter_ties(model),
     )
     result = fit_consistent(*split_data(data), consistency_cones(model.parameters), model.pi)
     assert result.status is Status.OK

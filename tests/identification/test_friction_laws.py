@@ -26,9 +26,14 @@ from tauloop.formats.mjcf.writer import to_mjcf
 from tauloop.formats.urdf.reader import load_urdf
 from tauloop.formats.urdf.writer import write_urdf
 from tauloop.formats.writing.yaml_writer import dumps
-from tauloop.identification import OrdinaryLeastSquares, RegressionData, fit_regression, leaf_ties
+from tauloop.identification import (
+    OrdinaryLeastSquares,
+    RegressionData,
+    fit_regression,
+    parameter_ties,
+)
 from tauloop.identification.parameters.write_back import identified_mechanism
-from tauloop.identification.regression.from_log import dynamic_leaves
+from tauloop.identification.regression.from_log import dynamic_parameters
 from tauloop.mechanism.model import Mechanism
 from tauloop.motion import POLYNOMIAL_345, Line, fastest_rate, stroke
 from tauloop.simulation import ConstantForce
@@ -333,7 +338,7 @@ def test_what_is_written_is_read_again(machine, model, motion):
 
 def test_leaves_are_found_from_forces_and_written_back(machine, model, motion):
     """Exact forces determine all independent parameters except Stribeck velocities."""
-    ties = leaf_ties(model)
+    ties = parameter_ties(model)
     assert not any(name.endswith(".stribeck") for name in ties.parameters)
     assert "y.friction.static" in ties.parameters
     changed = machine.with_values(
@@ -367,13 +372,13 @@ def test_a_rest_keeps_its_value_while_stiffness_is_sought():
         "offset: 0.3 N}", "offset: 0.3 N}\n    spring: {stiffness: 20 N/m, rest: 0.04 m}"
     )
     model = Model(loads(text))
-    names = dynamic_leaves(model)
+    names = dynamic_parameters(model)
     assert "x.spring.stiffness" in names
     assert "x.spring.rest" not in names
     matrix, offset = model.parameter_map(names)
     values = np.array([model.mechanism.parameters[name].value for name in names])
     np.testing.assert_allclose(matrix @ values + offset, model.pi, rtol=1e-12, atol=1e-15)
-    known = dynamic_leaves(model, ["x.spring.stiffness"])
+    known = dynamic_parameters(model, ["x.spring.stiffness"])
     assert "x.spring.rest" in known
     assert "x.spring.stiffness" not in known
 

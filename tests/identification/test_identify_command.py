@@ -22,8 +22,8 @@ from tauloop.identification import (
     WeightedLeastSquares,
     fit_regression,
     identify,
-    leaf_ties,
     motion_regressor,
+    parameter_ties,
     regression_data,
     simulated_instruments,
 )
@@ -254,7 +254,7 @@ def test_instruments_of_a_simulated_closed_loop():
     exact = regression_data(true, as_log(passed, np.zeros((len(passed), 2))), preparation)
     forces = exact.regressor @ true.pi
     noisy = as_log(passed + 4e-4 * rng.standard_normal(passed.shape), np.zeros((len(passed), 2)))
-    ties = leaf_ties(nominal, ["tip_mass", "rotor_inertia"])
+    ties = parameter_ties(nominal, ["tip_mass", "rotor_inertia"])
     data = RegressionData(
         regressor=motion_regressor(nominal, noisy, preparation),
         forces=forces + 0.01 * rng.standard_normal(forces.shape),

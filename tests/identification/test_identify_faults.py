@@ -16,8 +16,8 @@ from tauloop.common.errors import IdentificationError, InputError
 from tauloop.identification import (
     OrdinaryLeastSquares,
     fit_regression,
-    leaf_ties,
     merge_data,
+    parameter_ties,
     regression_data,
 )
 from tauloop.identification.faults.channels import wrong_channels
@@ -103,7 +103,7 @@ def found_in(model: Model, log: xr.Dataset, ties: bool) -> dict[str, str]:
         model, prepared_signals(log, PREPARATION), decimation=PREPARATION.decimation
     )
     text = wrong_channels(
-        model, motion, ties=leaf_ties(model) if ties else None, step=PREPARATION.decimation
+        model, motion, ties=parameter_ties(model) if ties else None, step=PREPARATION.decimation
     )
     return {problem.where: problem.what for problem in text}
 
@@ -311,7 +311,7 @@ def test_gains_from_a_known_payload(model: Model, pair: tuple[Path, Path], tmp_p
     )
     assert np.all(np.array(gains["standard_deviations"]) < 0.01 * GAINS)
     # a known mass that unknown ones can replace sets no scale
-    data = regression_data(model, read_signals(scaled[0]), PREPARATION, ties=leaf_ties(model))
+    data = regression_data(model, read_signals(scaled[0]), PREPARATION, ties=parameter_ties(model))
     with pytest.raises(IdentificationError, match="unknown parameters can produce all but"):
         drive_gains(known_parameters(data, {"tip_mass": 0.3}))
     with pytest.raises(IdentificationError, match="no known parameter affects the forces"):
@@ -324,7 +324,7 @@ def test_known_parameters_leave_the_unknowns(model: Model, pair: tuple[Path, Pat
     )
     assert "tip_mass" not in free
     data = known_parameters(
-        regression_data(model, read_signals(pair[0]), PREPARATION, ties=leaf_ties(model)),
+        regression_data(model, read_signals(pair[0]), PREPARATION, ties=parameter_ties(model)),
         {"tip_mass": 0.3},
     )
     assert "tip_mass" not in data.unknowns
@@ -372,10 +372,11 @@ def test_a_payload_needs_a_log_without_it(model: Model, sound: xr.Dataset) -> No
 def test_logs_with_other_torques_are_merged(model: Model) -> None:
     first, second = recorded(model, 11), recorded(model, 12)
     data = [
-        regression_data(model, log, PREPARATION, ties=leaf_ties(model)) for log in (first, second)
+        regression_data(model, log, PREPARATION, ties=parameter_ties(model))
+        for log in (first, second)
     ]
     without = [
-        regression_data(model, log.drop_vars(name), PREPARATION, ties=leaf_ties(model))
+        regression_data(model, log.drop_vars(name), PREPARATION, ties=parameter_ties(model))
         for log, name in ((first, "force.motor_2"), (second, "force.motor_1"))
     ]
     both = merge_data(without)

@@ -23,9 +23,9 @@ from tauloop.identification import (
     split_data,
 )
 from tauloop.identification.regression.from_log import (
-    dynamic_leaves,
+    dynamic_parameters,
     held_lengths,
-    leaf_ties,
+    parameter_ties,
     regression_data,
 )
 from tauloop.logs import Preparation, read_log, write_log
@@ -94,7 +94,7 @@ def simulated(name: str, noise: float | None = None, duration: float = DURATION)
 def identified(
     name: str, log: xr.Dataset, parameters: str, output: str = "actuators"
 ) -> tuple[Identification, RegressionData]:
-    ties = leaf_ties(model(name)) if parameters == "file" else None
+    ties = parameter_ties(model(name)) if parameters == "file" else None
     data = regression_data(model(name), log, PREPARATION, output=output, ties=ties)
     return fit_regression(*split_data(data, 0.7), WeightedLeastSquares()), data
 
@@ -102,7 +102,9 @@ def identified(
 def true_base_values(machine: Model, result: Identification, parameters: str) -> np.ndarray:
     """Return the base parameters of a machine with known parameters, by the result's regrouping."""
     if parameters == "file":
-        p = np.array([machine.mechanism.parameters[leaf].value for leaf in dynamic_leaves(machine)])
+        p = np.array(
+            [machine.mechanism.parameters[leaf].value for leaf in dynamic_parameters(machine)]
+        )
     else:
         p = machine.pi
     return np.asarray(result.base.regrouping @ p)
@@ -140,7 +142,7 @@ def test_both_sets_of_parameters_predict_alike():
         forces.append(result.predict(data.regressor))
         # numerical derivatives
         assert np.abs(forces[-1] - data.forces).max() < 2e-3 * np.abs(data.forces).max()
-    assert result.base.rank < len(dynamic_leaves(model("five_bar")))
+    assert result.base.rank < len(dynamic_parameters(model("five_bar")))
 
 
 def test_regressor_and_forces_are_decimated_alike():
@@ -295,27 +297,27 @@ def test_a_log_that_leaves_the_workspace_says_where_and_when():
 
 def test_ties_that_are_not_linear_are_refused():
     with pytest.raises(InputError, match="not linear"):
-        leaf_ties(model("delta"), ["arm_mass", "arm_length"])
+        parameter_ties(model("delta"), ["arm_mass", "arm_length"])
 
 
 def test_lengths_of_a_template_keep_their_values_and_equal_problems_are_one():
     """The legs' mass centers are at shares of the shortest leg, in 36 dynamic parameters."""
     hexapod = tl.Model(tl.new_machine("mine", "hexapod").inspection.model.mechanism)
     masses = ("plate_mass", "cylinder_mass", "piston_mass")
-    assert dynamic_leaves(hexapod) == masses
+    assert dynamic_parameters(hexapod) == masses
     assert held_lengths(hexapod) == ("leg_least",)
-    assert leaf_ties(hexapod).parameters == masses
+    assert parameter_ties(hexapod).parameters == masses
     # its square counts as well
-    assert dynamic_leaves(hexapod, ("cylinder_mass", "piston_mass")) == ("plate_mass",)
+    assert dynamic_parameters(hexapod, ("cylinder_mass", "piston_mass")) == ("plate_mass",)
     with pytest.raises(InputError) as caught:
-        leaf_ties(hexapod, ("leg_least", *masses))
+        parameter_ties(hexapod, ("leg_least", *masses))
     assert len(caught.value.problems) == 2
     assert "(cylinder_mass, leg_least) (and 17 others are not)" in str(caught.value)
 
 
 def test_leaves_that_forces_are_linear_in():
-    leaves = dynamic_leaves(model("five_bar"))
+    leaves = dynamic_parameters(model("five_bar"))
     groups = {model("five_bar").mechanism.parameters[name].group for name in leaves}
     assert groups == {"inertia", "friction", "drive"}
     assert "crank_length" not in leaves
-    assert leaf_ties(model("five_bar"), ["tip_mass"]).units == ("kg",)
+    assert parameter_ties(model("five_bar"), ["tip_mass"]).units == ("kg",)

@@ -22,7 +22,7 @@ from tauloop.identification import (
     split_data,
     split_each,
 )
-from tauloop.identification.regression.from_log import leaf_ties, regression_data
+from tauloop.identification.regression.from_log import parameter_ties, regression_data
 from tauloop.logs import Preparation, Sensors, measure, read_log, write_log
 from tauloop.motion import SampledMotion, random_multisine
 
@@ -159,7 +159,7 @@ def test_logs_with_preparations_of_their_own_are_fitted_together(
     document = together
     parts = [
         regression_data(
-            model, read_log(path.with_suffix(".csv")), preparation, ties=leaf_ties(model)
+            model, read_log(path.with_suffix(".csv")), preparation, ties=parameter_ties(model)
         )
         for path, preparation in zip(recordings, (FIRST, SECOND), strict=True)
     ]
@@ -205,7 +205,7 @@ def test_a_log_without_a_preparation_takes_the_first_ones(together, model, recor
 def test_a_log_to_judge_by_has_its_own_preparation(recordings, model):
     document = identified(model, recordings[0], validation=recordings[1], unknowns="file")
     log = read_log(recordings[1].with_suffix(".csv"))
-    judged = regression_data(model, log, SECOND, ties=leaf_ties(model))
+    judged = regression_data(model, log, SECOND, ties=parameter_ties(model))
     assert document["provenance"]["inputs"]["held_out_samples"] == len(judged)
 
 

@@ -27,7 +27,7 @@ from tauloop.identification.preparation.periodic import (
     periodic_regression,
     periodic_signals,
 )
-from tauloop.identification.regression.from_log import leaf_ties, motion_regressor
+from tauloop.identification.regression.from_log import motion_regressor, parameter_ties
 from tauloop.logs import Preparation, Sensors, measure, samples, write_log
 from tauloop.motion import SampledMotion
 
@@ -205,7 +205,7 @@ def test_instruments_of_the_commanded_motion_take_the_bias_away(
     model: Model, logs: tuple[xr.Dataset, xr.Dataset]
 ) -> None:
     measured, commanded = (average_periods(log, PERIOD).log for log in logs)
-    data = periodic_regression(model, measured, highest=HIGHEST, ties=leaf_ties(model))
+    data = periodic_regression(model, measured, highest=HIGHEST, ties=parameter_ties(model))
     instruments = periodic_instruments(model, commanded)
     training, held_out = split_data(data, 0.7)
     plain = fit_regression(
@@ -217,7 +217,7 @@ def test_instruments_of_the_commanded_motion_take_the_bias_away(
     assert off(plain, model) > 2 * MAX_DEVIATIONS
     assert off(fitted, model) < MAX_DEVIATIONS
     # The same estimating equations, solved directly: Z^T W^2 (f - Y p) = 0.
-    ties = leaf_ties(model)
+    ties = parameter_ties(model)
     Z, Y = (
         (rows[: len(training)] @ ties.matrix)[..., fitted.base.independent]
         for rows in (instruments, data.regressor)
@@ -242,7 +242,7 @@ def test_the_commanded_motion_is_averaged_too(
     result = document(model, logs[0], **options, estimator="iv", commanded=(logs[1],))
     trimmed = [log.isel(time=slice(37, len(log["time"]) - 37)) for log in logs]
     measured, commanded = (average_periods(log, PERIOD).log for log in trimmed)
-    data = periodic_regression(model, measured, highest=HIGHEST, ties=leaf_ties(model))
+    data = periodic_regression(model, measured, highest=HIGHEST, ties=parameter_ties(model))
     training, held_out = split_data(data, 0.7)
     instruments = periodic_instruments(model, commanded)[: len(training)]
     expected = fit_regression(training, held_out, InstrumentalVariables(instruments_of=instruments))
@@ -262,7 +262,7 @@ def test_a_log_of_one_period_is_an_average_already(model: Model, motion: Sampled
     )
     assert several["estimator"]["name"] == "KnownNoise"
     assert single["estimator"]["name"] == "WeightedLeastSquares"  # The noise is unknown.
-    data = periodic_regression(model, mean, highest=HIGHEST, ties=leaf_ties(model))
+    data = periodic_regression(model, mean, highest=HIGHEST, ties=parameter_ties(model))
     expected = fit_regression(*split_data(data, 0.7), WeightedLeastSquares())
     np.testing.assert_allclose(
         estimates(single), expected.values, rtol=ESTIMATE_TOLERANCE, atol=ESTIMATE_TOLERANCE

@@ -21,7 +21,7 @@ from tauloop.identification.excitation.limits import ExcitationLimits
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
 from tauloop.identification.faults.recording.signals import clipped_channels
 from tauloop.identification.faults.unexcited import unexcited_directions
-from tauloop.identification.regression.from_log import leaf_ties, regression_data
+from tauloop.identification.regression.from_log import parameter_ties, regression_data
 from tauloop.logs import Preparation, Sensors, measure, write_log
 from tauloop.motion import SampledMotion, random_multisine
 
@@ -86,7 +86,7 @@ def test_redundant_actuation_is_identified_whatever_its_preload(many: Model, out
     preparation = Preparation(cutoff=None, trim=5)
     with_preload, without = (
         regression_data(
-            many, log_of(many, moved, forces), preparation, output=output, ties=leaf_ties(many)
+            many, log_of(many, moved, forces), preparation, output=output, ties=parameter_ties(many)
         )
         for forces in (shared + pressing, shared)
     )
@@ -170,7 +170,10 @@ def test_forces_that_have_nothing_to_do_with_the_motion_are_doubtful(model: Mode
     moved = motion(model)
     forces = np.random.default_rng(0).normal(size=(len(moved.time), 2))
     data = regression_data(
-        model, log_of(model, moved, forces), Preparation(cutoff=None, trim=5), ties=leaf_ties(model)
+        model,
+        log_of(model, moved, forces),
+        Preparation(cutoff=None, trim=5),
+        ties=parameter_ties(model),
     )
     result = fit_regression(*split_data(data), WeightedLeastSquares())
     assert result.status is Status.DOUBTFUL

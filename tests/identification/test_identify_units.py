@@ -41,7 +41,7 @@ from tauloop.identification.faults.measured_motion import measured_motion
 from tauloop.identification.faults.recording.dead_channels import copied, dead
 from tauloop.identification.faults.recording.time_unit import wrong_time_unit
 from tauloop.identification.parameters.prior import compare_with_prior
-from tauloop.identification.regression.from_log import leaf_ties
+from tauloop.identification.regression.from_log import parameter_ties
 from tauloop.logs import Preparation, Signals, prepared_signals
 
 PREPARATION = Preparation(cutoff=30.0, trim=40)
@@ -269,7 +269,7 @@ def test_figures_in_si_stand_beside_si_units_however_the_file_is_written() -> No
     machines = [loads(text), loads(other)]
     free = ("crank_length", "crank_mass", "shoulder_1.friction.coulomb")
     models = [Model(machine, free) for machine in machines]
-    units = [leaf_ties(model, free[1:]).units for model in models]
+    units = [parameter_ties(model, free[1:]).units for model in models]
     assert units[0] == units[1] == ("kg", "N m")
     assert [p.unit for p in machines[1].parameters if p.name in free] == ["cm", "g", "mN m"]
     written = [

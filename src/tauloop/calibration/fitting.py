@@ -63,7 +63,7 @@ class FitOptions(Options):
         loss: loss function of the residuals.
         leave_out_weak: also leave out unknowns that the data determine less well than their
             tolerance.
-        exchanges: processor time for the search for exchanged encoder columns, s; 0 for no search.
+        swap_search_time: processor time for the search for exchanged encoder columns, s; 0 for no search.
         scale_covariance: estimate the size of the noise from the residuals instead of the given
             noise.
         refuse: raise an error for measurements that are not plausible.
@@ -74,7 +74,9 @@ class FitOptions(Options):
     )
     loss: Loss = option(SQUARES, named=LOSSES)
     leave_out_weak: bool = False
-    exchanges: float = option(DEFAULT_SEARCH_TIME, least=0.0, metavar="TIME", unit=units.TIME)
+    swap_search_time: float = option(
+        DEFAULT_SEARCH_TIME, least=0.0, metavar="TIME", unit=units.TIME
+    )
     scale_covariance: bool = option(True, flag="")
     refuse: bool = option(True, flag="")
 
@@ -110,7 +112,7 @@ def fit_geometry(
         problem,
         gross=isinstance(options.loss, Squares),
         start=at_start,
-        exchanges=options.exchanges,
+        exchanges=options.swap_search_time,
     )
     if findings and options.refuse:
         raise IdentificationError(findings)

@@ -152,7 +152,9 @@ def calibrate(
         problem = _problem(mechanism, measured, options.parameters or measured.parameters, options)
         rng = np.random.default_rng(options.seed)
         result = fit_geometry(problem, rng, options=options.fit)
-        exchanges = indistinguishable_swaps(result.problem, result.solution, options.fit.exchanges)
+        exchanges = indistinguishable_swaps(
+            result.problem, result.solution, options.fit.swap_search_time
+        )
         held_out = drawn = None
         if options.leave_one_out:
             tick = partial(report, "leave-one-out")

@@ -212,9 +212,9 @@ if TYPE_CHECKING:
         write_triangle as write_triangle,
     )
     from tauloop.identification.regression.from_log import (
-        dynamic_leaves as dynamic_leaves,
-        leaf_ties as leaf_ties,
+        dynamic_parameters as dynamic_parameters,
         motion_regressor as motion_regressor,
+        parameter_ties as parameter_ties,
         regression_data as regression_data,
     )
     from tauloop.identification.regression.streaming import (

@@ -72,9 +72,9 @@ from tauloop.identification.preparation.repairs import Repairs, repairs
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import (
-    dynamic_leaves,
+    dynamic_parameters,
     held_lengths,
-    leaf_ties,
+    parameter_ties,
     regression_data,
 )
 from tauloop.identification.regression.streaming import merge_data, split_each
@@ -317,7 +317,7 @@ def _ties(model: Model, options: IdentificationOptions) -> Ties | None:
     if options.unknowns != "file":
         return None
     known = known_leaves(model.mechanism, options.terms.known)
-    return leaf_ties(model, dynamic_leaves(model, known))
+    return parameter_ties(model, dynamic_parameters(model, known))
 
 
 def _may_choose_friction(model: Model, options: IdentificationOptions) -> bool:

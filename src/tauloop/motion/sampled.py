@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.equations.ports import Port
@@ -32,15 +33,16 @@ class SampledMotion(ReprMixin):
     position: np.ndarray
     velocity: np.ndarray
     acceleration: np.ndarray
+    rates = old_attribute("rates", "states")
 
     @property
-    def rates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def states(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Positions, velocities and accelerations: the arguments of functions of a motion."""
         return self.position, self.velocity, self.acceleration
 
     def part(self, samples: slice | np.ndarray) -> SampledMotion:
         """Return some of the samples."""
-        position, velocity, acceleration = (values[samples] for values in self.rates)
+        position, velocity, acceleration = (values[samples] for values in self.states)
         return SampledMotion(
             time=self.time[samples], position=position, velocity=velocity, acceleration=acceleration
         )

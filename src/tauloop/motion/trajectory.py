@@ -90,7 +90,7 @@ class Trajectory(Tabular):
             PoseError: a singular pose.
         """
         motion, start = self.at(time), self.stroke.start(self.places(time))
-        return self.stroke.functions.kinematics(*motion.rates, start=start)
+        return self.stroke.functions.kinematics(*motion.states, start=start)
 
     def at(self, time: np.ndarray) -> SampledMotion:
         """Return the motion at times (N,), s; at rest before its start and after its end."""
@@ -158,7 +158,7 @@ class Trajectory(Tabular):
         Raises:
             PoseError: a singular pose.
         """
-        directions, rates = self.directions(time), self.at(time).rates
+        directions, rates = self.directions(time), self.at(time).states
         return np.asarray(self.stroke.forces(self.places(time), directions, rates).force)
 
     def directions(self, time: np.ndarray) -> np.ndarray:

@@ -36,7 +36,7 @@ class Stage(Movable, Protocol):
     scene: MachineScene
 
     @property
-    def moment(self) -> float:
+    def time(self) -> float:
         """Return the current time, s; zero without a motion."""
 
     def fit(self, client: Any, away: np.ndarray | None = None) -> None:

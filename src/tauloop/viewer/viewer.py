@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.common.errors import TauloopError
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.equations.ports import Entry
 from tauloop.geometry import machine_solids, parts
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_shape
@@ -68,6 +69,8 @@ class Viewer:
         display: panel of views and of what the scene shows.
         pictures: panel that saves pictures and films.
     """
+
+    moment = old_attribute("moment", "time")
 
     def __init__(
         self,
@@ -203,7 +206,7 @@ class Viewer:
         return self._shape.at(self.q[None])
 
     @property
-    def moment(self) -> float:
+    def time(self) -> float:
         """Return the current time, s; zero without a motion."""
         return 0.0 if self.clock is None else float(self.clock.slider.value)
 

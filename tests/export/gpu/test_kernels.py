@@ -205,7 +205,7 @@ def test_functions_keep_the_mode_where_models_do(folder):
         model.actuators, "kinematics_0", ("q",)
     )
     expected = model.forward_kinematics(lengths).q
-    strayed = function.batch({"position": lengths}, way=(home, 12))
+    strayed = function.batch({"position": lengths}, continuation=(home, 12))
     is_closed = np.abs(strayed["health"][:, 2]) < CLOSED
     assert np.abs(strayed["q"] - expected)[is_closed].max() > 1.0
     assert np.abs(function(lengths) - expected).max() < FAR

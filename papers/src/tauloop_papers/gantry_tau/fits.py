@@ -24,9 +24,9 @@ from tauloop.identification import (
     consistency_cones,
     fit_consistent,
     fit_regression,
-    leaf_ties,
     merge_data,
     named_ties,
+    parameter_ties,
     periodic_regression,
     subtract_actuator_forces,
 )
@@ -129,7 +129,7 @@ def data_set(
         connected, disconnected, SubtractionOptions(period=recording.period)
     )
     data = periodic_regression(
-        model, two.log, highest=recording.highest, ties=leaf_ties(model, settings.parameters)
+        model, two.log, highest=recording.highest, ties=parameter_ties(model, settings.parameters)
     )
     whole = None
     if with_drives is not None:
@@ -137,7 +137,7 @@ def data_set(
             with_drives,
             average_periods(connected, recording.period).log,
             highest=recording.highest,
-            ties=leaf_ties(with_drives, (*settings.parameters, *settings.removed)),
+            ties=parameter_ties(with_drives, (*settings.parameters, *settings.removed)),
         )
     load, vibration = plant.leftover(motion.sample(two.log[TIME].to_numpy()), parts)
     return DataSet(
@@ -272,7 +272,7 @@ def consistent(
     return Consistent(
         name=name,
         unknowns=fitted.unknowns,
-        values=readings(leaf_ties(model, settings.parameters), bodies, fitted.parameters),
+        values=readings(parameter_ties(model, settings.parameters), bodies, fitted.parameters),
         reachable=fitted.reachable_share,
         moments=tuple(
             float(np.linalg.eigvalsh(_inertia(body, fitted.parameters))[0]) for body in bodies
@@ -298,7 +298,7 @@ def body_ties(settings: TwoRunSettings, model: Model) -> tuple[tuple[Cone, ...],
 
     All other parameters of the machine are known.
     """
-    leaves = leaf_ties(model, settings.parameters).matrix
+    leaves = parameter_ties(model, settings.parameters).matrix
     bodies = tuple(
         cone for cone in consistency_cones(model.parameters) if np.any(leaves[cone.columns] != 0.0)
     )
@@ -400,7 +400,7 @@ def negative_share(
         Share of the draws with at least one such inertia, and their mean number.
     """
     training = merge_data([recorded.data for recorded in sets])
-    ties = leaf_ties(model, settings.parameters)
+    ties = parameter_ties(model, settings.parameters)
     columns = (training.regressor @ ties.matrix)[:, training.kept].reshape(-1, len(ties.parameters))
     whole = training.regressor[:, training.kept].reshape(len(columns), -1)
     known = whole @ np.asarray(ties.offset)

@@ -14,7 +14,7 @@ from tauloop.identification import (
     ExcitationTask,
     LogDeterminant,
     base_parameters,
-    leaf_ties,
+    parameter_ties,
     plan_excitation,
 )
 from tauloop.mechanism import Mechanism
@@ -51,7 +51,7 @@ def _told(
 ) -> Told:
     rng = np.random.default_rng(settings.seed)
     period = settings.recording.period
-    ties = leaf_ties(model, settings.parameters)
+    ties = parameter_ties(model, settings.parameters)
     names = tuple(actuator.name for actuator in model.mechanism.actuators)
     kept = [k for k, name in enumerate(names) if everything or name in settings.measured]
     rows = []

@@ -14,7 +14,7 @@ import numpy as np
 
 from tauloop.common.result import Diagnostic, diagnostic, plain, provenance
 from tauloop.formats import load
-from tauloop.identification import CONNECTED_FORCE, OWN_FORCE, leaf_ties
+from tauloop.identification import CONNECTED_FORCE, OWN_FORCE, parameter_ties
 from tauloop.logs import TIME, samples
 from tauloop.model import Model
 from tauloop.motion import Multisine
@@ -134,7 +134,7 @@ def run(progress: Progress, settings: TwoRunSettings = SETTINGS) -> TwoRunIdenti
     training = small_motions.training
     motion_first, motion_moving, motion = small_motions.motions
     progress("identifying")
-    ties = leaf_ties(model, settings.parameters)
+    ties = parameter_ties(model, settings.parameters)
     built = nearest(ties, plant.pi)
     small = least_squares("small motions", training, held_out, built)
     alone = without_second_run(training, held_out)

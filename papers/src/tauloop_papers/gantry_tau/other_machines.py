@@ -13,8 +13,8 @@ from tauloop.identification import (
     PhysicallyConsistent,
     consistency_cones,
     fit_consistent,
-    leaf_ties,
     merge_data,
+    parameter_ties,
 )
 from tauloop.model import Model
 from tauloop_papers.gantry_tau.fits import (
@@ -64,7 +64,10 @@ def cost_of_limits(settings: TwoRunSettings, with_designs: bool = False) -> Cost
     model, rng = Model(structure), np.random.default_rng(settings.seed)
     plant = Plant(settings, model, rng)
     motions = recorded(settings, plant, model, Model(mechanism), rng)
-    held_out, built = motions.held_out, nearest(leaf_ties(model, settings.parameters), plant.pi)
+    held_out, built = (
+        motions.held_out,
+        nearest(parameter_ties(model, settings.parameters), plant.pi),
+    )
     small = least_squares("small motions", motions.training, held_out, built)
     ratios = []
     for design in settings.designs if with_designs else ():

@@ -95,7 +95,9 @@ NAMES: Mapping[str, str] = {
     "tune": "tune_drive_line",
     "tauloop.motion.Progress": "LawSample",
     "tauloop.drives.minimise": "minimize",
+    "tauloop.identification.dynamic_leaves": "dynamic_parameters",
     "tauloop.identification.fit": "fit_regression",
+    "tauloop.identification.leaf_ties": "parameter_ties",
     "tauloop.identification.split": "split_data",
     "tauloop.identification.merge": "merge_data",
     "tauloop.identification.fold": "merge_triangles",
@@ -141,9 +143,11 @@ ATTRIBUTES: Mapping[str, str] = {
     "Selection.silent": "Selection.n_unobservable",
     "Transfer.optimise": "Transfer.objective",
     "Tolerances.of": "Tolerances.tolerance",
+    "SampledMotion.rates": "SampledMotion.states",
     "TwoRuns.apart": "TwoRuns.motion_mismatch",
     "Verification.different": "Verification.distinct_states",
     "VerifiedMachine.different": "VerifiedMachine.distinct_states",
+    "Viewer.moment": "Viewer.time",
 }
 #: Old keywords of functions and old fields of classes of options, each with its new name, by the
 #: function or class. A function also takes the old fields of its options. A name that is current in
@@ -207,6 +211,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "ExcitationTask": {"held": "hold", "space": "channels"},
     "ExtendedSpace": {"stabilisation": "stabilization"},
     "ExternalWrenchOptions": {"free": "contact_free", "free_log": "contact_free_log"},
+    "FitOptions": {"exchanges": "swap_search_time"},
     "FmuOptions": {"free": "free_parameters", "version": "fmi_version"},
     "IdentificationOptions": {"parameters": "unknowns"},
     "ImportOptions": {"platform": "platform_body", "model": "model_name"},
@@ -419,6 +424,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--payload": "--payload-body",
     },
     "calibrate": {
+        "--exchanges": "--swap-search-time",
         "--hal": "--out",
         "--ini": "--out",
         "-p": "--parameters",

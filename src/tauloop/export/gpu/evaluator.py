@@ -171,11 +171,11 @@ class DeviceFunction:
         continuation = (
             None if self._origin is None or "start" in held else (self._origin, CONTINUATION_STEPS)
         )
-        outputs = self.batch(inputs, way=continuation)
+        outputs = self.batch(inputs, continuation=continuation)
         if continuation and bool(
             (outputs["health"][:, 3] > FEW_STEPS).any()
         ):  # Newton's method may have left the branch
-            outputs = self.batch(inputs, way=(continuation[0], CONTINUATION_STEPS**2))
+            outputs = self.batch(inputs, continuation=(continuation[0], CONTINUATION_STEPS**2))
         precision = self.precision
         require_health(
             outputs.pop("health"), precision.smallest_pivot, precision.converged, self.device.arrays
@@ -183,14 +183,14 @@ class DeviceFunction:
         return tuple(outputs.values()) if len(outputs) > 1 else next(iter(outputs.values()))
 
     def batch(
-        self, inputs: Mapping[str, Any], n: int | None = None, way: Continuation = None
+        self, inputs: Mapping[str, Any], n: int | None = None, continuation: Continuation = None
     ) -> dict[str, Any]:
         """Return outputs (N, n) by port on the device, with `health`, after checks of shapes only.
 
         Args:
             inputs: arrays (N, n) by port; held inputs may be (n,) or missing.
             n: number of samples N; by default that of the first input.
-            way: position of `start`, and number of steps on straight lines from there.
+            continuation: position of `start`, and number of steps on straight lines from there.
 
         Raises:
             InputError: an input is missing, or has a wrong shape or type.
@@ -204,7 +204,7 @@ class DeviceFunction:
             for argument in self._arguments
             if not argument.is_input
         }
-        origin, steps = way or (np.zeros(1), 1)
+        origin, steps = continuation or (np.zeros(1), 1)
         path: tuple[Any, ...] = ()
         if walks(self.function):
             path = (steps, xp.asarray(origin, dtype=self.precision.dtype))

@@ -35,7 +35,7 @@ from tauloop.identification.regression.base_parameters import (
     RankOptions,
     base_parameters,
 )
-from tauloop.identification.regression.from_log import leaf_ties
+from tauloop.identification.regression.from_log import parameter_ties
 from tauloop.identification.regression.ties import Ties, named_ties
 from tauloop.kinematics.singularities import singularities
 from tauloop.mechanism.description import units
@@ -85,7 +85,7 @@ class ExcitationTask(Options):
             continuous motion.
         first: parameters that represent base parameters before all others.
         weights: inverse of the noise by output (row of the regressor); 1 where not given.
-        unknowns: independent parameters of the machine file that are unknown (`leaf_ties`), all
+        unknowns: independent parameters of the machine file that are unknown (`parameter_ties`), all
             others being known. By default the expressions of the file are the unknowns
             (`expression_ties`).
     """
@@ -188,7 +188,7 @@ class ExcitationProblem:
         self.mechanism, self.task = mechanism, task
         _check_task(self.model, task)
         if task.unknowns:
-            self.ties = leaf_ties(self.model, task.unknowns)
+            self.ties = parameter_ties(self.model, task.unknowns)
         else:
             self.ties = expression_ties(self.model, task.first)
         self.before = np.zeros((0, len(self.ties.parameters))) if before is None else before
@@ -316,7 +316,7 @@ class ExcitationProblem:
         if self._has_cables:
             force, tension = self._tensions(motion, q)
         values = self._bounded_values(state.q, np.asarray(state.v), force, tension)
-        channels = np.stack(motion.rates)
+        channels = np.stack(motion.states)
         centered = np.stack([motion.position - self.center, *channels[1:]])
         peaks = (np.abs(centered).max(axis=1) / self.limits).ravel()
         return Judgement(
@@ -347,11 +347,11 @@ class ExcitationProblem:
         self, motion: SampledMotion, start: np.ndarray | None
     ) -> tuple[State, np.ndarray, np.ndarray]:
         """Return the state, the weighted regressor rows and the actuator forces of a motion."""
-        state = self.functions.kinematics(*motion.rates, start=start)
-        regressor = self.functions.regressor(*motion.rates, output=self.output, start=start)
+        state = self.functions.kinematics(*motion.states, start=start)
+        regressor = self.functions.regressor(*motion.states, output=self.output, start=start)
         at_actuators = regressor
         if self.output != "actuators":
-            at_actuators = self.functions.regressor(*motion.rates, output="actuators", start=start)
+            at_actuators = self.functions.regressor(*motion.states, output="actuators", start=start)
         return state, self.rows(regressor), at_actuators @ self.model.pi
 
     @property
@@ -366,7 +366,7 @@ class ExcitationProblem:
 
         If these violate a bound, all other forces do so too.
         """
-        terms, _, _ = self.functions.tension_terms(*motion.rates, start=start)
+        terms, _, _ = self.functions.tension_terms(*motion.states, start=start)
         return terms.shared(self.task.limits.force_share).centered()
 
     @cached_property
@@ -427,7 +427,7 @@ class ExcitationProblem:
             all bounds and `UNREACHABLE_EXCESS` where the loops do not close.
         """
         opened, reached = self.opened(motion)
-        batch = [x[reached] for x in (*motion.rates, opened)]
+        batch = [x[reached] for x in (*motion.states, opened)]
         regressor = np.zeros((len(opened), len(self.weights), len(self.ties.parameters)))
         violation = np.full(len(opened), UNREACHABLE_EXCESS)
         if len(batch[0]):

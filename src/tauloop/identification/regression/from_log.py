@@ -51,7 +51,7 @@ MOTION_QUANTITIES = ("position", "velocity", "acceleration")
 FOLLOWED_AT_ONCE = 100_000
 
 
-def dynamic_leaves(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
+def dynamic_parameters(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the independent parameters of the machine file on which forces depend linearly.
 
     They are parameters of inertia, friction, drives and springs. Known parameters are not included,
@@ -114,19 +114,19 @@ def _is_linear(model: Model, entry: DynamicParameter, name: str) -> bool:
     return abs(third - 2.0 * second + first) <= 1e-9 * (abs(first) + abs(second) + abs(third))
 
 
-def leaf_ties(model: Model, names: Iterable[str] | None = None) -> Ties:
+def parameter_ties(model: Model, names: Iterable[str] | None = None) -> Ties:
     """Return the ties of the regressor's columns to independent parameters of the machine file.
 
     All other independent parameters keep their values.
 
     Args:
         model: the machine.
-        names: independent parameters to identify; those of `dynamic_leaves` when not given.
+        names: independent parameters to identify; those of `dynamic_parameters` when not given.
 
     Raises:
         InputError: forces are not linear in these parameters together.
     """
-    chosen = dynamic_leaves(model) if names is None else tuple(names)
+    chosen = dynamic_parameters(model) if names is None else tuple(names)
     matrix, offset = model.parameter_map(chosen)
     units = tuple(si_unit(model.mechanism.parameters[name].unit) for name in chosen)
     return Ties(matrix=matrix, offset=offset, parameters=chosen, units=units)
@@ -159,7 +159,7 @@ def regression_data(
             coordinate (forces A^T u). "joints" and redundant actuators need the forces of all
             actuators. Redundant actuators have one equation per leading actuator, or per coordinate
             that it drives, for the resultant of all forces (`Model.measurable_output`).
-        ties: relations between the parameters, such as `leaf_ties(model)`.
+        ties: relations between the parameters, such as `parameter_ties(model)`.
         prepared: result of `prepared_signals` for the log, if it was computed before. Then the
             preparation must have the cut-offs of `with_cutoffs`, or none if nothing was filtered.
         common_filter: whether regressor and forces pass the filter of `common_cutoff`. Otherwise

@@ -68,7 +68,7 @@ class CycleTrajectory(Trajectory):
         forces = np.zeros((len(time), len(self.stroke.model.mechanism.actuators)))
         for k in np.unique(parts).tolist():
             here = parts == k
-            rates = motion.part(here).rates
+            rates = motion.part(here).states
             solution = self.stroke.forces(
                 places[here], directions[here], rates, payload=self.loads[k]
             )
@@ -458,5 +458,7 @@ def mean_squares(model: Model, path: Path, duration: float, payload: Payload | N
         base=base,
     )
     motion = placed.motion(Uniform().at(x), 1.0 / duration, x * duration)
-    forces = functions.inverse_dynamics(*motion.rates, start=placed.start(x), payload=payload).force
+    forces = functions.inverse_dynamics(
+        *motion.states, start=placed.start(x), payload=payload
+    ).force
     return np.asarray(np.trapezoid(np.asarray(forces) ** 2, x, axis=0))

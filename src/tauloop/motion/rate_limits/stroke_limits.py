@@ -53,13 +53,13 @@ class MotionLimits:
         motion = stroke.motion(progress, rate, progress.s)
         start = stroke.start(progress.s)
         if self.cables:
-            terms, _, _ = stroke.functions.tension_terms(*motion.rates, start=start)
+            terms, _, _ = stroke.functions.tension_terms(*motion.states, start=start)
             force, v = (
                 terms.conditions()[0],
-                np.asarray(stroke.functions.kinematics(*motion.rates, start=start).v),
+                np.asarray(stroke.functions.kinematics(*motion.states, start=start).v),
             )
         else:
-            solution = stroke.forces(progress.s, np.sign(rate), motion.rates)
+            solution = stroke.forces(progress.s, np.sign(rate), motion.states)
             force, v = solution.force, np.asarray(solution.state.v)
         everything = np.concatenate(
             [force, v @ stroke.model.assembly.loops.transmission.T, v], axis=1

@@ -99,7 +99,7 @@ def loose(stroke: Stroke, progress: LawSample, rate: float, force: float) -> lis
 
 def _terms(stroke: Stroke, progress: LawSample, rate: float, force: float) -> TensionTerms:
     motion = stroke.motion(progress, rate, progress.s)
-    return stroke.functions.tension_terms(*motion.rates, start=stroke.start(progress.s))[0].shared(
+    return stroke.functions.tension_terms(*motion.states, start=stroke.start(progress.s))[0].shared(
         force
     )
 

@@ -63,6 +63,6 @@ class Ghost:
     def _next(self) -> np.ndarray:
         viewer = self._viewer
         if self._measured is not None:
-            return self._measured.q[self._measured.sample(viewer.moment)]
+            return self._measured.q[self._measured.sample(viewer.time)]
         position = viewer.model.actuators.ports.at(viewer.q)
         return np.asarray(self._model.actuators.follow(position, start=self.q).q)

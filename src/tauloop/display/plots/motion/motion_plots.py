@@ -118,7 +118,7 @@ def _shares(result: FastestMotion, time: np.ndarray) -> Iterator[Plot]:
     start = trajectory.stroke.start(trajectory.places(time))
     moved = trajectory.at(time)
     dynamics = trajectory.stroke.functions.inverse_dynamics
-    forces = dynamics(*moved.rates, start=start, payload=load).force
+    forces = dynamics(*moved.states, start=start, payload=load).force
     names = trajectory.stroke.model.output_ports("actuators")[0]
     drawn = [
         PlotTrace(
