@@ -20,7 +20,9 @@ from tauloop.common.result import Result
 from tauloop.model.forces.hybrid import HybridFunctions
 from tauloop.model.motion import Motion
 from tauloop.model.positions.encoder_fit import ActuatorFit
+from tauloop.motion.sampled import SampledMotion
 from tauloop.simulation.observers import EncoderFit
+from tauloop.viewer.viewer import Viewer
 
 
 @pytest.mark.parametrize(("old", "new"), NAMES.items())
@@ -87,6 +89,8 @@ def test_an_old_attribute_is_the_new_one_with_a_warning(old: str, new: str) -> N
         ActuatorFit,
         HybridFunctions,
         Motion,
+        SampledMotion,
+        Viewer,
         tl.simulation.Transfer,
     )
     classes = {item.__name__: item for item in owners}
