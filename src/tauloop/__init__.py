@@ -87,9 +87,12 @@ if TYPE_CHECKING:
         size_motors as size_motors,
     )
     from tauloop.elasticity import (
+        CompensatedPoses as CompensatedPoses,
+        CompensationOptions as CompensationOptions,
         StiffnessOptions as StiffnessOptions,
         ThermalExpansionOptions as ThermalExpansionOptions,
         VibrationOptions as VibrationOptions,
+        compensate as compensate,
         stiffness as stiffness,
         thermal_expansion as thermal_expansion,
         vibration as vibration,

@@ -39,6 +39,7 @@ from tauloop.model import HybridForces, Model, Motion
 from tauloop.model.forces.force_sharing import EQUAL_SHARES, ForceSharing, sharing_of
 from tauloop.model.forces.sampled_momenta import MIN_SAMPLES, forces_from_momenta
 from tauloop.model.model import MachineSource, modeled
+from tauloop.model.motion_table import motion_table
 from tauloop.model.tool import Payload, read_payload
 
 if TYPE_CHECKING:
@@ -814,21 +815,3 @@ def _from_momenta(
         diagnostic(ERROR_OF_ALL_ROWS, shares.max(), at_most=MAX_DIFFERENCE_ERROR, advice=advice),
         diagnostic(ERROR_OF_LAST_ROW, shares[-1], at_most=MAX_DIFFERENCE_ERROR, advice=advice),
     )
-
-
-def motion_table(ports: Mapping[str, Port], path: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return times (N,), s, and values (N, n) of ports by name, from a CSV or Parquet file.
-
-    Raises:
-        InputError: columns are missing or have wrong units; lists all problems.
-    """
-    # Logs are slow to import, and a single pose does not need them.
-    from tauloop.logs import read_log, samples
-    from tauloop.logs.log import TIME
-    from tauloop.logs.matching import channel_problems
-
-    log = read_log(path)
-    units = {name: dict(zip(port.columns, port.units, strict=True)) for name, port in ports.items()}
-    InputError.raise_if_any(channel_problems(log, units, str(path)))
-    values = {name: samples(log, name, tuple(columns)) for name, columns in units.items()}
-    return log[TIME].to_numpy(), values

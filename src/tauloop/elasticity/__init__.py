@@ -19,6 +19,11 @@ from typing import TYPE_CHECKING
 from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tauloop.elasticity.compensation.compensate import (
+        CompensatedPoses as CompensatedPoses,
+        CompensationOptions as CompensationOptions,
+        compensate as compensate,
+    )
     from tauloop.elasticity.machine_gradients import ElasticGradient as ElasticGradient
     from tauloop.elasticity.machine_heat import (
         ThermalExpansion as ThermalExpansion,

@@ -109,6 +109,7 @@ class MachineStructure:
         elastic_names: rods, bodies, joints and actuators that have elastic data.
         massless: finite-element models without a mass matrix.
         laws: expressions that the stiffness of elastic items follows from.
+        machine_bodies: the body of the machine to which each node belongs, by its name.
     """
 
     structure: Structure
@@ -121,6 +122,7 @@ class MachineStructure:
     elastic_names: tuple[str, ...]
     massless: tuple[str, ...]
     laws: tuple[ElasticLaw, ...] = field(repr=False)
+    machine_bodies: Mapping[str, str] = field(repr=False, default_factory=dict)
 
 
 def machine_structure(
@@ -262,6 +264,7 @@ class _StructureBuilder:
             elastic_names=tuple(self.elastic),
             massless=tuple(self.massless),
             laws=tuple(self.laws),
+            machine_bodies={node: body for body, nodes in self.nodes.items() for node, _ in nodes},
         )
 
     def _add_body(self, body: Body) -> None:

@@ -15,7 +15,6 @@ from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option, pairs_reader
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.dynamics.machine_dynamics import motion_table
 from tauloop.equations.named_values import named_values
 from tauloop.equations.ports import Port
 from tauloop.integrate.events import Event
@@ -25,6 +24,7 @@ from tauloop.mechanism.description import units
 from tauloop.model import Model
 from tauloop.model.forces.force_sharing import sharing_of
 from tauloop.model.model import MachineSource, modeled
+from tauloop.model.motion_table import motion_table
 from tauloop.simulation.cables.result import CableSimulation
 from tauloop.simulation.cables.simulation import simulate_cables
 from tauloop.simulation.forces import ConstantForce, ForceLaw, Wrench, wrench_at_tool

@@ -1,0 +1,359 @@
+"""Corrected motor positions of a loaded and warm machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field, replace
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.common.datasets import Variable, columns
+from tauloop.common.errors import AssemblyError, InputError, PoseError, solving
+from tauloop.common.keywords import keywords
+from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, in_json, json_keys
+from tauloop.common.records import dataclass
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
+from tauloop.elasticity.beams import Array
+from tauloop.elasticity.compensation.tool_errors import LoadedTool, ToolLoads
+from tauloop.elasticity.machine_poses import PoseInput, machine_coordinates
+from tauloop.elasticity.machine_stiffness import DIRECTIONS, MAX_DEFLECTION
+from tauloop.equations.named_values import TOOL_PORT, named_values
+from tauloop.equations.ports import Port, checked, motor_port
+from tauloop.equations.topology import integrate
+from tauloop.mechanism.description.units import EXPANSION, TEMPERATURE
+from tauloop.mechanism.model import omission_diagnostics
+from tauloop.model import Model
+from tauloop.model.model import MachineSource, modeled
+from tauloop.model.motion_table import motion_table
+
+#: Passes of the correction. The error after each is a factor of the relative deflection smaller, so
+#: that two leave far less than what linear elasticity neglects.
+PASSES = 2
+#: Largest part of the correction by which the tool may still miss where actuators can correct it.
+MAX_REMAINING = 1e-3
+#: Largest second-order part of the correction, as a fraction of it.
+MAX_SECOND_ORDER = 0.1
+#: Note on parts that move inside others.
+TELESCOPE_NOTE = "Coriolis and centripetal forces of the parts of telescopic rods are left out"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompensationOptions(Options):
+    """Loads and temperatures, and a motion from a table.
+
+    Attributes:
+        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
+        temperatures: rise above the reference temperature by part, K; a number for all parts that
+            have a coefficient of expansion; default: no heat.
+        expansions: coefficients of expansion by part, 1/K, in place of the file's; a number for all
+            parts of which the file states none.
+        weightless: leave the weight of the machine out.
+        motion: motion from a table: CSV or Parquet with columns time, position.NAME, velocity.NAME,
+            acceleration.NAME of the platform, each with its unit: 'position.platform.x [m]'.
+        passes: number of corrections; the second includes that loads act at the corrected pose.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.CompensationOptions(wrench={"fx": 100.0}).passes
+        2
+    """
+
+    wrench: str | Mapping[str, str | float] | tuple[float, ...] | None = option(
+        None, read=str, metavar="VALUES"
+    )
+    temperatures: float | Mapping[str, float] | None = option(None, unit=TEMPERATURE, below=np.inf)
+    expansions: float | Mapping[str, float] | None = option(None, unit=EXPANSION, below=np.inf)
+    weightless: bool = option(False)
+    motion: Path | None = option(None, metavar="FILE")
+    passes: int = option(PASSES, least=1, most=10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompensatedPoses(Result):
+    """Motor positions at which the loaded, warm machine has its tool at N commanded poses.
+
+    Twists are those of the tool center point, in the axes of the base.
+
+    Attributes:
+        model: the machine.
+        options: loads and temperatures.
+        time: (N,) times of the samples of a motion, s; their indices without times.
+        platform: (N, n) commanded positions of the platform.
+        tool: (N, 3) commanded tool center points, m.
+        rigid_actuators: (N, n_u) actuator positions of the rigid, cold machine.
+        actuators: (N, n_u) corrected actuator positions.
+        corrected_platform: (N, n) positions of the platform that the rigid machine has there.
+        deflection: (N, 6) twist of the tool by loads at the corrected positions, m and rad.
+        heat: (N, 6) twist of the tool by heat at the corrected positions, m and rad.
+        remaining: (N, 6) twist by which the tool then misses its commanded pose, m and rad.
+        correctable: (N, 6, m) twists of the tool that the actuators can correct.
+        second_order: (N,) displacement of the tool that depends on the square of loads and heat,
+            which linear elasticity neglects, m; an estimate from the change of the deflection along
+            the correction, and from geometric stiffness.
+        notes: assumptions about this machine.
+    """
+
+    model: Model = field(metadata=json_keys(machine="mechanism.name"))
+    options: CompensationOptions = field(metadata=OMITTED)
+    time: np.ndarray = field(metadata=json_keys("time_s"))
+    platform: np.ndarray
+    tool: np.ndarray = field(metadata=json_keys("tool_m"))
+    rigid_actuators: np.ndarray
+    actuators: np.ndarray
+    corrected_platform: np.ndarray
+    deflection: np.ndarray
+    heat: np.ndarray
+    remaining: np.ndarray
+    correctable: np.ndarray = field(metadata=OMITTED)
+    second_order: np.ndarray = field(metadata=json_keys("second_order_m"))
+    notes: tuple[str, ...]
+
+    @property
+    @in_json()
+    def correction(self) -> np.ndarray:
+        """Corrected less rigid actuator positions (N, n_u), m or rad."""
+        return np.asarray(self.actuators - self.rigid_actuators)
+
+    @property
+    @in_json()
+    def remaining_distance(self) -> np.ndarray:
+        """Distance (N,) by which the tool center point misses its commanded position, m."""
+        return np.asarray(np.linalg.norm(self.remaining[:, :3], axis=1))
+
+    def variables(self) -> Iterator[Variable]:
+        """Return actuator positions, and twists of the tool, over the samples."""
+        yield Variable(name="time", values=self.time, unit="s", over=("time",))
+        over = ("time",)
+        port = self.model.platform.ports.position
+        yield from columns("position", port.columns, port.units, self.platform, over)
+        motors = motor_port(self.model.assembly, "position", "rad", "m")
+        for name in ("actuators", "rigid_actuators", "correction"):
+            yield from columns(name, motors.columns, motors.units, getattr(self, name), over)
+        units = ("m",) * 3 + ("rad",) * 3
+        for name in ("deflection", "heat", "remaining"):
+            yield from columns(name, DIRECTIONS, units, getattr(self, name), over)
+        yield Variable(name="second_order", values=self.second_order, unit="m", over=over)
+
+
+@keywords(CompensationOptions)
+@solving(PoseError)
+def compensate(
+    machine: MachineSource,
+    poses: PoseInput = None,
+    options: CompensationOptions | None = None,
+    *,
+    velocity: object | None = None,
+    acceleration: object | None = None,
+    wrenches: object | None = None,
+    time: object | None = None,
+) -> CompensatedPoses:
+    """Return the motor positions at which the loaded, warm machine has its tool where commanded.
+
+    Elastic feed-forward: the deflection δ by weight, wrench and inertia and the error by heat are
+    calculated at the pose x of the rigid machine, and x is moved until x + δ(x) is the commanded
+    pose. The actuator positions are those of the rigid machine at x. Commanded coordinates of the
+    platform are corrected exactly; a machine with fewer than six freedoms keeps an error in the
+    other directions (`remaining`). For commanded joints, the squares of the error are smallest,
+    with rotations multiplied by the machine's length. Friction is left out.
+    Source: Klimchik, Pashkevich, Chablat, Hovland 2013, Compliance error compensation technique
+    for parallel robots composed of non-perfect serial chains.
+
+    Args:
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
+        poses: commanded poses of the platform; by default the reference pose. One by names, such as
+            ``{"x": "10 mm"}``, or rows (N, n) of its independent coordinates, SI.
+        options: loads, temperatures and a motion from a table.
+        velocity, acceleration: (N, m) rates of the platform's independent coordinates, SI; forces
+            of inertia then deform the machine too.
+        wrenches: (N, 6) wrenches at the tool, one for each sample, instead of `wrench`.
+        time: (N,) times of the samples, s.
+
+    Raises:
+        InputError: the machine has no elastic data and no heat is given, or an argument is wrong.
+        AssemblyError: a part can move without any deformation.
+        PoseError: a pose is out of reach or singular.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> machine = tl.loads('''
+        ... format: tauloop-machine/1
+        ... name: slide
+        ... provenance: {status: chosen, source: example}
+        ... gravity: [0, 0, -9.81 m/s^2]
+        ... bodies: {cart: {mass: 2 kg}}
+        ... joints: {rail: {type: prismatic, axis: x, parent: base, child: cart}}
+        ... actuators: {motor: {on: rail, force: 10 N, stiffness: 5 N/um}}
+        ... platform: {body: cart, independent: [rail]}
+        ... ''')
+        >>> result = tl.compensate(machine, [[0.1], [0.2]], wrench={"fx": 10.0})
+        >>> (1e6 * result.correction).round(3).ravel().tolist()
+        [-2.0, -2.0]
+    """
+    model, options = modeled(machine), options or CompensationOptions()
+    times, q, rates = _commanded(model, poses, (velocity, acceleration, time), options)
+    command = model.platform_position(q)
+    loads = ToolLoads(
+        wrench=_wrenches(options, wrenches, len(q)),
+        rates=rates,
+        is_weightless=options.weightless,
+        temperatures=options.temperatures,
+        expansions=options.expansions,
+    )
+    tool = LoadedTool(model, loads)
+    target = tool.pose(q)
+    at_command = tool.error(q, with_second_order=True)
+    x = q
+    for number in range(options.passes):
+        miss = tool.miss(x, target, at_command.total if number == 0 else tool.error(x).total)
+        x = _shifted(model, x, tool.correction(x, miss))
+    actuators = np.asarray(model.actuator_position(x))
+    reached = _reached(model, x)
+    error = tool.error(reached)
+    remaining = tool.miss(reached, target, error.total)
+    curvature = np.linalg.norm((error.total - at_command.total)[:, :3], axis=1)
+    second_order = curvature + at_command.by_geometric_stiffness
+    notes = at_command.notes
+    if rates is not None and any(rod.telescope is not None for rod in model.mechanism.rods):
+        notes += (TELESCOPE_NOTE,)
+    return CompensatedPoses(
+        model=model,
+        options=options,
+        time=times,
+        platform=command,
+        tool=target.place,
+        rigid_actuators=np.asarray(model.actuator_position(q)),
+        actuators=actuators,
+        corrected_platform=model.platform_position(x),
+        deflection=error.deflection,
+        heat=error.heat,
+        remaining=remaining,
+        correctable=tool.directions(reached),
+        second_order=second_order,
+        notes=notes,
+        diagnostics=(
+            *_diagnostics(tool, error.total, remaining, reached, second_order),
+            *model.limits.diagnostics(x),
+            *omission_diagnostics(model.mechanism),
+        ),
+        provenance=provenance(
+            options={"passes": options.passes, "weightless": options.weightless},
+            inputs={"machine": model.mechanism.name, "samples": len(q)},
+        ),
+    )
+
+
+def _commanded(
+    model: Model,
+    poses: PoseInput,
+    motion: tuple[object | None, object | None, object | None],
+    options: CompensationOptions,
+) -> tuple[Array, Array, tuple[Array, Array] | None]:
+    """Return times (N,), coordinates (N, n_q), and velocities and accelerations (N, m) if any.
+
+    Raises:
+        InputError: a table is given in addition to poses or rates, or shapes or values are wrong.
+        PoseError: a pose is out of reach or singular.
+    """
+    velocity, acceleration, time = motion
+    ports = model.platform.ports.motion
+    stated = {"poses": poses, "velocity": velocity, "acceleration": acceleration, "time": time}
+    if options.motion is not None:
+        names = [name for name, value in stated.items() if value is not None]
+        if names:
+            what = f"given in addition to {', '.join(names)}"
+            raise InputError.of("motion", what, "give a table or arrays")
+        times, values = motion_table(ports, options.motion)
+        q = np.asarray(model.inverse_kinematics(values["position"]).q)
+        return times, q, (values["velocity"], values["acceleration"])
+    q, _ = machine_coordinates(model, poses)
+    rates = None
+    if velocity is not None or acceleration is not None:
+        arrays = {
+            name: np.zeros(ports[name].size) if stated[name] is None else stated[name]
+            for name in ("velocity", "acceleration")
+        }
+        arrays["position"] = model.platform_position(q)
+        values = checked(ports, arrays)[0]
+        rates = values["velocity"], values["acceleration"]
+        q = np.broadcast_to(q, (len(rates[0]), q.shape[1]))
+    if time is None:
+        return np.arange(len(q), dtype=float), q, rates
+    port = Port(name="time", columns=("time",), units=("s",))
+    times = np.reshape(np.asarray(time, dtype=float), (-1, 1))
+    times = checked({"time": port}, {"time": times})[0]["time"][:, 0]
+    if len(times) != len(q):
+        what = f"has {len(times)} values for {len(q)} samples"
+        raise InputError.of("time", what, "give the time of each sample")
+    return times, q, rates
+
+
+def _wrenches(options: CompensationOptions, wrenches: object | None, count: int) -> Array:
+    """Return the wrenches (N, 6) at the tool.
+
+    Raises:
+        InputError: both kinds are given, or shapes or values are wrong.
+    """
+    if wrenches is None:
+        wrench = named_values(TOOL_PORT, "wrench", options.wrench, np.zeros(6))
+        return np.tile(np.asarray(wrench, dtype=float), (count, 1))
+    if options.wrench is not None:
+        raise InputError.of("wrenches", "given in addition to `wrench`", "give one of them")
+    port = replace(TOOL_PORT, name="wrenches")
+    values = checked({"wrenches": port}, {"wrenches": wrenches})[0]["wrenches"]
+    if len(values) not in (1, count):
+        what = f"has {len(values)} rows for {count} samples"
+        raise InputError.of("wrenches", what, "give one row for each sample")
+    return np.broadcast_to(values, (count, 6))
+
+
+def _shifted(model: Model, q: Array, change: Array) -> Array:
+    """Return the coordinates (N, n_q) after a displacement (N, m) of the platform's coordinates."""
+    G = model.platform.embedding(model.platform_position(q), start=q)
+    moved = integrate(model.topology, q, (G @ change[..., None])[..., 0])
+    position = model.platform.ports.at(moved)
+    return np.asarray(model.inverse_kinematics(position, start=q).q)
+
+
+def _reached(model: Model, q: Array) -> Array:
+    """Return the coordinates (N, n_q) by forward kinematics at the actuator positions of q."""
+    try:
+        ports = model.actuators.ports
+    except AssemblyError:
+        # Actuators that share coordinates: their positions follow from those of the platform.
+        return q
+    return np.asarray(model.actuators.kinematics(ports.at(q), start=q).q)
+
+
+def _diagnostics(
+    tool: LoadedTool, total: Array, remaining: Array, q: Array, second_order: Array
+) -> Iterator[Diagnostic]:
+    """Yield numbers that measure whether the correction holds."""
+    distance = float(np.linalg.norm(total[:, :3], axis=1).max())
+    scale = distance or 1.0
+    yield diagnostic(
+        "largest displacement of the tool, fraction of the machine's size",
+        distance / tool.length,
+        at_most=MAX_DEFLECTION,
+        advice="the equations are linear in loads and temperatures; reduce them",
+    )
+    in_reach = tool.correctable(q, remaining)
+    weight = np.repeat([1.0, tool.length], 3)
+    size = np.linalg.norm(total * weight, axis=1).max() or 1.0
+    yield diagnostic(
+        "remaining error in corrected directions, fraction of the correction",
+        np.linalg.norm(in_reach * weight, axis=1).max() / size,
+        at_most=MAX_REMAINING,
+        advice="increase `passes`, or leave poses near singularities out",
+    )
+    yield diagnostic(
+        "second-order part of the displacement, fraction of it",
+        second_order.max() / scale,
+        at_most=MAX_SECOND_ORDER,
+        advice="linear elasticity is not accurate for these loads; reduce them",
+    )
+    largest = float(np.linalg.norm(remaining[:, :3], axis=1).max())
+    yield diagnostic("largest remaining error of the tool's position", largest, unit="m")
+    turned = float(np.linalg.norm(remaining[:, 3:], axis=1).max())
+    yield diagnostic("largest remaining error of the tool's orientation", turned, unit="rad")

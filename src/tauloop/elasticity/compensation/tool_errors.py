@@ -1,0 +1,226 @@
+"""Error of the tool of a machine by loads, motion and heat, and the correction of the platform."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.elasticity.assembled import AssembledStructure, assemble
+from tauloop.elasticity.beams import Array
+from tauloop.elasticity.compensation.inertia import inertia_load
+from tauloop.elasticity.machine_constants import machine_constants
+from tauloop.elasticity.machine_heat import ThermalExpansionOptions, thermal_expansion
+from tauloop.elasticity.machine_joints import free_twists
+from tauloop.elasticity.machine_poses import gravity_vector, require_elastic_data
+from tauloop.elasticity.machine_structure import (
+    MachineStructure,
+    StructureOptions,
+    machine_structure,
+)
+from tauloop.elasticity.preload import DeadLoad, preload_stiffness
+from tauloop.elasticity.statics import gravity_load
+from tauloop.mechanism.model import PLATFORM_JOINT
+from tauloop.mechanism.poses import FramePose
+from tauloop.model import Model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ToolLoads:
+    """Loads and temperatures of a machine.
+
+    Attributes:
+        wrench: (N, 6) at the tool.
+        rates: velocities and accelerations (N, m) of the platform's coordinates; None at rest.
+        is_weightless: whether the weight is left out.
+        temperatures, expansions: see `ThermalExpansionOptions`; None without heat.
+    """
+
+    wrench: Array
+    rates: tuple[Array, Array] | None = None
+    is_weightless: bool = False
+    temperatures: float | Mapping[str, float] | None = None
+    expansions: float | Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ToolError:
+    """Twists of the tool by loads and heat at N poses.
+
+    Attributes:
+        deflection, heat: (N, 6) by loads and by heat, m and rad.
+        by_geometric_stiffness: (N,) displacement that geometric stiffness adds, m; zero if it was
+            not asked for.
+        notes: assumptions about the machine.
+    """
+
+    deflection: Array
+    heat: Array
+    by_geometric_stiffness: Array
+    notes: tuple[str, ...]
+
+    @property
+    def total(self) -> Array:
+        """Twist (N, 6) by both."""
+        return self.deflection + self.heat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ToolPose:
+    """Place (N, 3) and orientation (N, 3, 3) of the tool of the rigid machine."""
+
+    place: Array
+    rotation: Array
+
+
+class LoadedTool:
+    """The tool of a machine under loads at samples of poses.
+
+    Attributes:
+        model: the machine.
+        loads: its loads.
+        length: its characteristic length, m.
+    """
+
+    def __init__(self, model: Model, loads: ToolLoads) -> None:
+        """Store the machine and its loads."""
+        self.model, self.loads = model, loads
+        self.length = float(machine_constants(model).shape.length)
+
+    def pose(self, q: Array) -> ToolPose:
+        """Return the pose of the tool at coordinates (N, n_q) of the rigid machine."""
+        geometry = machine_constants(self.model).shape.at(np.ascontiguousarray(q))
+        return ToolPose(place=geometry.tool, rotation=geometry.tool_rotation)
+
+    def error(self, q: Array, *, with_second_order: bool = False) -> ToolError:
+        """Return the twists of the tool by loads and heat.
+
+        Args:
+            q: coordinates (N, n_q) of the rigid machine.
+            with_second_order: whether to calculate what geometric stiffness adds.
+
+        Raises:
+            InputError: nothing of the machine is elastic, and no heat is given.
+            AssemblyError: a part can move without any deformation.
+        """
+        built = machine_structure(self.model, q, StructureOptions(has_rod_modes=False))
+        heat = np.zeros((len(q), 6))
+        is_heated = self.loads.temperatures is not None
+        if is_heated:
+            heat = self._heat(q)
+        if not (is_heated and not built.elastic_names):
+            require_elastic_data(self.model.mechanism, built)
+        added = np.zeros(len(q))
+        if not built.elastic_names:
+            return ToolError(
+                deflection=np.zeros((len(q), 6)),
+                heat=heat,
+                by_geometric_stiffness=added,
+                notes=built.notes,
+            )
+        assembled = assemble(built.structure)
+        assembled.require_no_mechanism()
+        load = self._load(q, built, assembled)
+        displacement = np.asarray(np.linalg.solve(assembled.stiffness, load[..., None])[..., 0])
+        motion = assembled.point_motion(built.tool_body, built.tool_point)
+        if with_second_order:
+            added = self._by_geometric_stiffness(built, assembled, load, displacement)
+        return ToolError(
+            deflection=(motion @ displacement[..., None])[..., 0],
+            heat=heat,
+            by_geometric_stiffness=added,
+            notes=built.notes,
+        )
+
+    @property
+    def _gravity(self) -> Array:
+        """Acceleration (3,) of gravity, m/s^2."""
+        is_weightless = self.loads.is_weightless
+        return np.zeros(3) if is_weightless else gravity_vector(self.model.mechanism)
+
+    def _load(self, q: Array, built: MachineStructure, assembled: AssembledStructure) -> Array:
+        """Return the generalized forces (N, n) of weight, wrench and inertia."""
+        motion = assembled.point_motion(built.tool_body, built.tool_point)
+        load = gravity_load(assembled, self._gravity)
+        load += np.einsum("...ki,...k->...i", motion, self.loads.wrench)
+        if self.loads.rates is not None:
+            position = self.model.platform_position(q)
+            state = self.model.platform.kinematics(position, *self.loads.rates, start=q)
+            full = tuple(np.asarray(part) for part in (state.q, state.v, state.a))
+            load += inertia_load(self.model, built, assembled, (full[0], full[1], full[2]))
+        return load
+
+    def _heat(self, q: Array) -> Array:
+        """Return the twist (N, 6) of the tool by heat."""
+        options = ThermalExpansionOptions(
+            temperatures=self.loads.temperatures or 0.0, expansions=self.loads.expansions
+        )
+        return thermal_expansion(self.model, self.model.platform_position(q), options).error
+
+    def _by_geometric_stiffness(
+        self,
+        built: MachineStructure,
+        assembled: AssembledStructure,
+        load: Array,
+        displacement: Array,
+    ) -> Array:
+        """Return the displacement (N,) of the tool that geometric stiffness adds, m."""
+        at_tool = DeadLoad(body=built.tool_body, point=built.tool_point, wrench=self.loads.wrench)
+        geometric = preload_stiffness(assembled, displacement, self._gravity, (at_tool,))
+        changed = np.linalg.solve(assembled.stiffness + geometric, load[..., None])[..., 0]
+        motion = assembled.point_motion(built.tool_body, built.tool_point)
+        twist = (motion @ (changed - displacement)[..., None])[..., 0]
+        return np.asarray(np.linalg.norm(twist[:, :3], axis=1))
+
+    # Corrections
+
+    def miss(self, q: Array, target: ToolPose, error: Array) -> Array:
+        """Return the twist (N, 6) from the target to the tool, with its error (N, 6).
+
+        The rotation of the small turn R Rₜᵀ is its skew part.
+        """
+        pose = self.pose(q)
+        turn = pose.rotation @ np.swapaxes(target.rotation, -1, -2)
+        skew = 0.5 * (turn - np.swapaxes(turn, -1, -2))
+        angle = np.stack([skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0]], axis=-1)
+        return np.concatenate([pose.place - target.place, angle], axis=-1) + error
+
+    def correction(self, q: Array, miss: Array) -> Array:
+        """Return the displacement (N, m) of the platform's coordinates that removes a miss (N, 6)."""
+        S = np.swapaxes(self.directions(q), -1, -2)
+        change = np.linalg.solve(S @ self._jacobian(q), S @ miss[..., None])
+        return -np.asarray(change[..., 0], dtype=float)
+
+    def correctable(self, q: Array, miss: Array) -> Array:
+        """Return the part (N, 6) of a miss that the platform's coordinates can remove."""
+        change = self.correction(q, miss)
+        return -np.asarray((self._jacobian(q) @ change[..., None])[..., 0])
+
+    def _jacobian(self, q: Array) -> Array:
+        """Return the tool's twist (N, 6, m) per unit of the platform's velocities."""
+        return self.model.platform.tool_jacobian(self.model.platform_position(q), start=q)
+
+    def directions(self, q: Array) -> Array:
+        """Return the directions (N, 6, m) in which the tool is corrected exactly.
+
+        Those of the commanded coordinates of the platform; for commanded joints the tool's motion,
+        with rotations multiplied by the square of the machine's length.
+        """
+        constant = platform_directions(self.model)
+        if constant is not None:
+            return np.broadcast_to(constant, (len(q), *constant.shape))
+        weight = np.repeat([1.0, self.length**2], 3)
+        return self._jacobian(q) * weight[:, None]
+
+
+def platform_directions(model: Model) -> Array | None:
+    """Return the directions (6, m) of the platform's commanded coordinates; None for joints'."""
+    names = model.platform.ports.velocity.columns
+    joint = next((item for item in model.mechanism.joints if item.name == PLATFORM_JOINT), None)
+    if joint is None or not set(names) <= set(joint.velocity_names):
+        return None
+    base = machine_constants(model).frame(joint.parent)
+    parent = FramePose(base.rotation[None], base.position[None])
+    twists = free_twists(joint, parent, parent)[0]
+    return np.asarray(twists[:, [joint.velocity_names.index(name) for name in names]])
