@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import field
 
 import numpy as np
 
@@ -11,76 +11,28 @@ from tauloop.common.datasets import Variable, columns
 from tauloop.common.errors import InputError, PoseError, solving
 from tauloop.common.files import csv_text
 from tauloop.common.keywords import keywords
-from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
-from tauloop.elasticity.assembled import AssembledStructure, assemble
-from tauloop.elasticity.beams import Array, BeamMotion
-from tauloop.elasticity.machine_poses import (
-    PoseInput,
-    gravity_vector,
-    machine_coordinates,
-    mass_problems,
-    require_elastic_data,
-    rigid_parts,
+from tauloop.common.result import Result, provenance
+from tauloop.elasticity.assembled import AssembledStructure
+from tauloop.elasticity.beams import Array
+from tauloop.elasticity.machine_loads import machine_loads
+from tauloop.elasticity.machine_modes import (
+    VibrationOptions as VibrationOptions,
+    link_mode_counts,
+    machine_modes,
+    mode_diagnostics,
 )
-from tauloop.elasticity.machine_structure import (
-    MachineStructure,
-    StructureOptions,
-    machine_structure,
-)
-from tauloop.elasticity.modes import VibrationModes, frequency_response, natural_modes
-from tauloop.elasticity.preload import preload_stiffness
-from tauloop.elasticity.statics import energy_shares, gravity_load, tool_compliance
+from tauloop.elasticity.machine_poses import PoseInput, machine_coordinates, rigid_parts
+from tauloop.elasticity.modes import VibrationModes, frequency_response
+from tauloop.elasticity.statics import energy_shares
 from tauloop.mechanism.elastic.inertia import ElementMass
 from tauloop.mechanism.model import Mechanism, omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
-#: Modes of links are included up to this multiple of the highest frequency. Twice is the usual
-#: choice; between clamped ends it leaves 0.4 % in the tenth mode of a four-bar, four times 0.1 %.
-LINK_MODE_FACTOR = 4.0
-#: Rounds in which the modes of links follow the highest frequency.
-MAX_ROUNDS = 4
-#: Largest residual of an eigenvalue equation, relative to its terms.
-MAX_RESIDUAL = 1e-6
-#: Largest relative change of a frequency by one more mode of each link and plane.
-MAX_MODE_CHANGE = 1e-3
-#: Largest relative change of a frequency by shear that may be left out.
-MAX_SHEAR_CHANGE = 0.01
-#: Largest relative change of a frequency by the weight, which is left out.
-MAX_WEIGHT_CHANGE = 0.01
 #: Note on frequencies of a machine whose motors turn freely.
 FREE_NOTE = "gravity is left out: free motors would fall or swing"
-#: What motors do: held by the stiffness of their drives, or free to turn.
-MOTOR_STATES = ("locked", "free")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VibrationOptions(Options):
-    """Number of modes, motors, and the theory of beams.
-
-    Attributes:
-        count: number of frequencies.
-        link_modes: modes of each link and bending plane; default: all below four times the highest
-            frequency, at least one.
-        motor_state: locked: held by the stiffness of their drives; free: free to turn.
-        shear: include shear and rotary inertia of beams (Timoshenko).
-        damping: damping ratio of the modes for frequency responses; default: that of the machine
-            file.
-
-    Examples:
-        >>> import tauloop as tl
-        >>> tl.VibrationOptions(count=6, motor_state="free").motor_state
-        'free'
-    """
-
-    count: int = option(10, least=1)
-    link_modes: int | None = option(None, least=0)
-    motor_state: str = option("locked", choices=MOTOR_STATES)
-    shear: bool = option(False)
-    damping: float | None = option(None, above=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,8 +165,8 @@ def vibration(
 ) -> Vibration:
     """Return the natural frequencies and mode shapes of a machine.
 
-    Links have their modes between fixed ends (Craig-Bampton). Frequencies do not include the weight;
-    the result is doubtful if it changes one by more than 1 %.
+    Links have their modes between fixed ends (Craig-Bampton). Without ``loaded``, frequencies do not
+    include the weight; the result is doubtful if it changes one by more than 1 %.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -225,7 +177,8 @@ def vibration(
 
     Raises:
         InputError: the machine has no elastic data, or the file does not state where a mass is.
-        AssemblyError: a part can move without any deformation, though motors are locked.
+        AssemblyError: a part can move without any deformation, though motors are locked; or loads
+            exceed the buckling load.
         PoseError: a pose is out of reach or singular.
 
     Examples:
@@ -246,8 +199,10 @@ def vibration(
     model, options = modeled(machine), options or VibrationOptions()
     mechanism = model.mechanism
     q, reached = machine_coordinates(model, poses, actuators)
-    settings, built, assembled, modes = _with_link_modes(model, q, options)
-    is_free = options.motor_state == "free"
+    loads = machine_loads(mechanism, options)
+    result = machine_modes(model, q, options, loads)
+    built, assembled, modes = result.built, result.assembled, result.modes
+    is_free = options.motor_state == "free" and loads is None
     shapes = modes.shapes
     bodies = tuple(body.name for body in built.structure.bodies)
     twists = [np.moveaxis(assembled.body_motion[name] @ shapes, -1, 1) for name in bodies]
@@ -255,7 +210,7 @@ def vibration(
     items, shares = energy_shares(assembled, shapes)
     static = None
     if not modes.free:
-        static = tool_compliance(assembled, built.tool_body, built.tool_point).matrix
+        static = motion @ np.linalg.solve(result.stiffness, np.swapaxes(motion, -1, -2))
     return Vibration(
         model=model,
         options=options,
@@ -268,7 +223,7 @@ def vibration(
         tool_shapes=np.moveaxis(motion @ shapes, -1, 1),
         items=items,
         shares=shares,
-        link_modes=_link_modes(built),
+        link_modes=link_mode_counts(built),
         structure=assembled,
         tool_motion=motion,
         tool_compliance=static,
@@ -277,8 +232,7 @@ def vibration(
         rigid=rigid_parts(mechanism, built),
         notes=(*built.notes, FREE_NOTE) if is_free else built.notes,
         diagnostics=(
-            _residual(assembled, modes),
-            *_comparisons(model, q[:1], settings, modes, is_free=is_free),
+            *mode_diagnostics(model, q, result, loads),
             *reached,
             *omission_diagnostics(mechanism),
         ),
@@ -289,120 +243,10 @@ def vibration(
                 "motor_state": options.motor_state,
                 "shear": options.shear,
                 "damping": options.damping,
+                "loaded": options.loaded,
+                "wrench": None if loads is None else loads.wrench.tolist(),
+                "weightless": options.weightless,
             },
             inputs={"machine": mechanism.name, "poses": len(q)},
         ),
     )
-
-
-def _with_link_modes(
-    model: Model, q: Array, options: VibrationOptions
-) -> tuple[StructureOptions, MachineStructure, AssembledStructure, VibrationModes]:
-    """Return the structure with the modes of links that the highest frequency needs, and its modes.
-
-    Raises:
-        InputError: the machine has no elastic data, or the file does not state where a mass is.
-    """
-    is_free = options.motor_state == "free"
-    settings = StructureOptions(
-        are_motors_held=not is_free, modes=options.link_modes, has_shear=options.shear
-    )
-    built, assembled, modes = _modes(model, q, settings, options)
-    for _ in range(MAX_ROUNDS):
-        below = LINK_MODE_FACTOR * float(modes.frequencies.max(initial=0.0))
-        has_all = modes.frequencies.shape[1] == options.count
-        if options.link_modes is not None or (has_all and below <= settings.below):
-            break
-        wanted = replace(settings, below=max(below, 2.0 * settings.below))
-        if _link_modes(machine_structure(model, q[:1], wanted)) == _link_modes(built):
-            break
-        settings = wanted
-        built, assembled, modes = _modes(model, q, settings, options)
-    return settings, built, assembled, modes
-
-
-def _modes(
-    model: Model, q: Array, settings: StructureOptions, options: VibrationOptions
-) -> tuple[MachineStructure, AssembledStructure, VibrationModes]:
-    """Return the structure of a machine, and its modes.
-
-    Raises:
-        InputError: the machine has no elastic data, or the file does not state where a mass is.
-    """
-    built = machine_structure(model, q, settings)
-    are_motors_held = settings.are_motors_held
-    require_elastic_data(model.mechanism, built, are_motors_held=are_motors_held)
-    InputError.raise_if_any(mass_problems(built, model.mechanism.file))
-    assembled = assemble(built.structure)
-    is_free = options.motor_state == "free"
-    return built, assembled, natural_modes(assembled, options.count, may_be_free=is_free)
-
-
-def _link_modes(built: MachineStructure) -> dict[str, tuple[int, int]]:
-    """Return the number of modes of each elastic link in its two bending planes."""
-    counts = {}
-    for element in built.structure.elements:
-        if element.beam is not None:
-            modes = element.beam.mode_counts
-            counts[element.name] = (modes[BeamMotion.BEND_XY], modes[BeamMotion.BEND_XZ])
-    return counts
-
-
-def _residual(assembled: AssembledStructure, modes: VibrationModes) -> Diagnostic:
-    """Return the residual of K x = ω² M x, relative to the largest term."""
-    elastic = modes.shapes[:, :, modes.free :]
-    squared = (modes.angular[:, None, modes.free :]) ** 2
-    inertial = assembled.mass @ elastic * squared
-    residual = np.linalg.norm(assembled.stiffness @ elastic - inertial, axis=1)
-    scale = np.linalg.norm(inertial, axis=1)
-    return diagnostic(
-        "residual of the eigenvalue equations",
-        (residual / scale).max(initial=0.0),
-        at_most=MAX_RESIDUAL,
-        advice="check stiffnesses and masses that differ by many orders of magnitude",
-    )
-
-
-def _comparisons(
-    model: Model, q: Array, settings: StructureOptions, modes: VibrationModes, *, is_free: bool
-) -> Iterator[Diagnostic]:
-    """Yield by how much more modes of links, shear, and weight change the frequencies at one pose."""
-    own = modes.frequencies[0, modes.free :]
-    count = modes.frequencies.shape[1]
-
-    def largest_change(compared: VibrationModes) -> float:
-        values = compared.frequencies[0, compared.free :]
-        return float(np.abs(values / own - 1.0).max(initial=0.0))
-
-    def change(other: StructureOptions) -> float:
-        built = machine_structure(model, q, other)
-        return largest_change(natural_modes(assemble(built.structure), count, may_be_free=is_free))
-
-    built = machine_structure(model, q, settings)
-    if not modes.free:
-        assembled = assemble(built.structure)
-        gravity = gravity_vector(model.mechanism)
-        load = gravity_load(assembled, gravity)
-        displacement = np.asarray(np.linalg.solve(assembled.stiffness, load[..., None]))[..., 0]
-        geometric = preload_stiffness(assembled, displacement, gravity)
-        yield diagnostic(
-            "change of a frequency by the weight",
-            largest_change(natural_modes(assembled, count, geometric=geometric)),
-            at_most=MAX_WEIGHT_CHANGE,
-            advice="the weight is left out here: see the load factor of `tauloop stiffness`",
-        )
-    most = max((max(pair) for pair in _link_modes(built).values()), default=0)
-    if most:
-        yield diagnostic(
-            "change of a frequency by one more mode of each link",
-            change(replace(settings, modes=most + 1)),
-            at_most=MAX_MODE_CHANGE,
-            advice="give more modes of each link, or leave `link_modes` out",
-        )
-    if not settings.has_shear and most:
-        yield diagnostic(
-            "change of a frequency by shear of the links",
-            change(replace(settings, has_shear=True)),
-            at_most=MAX_SHEAR_CHANGE,
-            advice="set `shear` to include it",
-        )

@@ -13,6 +13,9 @@ from tauloop.elasticity.beams import Array
 MASSLESS_TOLERANCE = 1e-12
 #: Frequencies whose relative distance is at most this form a cluster, in which shapes may mix.
 CLUSTER_TOLERANCE = 0.01
+#: Squared frequency, relative to the lowest one of the unloaded machine with an elastic deformation,
+#: below which a loaded motion counts as free.
+ZERO_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,7 +65,8 @@ def natural_modes(
     Args:
         assembled: the structure.
         count: number of modes; default: all that have mass.
-        geometric: (N, n, n) geometric stiffness that is added.
+        geometric: (N, n, n) geometric stiffness that is added. It may hold motions that deform
+            nothing, such as a pendulum.
         may_be_free: whether motions that deform nothing are modes of frequency zero; they are
             refused otherwise.
 
@@ -73,6 +77,8 @@ def natural_modes(
     if not may_be_free:
         assembled.require_no_mechanism()
     free = assembled.mechanisms
+    if geometric is not None and free.shape[-1]:
+        return _held_by_loads(assembled, count, geometric)
     M = assembled.mass
     K = assembled.stiffness if geometric is None else assembled.stiffness + geometric
     basis = np.broadcast_to(np.eye(assembled.size), K.shape)
@@ -99,6 +105,42 @@ def natural_modes(
     shapes = np.concatenate([rigid, shapes], axis=-1)
     return VibrationModes(
         frequencies=frequencies[:, :count], shapes=shapes[:, :, :count], free=free.shape[-1]
+    )
+
+
+def _held_by_loads(
+    assembled: AssembledStructure, count: int | None, geometric: Array
+) -> VibrationModes:
+    """Return the modes of a structure with motions that loads alone hold, or nothing.
+
+    (K + σ M) x = (ω² + σ) M x, with the lowest ω² of an elastic deformation as σ.
+
+    Raises:
+        AssemblyError: the pose is unstable under the loads.
+    """
+    unloaded = natural_modes(assembled, may_be_free=True)
+    shift = unloaded.angular[:, unloaded.free, None] ** 2
+    K = assembled.stiffness + geometric
+    what = "the pose is unstable under its loads"
+    try:
+        L = np.linalg.cholesky(K + shift[..., None] * assembled.mass)
+    except np.linalg.LinAlgError as error:
+        raise AssemblyError.of("structure", what, "hold the motors, or turn the load") from error
+    L_inverse = np.linalg.inv(L)
+    back = np.swapaxes(L_inverse, -1, -2)
+    mu, vectors = np.linalg.eigh(L_inverse @ assembled.mass @ back)
+    chosen = unloaded.frequencies.shape[1] if count is None else count
+    mu, vectors = mu[:, ::-1][:, :chosen], vectors[:, :, ::-1][:, :, :chosen]
+    squared = 1.0 / mu - shift
+    is_free = np.abs(squared) <= ZERO_TOLERANCE * shift
+    if np.any((squared < 0.0) & ~is_free):
+        growth = float(np.sqrt(-squared.min()))
+        what = f"{what}: a motion grows by exp({growth:.3g} t), t in seconds"
+        raise AssemblyError.of("structure", what, "hold the motors, or turn the load")
+    return VibrationModes(
+        frequencies=np.sqrt(np.where(is_free, 0.0, squared)) / (2.0 * np.pi),
+        shapes=back @ vectors / np.sqrt(mu)[:, None, :],
+        free=int(is_free.sum(axis=1).min(initial=chosen)),
     )
 
 
