@@ -74,6 +74,18 @@ def test_free_motors_leave_a_motion() -> None:
     assert "1 motion is free" in shown
 
 
+def test_position_loops_have_damping_ratios(slide: Path) -> None:
+    words = ("vibration", slide, "--motor-state", "servo")
+    refused = run(*words, code=2).output
+    assert "gains are missing: position, speed" in refused
+    slide.write_text(SLIDE.replace("stiffness: 5 N/um", "inertia: 3 kg"), encoding="utf-8")
+    shown = run(*words, "--servo-gains", "*.position=50 1/s,motor.speed=100").output
+    assert "damping ratio" in shown
+    # 5 kg, 100 N s/m and 5000 N/m
+    assert "5.03" in shown
+    assert "0.316" in shown
+
+
 def test_a_response_is_drawn_only_with_a_damping() -> None:
     from tauloop.display.plots.elastic_plots import vibration_plots
 

@@ -13,7 +13,8 @@ from tauloop.elasticity.assembled import AssembledStructure
 from tauloop.elasticity.beams import Array
 from tauloop.elasticity.machine_poses import gravity_vector
 from tauloop.elasticity.machine_structure import MachineStructure
-from tauloop.elasticity.preload import DeadLoad, geometric_stiffness
+from tauloop.elasticity.preload import DeadLoad, geometric_stiffness, preload_stiffness
+from tauloop.elasticity.servo_modes import servo_rows
 from tauloop.elasticity.statics import element_weight, gravity_load
 from tauloop.equations.named_values import TOOL_PORT, named_values
 from tauloop.mechanism.model import Mechanism
@@ -69,11 +70,22 @@ def machine_loads(mechanism: Mechanism, options: LoadOptions) -> MachineLoads | 
 
 
 def loaded_stiffness(
-    built: MachineStructure, assembled: AssembledStructure, loads: MachineLoads
+    built: MachineStructure,
+    assembled: AssembledStructure,
+    loads: MachineLoads,
+    *,
+    is_estimate: bool = False,
 ) -> Array:
     """Return the geometric stiffness (N, n, n) of loads in equilibrium.
 
-    Motions that deform nothing, such as those of free motors, must be in equilibrium by themselves.
+    Controlled motors hold their positions. Other motions that deform nothing, such as those of free
+    motors, must be in equilibrium by themselves.
+
+    Args:
+        built: the machine.
+        assembled: its structure.
+        loads: weight and wrench.
+        is_estimate: whether beams alone count where rigid parts close loops.
 
     Raises:
         AssemblyError: the loads move something that nothing holds.
@@ -81,16 +93,24 @@ def loaded_stiffness(
     """
     motion = assembled.point_motion(built.tool_body, built.tool_point)
     load = gravity_load(assembled, loads.gravity) + np.swapaxes(motion, -1, -2) @ loads.wrench
-    free = assembled.mechanisms
+    by_loads = preload_stiffness if is_estimate else geometric_stiffness
+    at_tool = DeadLoad(body=built.tool_body, point=built.tool_point, wrench=loads.wrench)
     K = assembled.stiffness
+    if built.drives:
+        held, _, _ = servo_rows(assembled, built.lengths, built.drives)
+        _, _, Vt = np.linalg.svd(held, full_matrices=True)
+        Z = np.swapaxes(Vt[:, held.shape[1] :], -1, -2)
+        left = np.swapaxes(Z, -1, -2)
+        displacement = (Z @ np.linalg.solve(left @ K @ Z, left @ load[..., None]))[..., 0]
+        return by_loads(assembled, displacement, loads.gravity, (at_tool,))
+    free = assembled.mechanisms
     if free.shape[-1]:
         _require_equilibrium(assembled, load, free, loads)
         # A spring against the free motions, which nothing stretches.
         scale = np.trace(K, axis1=1, axis2=2)[:, None, None]
         K = K + scale * free @ np.swapaxes(free, -1, -2)
     displacement = np.asarray(np.linalg.solve(K, load[..., None]))[..., 0]
-    at_tool = DeadLoad(body=built.tool_body, point=built.tool_point, wrench=loads.wrench)
-    return geometric_stiffness(assembled, displacement, loads.gravity, (at_tool,))
+    return by_loads(assembled, displacement, loads.gravity, (at_tool,))
 
 
 def _require_equilibrium(

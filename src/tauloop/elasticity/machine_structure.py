@@ -31,6 +31,8 @@ from tauloop.elasticity.machine_constants import machine_constants
 from tauloop.elasticity.machine_gradients import ElasticLaw, is_diagonal
 from tauloop.elasticity.machine_joints import elastic_directions, elastic_joint, free_twists
 from tauloop.elasticity.reduction import BALL, ReducedBeam
+from tauloop.elasticity.servo_control import ServoLaw
+from tauloop.elasticity.servo_drives import RodLength, ServoDrive, ServoParts, Terms, load_inertia
 from tauloop.elasticity.structure import (
     Attachment,
     ElasticJoint,
@@ -85,6 +87,7 @@ class StructureOptions:
         has_shear: whether beams have shear and rotary inertia (Timoshenko).
         has_rod_modes: whether modes of rods with ball ends are coordinates. Such a rod bends by
             itself: neither stiffness nor axial force couples its modes with its ends.
+        laws: laws of controlled motors by actuator; None for motors that are held or free.
     """
 
     are_motors_held: bool = True
@@ -92,6 +95,7 @@ class StructureOptions:
     below: float = 0.0
     has_shear: bool = False
     has_rod_modes: bool = True
+    laws: Mapping[str, ServoLaw] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -110,6 +114,8 @@ class MachineStructure:
         massless: finite-element models without a mass matrix.
         laws: expressions that the stiffness of elastic items follows from.
         machine_bodies: the body of the machine to which each node belongs, by its name.
+        drives: controlled motors; none where they are held or free.
+        lengths: telescopic rods without elastic parts, whose length a drive moves.
     """
 
     structure: Structure
@@ -123,6 +129,8 @@ class MachineStructure:
     massless: tuple[str, ...]
     laws: tuple[ElasticLaw, ...] = field(repr=False)
     machine_bodies: Mapping[str, str] = field(repr=False, default_factory=dict)
+    drives: tuple[ServoDrive, ...] = ()
+    lengths: Mapping[str, RodLength] = field(default_factory=dict, repr=False)
 
 
 def machine_structure(
@@ -166,6 +174,10 @@ class _StructureBuilder:
         self.spring_laws: dict[str, Expression] = {}
         #: Nodes of bodies with beams: body, name of the node, point in body coordinates.
         self.nodes: dict[str, list[tuple[str, Array]]] = {}
+        #: Controlled motors, the bodies that they move inside of rods, and lengths of rigid rods.
+        self.servo = ServoParts(self.mechanism, self.options.laws or {})
+        self.rotors: dict[str, str] = {}
+        self.lengths: dict[str, RodLength] = {}
 
     # Frames
 
@@ -242,8 +254,14 @@ class _StructureBuilder:
         for joint in mechanism.joints:
             self._add_joint(joint, springs, inertias, locked)
         for rod in mechanism.rods:
-            self._add_rod(rod, springs, locked)
+            self._add_rod(rod, springs, inertias, locked)
+            if rod.name in self.rotors:
+                self._drive_rod(rod.name)
         self._add_combinations(locked)
+        self.bodies += self.servo.bodies
+        self.joints += self.servo.joints
+        self.combinations += self.servo.combinations
+        self.notes += self.servo.notes
         platform = mechanism.platform
         tool_body, tool_point = self.placed(platform.tool, "the tool")
         return MachineStructure(
@@ -265,6 +283,8 @@ class _StructureBuilder:
             massless=tuple(self.massless),
             laws=tuple(self.laws),
             machine_bodies={node: body for body, nodes in self.nodes.items() for node, _ in nodes},
+            drives=tuple(self.servo.drives),
+            lengths=self.lengths,
         )
 
     def _add_body(self, body: Body) -> None:
@@ -385,6 +405,9 @@ class _StructureBuilder:
             if freedom.inertia is not None:
                 inertias[name] = value(freedom.inertia)
         for actuator in self.mechanism.actuators:
+            if self.options.laws is not None:
+                self._add_servo(actuator, inertias, locked)
+                continue
             if len(actuator.drives) > 1:
                 continue
             (name, ratio_expression) = actuator.drives[0]
@@ -406,6 +429,61 @@ class _StructureBuilder:
                 self._add_spring(name, at_joint)
         springs = {name: value(spring) for name, spring in self.spring_laws.items()}
         return springs, inertias, locked
+
+    def _add_servo(self, actuator: Actuator, inertias: dict[str, float], locked: set[str]) -> None:
+        """Add a controlled motor with its drive.
+
+        Raises:
+            InputError: an elastic drive has no inertia at its motor; or a drive line moves a rod
+                without elastic parts.
+        """
+        value = self.mechanism.value
+        line = actuator.drive
+        inertia = 0.0 if actuator.inertia is None else value(actuator.inertia)
+        if line is not None:
+            inertia += load_inertia(line, self.mechanism)
+        stiffness = None if line is not None else self._drive_stiffness(actuator)
+        drives = tuple((name, value(ratio)) for name, ratio in actuator.drives)
+        name, ratio = drives[0]
+        rod = next((rod for rod in self.mechanism.rods if rod.name == name), None)
+        where = f"actuators.{actuator.name}"
+        shaft: Terms
+        if stiffness is not None and not inertia:
+            what = "the drive is elastic, and the inertia of its motor is missing"
+            raise InputError.of(where, what, "give `inertia`, on the motor's side")
+        if rod is not None:
+            has_spring = stiffness is not None or _has_elastic_part(rod)
+            if line is not None and not has_spring:
+                what = f"its drive line moves the rod {name}, which has no elastic part"
+                raise InputError.of(where, what, "give the rod a section, or a `contact` stiffness")
+            if not has_spring:
+                shaft = ((name, ratio),)
+                inertias[name] = inertias.get(name, 0.0) + ratio**2 * inertia
+            else:
+                rotor = f"{actuator.name}.rotor"
+                shaft = ((self.servo.add_rotor(rotor, ratio**2 * inertia)[0][0], ratio),)
+                self.rotors[name] = rotor
+                if stiffness is None:
+                    locked.add(name)
+                else:
+                    ratio_expression = actuator.drives[0][1]
+                    self._add_spring(name, multiply(ratio_expression, ratio_expression, stiffness))
+        elif stiffness is not None or len(drives) > 1:
+            shaft = self.servo.add_rotor(f"{actuator.name}.rotor", inertia)
+            terms = (*drives, (shaft[0][0], -1.0))
+            moving = tuple((other, np.asarray(factor)) for other, factor in terms)
+            number = None if stiffness is None else value(stiffness)
+            self.combinations.append(
+                MotionCombination(name=actuator.name, terms=moving, stiffness=number)
+            )
+        else:
+            shaft = drives
+            inertias[name] = inertias.get(name, 0.0) + ratio**2 * inertia
+        if line is None:
+            self.servo.add_motor(actuator, shaft)
+        else:
+            self.elastic.append(actuator.name)
+            self.servo.add_line(actuator, line, shaft)
 
     def _add_spring(self, name: str, stiffness: Expression) -> None:
         """Add a spring against a coordinate."""
@@ -485,7 +563,11 @@ class _StructureBuilder:
             terms = [(name, value(ratio)) for name, ratio in coupling.terms]
             items.append((coupling.name, terms, None))
         for actuator in self.mechanism.actuators:
-            if len(actuator.drives) > 1 and self.options.are_motors_held:
+            if (
+                self.options.laws is None
+                and len(actuator.drives) > 1
+                and self.options.are_motors_held
+            ):
                 terms = [(name, value(ratio)) for name, ratio in actuator.drives]
                 items.append((actuator.name, terms, self._drive_stiffness(actuator)))
         for name, terms, stiffness in items:
@@ -500,7 +582,44 @@ class _StructureBuilder:
 
     # Rods
 
-    def _add_rod(self, rod: Rod, springs: Mapping[str, float], locked: set[str]) -> None:
+    def _drive_rod(self, name: str) -> None:
+        """Let a rotor move between the two parts of a telescopic rod, which its spring holds."""
+        index, element = next(
+            (index, element) for index, element in enumerate(self.elements) if element.name == name
+        )
+        rotor = Attachment(body=self.rotors[name], point=np.zeros(3), axes=np.eye(3), freedoms=(0,))
+        size = element.matrices.stiffness.shape[-1]
+        # The coordinates without the rotor, by those with it.
+        carried = np.delete(np.eye(size + 1), element.external, axis=0)
+        pushed = carried.copy()
+        pushed[len(element.attachments[0].freedoms), element.external] = -1.0
+        matrices = Matrices(
+            stiffness=pushed.T @ element.matrices.stiffness @ pushed,
+            mass=carried.T @ element.matrices.mass @ carried,
+            geometric=carried.T @ element.matrices.geometric @ carried,
+        )
+        attachments = (*element.attachments, rotor)
+        self.elements[index] = replace(element, attachments=attachments, matrices=matrices)
+
+    def _add_rotor_mass(
+        self, name: str, start: tuple[str, Array], end: tuple[str, Array], inertia: float
+    ) -> None:
+        """Add the inertia of a motor that the length of a rod moves."""
+        if not inertia:
+            return
+        difference = np.array([[1.0, -1.0], [-1.0, 1.0]])
+        M = inertia * np.kron(difference, np.diag([1.0, 0.0, 0.0]))
+        zero = np.zeros((6, 6))
+        matrices = Matrices(stiffness=zero, mass=M, geometric=zero)
+        self._add_two_point(f"{name}.rotor", start, end, matrices)
+
+    def _add_rod(
+        self,
+        rod: Rod,
+        springs: Mapping[str, float],
+        inertias: Mapping[str, float],
+        locked: set[str],
+    ) -> None:
         """Add a rod: elastic, rigid, or a cable."""
         start, end = self.placed(rod.start, rod.name), self.placed(rod.end, rod.name)
         is_driven = rod.telescope is not None and rod.name not in locked
@@ -508,6 +627,8 @@ class _StructureBuilder:
         if is_driven and spring is None:
             # Nothing holds its length: it only has mass.
             self._add_rigid_mass(rod, start, end, (0.0, 1.0))
+            self.lengths[rod.name] = RodLength(bodies=(start[0], end[0]), points=(start[1], end[1]))
+            self._add_rotor_mass(rod.name, start, end, inertias.get(rod.name, 0.0))
             return
         if rod.tension is not None and rod.tension.stiffness is not None:
             self.elastic.append(rod.name)
@@ -703,6 +824,15 @@ class _StructureBuilder:
         self.elements.append(element)
         if numbers.strength is not None:
             self.strengths[element.name] = numbers.strength
+
+
+def _has_elastic_part(rod: Rod) -> bool:
+    """Return whether a telescopic rod yields along its axis with its drive held rigidly."""
+    return (
+        rod.lower_beam is not None
+        or any(item is not None for item in rod.contact)
+        or (rod.tension is not None and rod.tension.stiffness is not None)
+    )
 
 
 def _across(direction: Array) -> Array:

@@ -8,26 +8,27 @@ from dataclasses import field
 import numpy as np
 
 from tauloop.common.datasets import Variable, columns
-from tauloop.common.errors import InputError, PoseError, solving
+from tauloop.common.errors import PoseError, solving
 from tauloop.common.files import csv_text
 from tauloop.common.keywords import keywords
 from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, provenance
 from tauloop.elasticity.assembled import AssembledStructure
-from tauloop.elasticity.beams import Array
 from tauloop.elasticity.machine_loads import machine_loads
 from tauloop.elasticity.machine_modes import (
     VibrationOptions as VibrationOptions,
     link_mode_counts,
     machine_modes,
     mode_diagnostics,
+    stated_damping,
 )
 from tauloop.elasticity.machine_poses import PoseInput, machine_coordinates, rigid_parts
 from tauloop.elasticity.modes import VibrationModes, frequency_response
+from tauloop.elasticity.servo_modes import ServoModes, servo_response
 from tauloop.elasticity.statics import energy_shares
 from tauloop.mechanism.elastic.inertia import ElementMass
-from tauloop.mechanism.model import Mechanism, omission_diagnostics
+from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
@@ -56,6 +57,9 @@ class Vibration(Result):
         link_modes: modes of each elastic link: one number for each bending plane.
         structure: the structure in minimal coordinates.
         shapes: (N, n, k) its coordinates in the modes.
+        damping_ratio: (N, k) of the modes of closed position loops; None for other motors.
+        servo: the closed loops; None for other motors. Their shapes are complex; those above are
+            the real parts, at the largest motion.
         masses: stated masses of elastic links, and those of their parts.
         rigid: names of the parts that count as rigid.
         notes: assumptions about this machine.
@@ -77,6 +81,8 @@ class Vibration(Result):
     tool_motion: np.ndarray = field(metadata=OMITTED)
     tool_compliance: np.ndarray | None = field(metadata=OMITTED)
     shapes: np.ndarray = field(metadata=OMITTED)
+    damping_ratio: np.ndarray | None = field(metadata=json_keys(nullable=True))
+    servo: ServoModes | None = field(metadata=OMITTED)
     masses: tuple[ElementMass, ...]
     rigid: tuple[str, ...]
     notes: tuple[str, ...]
@@ -123,7 +129,17 @@ class Vibration(Result):
         if damping is None and loss_factor is None:
             damping = self.options.damping
         if damping is None and loss_factor is None:
-            damping, loss_factor = stated_damping(self.model.mechanism, self.frequency.shape[1])
+            count = self.shapes.shape[1] if self.servo else self.frequency.shape[1]
+            damping, loss_factor = stated_damping(self.model.mechanism, count)
+        if self.servo is not None:
+            return servo_response(
+                self.servo.plant,
+                self.tool_motion,
+                self.tool_motion,
+                np.atleast_1d(np.asarray(frequencies, dtype=float)),
+                damping=None if damping is None else np.asarray(damping, dtype=float),
+                loss_factor=loss_factor,
+            )
         modes = VibrationModes(frequencies=self.frequency, shapes=self.shapes, free=self.free)
         return frequency_response(
             modes,
@@ -134,24 +150,6 @@ class Vibration(Result):
             loss_factor=loss_factor,
             static=self.tool_compliance,
         )
-
-
-def stated_damping(mechanism: Mechanism, count: int) -> tuple[Array | None, float | None]:
-    """Return the damping ratios (count,) of a machine file, or its loss factor.
-
-    Raises:
-        InputError: the file states none.
-    """
-    stated = mechanism.damping
-    if stated is None:
-        what = "neither the machine file nor the call states a damping"
-        remedy = "give `damping: {ratio: 0.02}` in the file, or damping=0.02 in the call"
-        raise InputError.of("damping", what, remedy, file=mechanism.file)
-    if stated.loss_factor is not None:
-        return None, mechanism.value(stated.loss_factor)
-    ratios = [mechanism.value(ratio) for ratio in stated.ratios]
-    ratios += [ratios[-1]] * max(count - len(ratios), 0)
-    return np.array(ratios[:count]), None
 
 
 @keywords(VibrationOptions)
@@ -209,7 +207,7 @@ def vibration(
     motion = assembled.point_motion(built.tool_body, built.tool_point)
     items, shares = energy_shares(assembled, shapes)
     static = None
-    if not modes.free:
+    if not modes.free and result.servo is None:
         static = motion @ np.linalg.solve(result.stiffness, np.swapaxes(motion, -1, -2))
     return Vibration(
         model=model,
@@ -228,11 +226,13 @@ def vibration(
         tool_motion=motion,
         tool_compliance=static,
         shapes=shapes,
+        damping_ratio=None if result.servo is None else result.servo.damping_ratio,
+        servo=result.servo,
         masses=built.masses,
         rigid=rigid_parts(mechanism, built),
         notes=(*built.notes, FREE_NOTE) if is_free else built.notes,
         diagnostics=(
-            *mode_diagnostics(model, q, result, loads),
+            *mode_diagnostics(model, q, options, result, loads),
             *reached,
             *omission_diagnostics(mechanism),
         ),

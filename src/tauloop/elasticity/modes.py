@@ -203,6 +203,26 @@ def frequency_response(
     Raises:
         InputError: no damping is given, both kinds are, or a value is not positive.
     """
+    require_damping(damping, loss_factor)
+    squared = modes.angular**2
+    at_output, at_source = output @ modes.shapes, source @ modes.shapes
+    response = modal_response(
+        squared, at_output, at_source, frequencies, damping=damping, loss_factor=loss_factor
+    )
+    if static is not None:
+        with np.errstate(divide="ignore"):
+            softness = np.where(squared > 0.0, 1.0 / squared, 0.0)
+        covered = (at_output * softness[:, None]) @ np.swapaxes(at_source, -1, -2)
+        response = response + (static - covered)[:, None]
+    return response
+
+
+def require_damping(damping: Array | float | None, loss_factor: float | None) -> None:
+    """Check the damping of a frequency response.
+
+    Raises:
+        InputError: no damping is given, both kinds are, or a value is not positive.
+    """
     if (damping is None) == (loss_factor is None):
         what = "no damping is given" if damping is None else "both kinds of damping are given"
         remedy = "give one of damping (ratios of the modes) and loss_factor"
@@ -211,18 +231,33 @@ def frequency_response(
     if np.any(ratios <= 0.0):
         where = "damping" if loss_factor is None else "loss_factor"
         raise InputError.of(where, f"is {ratios.min():g}", "give positive numbers")
+
+
+def modal_response(
+    squared: Array,
+    at_output: Array,
+    at_source: Array,
+    frequencies: Array,
+    *,
+    damping: Array | float | None,
+    loss_factor: float | None,
+) -> Array:
+    """Return the response (N, f, o, i) of modes to harmonic forces.
+
+    Args:
+        squared: (N, k) squared angular frequencies; those below zero have no damping.
+        at_output, at_source: (N, o, k), (N, i, k) motion of outputs and sources in the modes.
+        frequencies: (f,), Hz.
+        damping, loss_factor: see `frequency_response`.
+    """
     omega = 2.0 * np.pi * np.asarray(frequencies, dtype=float)[:, None]
-    natural = modes.angular[:, None, :]
+    positive = np.maximum(squared, 0.0)[:, None]
     if loss_factor is None:
-        lag = 2.0 * ratios * natural * omega
+        lag = 2.0 * np.asarray(damping, dtype=float) * np.sqrt(positive) * omega
     else:
-        lag = loss_factor * natural**2
-    denominator = natural**2 - omega**2 + 1j * lag
-    at_output, at_source = output @ modes.shapes, source @ modes.shapes
-    response = np.einsum("nok,nik,nfk->nfoi", at_output, at_source, 1.0 / denominator)
-    if static is not None:
-        with np.errstate(divide="ignore"):
-            softness = np.where(natural[:, 0] > 0.0, 1.0 / natural[:, 0] ** 2, 0.0)
-        covered = np.einsum("nok,nik,nk->noi", at_output, at_source, softness)
-        response = response + (static - covered)[:, None]
-    return np.asarray(response)
+        lag = loss_factor * positive
+    receptance = 1.0 / (squared[:, None] - omega**2 + 1j * lag)
+    o, i = at_output.shape[1], at_source.shape[1]
+    pairs = (at_output[:, :, None] * at_source[:, None]).reshape(len(squared), o * i, -1)
+    response = receptance @ np.swapaxes(pairs, -1, -2)
+    return np.asarray(response.reshape(len(squared), len(omega), o, i))

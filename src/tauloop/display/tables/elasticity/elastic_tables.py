@@ -128,12 +128,16 @@ def vibration_tables(result: Vibration) -> Iterator[Printed]:
     for k in range(count):
         group = clusters.get(k + 1)
         close = f"{group[0]} to {group[-1]}" if group else ""
-        low, high = result.frequency[:, k].min(), result.frequency[:, k].max()
-        frequencies = (low,) if len(result.frequency) == 1 else (low, high)
-        rows.append((str(k + 1), *frequencies, close, _most_energy(result, k)))
+        low, high = np.nanmin(result.frequency[:, k]), np.nanmax(result.frequency[:, k])
+        numbers = [low] if len(result.frequency) == 1 else [low, high]
+        if result.damping_ratio is not None:
+            numbers.append(np.nanmin(result.damping_ratio[:, k]))
+        rows.append((str(k + 1), *numbers, close, _most_energy(result, k)))
     heads: tuple[tuple[str, str], ...] = (("frequency [Hz]", ".2f"),)
     if len(result.frequency) > 1:
         heads = (("lowest [Hz]", ".2f"), ("highest [Hz]", ".2f"))
+    if result.damping_ratio is not None:
+        heads += (("damping ratio" if len(heads) == 1 else "least damping ratio", ".3f"),)
     yield table(
         f"Natural frequencies of {result.model.mechanism.name}, motors {result.options.motor_state}",
         "mode",
