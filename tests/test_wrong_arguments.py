@@ -48,6 +48,7 @@ GIVEN: dict[str, object] = {
     "steps": "missing.yaml",
     "results": (),
     "line": None,
+    "workspace": None,
     "options": None,
     "coupling": None,
 }

@@ -89,10 +89,12 @@ if TYPE_CHECKING:
     from tauloop.elasticity import (
         CompensatedPoses as CompensatedPoses,
         CompensationOptions as CompensationOptions,
+        ElasticMapOptions as ElasticMapOptions,
         StiffnessOptions as StiffnessOptions,
         ThermalExpansionOptions as ThermalExpansionOptions,
         VibrationOptions as VibrationOptions,
         compensate as compensate,
+        elastic_map as elastic_map,
         stiffness as stiffness,
         thermal_expansion as thermal_expansion,
         vibration as vibration,

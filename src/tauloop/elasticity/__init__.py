@@ -30,6 +30,11 @@ if TYPE_CHECKING:
         ThermalExpansionOptions as ThermalExpansionOptions,
         thermal_expansion as thermal_expansion,
     )
+    from tauloop.elasticity.machine_maps import (
+        ELASTIC_QUANTITIES as ELASTIC_QUANTITIES,
+        ElasticMapOptions as ElasticMapOptions,
+        elastic_map as elastic_map,
+    )
     from tauloop.elasticity.machine_stiffness import (
         Stiffness as Stiffness,
         StiffnessOptions as StiffnessOptions,

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.common.errors import InputError, Problem
+from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic
 from tauloop.elasticity.beams import Array
 from tauloop.elasticity.machine_structure import MachineStructure
@@ -16,6 +17,18 @@ from tauloop.kinematics.named_kinematics import forward_kinematics, inverse_kine
 from tauloop.mechanism.elastic.inertia import ElementMass
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CoordinateRows:
+    """Poses of a machine whose coordinates are known.
+
+    Attributes:
+        q: (N, n_q) coordinates.
+    """
+
+    q: Array
+
 
 #: Poses of the platform: one by name or as text, many as rows of numbers; None for the reference.
 PoseInput = str | Mapping[str, str | float] | object | None
@@ -31,7 +44,7 @@ def machine_coordinates(
     Args:
         model: the machine.
         poses: None for the reference pose; a text or mapping such as ``{"x": "10 mm"}`` for a single
-            pose; or rows (N, n) of the independent platform coordinates, SI.
+            pose; rows (N, n) of the independent platform coordinates, SI; or `CoordinateRows`.
         actuators: positions of the actuators (see `forward_kinematics`), instead of poses.
 
     Raises:
@@ -44,6 +57,8 @@ def machine_coordinates(
             raise InputError.of("actuators", what, "give the positions of one of them")
         reached = forward_kinematics(model, actuators)
         return np.asarray(reached.q[:1]), reached.diagnostics
+    if isinstance(poses, CoordinateRows):
+        return poses.q, ()
     if isinstance(poses, str | Mapping):
         reached = inverse_kinematics(model, poses)
         return np.asarray(reached.q[:1]), reached.diagnostics

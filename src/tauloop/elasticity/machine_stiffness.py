@@ -172,19 +172,19 @@ class Stiffness(Result):
     @in_json(nullable=True)
     def worst_translational(self) -> np.ndarray:
         """Smallest stiffness (N,) against a force in any direction, N/m."""
-        return _worst(self.compliance[:, :3, :3])[0]
+        return worst_stiffness(self.compliance[:, :3, :3])[0]
 
     @property
     @in_json()
     def worst_translational_direction(self) -> np.ndarray:
         """Direction (N, 3) of the force with the largest deflection along it."""
-        return _worst(self.compliance[:, :3, :3])[1]
+        return worst_stiffness(self.compliance[:, :3, :3])[1]
 
     @property
     @in_json(nullable=True)
     def worst_rotational(self) -> np.ndarray:
         """Smallest stiffness (N,) against a moment about any axis, N m/rad."""
-        return _worst(self.compliance[:, 3:, 3:])[0]
+        return worst_stiffness(self.compliance[:, 3:, 3:])[0]
 
     @property
     def weakest(self) -> tuple[str, ...]:
@@ -259,7 +259,7 @@ class Stiffness(Result):
         return csv_text(("pose", "part", *heads), rows)
 
 
-def _worst(compliance: Array) -> tuple[Array, Array]:
+def worst_stiffness(compliance: Array) -> tuple[Array, Array]:
     """Return the smallest stiffness (N,), and its direction (N, 3), of compliances (N, 3, 3)."""
     values, vectors = np.linalg.eigh(compliance)
     largest = values[:, -1]
@@ -338,7 +338,7 @@ def stiffness(
         built.tool_point,
         geometric=geometric if options.loaded else None,
     )
-    worst = _worst(compliance.matrix[:, :3, :3])[1]
+    worst = worst_stiffness(compliance.matrix[:, :3, :3])[1]
     in_worst = compliance.displacement[:, :, :3] @ worst[..., None]
     loads = beam_loads(built, assembled, displacement, gravity, geometric)
     rigid = rigid_parts(mechanism, built)

@@ -18,6 +18,7 @@ from tauloop.cli.machine import (
 from tauloop.cli.output import command, finish, map_file
 from tauloop.cli.outputs import FIGURE, MAP, RESULT
 from tauloop.cli.terminal.screen import bar
+from tauloop.elasticity import ELASTIC_QUANTITIES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,8 +32,9 @@ def workspace(
     color: Annotated[
         str,
         typer.Option(
-            help="Color by a property of the poses: parallel, serial, constraint, clearance, tension, or an output "
-            "of the machine file."
+            help="Color by a property of the poses: parallel, serial, constraint, clearance, tension; of an "
+            "elastic machine stiffness, stiffness.x to stiffness.rz, stiffness.moment, frequency, heat (by 1 K of "
+            "all parts); or an output of the machine file."
         ),
     ] = "parallel",
     figure: Path | None = None,
@@ -49,6 +51,9 @@ def workspace(
     model = load_model(machine, side, within_limits=within_limits, threads=threads)
     with bar("poses") as progress:
         result = tl.workspace(model, options, progress=progress)
+    if color in ELASTIC_QUANTITIES:
+        with bar("poses") as progress:
+            result = tl.elastic_map(result, quantities=(color,), progress=progress)
 
     def draw() -> Figure:
         # Matplotlib is slow to import, and most calls draw nothing.

@@ -100,6 +100,30 @@ class WorkspaceLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MapQuantity:
+    """A further quantity over the poses of a map, with its worst value.
+
+    Attributes:
+        name: its name among the figures of the map.
+        label: what its scale is called, without the unit.
+        unit: SI unit.
+        shown_unit: unit of pictures and tables.
+        factor: factor from the SI unit to that unit.
+        worst: its worst value over the usable poses, also between the points of the grid; NaN
+            without usable poses.
+        worst_pose: values of the axes at the worst value.
+    """
+
+    name: str
+    label: str
+    unit: str
+    shown_unit: str = field(metadata=OMITTED)
+    factor: float = field(metadata=OMITTED)
+    worst: float = field(metadata=json_keys(nullable=True))
+    worst_pose: Mapping[str, float] = field(metadata=json_keys(nullable=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace(Result):
     """A workspace map.
 
@@ -118,6 +142,7 @@ class Workspace(Result):
         limits: requirements on a usable pose.
         border: where usable poses end between the points of the grid.
         model: model of the machine, to draw it.
+        quantities: further quantities among the figures, see `elastic_map`.
     """
 
     needs_forces: ClassVar[bool] = False
@@ -131,12 +156,14 @@ class Workspace(Result):
     limits: WorkspaceLimits
     border: Border = field(metadata=json_keys(connected_usable="size"))
     model: Model = field(metadata=OMITTED)
+    quantities: tuple[MapQuantity, ...] = ()
 
     def variables(self) -> Iterator[Variable]:
         """Return the axes, and the figures over them."""
         for (name, axis), unit in zip(self.axes.items(), self.units, strict=True):
             yield Variable(name=name, values=axis, over=(name,), unit=unit)
         units = {**_AXIS_UNITS, **output_units(self.model)}
+        units |= {quantity.name: quantity.unit for quantity in self.quantities}
         for name, unit in units.items():
             yield Variable(name=name, values=self.figures[name], over=tuple(self.axes), unit=unit)
 
@@ -615,7 +642,7 @@ class _PoseClassifier:
 
     def kinds(self, values: np.ndarray, near: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Return the reasons with sides (N,) of poses, and their states (N, n_q), from states near."""
-        figures, q = self._figures(values, near)
+        figures, q = self.figures(values, near)
         side = (
             np.where(figures["reason"] == Reason.USABLE, figures[SIDE], 0.0)
             if self._limits.connected
@@ -638,12 +665,12 @@ class _PoseClassifier:
 
     def __call__(self, values: np.ndarray) -> dict[str, np.ndarray]:
         """Return the properties of poses by name, at values (N, n) of the axes (see `PoseAxes`)."""
-        figures, q = self._figures(values, None)
+        figures, q = self.figures(values, None)
         is_closed = figures["reason"] != Reason.OUT_OF_REACH
         outputs = self._model.outputs(np.where(is_closed[:, None], q, np.nan))
         return figures | {f"{OUTPUT}{name}": values for name, values in outputs.items()}
 
-    def _figures(
+    def figures(
         self, values: np.ndarray, near: np.ndarray | None
     ) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Return the properties of poses, and their coordinates (N, n_q).
@@ -765,6 +792,33 @@ class _PoseClassifier:
         )
         margins[poses] = margin
         return np.where(margin < self._limits.tension, np.maximum(cable, 0), -1)
+
+
+def usable_states(workspace: Workspace, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return whether poses of a map can be used (N,), and their coordinates (N, n_q).
+
+    Whether they are connected with the reference pose is not checked.
+
+    Args:
+        workspace: the map.
+        values: (N, d) of the positions that vary.
+    """
+    judge = _PoseClassifier(workspace.model, workspace.limits)
+    axes = pose_axes(workspace.model)
+    whole = np.tile(axes.reference, (len(values), 1))
+    for name, value in workspace.fixed.items():
+        whole[:, axes.columns.index(name)] = value
+    whole[:, [axes.columns.index(name) for name in workspace.axes]] = values
+    usable, coordinates = (
+        [np.zeros(0, dtype=bool)],
+        [np.zeros((0, workspace.model.assembly.q.size))],
+    )
+    at_once = judge.prepared(len(values))
+    for first in range(0, len(values), at_once):
+        figures, q = judge.figures(whole[first : first + at_once], None)
+        usable.append(figures["reason"] == Reason.USABLE)
+        coordinates.append(q)
+    return np.concatenate(usable), np.concatenate(coordinates)
 
 
 def _require_cables(model: Model, names: tuple[str, ...], limits: WorkspaceLimits) -> None:

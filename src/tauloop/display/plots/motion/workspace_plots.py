@@ -62,19 +62,23 @@ class Measure:
 
 
 def measure_named(workspace: Workspace, name: str) -> Measure:
-    """Return a measure by its name in `MEASURES`, or an output of the machine file.
+    """Return a measure by its name in `MEASURES` or `quantities`, or an output of the machine file.
 
     Raises:
         InputError: the name is neither.
     """
     if name in MEASURES:
         return Measure(name, MEASURES[name])
+    quantities = {quantity.name: quantity for quantity in workspace.quantities}
+    if name in quantities:
+        quantity = quantities[name]
+        label = f"{quantity.label} [{quantity.shown_unit}]"
+        return Measure(name, label, quantity.factor, from_zero=False)
     units = output_units(workspace.model)
     outputs = [key.removeprefix(OUTPUT) for key in units]
     if name not in outputs:
-        raise InputError.of(
-            "measure", f"{name!r} is unknown", f"choose among {listing([*MEASURES, *outputs], 24)}"
-        )
+        known = [*MEASURES, *quantities, *outputs]
+        raise InputError.of("measure", f"{name!r} is unknown", f"choose among {listing(known, 24)}")
     key = OUTPUT + name
     is_angle = units[key] == "rad"
     shown = "deg" if is_angle else units[key]
@@ -105,11 +109,13 @@ def workspace_plots(workspace: Workspace) -> Iterator[Paragraph | Plot]:
         for measure in known or ["parallel"]:
             has_classes = measure == (known or ["parallel"])[0]
             yield section_plot(section, measure, has_classes=has_classes)
-    for output in workspace.model.mechanism.outputs:
+    others = [quantity.name for quantity in workspace.quantities]
+    others += [output.name for output in workspace.model.mechanism.outputs]
+    for name in others:
         if section is None:
-            yield line_plot(workspace, output.name)
+            yield line_plot(workspace, name)
         else:
-            yield section_plot(section, output.name, has_classes=False)
+            yield section_plot(section, name, has_classes=False)
     counts = {reason.text: int((workspace.reason == reason).sum()) for reason in Reason}
     present = {text: count for text, count in counts.items() if count}
     yield by_name(

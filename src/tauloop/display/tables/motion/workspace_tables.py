@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
 from tauloop.kinematics.singularities import USUAL
-from tauloop.kinematics.workspaces.map import Reason, Workspace
+from tauloop.kinematics.workspaces.map import MapQuantity, Reason, Workspace
 
 #: Elements that are listed.
 MAX_ELEMENTS = 10
@@ -22,8 +24,28 @@ def workspace_tables(workspace: Workspace) -> Iterator[Printed]:
     yield table(title, "pose", ("number", ""), ("share", ".1%"), rows=rows)
     blamed = list(workspace.excluded_by().items())[:MAX_ELEMENTS]
     yield table("What excludes poses", "element", ("poses", ""), rows=blamed)
+    if workspace.quantities:
+        yield table(
+            "Worst pose",
+            "quantity",
+            ("value", ".4g"),
+            "unit",
+            "pose",
+            rows=[_worst_row(workspace, quantity) for quantity in workspace.quantities],
+        )
     least = workspace.limits.singularity or 0.0
     if least < USUAL:
         yield f"singular: a distance from singularities below {least:.3g} (--singularity, default {USUAL:g})"
     yield f"usable, within its border: {workspace.size_text}"
     yield from doubts(workspace)
+
+
+def _worst_row(workspace: Workspace, quantity: MapQuantity) -> tuple[object, ...]:
+    """Return the worst value of a quantity, and its pose; angles in degrees."""
+    texts = []
+    for (name, value), unit in zip(quantity.worst_pose.items(), workspace.units, strict=True):
+        shown = f"{np.degrees(value):.4g} deg" if unit == "rad" else f"{value:.4g} {unit}"
+        texts.append(f"{name} = {shown}")
+    worst = float(quantity.factor * quantity.worst)
+    shown_value = worst if np.isfinite(worst) else None
+    return quantity.label, shown_value, quantity.shown_unit, ", ".join(texts)

@@ -1,0 +1,129 @@
+"""Further quantities of the poses of a workspace map, which other packages calculate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.kinematics.workspaces.map import MapQuantity, Workspace, usable_states
+
+#: Halvings of the grid's step by which an extreme between its points is sought.
+HALVINGS = 10
+#: Calculates quantities (N,) by name at coordinates (N, n_q).
+QuantityFunction = Callable[[np.ndarray], Mapping[str, np.ndarray]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantityKind:
+    """A quantity that a map can have.
+
+    Attributes:
+        name: its name among the figures of the map.
+        label: what its scale is called, without the unit.
+        unit: SI unit.
+        shown_unit: unit of pictures and tables.
+        factor: factor from the SI unit to that unit.
+        is_better_low: whether the highest value, and not the lowest, is the worst.
+    """
+
+    name: str
+    label: str
+    unit: str
+    shown_unit: str
+    factor: float = 1.0
+    is_better_low: bool = False
+
+
+def with_quantities(
+    workspace: Workspace,
+    kinds: tuple[QuantityKind, ...],
+    calculated: QuantityFunction,
+    *,
+    at_once: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> Workspace:
+    """Return a map with further quantities at its usable poses, and with their worst poses.
+
+    The worst pose is sought between the points of the grid too, by halved steps around the worst
+    point.
+
+    Args:
+        workspace: the map.
+        kinds: the quantities.
+        calculated: function of coordinates (N, n_q) that returns the quantities by name.
+        at_once: number of poses in a call of it.
+        progress: called with poses done and poses in all.
+    """
+    points = np.stack(np.meshgrid(*workspace.axes.values(), indexing="ij"), axis=-1)
+    chosen = points[workspace.usable]
+    _, q = usable_states(workspace, chosen)
+    values = {kind.name: np.full(workspace.usable.shape, np.nan) for kind in kinds}
+    parts = []
+    for first in range(0, len(q), at_once):
+        parts.append(calculated(q[first : first + at_once]))
+        if progress is not None:
+            progress(min(first + at_once, len(q)), len(q))
+    quantities = []
+    for kind in kinds:
+        at_points = np.concatenate([part[kind.name] for part in parts]) if parts else np.zeros(0)
+        values[kind.name][workspace.usable] = at_points
+        sign = -1.0 if kind.is_better_low else 1.0
+        worst, pose = np.nan, np.full(len(workspace.axes), np.nan)
+        if np.isfinite(at_points).any():
+            worst, pose = _worst(workspace, kind.name, calculated, sign, chosen, at_points)
+        quantities.append(
+            MapQuantity(
+                name=kind.name,
+                label=kind.label,
+                unit=kind.unit,
+                shown_unit=kind.shown_unit,
+                factor=kind.factor,
+                worst=worst,
+                worst_pose=dict(zip(workspace.axes, pose.tolist(), strict=True)),
+            )
+        )
+    return replace(
+        workspace,
+        figures={**workspace.figures, **values},
+        quantities=(*workspace.quantities, *quantities),
+    )
+
+
+def _worst(
+    workspace: Workspace,
+    name: str,
+    calculated: QuantityFunction,
+    sign: float,
+    points: np.ndarray,
+    values: np.ndarray,
+) -> tuple[float, np.ndarray]:
+    """Return the worst value, and where it is, from values (N,) at points (N, d).
+
+    Args:
+        workspace: the map.
+        name: name of the quantity.
+        calculated: function of coordinates (N, n_q).
+        sign: 1 if the lowest value is the worst, -1 if the highest is.
+        points, values: usable poses of the grid.
+    """
+    start = int(np.nanargmin(sign * values))
+    worst, place = float(values[start]), points[start]
+    axes = tuple(workspace.axes.values())
+    low, high = (np.array([axis[end] for axis in axes]) for end in (0, -1))
+    step = np.array([axis[1] - axis[0] if len(axis) > 1 else 0.0 for axis in axes])
+    around = np.stack(np.meshgrid(*[(-1.0, 0.0, 1.0)] * len(axes), indexing="ij"), axis=-1)
+    around = around.reshape(-1, len(axes))
+    for _ in range(HALVINGS):
+        step = 0.5 * step
+        near = np.unique(np.clip(place + around * step, low, high), axis=0)
+        is_usable, q = usable_states(workspace, near)
+        if not is_usable.any():
+            break
+        nearby = calculated(q[is_usable])[name]
+        index = int(np.nanargmin(sign * nearby))
+        if sign * nearby[index] < sign * worst:
+            worst, place = float(nearby[index]), near[is_usable][index]
+    return worst, place
