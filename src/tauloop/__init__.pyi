@@ -136,9 +136,19 @@ from tauloop.dynamics.motor_sizing import (
     MotorSizing,
     MotorSizingOptions as MotorSizingOptions,
 )
+from tauloop.elasticity.compensation.compensate import (
+    CompensatedPoses as CompensatedPoses,
+    CompensationOptions as CompensationOptions,
+)
 from tauloop.elasticity.machine_heat import (
     ThermalExpansion,
     ThermalExpansionOptions as ThermalExpansionOptions,
+)
+from tauloop.elasticity.machine_maps import (
+    ElasticMapOptions as ElasticMapOptions,
+)
+from tauloop.elasticity.machine_modes import (
+    VibrationOptions as VibrationOptions,
 )
 from tauloop.elasticity.machine_poses import (
     PoseInput,
@@ -149,7 +159,6 @@ from tauloop.elasticity.machine_stiffness import (
 )
 from tauloop.elasticity.machine_vibration import (
     Vibration,
-    VibrationOptions as VibrationOptions,
 )
 from tauloop.equations.assembly.assembly import (
     Assembly as Assembly,
@@ -567,6 +576,23 @@ def co_simulate(
     progress: Progress | None = ...,
 ) -> Simulation: ...
 
+def compensate(
+    machine: MachineSource,
+    poses: PoseInput = None,
+    options: CompensationOptions | None = None,
+    *,
+    wrench: str | Mapping[str, str | float] | Sequence[float] | None = None,
+    temperatures: float | str | Mapping[str, float | str] | None = None,
+    expansions: float | str | Mapping[str, float | str] | None = None,
+    weightless: bool = False,
+    motion: Path | str | None = None,
+    passes: int = 2,
+    velocity: object | None = None,
+    acceleration: object | None = None,
+    wrenches: object | None = None,
+    time: object | None = None,
+) -> CompensatedPoses: ...
+
 def control_compiled(
     machine: MachineSource,
     options: ControlOptions | None = None,
@@ -678,6 +704,17 @@ def dumps(
     machine: object,
     meshes: MeshCopies | None = None,
 ) -> str: ...
+
+def elastic_map(
+    workspace: Workspace,
+    options: ElasticMapOptions | None = None,
+    *,
+    quantities: Sequence[str] | str = ('stiffness',),
+    temperatures: float | str | Mapping[str, float | str] = 1.0,
+    expansions: float | str | Mapping[str, float | str] | None = None,
+    shear: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Workspace: ...
 
 def estimate_external_wrench(
     machine: MachineSource,
@@ -1564,6 +1601,11 @@ def vibration(
     motor_state: str = 'locked',
     shear: bool = False,
     damping: float | None = None,
+    loaded: bool = False,
+    wrench: str | Mapping[str, str | float] | Sequence[float] | None = None,
+    weightless: bool = False,
+    servo_gains: str | Mapping[str, str | float | Mapping[str, str | float]] | None = None,
+    bandwidth: float | str | None = None,
     actuators: object | None = None,
 ) -> Vibration: ...
 
