@@ -86,6 +86,26 @@ def test_position_loops_have_damping_ratios(slide: Path) -> None:
     assert "0.316" in shown
 
 
+def test_responses_of_loops_are_drawn_with_frequencies(slide: Path) -> None:
+    from tauloop.display.plots.elastic_plots import vibration_plots
+
+    text = SLIDE.replace("stiffness: 5 N/um", "inertia: 3 kg, stiffness: 5 N/um")
+    slide.write_text(text, encoding="utf-8")
+    words = ("--motor-state", "servo", "--bandwidth", "20 Hz", "--frequencies", "1 Hz..1 kHz")
+    shown = run("vibration", slide, *words, "--damping", "0.02").output
+    assert "smallest dynamic stiffness: " in shown
+    machine = tl.load(slide)
+    result = tl.vibration(
+        machine, motor_state="servo", bandwidth="20 Hz", frequencies="1 Hz..1 kHz", damping=0.02
+    )
+    plots = {plot.title: plot for plot in vibration_plots(result)}
+    reference = plots["Reference to encoder"].traces[0]
+    assert reference.name == "motor"
+    assert reference.y[0] == pytest.approx(1.0, abs=0.01)
+    assert plots["Dynamic stiffness of the tool"].traces[0].name == "x"
+    assert "Motor to encoder, with open loops: phase" in plots
+
+
 def test_a_response_is_drawn_only_with_a_damping() -> None:
     from tauloop.display.plots.elastic_plots import vibration_plots
 

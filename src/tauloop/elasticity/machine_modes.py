@@ -82,6 +82,8 @@ class VibrationOptions(Options):
             loaded machine.
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame); with `loaded`.
         weightless: leave the weight of the machine out.
+        frequencies: frequencies of responses, as a range such as '1..200' or several (Hz); they need a
+            damping.
         servo_gains: gains of position loops (1/s), of speed loops (N s/m, N m s/rad) and their integral
             times, such as '*.position=50,motor.speed=2e4'.
         bandwidth: bandwidth of the position loops that have no gains, such as '20 Hz' or 100 (rad/s):
@@ -106,6 +108,7 @@ class VibrationOptions(Options):
     servo_gains: str | Mapping[str, str | float | Mapping[str, str | float]] | None = option(
         None, read=str, metavar="NAME=VALUE"
     )
+    frequencies: str | tuple[float, ...] | None = option(None, read=str, metavar="RANGE")
     bandwidth: float | None = option(
         None, read=read_bandwidth, metavar="FREQUENCY", above=0.0, below=np.inf
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from tauloop.elasticity.beams import Array
 from tauloop.elasticity.machine_structure import MachineStructure
 from tauloop.equations.ports import checked
 from tauloop.kinematics.named_kinematics import forward_kinematics, inverse_kinematics
+from tauloop.logs import samples
+from tauloop.logs.matching import channel_problems
+from tauloop.logs.recording import read_recorded
 from tauloop.mechanism.elastic.inertia import ElementMass
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
@@ -33,9 +37,15 @@ class CoordinateRows:
 #: Poses of the platform: one by name or as text, many as rows of numbers; None for the reference.
 PoseInput = str | Mapping[str, str | float] | object | None
 
+#: Largest number of poses of a motion.
+MAX_MOTION_POSES = 50
+
 
 def machine_coordinates(
-    model: Model, poses: PoseInput, actuators: object | None = None
+    model: Model,
+    poses: PoseInput,
+    actuators: object | None = None,
+    motion: str | Path | None = None,
 ) -> tuple[Array, tuple[Diagnostic, ...]]:
     """Return the coordinates (N, n_q) of a machine at poses of its platform, or one of its actuators.
 
@@ -46,11 +56,19 @@ def machine_coordinates(
         poses: None for the reference pose; a text or mapping such as ``{"x": "10 mm"}`` for a single
             pose; rows (N, n) of the independent platform coordinates, SI; or `CoordinateRows`.
         actuators: positions of the actuators (see `forward_kinematics`), instead of poses.
+        motion: table with positions of the platform, instead of poses; see `motion_coordinates`.
 
     Raises:
         InputError: both positions, or wrong names, shapes or values.
         PoseError: out of reach or singular.
     """
+    if motion is not None:
+        for name, value in (("pose", poses), ("actuators", actuators)):
+            if value is not None:
+                what = "given in addition to a motion"
+                raise InputError.of(name, what, "give one of them")
+        q = motion_coordinates(model, motion)
+        return q, model.limits.diagnostics(q)
     if actuators is not None:
         if poses is not None:
             what = "given in addition to poses of the platform"
@@ -65,6 +83,23 @@ def machine_coordinates(
     q = model.assembly.q if poses is None else _at_rows(model, poses)
     q = np.atleast_2d(np.asarray(q, dtype=float))
     return q, model.limits.diagnostics(q)
+
+
+def motion_coordinates(model: Model, path: str | Path) -> Array:
+    """Return coordinates (N, n_q) along a motion: up to `MAX_MOTION_POSES` rows of its table.
+
+    Raises:
+        InputError: the table has no positions of the platform.
+        PoseError: a row is out of reach.
+    """
+    log = read_recorded(path)
+    port = model.platform.ports.position
+    wanted = {"position": dict(zip(port.columns, port.units, strict=True))}
+    InputError.raise_if_any(channel_problems(log, wanted, str(path)))
+    rows = samples(log, "position", port.columns)
+    q = np.asarray(model.platform.track(rows).q)
+    count = min(len(q), MAX_MOTION_POSES)
+    return q[np.unique(np.linspace(0, len(q) - 1, count).round().astype(int))]
 
 
 def _at_rows(model: Model, poses: object) -> Array:

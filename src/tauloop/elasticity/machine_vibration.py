@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field
+from pathlib import Path
 
 import numpy as np
 
@@ -14,18 +15,23 @@ from tauloop.common.keywords import keywords
 from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, provenance
-from tauloop.elasticity.assembled import AssembledStructure
 from tauloop.elasticity.machine_loads import machine_loads
 from tauloop.elasticity.machine_modes import (
+    MachineModes,
     VibrationOptions as VibrationOptions,
     link_mode_counts,
     machine_modes,
     mode_diagnostics,
-    stated_damping,
 )
 from tauloop.elasticity.machine_poses import PoseInput, machine_coordinates, rigid_parts
-from tauloop.elasticity.modes import VibrationModes, frequency_response
-from tauloop.elasticity.servo_modes import ServoModes, servo_response
+from tauloop.elasticity.machine_responses import (
+    FrequencyResponses,
+    chosen_damping,
+    frequency_responses,
+    read_frequencies,
+    tool_responses,
+)
+from tauloop.elasticity.servo_modes import ServoModes
 from tauloop.elasticity.statics import energy_shares
 from tauloop.mechanism.elastic.inertia import ElementMass
 from tauloop.mechanism.model import omission_diagnostics
@@ -55,11 +61,11 @@ class Vibration(Result):
         items: names of the s elastic items.
         shares: (N, k, s) part of each mode's elastic energy that each item has.
         link_modes: modes of each elastic link: one number for each bending plane.
-        structure: the structure in minimal coordinates.
+        modal: the structure in minimal coordinates, and its modes.
         shapes: (N, n, k) its coordinates in the modes.
-        damping_ratio: (N, k) of the modes of closed position loops; None for other motors.
-        servo: the closed loops; None for other motors. Their shapes are complex; those above are
-            the real parts, at the largest motion.
+        damping_ratio: (N, k) of the modes of closed position loops; None for other motors. Their
+            shapes are complex; those here are the real parts, at the largest motion.
+        responses: responses at the frequencies of the options; None without these.
         masses: stated masses of elastic links, and those of their parts.
         rigid: names of the parts that count as rigid.
         notes: assumptions about this machine.
@@ -77,12 +83,10 @@ class Vibration(Result):
     items: tuple[str, ...]
     shares: np.ndarray
     link_modes: dict[str, tuple[int, int]]
-    structure: AssembledStructure = field(metadata=OMITTED)
-    tool_motion: np.ndarray = field(metadata=OMITTED)
-    tool_compliance: np.ndarray | None = field(metadata=OMITTED)
+    modal: MachineModes = field(metadata=OMITTED)
     shapes: np.ndarray = field(metadata=OMITTED)
     damping_ratio: np.ndarray | None = field(metadata=json_keys(nullable=True))
-    servo: ServoModes | None = field(metadata=OMITTED)
+    responses: FrequencyResponses | None
     masses: tuple[ElementMass, ...]
     rigid: tuple[str, ...]
     notes: tuple[str, ...]
@@ -118,38 +122,50 @@ class Vibration(Result):
         The modes that were not calculated answer statically.
 
         Args:
-            frequencies: (f,) of the wrenches, Hz.
+            frequencies: (f,) of the wrenches, Hz, or a range such as ``1..200``.
             damping: ratios of the modes, one for all or one for each; by default that of the
-                options, or those of the machine file.
+                options, or those of the machine file. With position loops, they are those of the
+                modes with free motors.
             loss_factor: of all stiffnesses, in place of ratios.
 
         Raises:
             InputError: neither the call nor the file states a damping.
         """
+        ratios, loss_factor = self._damping(damping, loss_factor)
+        built, assembled = self.modal.built, self.modal.assembled
+        motion = assembled.point_motion(built.tool_body, built.tool_point)
+        values = read_frequencies(frequencies)
+        return tool_responses(self.modal, motion, values, ratios, loss_factor)
+
+    def frequency_responses(
+        self,
+        frequencies: object,
+        *,
+        damping: object | None = None,
+        loss_factor: float | None = None,
+    ) -> FrequencyResponses:
+        """Return the responses of tool and encoders; the arguments are those of `tool_response`.
+
+        Raises:
+            InputError: neither the call nor the file states a damping.
+        """
+        ratios, loss_factor = self._damping(damping, loss_factor)
+        return frequency_responses(
+            self.model.mechanism, self.modal, read_frequencies(frequencies), ratios, loss_factor
+        )
+
+    def _damping(
+        self, damping: object | None, loss_factor: float | None
+    ) -> tuple[np.ndarray | None, float | None]:
+        """Return the damping of a call, of the options, or of the file."""
         if damping is None and loss_factor is None:
             damping = self.options.damping
-        if damping is None and loss_factor is None:
-            count = self.shapes.shape[1] if self.servo else self.frequency.shape[1]
-            damping, loss_factor = stated_damping(self.model.mechanism, count)
-        if self.servo is not None:
-            return servo_response(
-                self.servo.plant,
-                self.tool_motion,
-                self.tool_motion,
-                np.atleast_1d(np.asarray(frequencies, dtype=float)),
-                damping=None if damping is None else np.asarray(damping, dtype=float),
-                loss_factor=loss_factor,
-            )
-        modes = VibrationModes(frequencies=self.frequency, shapes=self.shapes, free=self.free)
-        return frequency_response(
-            modes,
-            self.tool_motion,
-            self.tool_motion,
-            np.atleast_1d(np.asarray(frequencies, dtype=float)),
-            damping=None if damping is None else np.asarray(damping, dtype=float),
-            loss_factor=loss_factor,
-            static=self.tool_compliance,
-        )
+        return chosen_damping(self.model.mechanism, self.frequency.shape[1], damping, loss_factor)
+
+    @property
+    def servo(self) -> ServoModes | None:
+        """Closed position loops and their complex modes; None for other motors."""
+        return self.modal.servo
 
 
 @keywords(VibrationOptions)
@@ -160,6 +176,7 @@ def vibration(
     options: VibrationOptions | None = None,
     *,
     actuators: object | None = None,
+    motion: str | Path | None = None,
 ) -> Vibration:
     """Return the natural frequencies and mode shapes of a machine.
 
@@ -172,6 +189,8 @@ def vibration(
             ``{"x": "10 mm"}``, or rows (N, n) of its independent coordinates, SI.
         options: number of modes, motors and theory.
         actuators: positions of the actuators of one pose, instead of poses of the platform.
+        motion: table with ``position.NAME`` of the platform, instead of poses: up to 50 of its rows,
+            evenly spaced.
 
     Raises:
         InputError: the machine has no elastic data, or the file does not state where a mass is.
@@ -196,7 +215,7 @@ def vibration(
     """
     model, options = modeled(machine), options or VibrationOptions()
     mechanism = model.mechanism
-    q, reached = machine_coordinates(model, poses, actuators)
+    q, reached = machine_coordinates(model, poses, actuators, motion)
     loads = machine_loads(mechanism, options)
     result = machine_modes(model, q, options, loads)
     built, assembled, modes = result.built, result.assembled, result.modes
@@ -204,11 +223,13 @@ def vibration(
     shapes = modes.shapes
     bodies = tuple(body.name for body in built.structure.bodies)
     twists = [np.moveaxis(assembled.body_motion[name] @ shapes, -1, 1) for name in bodies]
-    motion = assembled.point_motion(built.tool_body, built.tool_point)
+    at_tool = assembled.point_motion(built.tool_body, built.tool_point)
     items, shares = energy_shares(assembled, shapes)
-    static = None
-    if not modes.free and result.servo is None:
-        static = motion @ np.linalg.solve(result.stiffness, np.swapaxes(motion, -1, -2))
+    responses = None
+    if options.frequencies is not None:
+        values = read_frequencies(options.frequencies)
+        ratios, loss = chosen_damping(mechanism, modes.frequencies.shape[1], options.damping, None)
+        responses = frequency_responses(mechanism, result, values, ratios, loss)
     return Vibration(
         model=model,
         options=options,
@@ -218,16 +239,14 @@ def vibration(
         clusters=tuple(tuple(i + 1 for i in group) for group in modes.clusters()),
         bodies=bodies,
         body_shapes=np.stack(twists, axis=2),
-        tool_shapes=np.moveaxis(motion @ shapes, -1, 1),
+        tool_shapes=np.moveaxis(at_tool @ shapes, -1, 1),
         items=items,
         shares=shares,
         link_modes=link_mode_counts(built),
-        structure=assembled,
-        tool_motion=motion,
-        tool_compliance=static,
+        modal=result,
         shapes=shapes,
         damping_ratio=None if result.servo is None else result.servo.damping_ratio,
-        servo=result.servo,
+        responses=responses,
         masses=built.masses,
         rigid=rigid_parts(mechanism, built),
         notes=(*built.notes, FREE_NOTE) if is_free else built.notes,
@@ -243,6 +262,7 @@ def vibration(
                 "motor_state": options.motor_state,
                 "shear": options.shear,
                 "damping": options.damping,
+                "frequencies": options.frequencies,
                 "loaded": options.loaded,
                 "wrench": None if loads is None else loads.wrench.tolist(),
                 "weightless": options.weightless,

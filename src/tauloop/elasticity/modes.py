@@ -233,6 +233,13 @@ def require_damping(damping: Array | float | None, loss_factor: float | None) ->
         raise InputError.of(where, f"is {ratios.min():g}", "give positive numbers")
 
 
+def padded_ratios(damping: Array | float | None, count: int) -> Array:
+    """Return damping ratios (count,); further modes have the last ratio."""
+    ratios = np.atleast_1d(np.asarray(damping, dtype=float))
+    missing = np.repeat(ratios[-1:], max(count - len(ratios), 0))
+    return np.concatenate([ratios, missing])[:count]
+
+
 def modal_response(
     squared: Array,
     at_output: Array,
@@ -253,7 +260,7 @@ def modal_response(
     omega = 2.0 * np.pi * np.asarray(frequencies, dtype=float)[:, None]
     positive = np.maximum(squared, 0.0)[:, None]
     if loss_factor is None:
-        lag = 2.0 * np.asarray(damping, dtype=float) * np.sqrt(positive) * omega
+        lag = 2.0 * padded_ratios(damping, squared.shape[1]) * np.sqrt(positive) * omega
     else:
         lag = loss_factor * positive
     receptance = 1.0 / (squared[:, None] - omega**2 + 1j * lag)

@@ -10,7 +10,7 @@ from tauloop.common.errors import AssemblyError
 from tauloop.common.records import dataclass
 from tauloop.elasticity.assembled import AssembledStructure
 from tauloop.elasticity.beams import Array
-from tauloop.elasticity.modes import modal_response, require_damping
+from tauloop.elasticity.modes import modal_response, padded_ratios, require_damping
 from tauloop.elasticity.servo_control import ServoLaw
 from tauloop.elasticity.servo_drives import RodLength, ServoDrive, motion_row
 
@@ -159,9 +159,7 @@ def _shift(K: Array, M: Array) -> Array:
 def modal_rates(plant: ServoPlant, ratios: Array | float) -> Array:
     """Return 2 ζ ω (N, m) of the modes with free motors; zero for motions that deform nothing."""
     omega = np.sqrt(np.maximum(plant.squared, 0.0))
-    values = np.atleast_1d(np.asarray(ratios, dtype=float))
-    values = np.append(values, np.repeat(values[-1:], max(omega.shape[1] - len(values), 0)))
-    return np.asarray(2.0 * values[: omega.shape[1]] * omega)
+    return np.asarray(2.0 * padded_ratios(ratios, omega.shape[1]) * omega)
 
 
 def closed_loop_matrix(plant: ServoPlant, rates: Array | None = None) -> Array:
@@ -240,6 +238,7 @@ def servo_response(
     damping: Array | float | None = None,
     loss_factor: float | None = None,
     reference: bool = False,
+    is_open: bool = False,
 ) -> Array:
     """Return the response (N, f, o, i) of outputs to harmonic forces in the closed loops.
 
@@ -252,19 +251,16 @@ def servo_response(
         loss_factor: of all stiffnesses, in place of ratios.
         reference: whether the inputs are the u references of the position loops instead of forces;
             `source` is not used then.
+        is_open: whether the position loops are open.
     """
     require_damping(damping, loss_factor)
-    if damping is not None:
-        values = np.atleast_1d(np.asarray(damping, dtype=float))
-        modes_count = plant.squared.shape[1]
-        damping = np.append(values, np.repeat(values[-1:], max(modes_count - len(values), 0)))
-        damping = damping[:modes_count]
     inputs = np.concatenate([source, plant.torque, plant.dampers], axis=1)
     outputs = np.concatenate([output, plant.position, plant.speed, plant.dampers], axis=1)
     P = _plant_response(plant, outputs, inputs, frequencies, damping, loss_factor)
     o, i, u = output.shape[1], source.shape[1], len(plant.laws)
     s = 2j * np.pi * frequencies
     gains = np.stack([law.response(frequencies) for law in plant.laws], axis=1)
+    gains = np.zeros_like(gains) if is_open else gains
     d = len(plant.damping)
     # Forces of motors and dampers by what is measured: u = -Z z + R r.
     Z = np.zeros((len(frequencies), u + d, 2 * u + d), dtype=complex)

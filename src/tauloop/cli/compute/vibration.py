@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 import tauloop as tl
 from tauloop.cli.compute.poses_given import ActuatorsOption, PoseOption
@@ -18,14 +21,21 @@ def vibration(
     side: SideOption = None,
     pose: PoseOption = None,
     actuators: ActuatorsOption = None,
+    motion: Annotated[
+        Path | None,
+        typer.Option(
+            help="Motion from a table with position.NAME: up to 50 of its rows are the poses.",
+            metavar="FILE",
+        ),
+    ] = None,
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
     """Compute the natural frequencies of an elastic machine, and where each mode has its energy.
 
-    With a damping, of --damping or of the machine file, pictures show the response of the tool to a
-    harmonic force. Exit code 1 when a frequency is doubtful, or the pose is beyond a stop.
+    With --frequencies and a damping, responses of tool and encoders and the dynamic stiffness are
+    shown too. Exit code 1 when a frequency is doubtful, or the pose is beyond a stop.
     """
     model = load_model(machine, side, within_limits=within_limits)
-    result = tl.vibration(model, pose, options, actuators=actuators)
+    result = tl.vibration(model, pose, options, actuators=actuators, motion=motion)
     finish(result, text_file(out, result.to_csv), within_limits=within_limits)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from tauloop.common.errors import InputError
 from tauloop.display.pieces import Plot
 from tauloop.display.plots.building import by_name, rounded, traces
+from tauloop.elasticity.machine_responses import FrequencyResponses
 from tauloop.elasticity.machine_stiffness import DIRECTIONS, Stiffness
 from tauloop.elasticity.machine_vibration import Vibration
 
@@ -50,21 +51,86 @@ def vibration_plots(result: Vibration) -> Iterator[Plot]:
         grid_name="energy [%]",
         grid_range=(0.0, 100.0),
     )
+    if result.responses is not None:
+        yield from response_plots(result.responses)
+        return
     elastic = result.frequency[0, result.free :]
     if not len(elastic):
         return
     frequencies = np.geomspace(LOWEST * elastic[0], HIGHEST * elastic[-1], RESPONSE_COUNT)
     try:
-        response = np.abs(result.tool_response(frequencies)[0])
+        responses = result.frequency_responses(frequencies)
     except InputError:  # neither the file nor the options state a damping
         return
-    names = DIRECTIONS[:3]
-    amplitudes = {name: 1e6 * response[:, k, k] for k, name in enumerate(names)}
-    yield Plot(
-        title="Response of the tool to a harmonic force in the same direction",
+    yield next(response_plots(responses))
+
+
+def response_plots(responses: FrequencyResponses) -> Iterator[Plot]:
+    """Yield amplitude and phase of the tool, its dynamic stiffness, and responses of encoders.
+
+    They are those of the first pose; the smallest dynamic stiffness is shown for all poses too.
+    """
+    frequency = responses.frequency
+    tool = np.diagonal(responses.tool[0, :, :3, :3], axis1=-2, axis2=-1)
+    heading = "the tool to a harmonic force in the same direction"
+    by_axis = dict(zip(DIRECTIONS[:3], tool.T, strict=True))
+    yield _over_frequency(
+        f"Response of {heading}",
+        "amplitude [um/N]",
+        frequency,
+        {name: 1e6 * np.abs(values) for name, values in by_axis.items()},
+    )
+    yield _over_frequency(
+        f"Phase of {heading}",
+        "phase [deg]",
+        frequency,
+        {name: np.degrees(np.angle(values)) for name, values in by_axis.items()},
+        log_y=False,
+    )
+    by_direction = 1e-6 * responses.dynamic_stiffness[0].T
+    stiffness = dict(zip(DIRECTIONS[:3], by_direction, strict=True))
+    stiffness["any direction"] = 1e-6 * responses.worst_dynamic_stiffness[0]
+    yield _over_frequency(
+        "Dynamic stiffness of the tool", "force / amplitude [N/um]", frequency, stiffness
+    )
+    if len(responses.tool) > 1:
+        yield Plot(
+            title="Smallest dynamic stiffness of each pose",
+            x="pose",
+            y="force / amplitude [N/um]",
+            traces=traces(
+                np.arange(1, len(responses.tool) + 1),
+                {"any direction": 1e-6 * responses.least_dynamic_stiffness},
+            ),
+        )
+    for title, response in (
+        ("Motor to encoder, with open loops", responses.encoder),
+        ("Reference to encoder", responses.reference),
+    ):
+        if response is None:
+            continue
+        own = np.diagonal(response[0], axis1=-2, axis2=-1)
+        columns = dict(zip(responses.actuators, own.T, strict=True))
+        amplitudes = {name: np.abs(values) for name, values in columns.items()}
+        phases = {name: np.degrees(np.angle(values)) for name, values in columns.items()}
+        yield _over_frequency(title, "amplitude [SI]", frequency, amplitudes)
+        yield _over_frequency(f"{title}: phase", "phase [deg]", frequency, phases, log_y=False)
+
+
+def _over_frequency(
+    title: str,
+    y: str,
+    frequency: np.ndarray,
+    columns: Mapping[str, np.ndarray],
+    *,
+    log_y: bool = True,
+) -> Plot:
+    """Return a plot over the frequency."""
+    return Plot(
+        title=title,
         x="frequency [Hz]",
-        y="amplitude [um/N]",
-        traces=traces(frequencies, amplitudes),
+        y=y,
+        traces=traces(frequency, columns),
         log_x=True,
-        log_y=True,
+        log_y=log_y,
     )

@@ -154,6 +154,12 @@ def vibration_tables(result: Vibration) -> Iterator[Printed]:
     if result.free:
         motions = "motion is" if result.free == 1 else "motions are"
         yield f"{result.free} {motions} free: the frequency is zero"
+    if result.responses is not None:
+        pose = int(np.argmin(result.responses.least_dynamic_stiffness))
+        least = 1e-6 * result.responses.least_dynamic_stiffness[pose]
+        at = f" (pose {pose + 1})" if len(result.frequency) > 1 else ""
+        frequency = result.responses.least_at[pose]
+        yield f"smallest dynamic stiffness: {least:.4g} N/um at {frequency:.4g} Hz{at}"
     yield from _assumptions(result.masses, result.rigid, result.notes)
     yield from doubts(result)
 
