@@ -137,6 +137,12 @@ def piece_sections(beam: Beam) -> list[SectionProperties]:
     ]
 
 
+def piece_lengths(beam: Beam) -> list[tuple[Expression, int]]:
+    """Return the length of its segment, and the number of the segment's pieces, for each piece."""
+    counts = [(segment.length, _piece_count(segment)) for segment in beam.segments]
+    return [(length, count) for length, count in counts for _ in range(count)]
+
+
 def _piece_count(segment: BeamSegment) -> int:
     """Return the number of pieces that a segment is divided into."""
     return TAPER_PIECES if segment.is_tapered else 1

@@ -55,21 +55,44 @@ class ElasticLaw:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ElasticGradient(ReprMixin):
-    """Derivatives of the compliance by elastic parameters, with the poses fixed.
+    """Derivatives of the compliance by parameters, with the independent coordinates fixed.
 
     Attributes:
         parameters: names of the p independent parameters.
         compliance: (N, 6, 6, p) derivatives of the compliance, each per SI unit of its parameter.
+        error: difference of the compliance and that of the expressions which were differentiated,
+            relative; with loads the estimated relative error of the differences.
     """
 
     parameters: tuple[str, ...]
     compliance: np.ndarray
+    error: float = 0.0
 
 
 def elastic_parameters(mechanism: Mechanism, laws: Collection[ElasticLaw]) -> tuple[str, ...]:
     """Return the parameters that the compliance depends on through the stiffness alone."""
     names = frozenset().union(*(_law_leaves(law) for law in laws)) - geometric_parameters(mechanism)
     return tuple(name for name in mechanism.parameters.names if name in names)
+
+
+def compliance_parameters(mechanism: Mechanism, laws: Collection[ElasticLaw]) -> tuple[str, ...]:
+    """Return the parameters of geometry and elasticity."""
+    names = frozenset().union(*(_law_leaves(law) for law in laws)) | geometric_parameters(mechanism)
+    return tuple(name for name in mechanism.parameters.names if name in names)
+
+
+def require_parameters(mechanism: Mechanism, names: Sequence[str]) -> None:
+    """Check that parameters exist.
+
+    Raises:
+        InputError: some do not; all of them.
+    """
+    problems = Problems()
+    for name in names:
+        if name not in mechanism.parameters.names:
+            what = "is not an independent parameter"
+            problems.add(name, what, mechanism.parameters.near(name))
+    InputError.raise_if_any(problems)
 
 
 def geometric_parameters(mechanism: Mechanism) -> frozenset[str]:

@@ -17,7 +17,7 @@ from tauloop.mechanism.poses import FramePose
 ZERO_COMPLIANCE = 1e-12
 #: Free directions of the built-in kinds without axes, in the axes of the parent's frame: indices of
 #: (u, θ).
-_FIXED_DIRECTIONS = {
+FIXED_DIRECTIONS = {
     "fixed": (),
     "spherical": (3, 4, 5),
     "planar": (0, 1, 5),
@@ -41,8 +41,8 @@ def free_twists(joint: Joint, parent: FramePose, child: FramePose) -> Array:
     """
     samples = len(child.position)
     axes = ["xyz".index(axis) for axis in joint.axes]
-    if joint.kind in _FIXED_DIRECTIONS:
-        directions = _FIXED_DIRECTIONS[joint.kind]
+    if joint.kind in FIXED_DIRECTIONS:
+        directions = FIXED_DIRECTIONS[joint.kind]
         twists = np.zeros((samples, 6, len(directions)))
         for column, index in enumerate(directions):
             rows = slice(0, 3) if index < 3 else slice(3, 6)

@@ -8,7 +8,7 @@ from dataclasses import field
 import numpy as np
 
 from tauloop.common.datasets import Variable, columns
-from tauloop.common.errors import InputError, PoseError, solving
+from tauloop.common.errors import PoseError, solving
 from tauloop.common.files import csv_text
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
@@ -21,7 +21,8 @@ from tauloop.elasticity.machine_beams import equivalent_stress
 from tauloop.elasticity.machine_gradients import (
     ElasticGradient,
     ElasticLaw,
-    compliance_gradient,
+    compliance_parameters,
+    require_parameters,
 )
 from tauloop.elasticity.machine_poses import (
     PoseInput,
@@ -48,6 +49,7 @@ from tauloop.elasticity.statics import (
     section_loads,
     tool_compliance,
 )
+from tauloop.elasticity.symbolic_structure import SymbolicStructure, compliance_derivatives
 from tauloop.equations.named_values import TOOL_PORT, named_values
 from tauloop.mechanism.elastic.inertia import ElementMass
 from tauloop.mechanism.model import omission_diagnostics
@@ -65,6 +67,8 @@ ENERGY_TOLERANCE = 1e-6
 MAX_BUCKLING_USE = 0.05
 #: Largest deflection, as a fraction of the machine's size, for which equations are linear.
 MAX_DEFLECTION = 0.01
+#: Relative step of differences, whose errors of second order cancel (Richardson).
+DIFFERENCE_STEP = 1e-3
 #: Note on a load factor where the geometric stiffness of constraints is not known.
 CONSTRAINED_NOTE = (
     "rigid rods or joints close loops: the load factor accounts for axial forces in beams alone"
@@ -125,6 +129,8 @@ class Stiffness(Result):
         structure: the structure in n minimal coordinates.
         unit_displacement: (N, n, 6) its coordinates by unit wrenches at the tool.
         laws: expressions that the stiffness of the items follows from.
+        tool_body: body or node of the structure that carries the tool.
+        coordinates: (N, n_q) coordinates of the machine.
     """
 
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
@@ -148,6 +154,8 @@ class Stiffness(Result):
     structure: AssembledStructure = field(metadata=OMITTED)
     unit_displacement: np.ndarray = field(metadata=OMITTED)
     laws: tuple[ElasticLaw, ...] = field(metadata=OMITTED)
+    tool_body: str = field(metadata=OMITTED)
+    coordinates: np.ndarray = field(metadata=OMITTED)
 
     @property
     @in_json(nullable=True)
@@ -192,18 +200,17 @@ class Stiffness(Result):
         return tuple(self.items[index] for index in np.argmax(self.worst_shares, axis=1))
 
     def elastic_gradient(self, parameters: Sequence[str] | None = None) -> ElasticGradient:
-        """Return the derivatives of the compliance by elastic parameters, with the poses fixed.
+        """Return the derivatives of the compliance by parameters of the machine file.
 
-        Elastic parameters are those of sections, materials, joints, contacts and drives. Parameters
-        that change positions or lengths are refused.
+        The independent coordinates of the platform and the motors' drives are held; other
+        coordinates follow from the closure of the loops. The derivatives are exact, except with
+        `loaded`: those are differences of fourth order, with an estimate of their error.
 
         Args:
-            parameters: names of independent parameters; default: all that the stiffness alone
-                depends on.
+            parameters: names of independent parameters; default: all of geometry and elasticity.
 
         Raises:
-            InputError: a parameter is unknown or changes the geometry, or the stiffness includes
-                loads or shear.
+            InputError: a parameter is unknown.
 
         Examples:
             >>> import tauloop as tl
@@ -222,12 +229,55 @@ class Stiffness(Result):
             >>> gradient.parameters, f"{gradient.compliance[0, 0, 0, 0]:.2g}"
             (('k',), '-4e-14')
         """
-        for name in ("loaded", "shear"):
-            if getattr(self.options, name):
-                what = "the gradient is that of the stiffness without loads and shear"
-                raise InputError.of(name, what, f"leave `{name}` out")
-        return compliance_gradient(
-            self.model.mechanism, self.structure, self.laws, self.unit_displacement, parameters
+        mechanism = self.model.mechanism
+        names = parameters
+        if names is None:
+            names = compliance_parameters(mechanism, self.laws)
+        require_parameters(mechanism, names)
+        if self.options.loaded:
+            return self._loaded_gradient(names)
+        symbolic = SymbolicStructure(
+            self.model,
+            self.structure,
+            self.tool_body,
+            self.laws,
+            self.unit_displacement,
+            names,
+            has_shear=self.options.shear,
+        )
+        result = compliance_derivatives(symbolic, self.coordinates)
+        scale = np.sqrt(np.diagonal(self.compliance, axis1=1, axis2=2))
+        scale = np.where(scale > 0.0, scale, 1.0)
+        difference = np.abs(result.compliance - self.compliance)
+        error = (difference / scale[:, :, None] / scale[:, None, :]).max()
+        return ElasticGradient(
+            parameters=tuple(names), compliance=result.derivatives, error=float(error)
+        )
+
+    def _loaded_gradient(self, names: Sequence[str]) -> ElasticGradient:
+        """Return the derivatives of the compliance with loads, by differences of fourth order."""
+        mechanism = self.model.mechanism
+
+        def compliance(name: str, value: float) -> np.ndarray:
+            changed = Model(mechanism.with_values({name: value}))
+            return stiffness(changed, self.platform, self.options).compliance
+
+        columns, errors = [], []
+        for name in names:
+            nominal = mechanism.parameters[name].value
+            step = DIFFERENCE_STEP * (abs(nominal) or self.structure.structure.length)
+            coarse, fine = (
+                (compliance(name, nominal + h) - compliance(name, nominal - h)) / (2.0 * h)
+                for h in (step, 0.5 * step)
+            )
+            columns.append((4.0 * fine - coarse) / 3.0)
+            largest = np.abs(columns[-1]).max()
+            # The second-order difference of half the step errs by a third of this.
+            errors.append(np.abs(fine - coarse).max() / largest if largest > 0.0 else 0.0)
+        return ElasticGradient(
+            parameters=tuple(names),
+            compliance=np.stack(columns, axis=-1),
+            error=float(max(errors, default=0.0)),
         )
 
     def variables(self) -> Iterator[Variable]:
@@ -364,6 +414,8 @@ def stiffness(
         structure=assembled,
         unit_displacement=compliance.displacement,
         laws=built.laws,
+        tool_body=built.tool_body,
+        coordinates=q,
         diagnostics=(
             *_diagnostics(assembled, compliance, deflection, loads, is_loaded=options.loaded),
             *reached,
