@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tauloop.elasticity.batch_compliance import compliance_matrices as compliance_matrices
     from tauloop.elasticity.compensation.compensate import (
         CompensatedPoses as CompensatedPoses,
         CompensationOptions as CompensationOptions,

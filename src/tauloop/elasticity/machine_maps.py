@@ -11,14 +11,12 @@ from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
 from tauloop.common.records import dataclass
-from tauloop.elasticity.assembled import assemble
+from tauloop.elasticity.batch_compliance import compliance_at
 from tauloop.elasticity.beams import Array
 from tauloop.elasticity.machine_heat import ThermalExpansionOptions, thermal_expansion
-from tauloop.elasticity.machine_poses import CoordinateRows, require_elastic_data
+from tauloop.elasticity.machine_poses import CoordinateRows
 from tauloop.elasticity.machine_stiffness import DIRECTIONS, worst_stiffness
-from tauloop.elasticity.machine_structure import StructureOptions, machine_structure
 from tauloop.elasticity.machine_vibration import VibrationOptions, vibration
-from tauloop.elasticity.statics import tool_compliance
 from tauloop.kinematics.workspaces.map import Workspace
 from tauloop.kinematics.workspaces.quantities import QuantityKind, with_quantities
 from tauloop.mechanism.description.units import EXPANSION, TEMPERATURE
@@ -185,11 +183,7 @@ def _quantities(
 
 def _stiffness(model: Model, q: Array, *, has_shear: bool) -> dict[str, Array]:
     """Return all kinds of stiffness (N,) by name."""
-    built = machine_structure(model, q, StructureOptions(has_shear=has_shear, has_rod_modes=False))
-    require_elastic_data(model.mechanism, built)
-    compliance = tool_compliance(
-        assemble(built.structure), built.tool_body, built.tool_point
-    ).matrix
+    compliance = compliance_at(model, q, has_shear=has_shear)
     with np.errstate(divide="ignore"):
         directional = 1.0 / np.diagonal(compliance, axis1=1, axis2=2)
     values = {f"stiffness.{name}": directional[:, k] for k, name in enumerate(DIRECTIONS)}

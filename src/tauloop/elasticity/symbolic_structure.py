@@ -108,12 +108,12 @@ class SymbolicStructure:
         self.size = size
         self.laws = {law.item: law for law in laws}
         tool = self.mechanism.platform.tool
-        self.tool = self._point(tool_body, self._position(tool))
+        self.tool = self._point(tool_body, self.position(tool))
         self.items = tuple(self._items())
 
     # Frames
 
-    def _position(self, placement: Placement) -> ca.SX:
+    def position(self, placement: Placement) -> ca.SX:
         """Return the origin (3,) of a frame in the base frame."""
         return self.motion.point(placement).p
 
@@ -148,6 +148,11 @@ class SymbolicStructure:
             twist[:3, first + 3 : first + 6] = -ca.skew(arm)
         return twist
 
+    def carried(self, body: str, point: ca.SX, twist: ca.SX) -> ca.SX:
+        """Return the twist (6, n) of a point of a body by that of its origin."""
+        arm = point - self.origins[body]
+        return ca.vertcat(twist[:3, :] - ca.skew(arm) @ twist[3:, :], twist[3:, :])
+
     # Items
 
     def _items(self) -> Iterator[SymbolicItem]:
@@ -181,7 +186,7 @@ class SymbolicStructure:
 
     def _stretch(self, rod: Rod, bodies: tuple[str, str]) -> ca.SX:
         """Return the elongation (1, n_x) of a rod by x."""
-        start, end = self._position(rod.start), self._position(rod.end)
+        start, end = self.position(rod.start), self.position(rod.end)
         along = (end - start) / ca.norm_2(end - start)
         moved = self._point(bodies[1], end) - self._point(bodies[0], start)
         return along.T @ moved[:3, :]
@@ -212,7 +217,7 @@ class SymbolicStructure:
                 for length, section in self._pieces(beams[0])
             )
             return
-        distance = ca.norm_2(self._position(rod.end) - self._position(rod.start))
+        distance = ca.norm_2(self.position(rod.end) - self.position(rod.start))
         (first, lower), (second, upper) = (next(iter(self._pieces(beam))) for beam in beams)
         below, above = (self.values.scalar(section.axial_stiffness) for section in (lower, upper))
         yield distance - second, below
@@ -306,9 +311,9 @@ class SymbolicStructure:
     ) -> Iterator[SymbolicItem]:
         """Yield a joint's rigid directions and bearings, and the springs against its motions."""
         law = self.laws.get(joint.name, ElasticLaw(item=joint.name))
-        point = self._position(joint.child)
+        point = self.position(joint.child)
         relative = self._point(elastic.child, point) - self._point(elastic.parent, point)
-        free = self._free_twists(joint)
+        free = self.free_twists(joint)
         columns = {
             name: self.motion_columns[name]
             for name in joint.velocity_names
@@ -362,7 +367,7 @@ class SymbolicStructure:
                 yield SymbolicItem(name=f"{joint.name} {name}", deformation=moves[index, :] - row)
         yield SymbolicItem(name=joint.name, deformation=projected, stiffness=turned)
 
-    def _free_twists(self, joint: Joint) -> ca.SX:
+    def free_twists(self, joint: Joint) -> ca.SX:
         """Return the twists (6, f) that a joint leaves free, see `free_twists`."""
         parent, child = self._rotation(joint.parent), self._rotation(joint.child)
         axes = ["xyz".index(axis) for axis in joint.axes]
