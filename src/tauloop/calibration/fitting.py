@@ -7,7 +7,9 @@ from dataclasses import fields, replace
 
 import numpy as np
 
+from tauloop.calibration.judging.base_combinations import base_combinations
 from tauloop.calibration.judging.curvature import second_order_share
+from tauloop.calibration.judging.deflection_change import deflection_change
 from tauloop.calibration.judging.encoder_misfits import encoder_misfits
 from tauloop.calibration.judging.hanging import hanging
 from tauloop.calibration.judging.identifiability import identifiability
@@ -159,6 +161,9 @@ def fit_geometry(
         outliers=outliers(reduced, solution, errors),
         diagnostics=(),
         prior_tightness=tightness,
+        base_combinations=base_combinations(
+            reduced, solution.correction, bars.covariance, bars.factor_95
+        ),
         provenance=_provenance(problem, options),
     )
     priors = (tightness.diagnostic(),) if tightness is not None else ()
@@ -170,6 +175,7 @@ def fit_geometry(
             *_corrections(result),
             *_trends(result),
             *hanging(forward, at_end),
+            *deflection_change(forward, at_end),
             *encoder_misfits(reduced, solution),
             *priors,
         ),

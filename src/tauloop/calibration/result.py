@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tauloop.calibration.judging.base_combinations import BaseCombination
 from tauloop.calibration.judging.identifiability import Identifiability
 from tauloop.calibration.judging.prior_tightness import PriorTightness
 from tauloop.calibration.judging.residual_analysis import ResidualAnalysis, analyse_residuals
@@ -88,6 +89,8 @@ class Calibration(Result):
         before, after: errors of every quantity with nominal and calibrated geometry, SI.
         errors: errors (N, n_errors) of every series after the fit, SI.
         outliers: poses with outlying residuals.
+        base_combinations: combinations of stiffnesses, expansions and offsets of thermometers with
+            independent errors, the best determined first; empty without loads and temperatures.
         prior_tightness: consistency of the priors' width with the data; None without priors.
         exchanges, leave_one_out, bootstrap, comparison: further assessments (`calibrate`); None
             unless requested.
@@ -109,6 +112,7 @@ class Calibration(Result):
     errors: tuple[np.ndarray, ...] = field(metadata=OMITTED)
     outliers: tuple[Outlier, ...]
     prior_tightness: PriorTightness | None = None
+    base_combinations: tuple[BaseCombination, ...] = ()
     exchanges: Exchanges | None = field(
         default=None,
         metadata=json_keys("exchanges", optional=True, indistinguishable_swaps="pairs"),

@@ -7,7 +7,7 @@ drive, whose expressions CasADi differentiates.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import casadi as ca
 import numpy as np
@@ -134,16 +134,38 @@ def compliance_gradient(
     if names is None:
         names = elastic_parameters(mechanism, laws)
     _require_elastic(mechanism, names)
-    rows = _motions(assembled)
+    rows = item_motions(assembled)
+    local = {name: motion @ displacement for name, motion in rows.items()}
+    total = -stiffness_gradient(mechanism, assembled, laws, names, local, local)
+    return ElasticGradient(parameters=tuple(names), compliance=total)
+
+
+def stiffness_gradient(
+    mechanism: Mechanism,
+    assembled: AssembledStructure,
+    laws: Collection[ElasticLaw],
+    names: Sequence[str],
+    left: Mapping[str, Array],
+    right: Mapping[str, Array],
+) -> Array:
+    """Return Σ aᵀ (dK/dp) b (N, c, d, p) over all items, with deformations a and b.
+
+    Args:
+        mechanism: the machine.
+        assembled: its structure in minimal coordinates.
+        laws: expressions of all elastic items.
+        names: parameters p that change stiffnesses.
+        left: (N, k, c) deformations a of each item by name.
+        right: (N, k, d) deformations b of each item by name.
+    """
     elements = {element.name: element for element in assembled.structure.elements}
     joints = {joint.name: joint for joint in assembled.structure.joints}
-    expressions: list[Expression] = []
-    weights = []
     length = assembled.structure.length
+    expressions: list[Expression] = []
+    weights: list[Array] = []
     for law in laws:
         if not _law_leaves(law).intersection(names):
             continue
-        local = rows[law.item] @ displacement
         if law.item in elements:
             sensitivities = _of_element(mechanism, elements[law.item], law)
         elif law.item in joints:
@@ -154,12 +176,14 @@ def compliance_gradient(
             sensitivities = iter([(law.springs[0], np.ones((1, 1)))])
         for expression, derivative in sensitivities:
             expressions.append(expression)
-            weights.append(-np.swapaxes(local, -1, -2) @ (derivative @ local))
+            transposed = np.swapaxes(left[law.item], -1, -2)
+            weights.append(transposed @ (derivative @ right[law.item]))
     jacobian = _expression_jacobian(mechanism, expressions, names)
-    total = np.zeros((assembled.samples, 6, 6, len(names)))
+    columns = [next(iter(side.values())).shape[-1] if side else 0 for side in (left, right)]
+    total = np.zeros((assembled.samples, *columns, len(names)))
     for weight, row in zip(weights, jacobian, strict=True):
         total += weight[..., None] * row
-    return ElasticGradient(parameters=tuple(names), compliance=total)
+    return total
 
 
 def _require_elastic(mechanism: Mechanism, names: Sequence[str]) -> None:
@@ -205,7 +229,7 @@ def _law_leaves(law: ElasticLaw) -> frozenset[str]:
     return leaves((tuple(sections), matrix, springs))
 
 
-def _motions(assembled: AssembledStructure) -> dict[str, Array]:
+def item_motions(assembled: AssembledStructure) -> dict[str, Array]:
     """Return the local coordinates (N, k, n) of all items by name."""
     structure = assembled.structure
     rows = {

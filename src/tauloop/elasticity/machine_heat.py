@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 import numpy as np
@@ -488,3 +488,22 @@ def _diagnostics(response: ThermalResponse, error: Array) -> Iterator[Diagnostic
         at_most=MAX_UNBALANCE,
         advice="check stiffnesses that differ by many orders of magnitude",
     )
+
+
+def stated_expansions(mechanism: Mechanism, built: MachineStructure) -> dict[str, float | None]:
+    """Return the coefficients of expansion that a file states, 1/K, of all parts that can expand."""
+    return {part.name: part.stated for part in _parts(mechanism, built)}
+
+
+def unit_expansion(
+    mechanism: Mechanism, built: MachineStructure, names: Sequence[str]
+) -> FreeExpansion:
+    """Return the free expansion of parts by a temperature times coefficient of one.
+
+    Args:
+        mechanism: the machine.
+        built: its structure.
+        names: the parts that expand; the order of the causes is that of `stated_expansions`.
+    """
+    parts = tuple(_parts(mechanism, built))
+    return _free_expansion(parts, dict.fromkeys(names, 1.0), built.structure.samples)

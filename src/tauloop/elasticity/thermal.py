@@ -61,6 +61,7 @@ class ThermalResponse:
         expansion: free expansion of its parts per kelvin.
         twist: twists (N, 6, p) of the bodies' origins by name.
         loads: forces and moments (N, k, p) on the coordinates of each element by name.
+        deformations: elastic deformation (N, k, p) of elements, joints and combinations by name.
         unbalance: largest generalized force that is left, relative to those of prevented expansion.
         conditions: names (c) of the joints, rigid links and gears that a motion must close.
         gaps: what remains open (N, c, p) at them, m/K; more than rounding where they are redundant.
@@ -71,6 +72,7 @@ class ThermalResponse:
     expansion: FreeExpansion
     twist: Mapping[str, Array]
     loads: Mapping[str, Array]
+    deformations: Mapping[str, Array]
     unbalance: float
     conditions: tuple[str, ...]
     gaps: Array
@@ -211,6 +213,13 @@ def thermal_response(assembled: AssembledStructure, expansion: FreeExpansion) ->
             structure.elements, of_elements, strict=True
         )
     }
+    elastic = [item.name for item in structure.joints if item.stiffness is not None and item.count]
+    elastic += [item.name for item in structure.combinations if item.stiffness]
+    names = [*(element.name for element in structure.elements), *elastic]
+    deformations = {
+        name: strain + motion @ y
+        for name, (motion, _, strain) in zip(names, (*of_elements, *of_springs), strict=True)
+    }
     twist = {BASE: np.zeros((assembled.samples, 6, expansion.count))}
     for name, first in frames.first.items():
         own = x_0[:, first : first + 6] / frames.weight[:, None]
@@ -221,6 +230,7 @@ def thermal_response(assembled: AssembledStructure, expansion: FreeExpansion) ->
         expansion=expansion,
         twist=twist,
         loads=loads,
+        deformations=deformations,
         unbalance=float(np.abs(rest).max(initial=0.0) / largest) if largest > 0.0 else 0.0,
         conditions=conditions,
         gaps=A @ x_0 - c,

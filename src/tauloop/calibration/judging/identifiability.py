@@ -22,6 +22,7 @@ from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, 
 from tauloop.common.errors import PoseError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
+from tauloop.mechanism.suggestions import listing
 
 #: Terms of a direction below this fraction of its largest term are not listed.
 MIN_LISTED_SHARE = 0.02
@@ -31,6 +32,8 @@ MAX_LISTED_POSES = 5
 NO_EFFECT_TOLERANCE = 1e-10
 #: Beginning of the reason for leaving out an unknown that is part of a gauge freedom.
 INDISTINGUISHABLE = "cannot be distinguished from others"
+#: Share of an offset of a thermometer in a null direction below which the direction is without it.
+OFFSET_TOLERANCE = 1e-6
 #: Sizes (in tolerances) of the random change of geometry, tried in this order. Rank deficiencies of
 #: the changed geometry are gauge freedoms; those of the nominal geometry may be accidental.
 GEOMETRY_CHANGES = (1.0, 0.3, 0.1, 0.03)
@@ -126,14 +129,16 @@ def identifiability(
     sizes_away, V_away = _directions(J_away)
     generic = max(_rank(sizes_away), rank)
     null = V_away[:, generic:]
+    offsets, others = _thermometer_freedoms(problem, null)
     gauge = tuple(
         replace(
-            _direction(problem, null @ freedom.direction, None),
+            _direction(problem, others @ freedom.direction, None),
             name=freedom.name,
             explained=freedom.explained,
         )
-        for freedom in gauges(problem, away, null)
+        for freedom in gauges(problem, away, others)
     )
+    gauge += tuple(_offset_gauge(problem, column, index) for index, column in offsets.items())
     silent: tuple[ParameterDirection, ...] = ()
     if rank < generic:
         silent, _ = _sparse_directions(problem, directions[:, rank:])
@@ -143,7 +148,10 @@ def identifiability(
         if sizes_away[i] < 1.0
     )
     with_prior = [unknown.has_prior for unknown in problem.estimated]
-    left = _undetermined(problem, J_away, null, gauge)
+    left = _undetermined(problem, J_away, others, gauge)
+    for index, direction in zip(offsets, gauge[len(gauge) - len(offsets) :], strict=True):
+        if not with_prior[index]:
+            left[index] = f"{INDISTINGUISHABLE}: ({direction}) has no effect: {direction.name}"
     if leave_out_weak:
         _leave_out_weak(problem, J_away, with_prior, left)
     names = problem.names
@@ -159,6 +167,47 @@ def identifiability(
         subset=tuple(name for i, name in enumerate(names) if i not in left),
         left_out=tuple(LeftOut(name=names[i], reason=reason) for i, reason in sorted(left.items())),
     )
+
+
+def _thermometer_freedoms(
+    problem: CalibrationProblem, null: np.ndarray
+) -> tuple[dict[int, np.ndarray], np.ndarray]:
+    """Split a null space (n, k) into gauges of thermometers and other directions.
+
+    Args:
+        problem: the calibration.
+        null: orthonormal null directions, in tolerances.
+
+    Returns:
+        For each thermometer's offset (by its index) that other unknowns can replace, a direction
+        (n,) without the offsets of other thermometers; and the directions without any offset.
+    """
+    offsets = np.array([unknown.unit == "K" for unknown in problem.estimated], dtype=bool)
+    if not null.shape[1] or not offsets.any():
+        return {}, null
+    _, sizes, rows = np.linalg.svd(null[offsets])
+    count = int((sizes > OFFSET_TOLERANCE).sum())
+    own, others = null @ rows[:count].T, null @ rows[count:].T
+    if not count:
+        return {}, others
+    if others.shape[1]:
+        # Leave the unknowns that resolve the other directions out of the gauges.
+        resolved = leading_rows(others)
+        own = own - others @ np.linalg.solve(others[resolved], own[resolved])
+    pivots = np.flatnonzero(offsets)[leading_rows(own[offsets])]
+    basis = own @ np.linalg.inv(own[pivots])
+    return {int(index): basis[:, k] for k, index in enumerate(pivots)}, others
+
+
+def _offset_gauge(
+    problem: CalibrationProblem, scaled: np.ndarray, offset: int
+) -> ParameterDirection:
+    """Return the gauge of a thermometer's offset, with the unknowns that have the same effect."""
+    direction = _direction(problem, scaled, None, share=OFFSET_TOLERANCE)
+    name = problem.names[offset]
+    others = [other for other, _ in direction.terms if other != name]
+    text = f"{name} is a gauge with {listing(others)}" if others else f"{name} has no effect"
+    return replace(direction, name=text)
 
 
 def _undetermined(
@@ -264,15 +313,21 @@ def _sparse_directions(
 
 
 def _direction(
-    problem: CalibrationProblem, scaled: np.ndarray, deviation: float | None
+    problem: CalibrationProblem,
+    scaled: np.ndarray,
+    deviation: float | None,
+    share: float = MIN_LISTED_SHARE,
 ) -> ParameterDirection:
-    """Return a direction in SI from one in tolerances; its largest term is one tolerance."""
+    """Return a direction in SI from one in tolerances; its largest term is one tolerance.
+
+    Terms below a share of the largest are left out.
+    """
     largest = int(np.abs(scaled).argmax())
     shares = scaled / scaled[largest]
     terms = tuple(
         (problem.names[i], float(shares[i] * problem.tolerances[i]))
         for i in np.argsort(-np.abs(shares), kind="stable")
-        if abs(shares[i]) >= MIN_LISTED_SHARE
+        if abs(shares[i]) >= share
     )
     return ParameterDirection(terms=terms, deviation=deviation)
 

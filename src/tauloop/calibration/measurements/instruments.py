@@ -66,6 +66,8 @@ class Scene:
         nuisances: values or symbols of all nuisance parameters by name.
         others: the same machine at the further poses of a reading, for instruments with several
             `poses`.
+        twist: deflection (6,) of the tool center point by loads and heat, in the axes of the base,
+            m and rad; None for a machine without deflection.
     """
 
     mechanism: Mechanism
@@ -74,6 +76,7 @@ class Scene:
     motion: TreeMotion
     nuisances: Mapping[str, Any]
     others: tuple[Scene, ...] = ()
+    twist: ca.SX | None = None
 
     def vector(self, prefix: str, letters: tuple[str, ...] = ("x", "y", "z")) -> ca.SX:
         """Return the nuisance parameters ``prefix.x``, ``prefix.y`` ... as a vector."""
@@ -86,13 +89,18 @@ class Scene:
         """
         R_tool, p_tool = self.values.placement(self.mechanism.platform.tool)
         body = self.motion.bodies[self.mechanism.platform.tool.body]
-        return body.p + body.R @ (p_tool + R_tool @ self.vector(f"{name}.target"))
+        offset = self.vector(f"{name}.target")
+        if self.twist is None:
+            return body.p + body.R @ (p_tool + R_tool @ offset)
+        turned = _rotated(self.twist[3:]) @ body.R @ R_tool @ offset
+        return body.p + body.R @ p_tool + self.twist[:3] + turned
 
     @property
     def tool_rotation(self) -> ca.SX:
         """Orientation (3, 3) of the tool frame in the base frame."""
         R_tool, _ = self.values.placement(self.mechanism.platform.tool)
-        return self.motion.bodies[self.mechanism.platform.tool.body].R @ R_tool
+        rotation = ca.SX(self.motion.bodies[self.mechanism.platform.tool.body].R @ R_tool)
+        return rotation if self.twist is None else _rotated(self.twist[3:]) @ rotation
 
 
 def nominal_scene(
@@ -240,7 +248,7 @@ def _rotation_vector(prefix: str) -> tuple[Nuisance, ...]:
     return _nuisances(prefix, *((letter, 0.0, "rad") for letter in _ROTATION_LETTERS))
 
 
-def _rotated(rho: ca.SX, start: tuple[float, float, float, float]) -> ca.SX:
+def _rotated(rho: ca.SX, start: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)) -> ca.SX:
     """Return R(rho) R_0 (3, 3) for a small rotation rho and an initial quaternion.
 
     R(rho) has the normalized quaternion (1, rho/2): rho is the rotation vector up to third order.

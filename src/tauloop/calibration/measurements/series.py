@@ -11,6 +11,7 @@ from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.equations.ports import numbers
+from tauloop.mechanism.suggestions import listing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,6 +29,13 @@ class Series(ReprMixin):
         noise: standard deviation of the instrument's errors, SI: one number, or one for each of
             `instrument.errors`.
         labels: a name for each reading in messages; by default its number from 1.
+        loads: wrench (N * poses, 6) at the tool center point at every pose, in the axes of the
+            base, N and N m, in addition to the machine's weight; None for no load.
+        thermometers: parts (k) whose temperature is measured; a name means a part, or all parts
+            whose names begin with it and a dot.
+        temperatures: their temperatures (N * poses, k) above the reference at every pose, K; None
+            without thermometers.
+        temperature_noise: standard deviation of the temperatures, K.
     """
 
     instrument: Instrument
@@ -35,6 +43,10 @@ class Series(ReprMixin):
     readings: np.ndarray
     noise: float | tuple[float, ...]
     labels: tuple[str, ...] = ()
+    loads: np.ndarray | None = None
+    thermometers: tuple[str, ...] = ()
+    temperatures: np.ndarray | None = None
+    temperature_noise: float = 0.0
 
     def __post_init__(self) -> None:
         """Check shapes, finiteness and noise."""
@@ -64,7 +76,8 @@ class Series(ReprMixin):
                 f"have shape {readings.shape} instead of {expected}",
                 f"give columns {columns}",
             )
-        for where, values in (("encoders", encoders), ("readings", readings)):
+        arrays = [("encoders", encoders), ("readings", readings), *self._conditions(problems)]
+        for where, values in arrays:
             bad = np.argwhere(~np.isfinite(values))
             if len(bad):
                 refuse(
@@ -86,6 +99,36 @@ class Series(ReprMixin):
                 "give one for each reading, or none",
             )
         InputError.raise_if_any(problems)
+
+    def _conditions(self, problems: Problems) -> list[tuple[str, np.ndarray]]:
+        """Return loads and temperatures by name, with correct shapes."""
+        name, count = self.instrument.name, len(self.encoders)
+        result = []
+        columns = {"loads": 6, "temperatures": len(self.thermometers)}
+        for key, width in columns.items():
+            values = getattr(self, key)
+            if values is None:
+                if key == "temperatures" and width:
+                    what = f"are missing for {listing(self.thermometers)}"
+                    problems.add(f"{name}.temperatures", what, "give a column for each, K")
+                continue
+            values = np.atleast_2d(numbers(values, f"{name}.{key}"))
+            object.__setattr__(self, key, values)
+            if values.shape == (count, width):
+                result.append((key, values))
+                continue
+            what = f"have shape {values.shape} instead of {(count, width)}"
+            remedy = (
+                "give fx, fy, fz, mx, my, mz for every pose"
+                if key == "loads"
+                else "give a column for each of the thermometers"
+            )
+            problems.add(f"{name}.{key}", what, remedy)
+        noise = self.temperature_noise
+        if not (np.isfinite(noise) and noise >= 0.0):
+            remedy = "give a standard deviation of zero or more, K"
+            problems.add(f"{name}.temperature_noise", f"is {noise:g}", remedy)
+        return result
 
     def __len__(self) -> int:
         """Number of readings."""
@@ -112,4 +155,12 @@ class Series(ReprMixin):
         chosen = np.arange(len(self))[readings]
         labels = tuple(self.label(int(i)) for i in chosen)
         encoders = self.encoders[self.rows(chosen)]
-        return replace(self, encoders=encoders, readings=self.readings[chosen], labels=labels)
+        rows = self.rows(chosen)
+        return replace(
+            self,
+            encoders=encoders,
+            readings=self.readings[chosen],
+            labels=labels,
+            loads=None if self.loads is None else self.loads[rows],
+            temperatures=None if self.temperatures is None else self.temperatures[rows],
+        )

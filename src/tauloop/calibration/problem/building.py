@@ -87,11 +87,14 @@ def build_measured_pose(
         elimination=without_combinations,
         q=np.broadcast_to(assembly.q, (len(series.encoders), assembly.topology.n_q)).copy(),
         scale=np.tile(assembly.loops.velocity_scale, series.instrument.poses),
+        deflection=None if reach.deflection is None else reach.deflection.at(series),
+        twist=np.zeros((len(series.encoders), 0 if reach.deflection is None else 6)),
     )
     zero = np.zeros(len(reach.unknowns))
     if isinstance(kind, ForwardKinematics):
         measured_pose = replace(measured_pose, q=follow_encoders(measured_pose, zero))
-        _require_reached(measured_pose, zero, assembly, where)
+        _require_reached(replace(measured_pose, deflection=None), zero, assembly, where)
+        measured_pose = _with_twist(measured_pose, zero)
         _require_stable(reach, measured_pose, zero)
     else:
         measured_pose = replace(measured_pose, q=measured_pose.state(zero, measured_pose.q).q)
@@ -108,6 +111,27 @@ def build_measured_pose(
     return replace(measured_pose, elimination=_whiten(measured_pose, zero, encoder_noise))
 
 
+def _with_twist(measured_pose: MeasuredPose, x: np.ndarray) -> MeasuredPose:
+    """Return measured poses with the deflections of the tool at their coordinates.
+
+    Raises:
+        InputError: the instrument does not measure the tool, so deflections have no effect.
+    """
+    deflection = measured_pose.deflection
+    if deflection is None:
+        return measured_pose
+    measured_pose = replace(measured_pose, twist=deflection.twist(x, measured_pose.q, trial=False))
+    state = measured_pose.state(x, measured_pose.q)
+    if not measured_pose.by_twist(x, state).any():
+        instrument = measured_pose.series.instrument
+        what = (
+            f"reads a {instrument.kind}, which does not measure the tool that loads and heat move"
+        )
+        remedy = "leave this series out, or calibrate without loads and temperatures"
+        raise InputError.of(instrument.name, what, remedy)
+    return measured_pose
+
+
 def _require_forward_kinematics(reach: Reach, series: Series, kind: ResidualKind) -> None:
     """Reject loop equations as residuals where they are needed to determine the coordinates."""
     if isinstance(kind, ForwardKinematics):
@@ -118,6 +142,9 @@ def _require_forward_kinematics(reach: Reach, series: Series, kind: ResidualKind
             "with equilibrium, loops and encoders must determine the coordinates, so loops cannot be "
             "the residuals"
         )
+        raise InputError.of(series.instrument.name, problem, remedy)
+    if reach.deflection is not None:
+        problem = "with loads or temperatures, loops and encoders must determine the rigid pose"
         raise InputError.of(series.instrument.name, problem, remedy)
     poses = series.instrument.poses
     if poses > 1:
@@ -400,6 +427,10 @@ def _whiten(measured_pose: MeasuredPose, x: np.ndarray, encoder_noise: np.ndarra
     _, F_v = coordinate_equations(np.zeros((n, rates.shape[1])), rates, elimination)
     D = rates[:, soft] @ _inverse(F_v, measured_pose)[:, :, : len(hard)]
     soft_covariance = np.broadcast_to(np.diag(variance[soft]), (n, n_soft, n_soft))
+    if measured_pose.deflection is not None:
+        soft_covariance = (
+            soft_covariance + _thermometer_covariance(measured_pose, x)[:, soft][:, :, soft]
+        )
     S = soft_covariance + (D * variance[hard]) @ D.transpose(0, 2, 1)
     if k:
         scale = _soft_scale(measured_pose, encoder_noise)
@@ -415,3 +446,17 @@ def _whiten(measured_pose: MeasuredPose, x: np.ndarray, encoder_noise: np.ndarra
         remedy = "give the encoders a noise above zero, or use ForwardKinematics() residuals"
         raise InputError.of(measured_pose.series.instrument.name, problem, remedy) from None
     return replace(elimination, whitening=whitening)
+
+
+def _thermometer_covariance(measured_pose: MeasuredPose, x: np.ndarray) -> np.ndarray:
+    """Return the covariance (N, n_eq, n_eq) of the equations by the noise of thermometers."""
+    deflection = measured_pose.deflection
+    assert deflection is not None
+    n, m = len(measured_pose.series), measured_pose.poses
+    state = measured_pose.state(x, measured_pose.q)
+    per_kelvin = deflection.by_temperatures(x, state.q)
+    count = per_kelvin.shape[-1]
+    by_pose = measured_pose.by_twist(x, state).reshape(n, -1, m, 6).transpose(0, 2, 1, 3)
+    columns = by_pose @ per_kelvin.reshape(n, m, 6, count)
+    columns = measured_pose.series.temperature_noise * columns
+    return np.asarray((columns @ columns.transpose(0, 1, 3, 2)).sum(axis=1))

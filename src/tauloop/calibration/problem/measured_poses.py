@@ -9,6 +9,7 @@ import numpy as np
 
 from tauloop.calibration.measurements.instruments import Nuisance
 from tauloop.calibration.measurements.series import Series
+from tauloop.calibration.problem.deflection import PoseDeflection
 from tauloop.calibration.problem.pose_equations import MeasuredPoseFunctions
 from tauloop.common.names.deprecated import old_name
 from tauloop.common.records import dataclass
@@ -64,6 +65,7 @@ class MeasuredPoseState:
         residual: whitened residuals (N, r).
         errors: errors of the instrument (N, n_errors), SI.
         is_reached: whether the coordinates solve the hard equations (N,).
+        twist: deflections (N m, 6) of the tool, m and rad; no columns for a rigid machine.
     """
 
     q: np.ndarray
@@ -71,6 +73,7 @@ class MeasuredPoseState:
     residual: np.ndarray
     errors: np.ndarray
     is_reached: np.ndarray
+    twist: np.ndarray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -89,6 +92,8 @@ class MeasuredPose:
             consecutive rows.
         scale: unit displacement of every velocity of the poses of a reading (m n_v,): the
             characteristic length, or one radian.
+        deflection: motion of the tool by loads and heat; None for a rigid machine.
+        twist: deflections (N m, 6) at the start values; no columns for a rigid machine.
     """
 
     series: Series
@@ -99,6 +104,8 @@ class MeasuredPose:
     elimination: Elimination
     q: np.ndarray
     scale: np.ndarray
+    deflection: PoseDeflection | None
+    twist: np.ndarray
 
     @property
     def n_equations(self) -> tuple[int, int, int, int]:
@@ -122,35 +129,67 @@ class MeasuredPose:
 
     def take(self, readings: np.ndarray) -> MeasuredPose:
         """Return the measured poses of a subset of the readings."""
+        rows = self.series.rows(readings)
         return replace(
             self,
             series=self.series.take(readings),
             elimination=self.elimination.take(readings),
-            q=self.q[self.series.rows(readings)],
+            q=self.q[rows],
+            deflection=None if self.deflection is None else self.deflection.take(rows),
+            twist=self.twist[rows],
         )
 
     def evaluate(
-        self, x: np.ndarray, q: np.ndarray, encoders: np.ndarray | None = None
+        self,
+        x: np.ndarray,
+        q: np.ndarray,
+        encoders: np.ndarray | None = None,
+        twist: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return all equations (N, n_eq) and their velocity derivatives (N, n_eq, m n_v)."""
+        """Return all equations (N, n_eq) and their velocity derivatives (N, n_eq, m n_v).
+
+        Args:
+            x: corrections of all unknowns.
+            q: coordinates (N m, n_q).
+            encoders: encoder readings; None for those of the series.
+            twist: deflections (N m, 6); None for those at the start values. The derivatives leave
+                out that they change with the coordinates.
+        """
         n = len(self.series)
-        f, columns = self.functions.equations(self._given(x, q, encoders), n)
+        f, columns = self.functions.equations(self._given(x, q, encoders, twist), n)
         return f, columns.reshape(n, self.n_v, -1).transpose(0, 2, 1)
 
     def points(self, x: np.ndarray, q: np.ndarray) -> np.ndarray:
         """Return the instrument's targets (N m, 3) in the base frame, m."""
         return self.functions.target([q, np.broadcast_to(x, (len(q), len(x)))], len(q))[0]
 
-    def _given(self, x: np.ndarray, q: np.ndarray, encoders: np.ndarray | None) -> list[np.ndarray]:
+    def _given(
+        self,
+        x: np.ndarray,
+        q: np.ndarray,
+        encoders: np.ndarray | None,
+        twist: np.ndarray | None,
+    ) -> list[np.ndarray]:
         """Return the inputs of the functions, with all poses of a reading in one row."""
         n = len(self.series)
         p = self.series.encoders if encoders is None else encoders
-        return [
+        inputs = [
             q.reshape(n, -1),
             np.broadcast_to(x, (n, len(x))),
             p.reshape(n, -1),
             self.series.readings,
         ]
+        if self.functions.by_twist is None:
+            return inputs
+        d = self.twist if twist is None else twist
+        return [*inputs, d.reshape(n, -1)]
+
+    def by_twist(self, x: np.ndarray, state: MeasuredPoseState) -> np.ndarray:
+        """Return the derivatives (N, n_eq, 6 m) of all equations in the deflections."""
+        n, by_twist = len(self.series), self.functions.by_twist
+        assert by_twist is not None
+        (columns,) = by_twist(self._given(x, state.q, None, state.twist), n)
+        return columns.reshape(n, 6 * self.poses, -1).transpose(0, 2, 1)
 
     def state(self, x: np.ndarray, q: np.ndarray) -> MeasuredPoseState:
         """Solve for the coordinates by Newton's method from q (N m, n_q) and evaluate residuals.
@@ -159,25 +198,43 @@ class MeasuredPose:
             Coordinates and residuals of the poses, and whether they are reached.
         """
         elimination = self.elimination
-        f, rates = self.evaluate(x, q)
+        twist = self.twist
+        q, f, rates = self._closed(x, q, twist)
+        if self.deflection is not None:
+            twist = self.deflection.twist(x, q)
+            if elimination.closing.shape[1]:
+                q, f, rates = self._closed(x, q, twist)
+                twist = self.deflection.twist(x, q)
+            f, rates = self.evaluate(x, q, twist=twist)
         F, F_v = coordinate_equations(f, rates, elimination)
-        for _ in range(MAX_NEWTON_STEPS):
-            if self._distance_to_zero(F, F_v).max(initial=0.0) < CLOSURE_TOLERANCE:
-                break
-            q, length = self.newton_step(q, F, F_v)
-            f, rates = self.evaluate(x, q)
-            F, F_v = coordinate_equations(f, rates, elimination)
-            if length < NEWTON_STEP_TOLERANCE:
-                break
         loops, encoders, errors, _ = self.n_equations
         first = loops + encoders
+        is_closed = self._distance_to_zero(F, F_v).max(axis=1, initial=0.0) < REACHED_TOLERANCE
+        is_known = np.isfinite(twist).reshape(len(self.series), -1).all(axis=1)
         return MeasuredPoseState(
             q=q,
             rates=rates,
             residual=(elimination.whitening @ f[:, elimination.soft, None])[:, :, 0],
             errors=f[:, first : first + errors],
-            is_reached=self._distance_to_zero(F, F_v).max(axis=1, initial=0.0) < REACHED_TOLERANCE,
+            is_reached=is_closed & is_known,
+            twist=twist,
         )
+
+    def _closed(
+        self, x: np.ndarray, q: np.ndarray, twist: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return coordinates by Newton's method with constant deflections, and the equations there."""
+        f, rates = self.evaluate(x, q, twist=twist)
+        F, F_v = coordinate_equations(f, rates, self.elimination)
+        for _ in range(MAX_NEWTON_STEPS):
+            if self._distance_to_zero(F, F_v).max(initial=0.0) < CLOSURE_TOLERANCE:
+                break
+            q, length = self.newton_step(q, F, F_v)
+            f, rates = self.evaluate(x, q, twist=twist)
+            F, F_v = coordinate_equations(f, rates, self.elimination)
+            if length < NEWTON_STEP_TOLERANCE:
+                break
+        return q, f, rates
 
     def _distance_to_zero(self, F: np.ndarray, F_v: np.ndarray) -> np.ndarray:
         """Return the motion (N, k) that would satisfy each equation F (N, k) on its own.
@@ -233,8 +290,11 @@ class MeasuredPose:
             Derivatives (N, r, n) of the whitened residuals, and (N m, n_v, n) of the coordinates.
         """
         n, elimination = len(self.series), self.elimination
-        (columns,) = self.functions.sensitivity(self._given(x, state.q, None), n)
+        (columns,) = self.functions.sensitivity(self._given(x, state.q, None, state.twist), n)
         f_x = columns.reshape(n, len(x), -1).transpose(0, 2, 1)
+        if self.deflection is not None:
+            twist_x = self.deflection.by_unknowns(x, state.q).reshape(n, -1, len(x))
+            f_x = f_x + self.by_twist(x, state) @ twist_x
         F_x = _select_rows(f_x, elimination)
         F_v = _select_rows(state.rates, elimination)
         q_x = -solve_stacked(F_v, F_x)

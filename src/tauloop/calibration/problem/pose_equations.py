@@ -11,6 +11,7 @@ import numpy as np
 import scipy.linalg
 
 from tauloop.calibration.measurements.instruments import ORIGIN, Instrument, Nuisance, Scene
+from tauloop.calibration.problem.deflection import Deflection
 from tauloop.calibration.problem.equilibrium import (
     Equilibrium,
     cable_tensions,
@@ -39,6 +40,7 @@ class Reach:
         evaluator: how functions are evaluated: interpreted or compiled.
         equilibrium: static equilibrium equations of every pose; None if the machine does not hang
             freely.
+        deflection: motion of the tool by loads and heat; None for a rigid machine.
     """
 
     assembly: Assembly
@@ -46,6 +48,7 @@ class Reach:
     nuisances: tuple[Nuisance, ...]
     evaluator: Evaluator
     equilibrium: Equilibrium | None = None
+    deflection: Deflection | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,9 @@ class SymbolicPose:
         return ca.jacobian(f, self.q) @ coordinate_rates(self.scene.topology, self.q)
 
 
-def symbolic_pose(reach: Reach, instrument: Instrument, x: ca.SX | None = None) -> SymbolicPose:
+def symbolic_pose(
+    reach: Reach, instrument: Instrument, x: ca.SX | None = None, twist: ca.SX | None = None
+) -> SymbolicPose:
     """Return a pose of the machine as an instrument measures it.
 
     Instruments without a target measure the tool center point.
@@ -76,6 +81,7 @@ def symbolic_pose(reach: Reach, instrument: Instrument, x: ca.SX | None = None) 
         reach: the machine and the unknowns.
         instrument: instrument that measures the pose.
         x: symbols of the corrections, shared with other poses; None for new symbols.
+        twist: symbols (6,) of the tool's deflection; None without.
     """
     mechanism, shape = reach.assembly.mechanism, reach.assembly.topology
     x = ca.SX.sym("x", len(reach.unknowns)) if x is None else x
@@ -94,7 +100,12 @@ def symbolic_pose(reach: Reach, instrument: Instrument, x: ca.SX | None = None) 
     values: Values = nominal(mechanism, leaves)
     motion = symbolic_motion(shape, values, is_moving=False)
     scene = Scene(
-        mechanism=mechanism, topology=shape, values=values, motion=motion, nuisances=nuisances
+        mechanism=mechanism,
+        topology=shape,
+        values=values,
+        motion=motion,
+        nuisances=nuisances,
+        twist=twist,
     )
     return SymbolicPose(q=motion.q, x=x, scene=scene)
 
@@ -104,14 +115,17 @@ class MeasuredPoseFunctions:
     """The functions of one instrument at the poses of a machine.
 
     Attributes:
-        equations: (q, x, p, y) -> all equations and their derivatives in the velocities, with
-            encoder readings p and instrument readings y.
-        sensitivity: (q, x, p, y) -> derivatives of all equations in the unknowns.
+        equations: (q, x, p, y, d) -> all equations and their derivatives in the velocities, with
+            encoder readings p, instrument readings y, and deflections d of the tool; rigid machines
+            have no d.
+        sensitivity: (q, x, p, y, d) -> derivatives of all equations in the unknowns.
         target: (q, x) -> point (3,) in the base frame that the instrument measures, m.
         sizes: numbers of (loops, leading encoders, errors, spare encoders); equations of
             equilibrium count as loops.
         cables: names of the cables that hold a machine at equilibrium.
         tensions: (q, x) -> tensions of these cables, N; None without cables.
+        by_twist: (q, x, p, y, d) -> derivatives of all equations in the deflections; None for a
+            rigid machine.
     """
 
     equations: PoseFunction
@@ -120,6 +134,7 @@ class MeasuredPoseFunctions:
     sizes: tuple[int, int, int, int]
     cables: tuple[str, ...] = ()
     tensions: PoseFunction | None = None
+    by_twist: PoseFunction | None = None
 
 
 class PoseFunction:
@@ -158,12 +173,12 @@ def measured_pose_functions(
         samples: number of readings, which decides whether compiling pays off.
     """
     assembly = reach.assembly
-    first = symbolic_pose(reach, instrument)
-    poses = [
-        first,
-        *(symbolic_pose(reach, instrument, first.x) for _ in range(instrument.poses - 1)),
-    ]
-    x = first.x
+    x = ca.SX.sym("x", len(reach.unknowns))
+    is_deflected = reach.deflection is not None
+    d = ca.SX.sym("d", 6 * instrument.poses if is_deflected else 0)
+    twists = ca.vertsplit(d, 6) if is_deflected else [None] * instrument.poses
+    poses = [symbolic_pose(reach, instrument, x, twist) for twist in twists]
+    first = poses[0]
     q = ca.vertcat(*(pose.q for pose in poses))
     p = ca.SX.sym("p", len(assembly.mechanism.actuators), len(poses))
     y = ca.SX.sym("y", len(instrument.columns))
@@ -181,15 +196,22 @@ def measured_pose_functions(
     f_v = ca.horzcat(*(pose.rates(f) for pose in poses))
     f_x = ca.jacobian(f, x)
     inputs, names = [q, x, ca.vec(p), y], ["q", "x", "p", "y"]
-    target_position = ca.densify(first.scene.target(instrument.name))
+    if is_deflected:
+        inputs, names = [*inputs, d], [*names, "d"]
+    rigid_target = ca.densify(replace(first.scene, twist=None).target(instrument.name))
     symbolic_functions = (
         ca.Function("equations", inputs, [f, ca.densify(ca.vec(f_v))], names, ["f", "f_v"]),
         ca.Function("sensitivity", inputs, [ca.densify(ca.vec(f_x))], names, ["f_x"]),
-        ca.Function("target", [first.q, x], [target_position], ["q", "x"], ["target"]),
+        ca.Function("target", [first.q, x], [rigid_target], ["q", "x"], ["target"]),
     )
     equations, sensitivity, target = (
         PoseFunction(function, reach.evaluator, samples) for function in symbolic_functions
     )
+    by_twist = None
+    if is_deflected:
+        f_d = ca.densify(ca.vec(ca.jacobian(f, d)))
+        function = ca.Function("by_twist", inputs, [f_d], names, ["f_d"])
+        by_twist = PoseFunction(function, reach.evaluator, samples)
     cables: tuple[str, ...] = ()
     tensions = None
     if reach.equilibrium is not None:
@@ -199,6 +221,7 @@ def measured_pose_functions(
     return MeasuredPoseFunctions(
         cables=cables,
         tensions=tensions,
+        by_twist=by_twist,
         equations=equations,
         sensitivity=sensitivity,
         target=target,

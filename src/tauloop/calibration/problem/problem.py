@@ -27,7 +27,14 @@ import numpy as np
 from tauloop.calibration.measurements.instruments import Nuisance, Position, require_instruments
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.problem.building import build_measured_pose
+from tauloop.calibration.problem.deflection import Deflection
 from tauloop.calibration.problem.equilibrium import Equilibrium, equilibrium_of
+from tauloop.calibration.problem.loaded_machine import (
+    ElasticMachine,
+    elastic_machine,
+    require_load_columns,
+    thermometer_nuisances,
+)
 from tauloop.calibration.problem.measured_poses import MeasuredPose, MeasuredPoseState
 from tauloop.calibration.problem.pose_equations import Reach, independent_rows
 from tauloop.calibration.problem.residuals import (
@@ -120,6 +127,7 @@ class CalibrationProblem(ReprMixin):
         free: indices of the unknowns that are estimated; the others stay at their start values.
         equilibrium: static equilibrium equations of every pose; None if the machine does not hang
             freely.
+        deflection: motion of the tool by loads and heat; None for a rigid machine.
     """
 
     mechanism: Mechanism
@@ -131,6 +139,7 @@ class CalibrationProblem(ReprMixin):
     encoder_noise: float
     free: tuple[int, ...]
     equilibrium: Equilibrium | None = None
+    deflection: Deflection | None = None
     stations = old_attribute("stations", "measured_poses")
 
     @property
@@ -293,6 +302,7 @@ class CalibrationProblem(ReprMixin):
             nuisances=tuple(nuisances.values()),
             evaluator=self.evaluator,
             equilibrium=self.equilibrium,
+            deflection=self.deflection,
         )
 
     def predicting(self) -> CalibrationProblem:
@@ -375,9 +385,20 @@ def calibration_problem(
     require_instruments([s.instrument for s in series], mechanism, shape)
     encoders = encoder_nuisances(mechanism, assembly)
     nuisances = {n.name: n for s in series for n in s.instrument.nuisances()}
-    all_nuisances = (*nuisances.values(), *encoders)
-    unknowns = select_unknowns(mechanism, all_nuisances, parameters, tolerances or Tolerances())
+    all_nuisances = (*nuisances.values(), *encoders, *thermometer_nuisances(series))
+    machine = elastic_machine(mechanism, series)
+    _require_held(machine, equilibrium=equilibrium)
+    unknowns = select_unknowns(
+        mechanism,
+        all_nuisances,
+        parameters,
+        tolerances or Tolerances(),
+        relative=_relative_parameters(mechanism, machine),
+    )
     unknowns = bounded(unknowns, bounds or {})
+    if not equilibrium:
+        require_load_columns(unknowns, mechanism, machine)
+    deflection = None if machine is None else Deflection(mechanism, unknowns, machine)
     evaluator = default_evaluator() if evaluator is None else evaluator
     balance = equilibrium_of(assembly, independent_rows(assembly)) if equilibrium else None
     reach = Reach(
@@ -386,6 +407,7 @@ def calibration_problem(
         nuisances=all_nuisances,
         evaluator=evaluator,
         equilibrium=balance,
+        deflection=deflection,
     )
     return CalibrationProblem(
         mechanism=mechanism,
@@ -397,7 +419,25 @@ def calibration_problem(
         encoder_noise=encoder_noise,
         free=tuple(range(len(unknowns))),
         equilibrium=balance,
+        deflection=deflection,
     )
+
+
+def _require_held(machine: ElasticMachine | None, *, equilibrium: bool) -> None:
+    """Reject loads and temperatures of a machine that hangs freely."""
+    if machine is None or not equilibrium:
+        return
+    what = "the machine hangs freely, and loads and temperatures need a pose that actuators hold"
+    raise InputError.of("equilibrium", what, "leave out either this option or these columns")
+
+
+def _relative_parameters(mechanism: Mechanism, machine: ElasticMachine | None) -> tuple[str, ...]:
+    """Return the parameters of stiffness and expansion, whose tolerance is relative."""
+    if machine is None:
+        return ()
+    heated = [part for parts in machine.parts.values() for part in parts]
+    expansions = [parameter.name for parameter in mechanism.parameters if parameter.unit == "1/K"]
+    return (*machine.elastic, *(expansions if heated else ()))
 
 
 @solving(PoseError)

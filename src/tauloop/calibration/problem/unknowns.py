@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
 
@@ -23,6 +23,7 @@ from tauloop.mechanism.description.units import (
     interval,
     si_unit,
 )
+from tauloop.mechanism.expression import Parameter
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion
 
@@ -34,6 +35,8 @@ _DIMENSION_NAMES = {"m": "a length", "rad": "an angle", "1": "a plain number"}
 #: those in one of the units above, because poses do not depend on the inertia of a rotor. Other
 #: parameters must be named in full.
 PICKED_GROUPS = ("geometry", "drive")
+#: Parameters of stiffness and expansion stay above this fraction of their value.
+SMALLEST_SHARE = 1e-2
 #: Names listed in the remedy for an unknown name.
 MAX_LISTED_NAMES = 12
 
@@ -137,7 +140,9 @@ class Tolerances(ReprMixin):
     Attributes:
         length, angle, ratio: sizes for parameters in m, rad and plain numbers. For other units the
             size is `ratio` times the value.
-        named: sizes by name or pattern of an unknown, SI; these override the three above.
+        temperature: size for offsets of thermometers, K.
+        elastic: size for parameters of stiffness and expansion, as a fraction of their value.
+        named: sizes by name or pattern of an unknown, SI; these override those above.
         priors: patterns of the unknowns whose tolerance is also a prior; ("*",) for all parameters
             of the machine.
     """
@@ -145,16 +150,21 @@ class Tolerances(ReprMixin):
     length: float = TYPICAL["m"]
     angle: float = TYPICAL["rad"]
     ratio: float = TYPICAL["1"]
+    temperature: float = 1.0
+    elastic: float = 0.3
     named: Mapping[str, float] = field(default_factory=dict)
     priors: tuple[str, ...] = ()
     of = old_attribute("of", "tolerance")
 
-    def tolerance(self, name: str, unit: str, value: float) -> float:
-        """Return the tolerance of an unknown, SI."""
+    def tolerance(self, name: str, unit: str, value: float, *, is_elastic: bool = False) -> float:
+        """Return the tolerance of an unknown, SI; that of an elastic one is relative."""
         for pattern, tolerance in self.named.items():
             if fnmatchcase(name, pattern):
                 return tolerance
-        usual = {"m": self.length, "rad": self.angle, "1": self.ratio}.get(unit)
+        if is_elastic:
+            return self.elastic * (abs(value) or 1.0)
+        sizes = {"m": self.length, "rad": self.angle, "1": self.ratio, "K": self.temperature}
+        usual = sizes.get(unit)
         return usual if usual is not None else self.ratio * (abs(value) or 1.0)
 
 
@@ -163,6 +173,8 @@ def select_unknowns(
     nuisances: Iterable[Nuisance],
     patterns: Iterable[str],
     tolerances: Tolerances,
+    *,
+    relative: Collection[str] = (),
 ) -> tuple[Unknown, ...]:
     """Return the unknowns that patterns select.
 
@@ -172,6 +184,8 @@ def select_unknowns(
         patterns: names or shell patterns such as ``track*.length``; ``radius=tower*.radius`` ties
             all matches into one unknown of that name, so that they get the same correction.
         tolerances: usual sizes of corrections.
+        relative: parameters of stiffness and expansion, which patterns select too. Their tolerance
+            is relative, and they stay above zero.
 
     Raises:
         InputError: nothing matches a pattern, a parameter is named twice, or a tie mixes units.
@@ -190,10 +204,15 @@ def select_unknowns(
             return True
         if not fnmatchcase(name, pattern):
             return False
-        if name in nuisance_of:
+        if name in nuisance_of or name in relative:
             return True
         group = parameters[name].group
         return group == "geometry" or (group in PICKED_GROUPS and unit_of(name) in _DIMENSION_NAMES)
+
+    def lower_of(parameter: Parameter) -> float:
+        is_positive = parameter.name in relative and parameter.value > 0.0
+        least = SMALLEST_SHARE * parameter.value if is_positive else -np.inf
+        return max(least, parameter.lower)
 
     def unknown(name: str, members: tuple[str, ...]) -> Unknown:
         first = members[0]
@@ -201,7 +220,8 @@ def select_unknowns(
         machine_members = [parameters[member] for member in members if member in parameters]
         is_nuisance = not machine_members
         unit = unit_of(first)
-        tolerance = tolerances.tolerance(name, unit, value)
+        is_elastic = first in relative
+        tolerance = tolerances.tolerance(name, unit, value, is_elastic=is_elastic)
         has_prior = any(
             fnmatchcase(name, pattern) and (not is_nuisance or pattern != "*")
             for pattern in tolerances.priors
@@ -213,7 +233,7 @@ def select_unknowns(
             unit=unit,
             tolerance=tolerance,
             has_prior=has_prior,
-            lower=max((p.lower - p.value for p in machine_members), default=-np.inf),
+            lower=max((lower_of(p) - p.value for p in machine_members), default=-np.inf),
             upper=min((p.upper - p.value for p in machine_members), default=np.inf),
             is_nuisance=is_nuisance,
         )

@@ -199,7 +199,10 @@ def solve_calibration(
     }
     bounded = settings | {"method": "trf", "bounds": (lower, upper)}
     inside = np.clip(s, lower + 1e-9, upper - 1e-9)
-    if isinstance(loss, Squares):
+    if isinstance(loss, Squares) and problem.deflection is not None:
+        # Stiffnesses below zero have no deflection.
+        solution = least_squares(residuals.residual, inside, **bounded).x
+    elif isinstance(loss, Squares):
         solution = least_squares(residuals.residual, s, method="lm", **settings).x
         if ((solution < lower) | (solution > upper)).any():
             solution = least_squares(residuals.residual, inside, **bounded).x

@@ -1,0 +1,86 @@
+"""Base combinations of stiffnesses and expansions: what measurements under load and heat determine.
+
+Single compliances often have wide intervals, because several of them move the tool alike. With the
+covariance C of their corrections, in tolerances, the eigenvectors of C are combinations with
+independent errors, and its eigenvalues are their variances.
+
+Source: Golub and Van Loan 2013, Matrix Computations, chapter 8.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.calibration.judging.identifiability import MIN_LISTED_SHARE
+from tauloop.calibration.problem.problem import CalibrationProblem
+from tauloop.common.records import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaseCombination:
+    """A combination of corrections of stiffness, expansion and thermometers.
+
+    Attributes:
+        terms: (unknown, coefficient of its correction, 1 over its SI unit), largest first; the sum
+            of the squares of the coefficients times tolerances is one.
+        value: estimate of the combination, in tolerances.
+        deviation: its standard deviation; None without degrees of freedom.
+        half_width: half-width of its 95 % interval; None without `deviation`.
+    """
+
+    terms: tuple[tuple[str, float], ...]
+    value: float
+    deviation: float | None
+    half_width: float | None
+
+
+def base_combinations(
+    problem: CalibrationProblem,
+    correction: np.ndarray,
+    covariance: np.ndarray,
+    factor_95: float | None,
+) -> tuple[BaseCombination, ...]:
+    """Return the base combinations of a calibration with loads or temperatures, the best first.
+
+    Args:
+        problem: the calibration.
+        correction: corrections of its free unknowns (n,), SI.
+        covariance: their covariance (n, n), SI.
+        factor_95: half-width of a 95 % interval over the deviation; None if it is not known.
+    """
+    deflection = problem.deflection
+    if deflection is None:
+        return ()
+    chosen = [
+        i
+        for i, unknown in enumerate(problem.estimated)
+        if unknown.unit == "K" or deflection.is_deflecting(unknown)
+    ]
+    if not chosen:
+        return ()
+    tolerances = problem.tolerances[chosen]
+    scaled = covariance[np.ix_(chosen, chosen)] / np.outer(tolerances, tolerances)
+    variances, directions = np.linalg.eigh(scaled)
+    names = [problem.names[i] for i in chosen]
+    result = []
+    for variance, direction in zip(variances, directions.T, strict=True):
+        largest = int(np.abs(direction).argmax())
+        direction = direction * np.sign(direction[largest])
+        order = np.argsort(-np.abs(direction), kind="stable")
+        terms = tuple(
+            (names[i], float(direction[i] / tolerances[i]))
+            for i in order
+            if abs(direction[i]) >= MIN_LISTED_SHARE * direction[largest]
+        )
+        deviation = None if factor_95 is None else float(np.sqrt(max(variance, 0.0)))
+        result.append(
+            BaseCombination(
+                terms=terms,
+                value=float(direction @ (correction[chosen] / tolerances)),
+                deviation=deviation,
+                half_width=None
+                if deviation is None or factor_95 is None
+                else factor_95 * deviation,
+            )
+        )
+    return tuple(result)

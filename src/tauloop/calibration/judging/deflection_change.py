@@ -1,0 +1,46 @@
+"""How much the deflection changes with the corrected geometry, which derivatives leave out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
+from tauloop.common.result import Diagnostic, diagnostic
+
+
+def deflection_change(problem: CalibrationProblem, at: Evaluation) -> Iterator[Diagnostic]:
+    """Yield the change of the deflection with the corrected geometry and pose, over the noise.
+
+    The deflection itself is always that of the corrected geometry. Its derivatives leave this
+    change out, so that error bars miss a part of this size.
+
+    Args:
+        problem: the calibration, by forward kinematics.
+        at: its evaluation at the optimum.
+    """
+    if problem.deflection is None:
+        return
+    x = problem.whole(at.correction)
+    deflecting = [
+        unknown.unit == "K" or problem.deflection.is_deflecting(unknown)
+        for unknown in problem.unknowns
+    ]
+    x_nominal = np.where(deflecting, x, 0.0)
+    largest = 0.0
+    for measured_pose, state in zip(problem.measured_poses, at.states, strict=True):
+        assert measured_pose.deflection is not None
+        nominal = measured_pose.deflection.twist(x_nominal, measured_pose.q)
+        n = len(measured_pose.series)
+        change = (state.twist - nominal).reshape(n, -1, 1)
+        loops, encoders, errors, _ = measured_pose.n_equations
+        rows = slice(loops + encoders, loops + encoders + errors)
+        moved = (measured_pose.by_twist(x, state)[:, rows] @ change)[..., 0]
+        largest = max(largest, float(np.abs(moved / measured_pose.series.sigma).max(initial=0.0)))
+    yield diagnostic(
+        "change of the deflection with the corrected geometry, which derivatives leave out, over the noise",
+        largest,
+        at_most=1.0,
+        advice="start from the calibrated machine file, so that the corrections of the geometry are small",
+    )

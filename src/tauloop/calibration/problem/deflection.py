@@ -1,0 +1,391 @@
+"""Deflection of the tool by loads, weight and heat, with its derivatives in the unknowns.
+
+Encoders determine the rigid pose. With motors held, the tool then moves by the twist
+
+    d = J K⁻¹ (w_g + Jᵀ w) + Σ_p t_p (α_p (T_p + o_p))
+
+with the motion J of the tool center point in the structure's coordinates, its stiffness K, the
+weight w_g, the wrench w at the tool, and the motion t_p by the free expansion of part p with the
+coefficient α_p, measured temperature T_p and thermometer offset o_p. Without a load only the weight
+deflects the machine; the estimated geometry is that of the weightless machine at the reference
+temperature.
+
+Derivatives follow from the energy: ∂d = -Xᵀ ∂K u with X = K⁻¹ Jᵀ and the elastic deformation u of
+each item by load, weight and heat. The twist is always evaluated with the corrected geometry; the
+derivatives leave out that it changes with geometry and pose, an effect of second order.
+
+Source: Przemieniecki 1968, Theory of matrix structural analysis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field, replace
+from typing import Any, cast
+
+import numpy as np
+
+from tauloop.calibration.measurements.series import Series
+from tauloop.calibration.problem.loaded_machine import (
+    STRUCTURE_OPTIONS,
+    ElasticMachine,
+    thermometer_offset,
+    with_any_values,
+)
+from tauloop.calibration.problem.unknowns import Unknown
+from tauloop.common.errors import AssemblyError, InputError
+from tauloop.common.records import dataclass
+from tauloop.elasticity.assembled import AssembledStructure, assemble
+from tauloop.elasticity.machine_gradients import (
+    geometric_parameters,
+    item_motions,
+    stiffness_gradient,
+)
+from tauloop.elasticity.machine_heat import stated_expansions, unit_expansion
+from tauloop.elasticity.machine_poses import gravity_vector
+from tauloop.elasticity.machine_structure import (
+    MachineStructure,
+    machine_structure,
+)
+from tauloop.elasticity.statics import gravity_load
+from tauloop.elasticity.thermal import ThermalResponse, thermal_response
+from tauloop.equations.assembly.loops import Loops, loops
+from tauloop.mechanism.expression import leaves
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+
+#: Relative step of central differences of weights and coefficients of expansion, which are
+#: polynomials of at most second degree in the parameters of sections and bodies.
+DIFFERENCE_STEP = 1e-3
+#: Machines with corrected values that are stored.
+MAX_STORED = 4
+
+
+def _weight_leaves(mechanism: Mechanism) -> frozenset[str]:
+    """Return the parameters that the weight of the machine depends on."""
+    parts: list[object] = [mechanism.gravity]
+    beams = []
+    for body in mechanism.bodies:
+        parts.append(body.inertia)
+        beams += [item.beam for item in body.beams]
+    for rod in mechanism.rods:
+        parts += [rod.lower, rod.upper]
+        beams += [beam for beam in (rod.lower_beam, rod.upper_beam) if beam is not None]
+    for beam in beams:
+        for segment in beam.segments:
+            sections = (segment.start, segment.end)
+            parts += [section.properties.mass_per_length for section in sections]
+    return frozenset().union(*map(leaves, parts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _LoopsAlone:
+    """The loops of a machine."""
+
+    loops: Loops
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Placed:
+    """As much of a model as its structure needs; assembling the loops again would take longer.
+
+    Attributes:
+        mechanism: the machine.
+        assembly: its loops.
+    """
+
+    mechanism: Mechanism
+    assembly: _LoopsAlone
+
+    def structure(self, q: np.ndarray) -> MachineStructure:
+        """Return the structure at coordinates (M, n_q)."""
+        return machine_structure(cast(Model, self), q, STRUCTURE_OPTIONS)
+
+
+def _placed(mechanism: Mechanism) -> _Placed:
+    """Return a machine at its nominal values."""
+    return _Placed(mechanism=mechanism, assembly=_LoopsAlone(loops=loops(mechanism)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Deflected:
+    """A loaded and heated machine at M poses.
+
+    Attributes:
+        mechanism: the machine with corrected values.
+        assembled: its structure.
+        built: the same, with the tool.
+        unit: (M, n, 6) displacement by unit wrenches at the tool.
+        displacement: (M, n, 1) displacement by loads and weight.
+        response: response to the free expansion of all heated parts; None without.
+        coefficients: (p,) their coefficients of expansion, 1/K.
+        rises: (M, p) their temperatures, K.
+        thermal: (M, 6, p) motion of the tool by each part, per kelvin and coefficient.
+        twist: (M, 6) deflection of the tool.
+    """
+
+    mechanism: Mechanism
+    assembled: AssembledStructure
+    built: MachineStructure
+    unit: np.ndarray
+    displacement: np.ndarray
+    response: ThermalResponse | None
+    coefficients: np.ndarray
+    rises: np.ndarray
+    thermal: np.ndarray
+    twist: np.ndarray
+
+
+class Deflection:
+    """Deflection of the tool of a machine as a function of the unknowns of a calibration."""
+
+    def __init__(
+        self, mechanism: Mechanism, unknowns: Sequence[Unknown], machine: ElasticMachine
+    ) -> None:
+        """Note which unknowns change stiffness, weight, expansion and temperatures.
+
+        Args:
+            mechanism: the machine with the joints of the calibration's coordinates.
+            unknowns: all unknowns of the calibration.
+            machine: what loads and temperatures act on.
+        """
+        self.mechanism, self.unknowns, self.machine = mechanism, tuple(unknowns), machine
+        names = tuple(part for group in machine.parts.values() for part in group)
+        self.parts = tuple(part for part in machine.expansions if part in names)
+        known = set(mechanism.parameters.names)
+        self.members = {m for u in self.unknowns for m in u.members if m in known}
+        self._machines: dict[bytes, _Placed] = {}
+        candidates = _weight_leaves(mechanism) & self.members
+        self.weights = tuple(sorted(candidates - geometric_parameters(mechanism)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave stored machines out of copies for other processes."""
+        return {**self.__dict__, "_machines": {}}
+
+    def is_deflecting(self, unknown: Unknown) -> bool:
+        """Return whether an unknown is a parameter of stiffness or expansion."""
+        elastic = set(self.machine.elastic)
+        parameters = self.mechanism.parameters
+        return any(
+            name in elastic or parameters[name].unit == "1/K"
+            for name in unknown.members
+            if name in self.members
+        )
+
+    def at(self, series: Series) -> PoseDeflection:
+        """Return the deflection at the poses of a series."""
+        count = len(series.encoders)
+        loads = np.zeros((count, 6)) if series.loads is None else series.loads
+        readings = series.temperatures
+        temperatures = np.zeros((count, 0)) if readings is None else readings
+        return PoseDeflection(
+            shared=self, loads=loads, thermometers=series.thermometers, temperatures=temperatures
+        )
+
+    def values(self, x: np.ndarray) -> dict[str, float]:
+        """Return the values of all unknown parameters of the machine, SI."""
+        start = self.mechanism.parameters.values
+        values = {}
+        for unknown, step in zip(self.unknowns, x, strict=True):
+            for member in unknown.members:
+                if member in self.members:
+                    values[member] = start[member] + float(step)
+        return values
+
+    def placed(self, x: np.ndarray) -> _Placed:
+        """Return the machine with corrected values; the last few are stored."""
+        key = x.tobytes()
+        if key not in self._machines:
+            if len(self._machines) >= MAX_STORED:
+                self._machines.clear()
+            self._machines[key] = _placed(with_any_values(self.mechanism, self.values(x)))
+        return self._machines[key]
+
+    def weight_change(self, mechanism: Mechanism, q: np.ndarray, name: str) -> np.ndarray:
+        """Return the derivative (M, n) of the weight by a parameter, by central differences."""
+        value = mechanism.parameters[name].value
+        step = DIFFERENCE_STEP * (abs(value) or 1.0)
+        loads = []
+        for sign in (1.0, -1.0):
+            changed = _placed(with_any_values(mechanism, {name: value + sign * step}))
+            assembled = assemble(changed.structure(q).structure)
+            loads.append(gravity_load(assembled, gravity_vector(mechanism)))
+        return np.asarray((loads[0] - loads[1]) / (2.0 * step))
+
+    def expansion_change(self, deflected: _Deflected, name: str) -> np.ndarray:
+        """Return the derivative (p,) of the coefficients of expansion by a parameter."""
+        mechanism = deflected.mechanism
+        value = mechanism.parameters[name].value
+        step = DIFFERENCE_STEP * (abs(value) or 1.0)
+        upper, lower = (
+            self.coefficients(with_any_values(mechanism, {name: value + change}), deflected.built)
+            for change in (step, -step)
+        )
+        return np.asarray((upper - lower) / (2.0 * step))
+
+    def coefficients(self, mechanism: Mechanism, built: MachineStructure) -> np.ndarray:
+        """Return the coefficients of expansion (p,) of the heated parts, 1/K."""
+        stated = stated_expansions(mechanism, built)
+        return np.array([stated[part] for part in self.parts], dtype=float)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PoseDeflection:
+    """Deflection of the tool at the M poses of a series.
+
+    Attributes:
+        shared: the machine.
+        loads: (M, 6) wrenches at the tool center point, in the axes of the base, N and N m.
+        thermometers: names (k) of the thermometers.
+        temperatures: (M, k) their readings above the reference, K.
+    """
+
+    shared: Deflection
+    loads: np.ndarray
+    thermometers: tuple[str, ...]
+    temperatures: np.ndarray
+    _last: list[tuple[tuple[bytes, bytes], _Deflected]] = field(default_factory=list)
+
+    def take(self, rows: np.ndarray) -> PoseDeflection:
+        """Return the deflection at some of the poses."""
+        loads, temperatures = self.loads[rows], self.temperatures[rows]
+        return replace(self, loads=loads, temperatures=temperatures, _last=[])
+
+    def twist(self, x: np.ndarray, q: np.ndarray, *, trial: bool = True) -> np.ndarray:
+        """Return the twists (M, 6) of the tool center point, in the axes of the base, m and rad.
+
+        Args:
+            x: corrections of all unknowns.
+            q: coordinates (M, n_q) of the rigid poses.
+            trial: return NaN where the machine cannot be evaluated, such as with a stiffness below
+                zero; else an error is raised.
+        """
+        try:
+            return self._deflected(x, q).twist
+        except (InputError, AssemblyError, np.linalg.LinAlgError):
+            if not trial:
+                raise
+            return np.full((len(q), 6), np.nan)
+
+    def by_unknowns(self, x: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """Return the derivatives (M, 6, n) of the twists in all unknowns."""
+        shared, deflected = self.shared, self._deflected(x, q)
+        result = np.zeros((len(q), 6, len(shared.unknowns)))
+        by_name = self._by_parameters(deflected, q)
+        by_name |= self._by_offsets(deflected)
+        for i, unknown in enumerate(shared.unknowns):
+            for member in unknown.members:
+                if member in by_name:
+                    result[:, :, i] += by_name[member]
+        return result
+
+    def by_temperatures(self, x: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """Return the derivatives (M, 6, k) of the twists in the readings of the thermometers."""
+        columns = self._by_offsets(self._deflected(x, q))
+        parts = [columns[thermometer_offset(name)] for name in self.thermometers]
+        return np.stack(parts, axis=2) if parts else np.zeros((len(q), 6, 0))
+
+    def _deflected(self, x: np.ndarray, q: np.ndarray) -> _Deflected:
+        """Return the loaded and heated machine; the last one is stored for its derivatives."""
+        key = (x.tobytes(), q.tobytes())
+        if self._last and self._last[0][0] == key:
+            return self._last[0][1]
+        deflected = self._calculated(x, q)
+        self._last[:] = [(key, deflected)]
+        return deflected
+
+    def _calculated(self, x: np.ndarray, q: np.ndarray) -> _Deflected:
+        """Return the loaded and heated machine."""
+        shared = self.shared
+        placed = shared.placed(x)
+        mechanism = placed.mechanism
+        built = placed.structure(q)
+        assembled = assemble(built.structure)
+        assembled.require_no_mechanism()
+        motion = assembled.point_motion(built.tool_body, built.tool_point)
+        transposed = np.swapaxes(motion, -1, -2)
+        weight = gravity_load(assembled, gravity_vector(mechanism))
+        load = weight[..., None] + transposed @ self.loads[..., None]
+        solved = np.linalg.solve(assembled.stiffness, np.concatenate([transposed, load], axis=-1))
+        unit, displacement = solved[..., :6], solved[..., 6:]
+        twist = (motion @ displacement)[..., 0]
+        response, rises = None, self._rises(x)
+        coefficients = shared.coefficients(mechanism, built)
+        thermal = np.zeros((len(q), 6, len(shared.parts)))
+        if len(shared.parts):
+            expansion = unit_expansion(mechanism, built, shared.parts)
+            response = thermal_response(assembled, expansion)
+            thermal = response.point_motion(built.tool_body, built.tool_point)
+            twist = twist + (thermal @ (coefficients * rises)[..., None])[..., 0]
+        return _Deflected(
+            mechanism=mechanism,
+            assembled=assembled,
+            built=built,
+            unit=unit,
+            displacement=displacement,
+            response=response,
+            coefficients=coefficients,
+            rises=rises,
+            thermal=thermal,
+            twist=twist,
+        )
+
+    def _rises(self, x: np.ndarray) -> np.ndarray:
+        """Return the temperatures (M, p) of all heated parts, K: readings and offsets."""
+        shared = self.shared
+        offsets = {
+            member: float(step)
+            for unknown, step in zip(shared.unknowns, x, strict=True)
+            for member in unknown.members
+        }
+        rises = np.zeros((len(self.temperatures), len(shared.parts)))
+        for column, name in enumerate(self.thermometers):
+            rise = self.temperatures[:, column] + offsets.get(thermometer_offset(name), 0.0)
+            for part in shared.machine.parts[name]:
+                rises[:, shared.parts.index(part)] = rise
+        return rises
+
+    def _by_offsets(self, deflected: _Deflected) -> dict[str, np.ndarray]:
+        """Return the derivatives (M, 6) of the twists in the offsets of the thermometers."""
+        per_kelvin = deflected.thermal * deflected.coefficients
+        shared = self.shared
+        result = {}
+        for name in self.thermometers:
+            columns = [shared.parts.index(part) for part in shared.machine.parts[name]]
+            result[thermometer_offset(name)] = per_kelvin[:, :, columns].sum(axis=2)
+        return result
+
+    def _by_parameters(self, deflected: _Deflected, q: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the derivatives (M, 6) of the twists in parameters of the machine."""
+        shared = self.shared
+        result = {name: np.zeros((len(q), 6)) for name in shared.members}
+        elastic = tuple(name for name in shared.machine.elastic if name in shared.members)
+        if elastic:
+            rows = item_motions(deflected.assembled)
+            left = {name: motion @ deflected.unit for name, motion in rows.items()}
+            right = {name: motion @ deflected.displacement for name, motion in rows.items()}
+            if deflected.response is not None:
+                heat = (deflected.coefficients * deflected.rises)[..., None]
+                for name, deformation in deflected.response.deformations.items():
+                    right[name] = right[name] + deformation @ heat
+            gradient = stiffness_gradient(
+                deflected.mechanism,
+                deflected.assembled,
+                deflected.built.laws,
+                elastic,
+                left,
+                right,
+            )
+            for index, name in enumerate(elastic):
+                result[name] -= gradient[:, :, 0, index]
+        for name in shared.weights:
+            change = shared.weight_change(deflected.mechanism, q, name)
+            result[name] += (np.swapaxes(deflected.unit, -1, -2) @ change[..., None])[..., 0]
+        if len(shared.parts):
+            for name in sorted(shared.members):
+                if shared.mechanism.parameters[name].unit == "1/K":
+                    change = shared.expansion_change(deflected, name)
+                    result[name] += (deflected.thermal @ (change * deflected.rises)[..., None])[
+                        ..., 0
+                    ]
+        return result
