@@ -36,7 +36,7 @@ LAYERS = (
     ("dynamics", "elasticity", "authoring", "drives"),
     ("calibration",),
     ("simulation",),
-    ("identification", "verification"),
+    ("design", "identification", "verification"),
     ("display",),
     ("export", "testing"),
     ("study", "viewer"),

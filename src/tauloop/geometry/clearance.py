@@ -62,7 +62,15 @@ def rod_clearance(model: Model) -> RodClearance:
 
 
 def segment_distances(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
-    """Return the shortest distances (...) between segments ab and cd, arrays (..., 3).
+    """Return the shortest distances (...) between segments ab and cd, arrays (..., 3)."""
+    first, second = segment_closest(a, b, c, d)
+    return np.asarray(np.linalg.norm(first - second, axis=-1))
+
+
+def segment_closest(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nearest points (..., 3) of segments ab and cd, arrays (..., 3).
 
     The unconstrained minimum of |a + s u - c - t w|^2 is clamped to the segments, one parameter
     after the other.
@@ -78,5 +86,4 @@ def segment_distances(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray
         s = np.where(determinant > 1e-12 * uu * ww, (uw * wr - ww * ur) / determinant, 0.0)
     t = np.clip((uw * np.clip(s, 0.0, 1.0) + wr) / np.maximum(ww, tiny), 0.0, 1.0)
     s = np.clip((uw * t - ur) / np.maximum(uu, tiny), 0.0, 1.0)
-    difference = r + s[..., None] * u - t[..., None] * w
-    return np.asarray(np.linalg.norm(difference, axis=-1))
+    return a + s[..., None] * u, c + t[..., None] * w

@@ -1,0 +1,496 @@
+"""Enclosures of all poses of a box: unknowns by interval Newton, and the claims on these poses.
+
+On a box b = b_0 + B t with |t_k| <= 1 the unknowns are y = y_0 + S B t + e. With C the inverse of the
+Jacobian at the middle, e = -C psi(b, y_0 + S B t) + (I - C psi_y) e has exactly one solution in
+|e| < E if |C psi| + |I - C psi_y| E < E (Krawczyk). The terms of first order cancel in psi, so E is of
+second order in the size of the box.
+
+Source: Krawczyk 1969; Neumaier 1990, Interval methods for systems of equations, section 5.1; Merlet
+2006, Parallel robots, chapter 7 for workspaces by intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.design.intervals import forms
+from tauloop.design.intervals.forms import INFLATION, ROUNDING, Form, form
+from tauloop.design.intervals.matrices import (
+    Matrix,
+    eigenvalue_bounds,
+    gathered,
+    inverse_product,
+    is_definite,
+    matrix,
+    multiplied,
+    product,
+    spread,
+)
+from tauloop.design.problem import PoseProblem
+from tauloop.geometry.clearance import segment_closest
+
+#: Half widths of the enclosure in which the solution is unique: multiples of the bound of |C psi|,
+#: and of the largest such bound, and a least width (rad, or characteristic lengths).
+OWN_WIDTH, COMMON_WIDTH, LEAST_WIDTH = 2.0, 0.25, 1e-9
+#: Steps of Newton's method at the middle of a box; they start from the parent's first-order solution.
+NEWTON_STEPS = 3
+#: Share of the motion of all coordinates in the choice of the direction that is halved; the rest is
+#: the change of the unit rows.
+MOTION_SHARE = 0.1
+#: Errors of singular values and eigenvalues of LAPACK at a pose, relative to values of order one.
+POINT_ERROR = 1e-12
+
+ARITHMETIC: Mapping[str, Callable[..., Any]] = {
+    "add": forms.add,
+    "subtract": forms.subtract,
+    "multiply": forms.multiply,
+    "divide": forms.divide,
+    "negate": forms.negate,
+    "square": forms.square,
+    "twice": lambda x: forms.multiply(x, 2.0),
+    "invert": forms.invert,
+    "root": forms.root,
+    "sine": forms.sine,
+    "cosine": forms.cosine,
+    "tangent": lambda x: forms.divide(forms.sine(x), forms.cosine(x)),
+    "absolute": forms.absolute,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirements:
+    """What must hold at every pose of the box.
+
+    Attributes:
+        parallel: smallest singular value of the matrix of unit rows must exceed this.
+        serial, constraint: the measures of `tl.singularities` must exceed these.
+        clearance: smallest distance of the center lines of rods, m; zero for none.
+    """
+
+    parallel: float
+    serial: float
+    constraint: float
+    clearance: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boxes:
+    """N boxes of poses, with the unknowns at their middles.
+
+    Attributes:
+        middle: b_0 (N, m).
+        generators: B (N, m, k).
+        unknowns: y_0 (N, n).
+        rounding: largest errors (m,) of the middles in floating point.
+    """
+
+    middle: np.ndarray
+    generators: np.ndarray
+    unknowns: np.ndarray
+    rounding: np.ndarray
+
+    def __len__(self) -> int:
+        """Return the number of boxes."""
+        return len(self.middle)
+
+    def part(self, chosen: np.ndarray) -> Boxes:
+        """Return some of the boxes."""
+        return Boxes(
+            middle=self.middle[chosen],
+            generators=self.generators[chosen],
+            unknowns=self.unknowns[chosen],
+            rounding=self.rounding,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One requirement in N boxes.
+
+    Attributes:
+        name: what must be positive.
+        lower: proved lower bound (N,) of the quantity less its limit.
+        middle: the value at the middle of the box less its limit (N,).
+        slopes: first-order changes of the value along the box (N, k).
+        proved: whether the quantity exceeds its limit in the whole box (N,).
+        refuted: whether it does not, at every pose of the box (N,).
+        measure: proved lower bound of the measure itself (N,), if it has one.
+    """
+
+    name: str
+    lower: np.ndarray
+    middle: np.ndarray
+    slopes: np.ndarray
+    proved: np.ndarray
+    refuted: np.ndarray
+    measure: np.ndarray | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enclosure:
+    """Enclosures of N boxes.
+
+    Attributes:
+        boxes: the boxes.
+        sensitivity: S (N, n, m).
+        unique: half widths E (N, n) within which the solution is unique.
+        remainder: half widths (N, n) that contain it, around y_0 + S B t.
+        closed: whether the solution exists and is unique at every pose (N,).
+        claims: the requirements; undefined in boxes that are not closed.
+        influence: how much each direction (N, k) changes the machine.
+    """
+
+    boxes: Boxes
+    sensitivity: np.ndarray
+    unique: np.ndarray
+    remainder: np.ndarray
+    closed: np.ndarray
+    influence: np.ndarray
+    claims: tuple[Claim, ...] = ()
+
+    @property
+    def proved(self) -> np.ndarray:
+        """Whether every requirement is proved in the box (N,)."""
+        proved = self.closed.copy()
+        for claim in self.claims:
+            proved &= claim.proved
+        return proved
+
+
+def newton(problem: PoseProblem, b: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return unknowns (N, n) at poses (N, m), inverse Jacobians C, and sensitivities S = -C psi_b."""
+    for _ in range(NEWTON_STEPS):
+        psi, by_y, _ = problem.values(b, y)
+        y = y - (_inverse(by_y) @ psi[:, :, None])[:, :, 0]
+    _, by_y, by_b = problem.values(b, y)
+    C = _inverse(by_y)
+    return y, C, -C @ by_b
+
+
+def _inverse(matrices: np.ndarray) -> np.ndarray:
+    """Return inverses (N, n, n); NaN where a matrix is singular or not finite."""
+    good = np.isfinite(matrices).all(axis=(1, 2))
+    safe = np.where(good[:, None, None], matrices, np.eye(matrices.shape[-1]))
+    try:
+        inverses = np.linalg.inv(safe)
+    except np.linalg.LinAlgError:
+        inverses = np.array([_one_inverse(A) for A in safe])
+    return np.where(good[:, None, None], inverses, np.nan)
+
+
+def _one_inverse(A: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.inv(A)
+    except np.linalg.LinAlgError:
+        return np.full(A.shape, np.nan)
+
+
+def enclose(problem: PoseProblem, wanted: Requirements, boxes: Boxes) -> Enclosure:
+    """Return enclosures and claims of boxes.
+
+    Args:
+        problem: functions of the machine.
+        wanted: the requirements.
+        boxes: the boxes, with start values of the unknowns.
+    """
+    with np.errstate(all="ignore"):
+        closed, inputs = _closed(problem, boxes)
+        return _judged(problem, wanted, closed, inputs) if closed.closed.any() else closed
+
+
+def closed_only(problem: PoseProblem, boxes: Boxes) -> Enclosure:
+    """Return enclosures without claims."""
+    with np.errstate(all="ignore"):
+        return _closed(problem, boxes)[0]
+
+
+def _closed(problem: PoseProblem, boxes: Boxes) -> tuple[Enclosure, list[Form]]:
+    """Return the enclosures without claims, and the inputs of programs within them."""
+    n, N, k = len(problem.unknowns), len(boxes), boxes.generators.shape[2]
+    y, C, S = newton(problem, boxes.middle, boxes.unknowns)
+    boxes = replace(boxes, unknowns=y)
+    slopes = S @ boxes.generators
+    b_forms = [
+        _widened(_input(boxes.middle[:, i], boxes.generators[:, i].T), boxes.rounding[i])
+        for i in range(len(problem.axes))
+    ]
+    p_forms = _parameter_forms(problem, k, N)
+    y_forms = [_input(y[:, j], slopes[:, j].T) for j in range(n)]
+    scale = problem.unknown_scale
+    psi = gathered(problem.loops.run([*b_forms, *y_forms, *p_forms], ARITHMETIC), n, 1, k, N)
+    z = multiplied(C, psi).largest()[:, :, 0] / scale
+    most = z.max(axis=1, keepdims=True, initial=0.0)
+    width = np.maximum(OWN_WIDTH * z + COMMON_WIDTH * most, LEAST_WIDTH)
+    wide = [_widened(y_forms[j], width[:, j] * scale[j]) for j in range(n)]
+    entries = problem.jacobian.run([*b_forms, *wide, *p_forms], ARITHMETIC)
+    J = gathered(entries, n, n, k, N)
+    D = _minus_one(multiplied(C, J)).largest() * (scale / scale[:, None])
+    within = (z + (D @ width[:, :, None])[:, :, 0]) * INFLATION
+    tight = (z + (D @ within[:, :, None])[:, :, 0]) * INFLATION
+    closed = (within < width).all(axis=1) if n else np.ones(N, dtype=bool)
+    enclosure = Enclosure(
+        boxes=boxes,
+        sensitivity=S,
+        unique=width * scale,
+        remainder=np.minimum(within, tight) * scale,
+        closed=closed,
+        influence=_motion_influence(problem, boxes, slopes),
+    )
+    tight_forms = [_widened(y_forms[j], enclosure.remainder[:, j]) for j in range(n)]
+    return enclosure, [*b_forms, *tight_forms, *p_forms]
+
+
+def _motion_influence(problem: PoseProblem, boxes: Boxes, slopes: np.ndarray) -> np.ndarray:
+    """Return how much each direction (N, k) moves the machine."""
+    moved = (np.abs(slopes) / problem.unknown_scale[:, None]).sum(axis=1)
+    own = (np.abs(boxes.generators) / problem.axis_scale[:, None]).sum(axis=1)
+    return np.where(np.isfinite(moved), moved, 0.0) + own
+
+
+def _input(middle: np.ndarray, slopes: np.ndarray) -> Form:
+    """Return forms of a coordinate, widened by the rounding of its middle and slopes."""
+    rows = np.concatenate([middle[None], slopes, np.zeros((1, len(middle)))])
+    rows[-1] = 4.0 * ROUNDING * np.abs(rows).sum(axis=0)
+    return form(rows)
+
+
+def _widened(x: Form, by: np.ndarray) -> Form:
+    rows = x.rows.copy()
+    rows[-1] = (rows[-1] + by) * INFLATION
+    return form(rows)
+
+
+def _parameter_forms(problem: PoseProblem, k: int, N: int) -> list[Form]:
+    rows = np.zeros((len(problem.parameters), k + 2, N))
+    rows[:, 0] = problem.nominal[:, None]
+    rows[:, -1] = problem.tolerances[:, None] * INFLATION
+    return [form(row) for row in rows]
+
+
+def _minus_one(A: Matrix) -> Matrix:
+    rows = A.rows.copy()
+    rows[0] -= np.eye(rows.shape[-1])
+    rows[-1] += ROUNDING * (1.0 + A.largest())
+    return matrix(rows)
+
+
+def _judged(
+    problem: PoseProblem,
+    wanted: Requirements,
+    enclosure: Enclosure,
+    inputs: list[Form],
+) -> Enclosure:
+    """Return an enclosure with its claims."""
+    n, m, N = len(problem.unknowns), len(problem.axes), len(enclosure.boxes)
+    k = enclosure.boxes.generators.shape[2]
+    claims = [*_axis_claims(problem, inputs), *_limit_claims(problem, inputs)]
+    values = problem.rows.run(inputs, ARITHMETIC)
+    for name, value in zip(problem.inequalities, values[n * problem.n_free :], strict=True):
+        expression = value if isinstance(value, Form) else forms.constant(value, k, N)
+        claims.append(_positive(name, expression))
+    units = gathered(values[: n * problem.n_free], n, problem.n_free, k, N)
+    if problem.n_free:
+        claims.append(_singular_value_claim("parallel singularity", units, wanted.parallel))
+    if problem.velocities is not None:
+        K = gathered(problem.velocities.run(inputs, ARITHMETIC), n, m + n, k, N)
+        claims += _velocity_claims(K, m, wanted)
+    if problem.ends is not None:
+        claims += _clearance_claims(problem, wanted, inputs, N, k)
+    turned = np.sqrt((units.rows[1:-1] ** 2).sum(axis=(2, 3))).T
+    influence = np.where(np.isfinite(turned), turned, 0.0) + MOTION_SHARE * enclosure.influence
+    return replace(enclosure, claims=tuple(claims), influence=influence)
+
+
+def _positive(name: str, x: Form) -> Claim:
+    """Return the claim that forms are positive."""
+    lower, upper = x.bounds
+    return Claim(
+        name=name,
+        lower=lower,
+        middle=x.rows[0],
+        slopes=x.rows[1:-1].T,
+        proved=lower > 0.0,
+        refuted=upper < 0.0,
+    )
+
+
+def _axis_claims(problem: PoseProblem, inputs: list[Form]) -> list[Claim]:
+    claims = []
+    for i, name in enumerate(problem.axes):
+        for limit, sign, side in zip(
+            problem.axis_limits, (1.0, -1.0), ("lower", "upper"), strict=True
+        ):
+            if np.isfinite(limit[i]):
+                room = forms.multiply(forms.subtract(inputs[i], float(limit[i])), sign)
+                claims.append(_positive(f"{name}: {side} limit", _as_form(room)))
+    return claims
+
+
+def _limit_claims(problem: PoseProblem, inputs: list[Form]) -> list[Claim]:
+    claims = []
+    for limit in problem.limits:
+        value = inputs[len(problem.axes) + limit.unknown]
+        for bound, sign, side in ((limit.lower, 1.0, "lower"), (limit.upper, -1.0, "upper")):
+            if np.isfinite(bound):
+                room = forms.multiply(forms.subtract(value, bound), sign)
+                claims.append(_positive(f"{limit.name}: {side} limit", _as_form(room)))
+    return claims
+
+
+def _as_form(x: forms.Register) -> Form:
+    assert isinstance(x, Form)
+    return x
+
+
+def _velocities(K: Matrix, m: int) -> tuple[Matrix, np.ndarray]:
+    """Return dependent per independent velocities (N, n, m), free of units, and where they are valid."""
+    total = K.rows.shape[-1]
+    independent, dependent = K.part(range(m)), K.part(range(m, total))
+    C = _inverse(dependent.middle)
+    S, valid = inverse_product(multiplied(C, dependent), multiplied(-C, independent))
+    return S, valid & np.isfinite(C).all(axis=(1, 2))
+
+
+def _velocity_claims(K: Matrix, m: int, wanted: Requirements) -> list[Claim]:
+    """Return the claims on the measures of `tl.singularities` that need all velocities."""
+    claims = []
+    if wanted.serial > 0.0:
+        S, valid = _velocities(K, m)
+        claims.append(_serial_claim(S, wanted.serial, valid))
+    if wanted.constraint > 0.0:
+        claims.append(_constraint_claim(K, wanted.constraint))
+    return claims
+
+
+def _lower_square(W: Matrix) -> Matrix:
+    """Return a lower bound of W^T W that is linear in W, so that its first order is exact.
+
+    With V the middle of W, (W - V)^T (W - V) is not negative, so
+    W^T W >= V^T W + W^T V - V^T V.
+    """
+    V = W.middle
+    half = multiplied(V.swapaxes(1, 2), W)
+    rows = half.rows + half.rows.swapaxes(-1, -2)
+    rows[0] -= V.swapaxes(1, 2) @ V
+    size = half.largest()
+    rows[-1] += 16.0 * W.rows.shape[-2] * ROUNDING * (size + size.swapaxes(-1, -2))
+    return matrix(rows)
+
+
+def _singular_value_claim(name: str, W: Matrix, limit: float) -> Claim:
+    """Return the claim that the smallest singular value exceeds a limit."""
+    claim, smallest = _eigenvalue_claim(name, _lower_square(W), limit * limit)
+    measure = np.sqrt(np.maximum(smallest, 0.0))
+    return replace(claim, measure=np.maximum(measure, np.where(claim.proved, limit, 0.0)))
+
+
+def _eigenvalue_claim(
+    name: str, gram: Matrix, limit: float | np.ndarray
+) -> tuple[Claim, np.ndarray]:
+    """Return the claim that the smallest eigenvalue exceeds a limit, and its proved bound (N,)."""
+    valid = np.isfinite(gram.rows).all(axis=(0, 2, 3))
+    limits = np.broadcast_to(np.asarray(limit, dtype=float), valid.shape)
+    crude = np.where(valid, eigenvalue_bounds(gram)[0], -np.inf)
+    proved = crude > limits
+    middle = np.where(valid[:, None, None], gram.rows[0], 0.0)
+    values, vectors = np.linalg.eigh(middle)
+    v = vectors[:, :, 0]
+    slopes = np.einsum("ni,knij,nj->nk", v, gram.rows[1:-1], v)
+    predicted = values[:, 0] - np.abs(slopes).sum(axis=1) - spread(gram)
+    open_boxes = np.flatnonzero(~proved & valid & (predicted > limits))
+    if len(open_boxes):
+        part = Matrix(gram.rows[:, open_boxes], gram.size[open_boxes])
+        proved[open_boxes] = is_definite(part, limits[open_boxes])
+    # W^T W exceeds its lower bound by the square of the remainder, which vanishes at points only
+    is_point = np.abs(gram.rows[1:-1]).sum(axis=(0, 2, 3)) == 0.0
+    claim = Claim(
+        name=name,
+        lower=np.maximum(crude - limits, np.where(proved, 0.0, -np.inf)),
+        middle=values[:, 0] - limits,
+        slopes=slopes,
+        proved=proved,
+        refuted=valid & is_point & (values[:, 0] + 2.0 * spread(gram) + POINT_ERROR < limits),
+    )
+    return claim, crude
+
+
+def _serial_claim(S: Matrix, limit: float, valid: np.ndarray) -> Claim:
+    """Return the claim that 1 / sqrt(1 + |S|^2) exceeds a limit, with the largest singular value |S|."""
+    gram = product(S.T, S)
+    rows = -gram.rows
+    rows[-1] = gram.rows[-1]
+    rows[0] += np.eye(gram.rows.shape[-1]) * (1.0 / limit**2 - 1.0)
+    rows[-1] += ROUNDING * (np.abs(rows[0]) + gram.size)
+    rows[:, ~valid] = np.nan
+    claim, _ = _eigenvalue_claim("serial singularity", matrix(rows), 0.0)
+    _, largest = eigenvalue_bounds(gram)
+    measure = np.where(valid, 1.0 / np.sqrt(1.0 + np.maximum(largest, 0.0)), 0.0)
+    return replace(claim, measure=np.maximum(measure, np.where(claim.proved, limit, 0.0)))
+
+
+def _constraint_claim(K: Matrix, limit: float) -> Claim:
+    """Return the claim that smallest over largest singular value of K exceeds a limit."""
+    gram = _lower_square(K.T)
+    valid = np.isfinite(gram.rows).all(axis=(0, 2, 3))
+    middle = np.where(valid[:, None, None], K.middle, 0.0)
+    around = np.sqrt((K.size**2).sum(axis=(1, 2)))
+    most = (np.linalg.norm(middle, ord=2, axis=(1, 2)) + around + POINT_ERROR) ** 2
+    claim, smallest = _eigenvalue_claim("constraint singularity", gram, limit * limit * most)
+    measure = np.sqrt(np.maximum(smallest, 0.0) / most)
+    return replace(claim, measure=np.maximum(measure, np.where(claim.proved, limit, 0.0)))
+
+
+def _clearance_claims(
+    problem: PoseProblem, wanted: Requirements, inputs: list[Form], N: int, k: int
+) -> list[Claim]:
+    """Return the claims that rods keep their distance.
+
+    For any vector w up to unit length, w . (x - z) <= |x - z|; it is linear along both rods, so its
+    least value is at their ends. w is the direction between the nearest points at the middle.
+    """
+    assert problem.ends is not None
+    values = problem.ends.run(inputs, ARITHMETIC)
+    points = gathered(values, 6, len(problem.rods), k, N)
+    ends = points.middle.swapaxes(1, 2).reshape(N, -1, 2, 3)
+    claims = []
+    for i, j in problem.pairs:
+        nearest, other = segment_closest(ends[:, i, 0], ends[:, i, 1], ends[:, j, 0], ends[:, j, 1])
+        difference = nearest - other
+        distance = np.linalg.norm(difference, axis=1)
+        w = difference / np.maximum(distance, 1e-300)[:, None] * (1.0 - 8.0 * ROUNDING)
+        lower = np.full(N, np.inf)
+        for first in (0, 3):
+            for second in (0, 3):
+                rows = (
+                    points.rows[:, :, first : first + 3, i]
+                    - points.rows[:, :, second : second + 3, j]
+                )
+                rows[-1] = (
+                    points.rows[-1, :, first : first + 3, i]
+                    + points.rows[-1, :, second : second + 3, j]
+                )
+                rows[-1] += 4 * ROUNDING * (np.abs(rows[0]) + np.abs(rows[1:]).sum(axis=0))
+                along = (rows * w).sum(axis=-1)
+                along[-1] = (rows[-1] * np.abs(w)).sum(axis=-1)
+                along[-1] += 8 * ROUNDING * np.abs(rows).sum(axis=(0, -1))
+                lower = np.minimum(lower, form(along).bounds[0])
+        name = f"clearance of {problem.rods[i]} and {problem.rods[j]}"
+        slopes = np.zeros((N, k))
+        is_point = np.abs(points.rows[1:-1]).sum(axis=(0, 2, 3)) == 0
+        widest = points.rows[-1].sum(axis=(1, 2)) * 4.0 + 1e-12 * np.abs(ends).sum(axis=(1, 2, 3))
+        claims.append(
+            Claim(
+                name=name,
+                lower=lower - wanted.clearance,
+                middle=distance - wanted.clearance,
+                slopes=slopes,
+                proved=lower > wanted.clearance,
+                refuted=is_point & (distance + widest < wanted.clearance),
+            )
+        )
+    return claims

@@ -1,0 +1,221 @@
+"""First-order forms over batches of boxes: bounds of functions with a remainder of second order.
+
+A form is x = c + sum_k g_k t_k + r with |t_k| <= 1 and |r| <= e: a point of the box t gives the
+linear part, and the remainder contains all terms of higher order and all rounding errors. N forms
+are one array (k + 2, N) with the rows c, g_1 ... g_k, e. Rounding errors are bounded as they arise
+(running error bound), so no rounding mode has to be set. A form whose domain is left (the square
+root of an interval with negative numbers, a division by one with zero) has an infinite or undefined
+remainder; comparisons with it are false.
+
+Source: de Figueiredo and Stolfi 2004, Affine arithmetic: concepts and applications; Makino and Berz
+2003, Taylor models and other validated functional inclusion methods (order one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+
+#: Bound of the rounding errors of one operation, relative to the sizes of its terms (eight unit
+#: roundoffs; sums of at most three terms and one product need four).
+ROUNDING = 2.0**-50
+#: Factor that covers the rounding of the remainders themselves: less than 64 operations on positive
+#: numbers.
+INFLATION = 1.0 + 2.0**-46
+#: Error of the sine and cosine of NumPy: four units in the last place of a number up to one.
+SINE_ERROR = 4 * 2.0**-52
+#: Covers results below the range of normal numbers.
+UNDERFLOW = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """N first-order forms.
+
+    Attributes:
+        rows: c, g_1 ... g_k, e (k + 2, N).
+        size: upper bound (N,) of |x - c|.
+    """
+
+    rows: np.ndarray
+    size: np.ndarray
+
+    @property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper bounds (N,)."""
+        c = self.rows[0]
+        size = self.size * INFLATION + ROUNDING * np.abs(c) + UNDERFLOW
+        return c - size, c + size
+
+
+#: A register of a program: forms, or a number that is the same in all boxes.
+Register = Form | float
+
+
+def form(rows: np.ndarray) -> Form:
+    """Return forms from their rows (k + 2, N)."""
+    return Form(rows, np.abs(rows[1:]).sum(axis=0) * INFLATION)
+
+
+def constant(value: float, n_symbols: int, n: int) -> Form:
+    """Return n forms of one number."""
+    rows = np.zeros((n_symbols + 2, n))
+    rows[0] = value
+    return Form(rows, np.zeros(n))
+
+
+def _rounded(rows: np.ndarray) -> Form:
+    """Return forms whose rows are rounded sums of numbers not much larger than themselves."""
+    size = np.abs(rows[1:]).sum(axis=0)
+    rounding = ROUNDING * (np.abs(rows[0]) + size) + UNDERFLOW
+    rows[-1] += rounding
+    return Form(rows, (size + rounding) * INFLATION)
+
+
+def add(x: Register, y: Register) -> Register:
+    """Return x + y."""
+    if isinstance(x, Form) and isinstance(y, Form):
+        return _rounded(x.rows + y.rows)
+    if isinstance(x, Form):
+        rows = x.rows.copy()
+        rows[0] += y
+        return _rounded(rows)
+    return add(y, x) if isinstance(y, Form) else x + y
+
+
+def negate(x: Register) -> Register:
+    """Return -x."""
+    if not isinstance(x, Form):
+        return -x
+    rows = -x.rows
+    rows[-1] = x.rows[-1]
+    return Form(rows, x.size)
+
+
+def subtract(x: Register, y: Register) -> Register:
+    """Return x - y."""
+    if isinstance(x, Form) and isinstance(y, Form):
+        rows = x.rows - y.rows
+        rows[-1] = x.rows[-1] + y.rows[-1]
+        return _rounded(rows)
+    return add(x, negate(y))
+
+
+def multiply(x: Register, y: Register) -> Register:
+    """Return x y: the products of the deviations go into the remainder."""
+    if not isinstance(x, Form):
+        return _scale(y, x) if isinstance(y, Form) else x * y
+    if not isinstance(y, Form):
+        return _scale(x, y)
+    if x is y:
+        return square(x)
+    a, b = x.rows, y.rows
+    A, B = np.abs(a[0]), np.abs(b[0])
+    rows = a[0] * b
+    rows[1:-1] += b[0] * a[1:-1]
+    terms = A * (B + y.size) + B * x.size
+    rows[-1] = (A * b[-1] + B * a[-1] + x.size * y.size + ROUNDING * terms) * INFLATION + UNDERFLOW
+    return form(rows)
+
+
+def _scale(x: Form, factor: float) -> Form:
+    rows = factor * x.rows
+    rows[-1] = abs(rows[-1])
+    return _rounded(rows)
+
+
+def square(x: Register) -> Register:
+    """Return x^2: the square of the deviation is between zero and the square of its bound."""
+    if not isinstance(x, Form):
+        return x * x
+    c, A, half = x.rows[0], np.abs(x.rows[0]), 0.5 * x.size * x.size
+    rows = (2.0 * c) * x.rows
+    rows[0] = c * c + half
+    terms = A * (A + 2.0 * x.size) + half
+    rows[-1] = (2.0 * A * x.rows[-1] + half + ROUNDING * terms) * INFLATION + UNDERFLOW
+    return form(rows)
+
+
+def _linear(
+    x: Form, value: np.ndarray, slope: np.ndarray, shift: np.ndarray, rest: np.ndarray
+) -> Form:
+    """Return value + shift + slope (x - c) with a further remainder.
+
+    Args:
+        x: the argument.
+        value, slope: the function and its derivative at c.
+        shift, rest: middle and half width of the terms of second order, and errors of value.
+    """
+    rows = slope * x.rows
+    rows[0] = value + shift
+    terms = np.abs(value) + np.abs(shift) + np.abs(slope) * x.size
+    rows[-1] = (np.abs(slope) * x.rows[-1] + rest + 2.0 * ROUNDING * terms) * INFLATION + UNDERFLOW
+    return form(rows)
+
+
+def invert(x: Register) -> Register:
+    """Return 1 / x; (x - c)^2 / (c^2 x) is left of the first-order terms."""
+    if not isinstance(x, Form):
+        return 1.0 / x
+    c = x.rows[0]
+    least = np.abs(c) * (1.0 - ROUNDING) - x.size
+    inverse = 1.0 / c
+    half = 0.5 * (x.size * inverse) ** 2 / np.where(least > 0, least, np.nan) * INFLATION
+    return _linear(x, inverse, -inverse * inverse, np.sign(c) * half, half)
+
+
+def divide(x: Register, y: Register) -> Register:
+    """Return x / y."""
+    if not isinstance(y, Form) and not isinstance(x, Form):
+        return x / y
+    return multiply(x, invert(y))
+
+
+def root(x: Register) -> Register:
+    """Return the square root; -(sqrt(x) - s)^2 / (2 s) is left of the first-order terms."""
+    if not isinstance(x, Form):
+        return float(np.sqrt(x))
+    c = x.rows[0]
+    least = c * (1.0 - ROUNDING) - x.size
+    s = np.sqrt(np.where(least >= 0, c, np.nan))
+    away = x.size / (s + np.sqrt(np.maximum(least, 0.0)))
+    half = away * away / (4.0 * s) * INFLATION
+    return _linear(x, s, 0.5 / s, -half, half)
+
+
+def sine(x: Register) -> Register:
+    """Return the sine, widened by four units in the last place."""
+    return _circular(x, np.sin, np.cos, 1.0)
+
+
+def cosine(x: Register) -> Register:
+    """Return the cosine, widened by four units in the last place."""
+    return _circular(x, np.cos, np.sin, -1.0)
+
+
+def _circular(
+    x: Register,
+    function: Callable[[np.ndarray], np.ndarray],
+    derivative: Callable[[np.ndarray], np.ndarray],
+    sign: float,
+) -> Register:
+    """Return a sine or cosine; the second derivative is minus the function."""
+    if not isinstance(x, Form):
+        return float(function(np.array(x)))
+    c = x.rows[0]
+    value, slope = function(c), sign * derivative(c)
+    second = np.minimum(np.abs(value) + SINE_ERROR + x.size, 1.0)
+    rest = 0.5 * x.size * x.size * second + SINE_ERROR * (1.0 + x.size)
+    return _linear(x, value, slope, np.zeros_like(c), rest * INFLATION)
+
+
+def absolute(x: Register) -> Register:
+    """Return |x| of forms that do not contain zero."""
+    if not isinstance(x, Form):
+        return abs(x)
+    rows = np.where(x.rows[0] < 0, -1.0, 1.0) * x.rows
+    rows[-1] = np.where(np.abs(x.rows[0]) > x.size, x.rows[-1], np.nan)
+    return Form(rows, np.where(np.abs(x.rows[0]) > x.size, x.size, np.nan))

@@ -1,0 +1,197 @@
+"""Matrices of first-order forms over batches of boxes: products, and bounds of eigenvalues.
+
+The smallest eigenvalue of a symmetric matrix is a concave function of it. So that of a matrix
+G_0 + sum_k G_k t_k is smallest at a vertex of the box |t_k| <= 1: a test of definiteness at the
+vertices has no loss of first order.
+
+Source: Rump 2006, Verification of positive definiteness (a factorization in floating point proves
+it for the matrix plus a multiple of its trace); Rohn 1994, Positive definiteness and stability of
+interval matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.design.intervals.forms import INFLATION, ROUNDING, UNDERFLOW, Form, Register
+
+#: Rounding errors of a factorization or of eigenvalues, relative to the trace of sizes; matrices
+#: have at most a few tens of rows.
+FACTORIZATION_ERROR = 2.0**-43
+#: Number of vertices that are tested together.
+VERTEX_LANES = 1 << 15
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """N matrices (r, s) of first-order forms.
+
+    Attributes:
+        rows: c, g_1 ... g_k, e (k + 2, N, r, s).
+        size: upper bounds (N, r, s) of |x - c|.
+    """
+
+    rows: np.ndarray
+    size: np.ndarray
+
+    @property
+    def middle(self) -> np.ndarray:
+        """The middles (N, r, s)."""
+        return np.asarray(self.rows[0])
+
+    @property
+    def T(self) -> Matrix:
+        """The transposed matrices."""
+        return Matrix(self.rows.swapaxes(-1, -2), self.size.swapaxes(-1, -2))
+
+    def scaled(self, factors: np.ndarray) -> Matrix:
+        """Return the matrices with every entry multiplied by a positive factor (r, s)."""
+        rows = self.rows * factors
+        rows[-1] += ROUNDING * (np.abs(self.rows[0]) + self.size) * factors
+        return matrix(rows)
+
+    def part(self, columns: Sequence[int]) -> Matrix:
+        """Return some columns."""
+        chosen = list(columns)
+        return Matrix(self.rows[..., chosen], self.size[..., chosen])
+
+    def largest(self) -> np.ndarray:
+        """Return upper bounds (N, r, s) of the absolute values."""
+        return (np.abs(self.rows[0]) + self.size) * INFLATION
+
+
+def matrix(rows: np.ndarray) -> Matrix:
+    """Return matrices from their rows (k + 2, N, r, s)."""
+    return Matrix(rows, np.abs(rows[1:]).sum(axis=0) * INFLATION)
+
+
+def gathered(values: Sequence[Register], r: int, s: int, n_symbols: int, n: int) -> Matrix:
+    """Return n matrices (r, s) from their entries, one column after the other."""
+    rows = np.zeros((n_symbols + 2, r * s, n))
+    for i, value in enumerate(values):
+        if isinstance(value, Form):
+            rows[:, i] = value.rows
+        else:
+            rows[0, i] = value
+    by_column = rows.reshape(n_symbols + 2, s, r, n)
+    return matrix(np.ascontiguousarray(by_column.transpose(0, 3, 2, 1)))
+
+
+def multiplied(left: np.ndarray, right: Matrix) -> Matrix:
+    """Return the products of matrices of numbers (N, r, n) with forms."""
+    rows = left @ right.rows
+    L = np.abs(left)
+    rows[-1] = (L @ (right.rows[-1] + _rounding(right, left.shape[-1]))) * INFLATION
+    return matrix(rows)
+
+
+def product(left: Matrix, right: Matrix) -> Matrix:
+    """Return the products of matrices of forms."""
+    a, b = left.rows, right.rows
+    rows = a[0] @ b
+    rows[1:-1] += a[1:-1] @ b[0]
+    A, B = np.abs(a[0]), np.abs(b[0])
+    rounding = 2.0 * left.rows.shape[-1] * ROUNDING
+    rest = A @ (b[-1] + rounding * (B + right.size)) + a[-1] @ B
+    rows[-1] = (rest + left.size @ (right.size + rounding * B)) * INFLATION + UNDERFLOW
+    return matrix(rows)
+
+
+def added(left: Matrix, right: Matrix, sign: float = 1.0) -> Matrix:
+    """Return the sums, or differences, of matrices of forms."""
+    rows = left.rows + sign * right.rows
+    rows[-1] = left.rows[-1] + right.rows[-1]
+    rows[-1] += 2.0 * ROUNDING * (np.abs(rows[0]) + left.size + right.size)
+    return matrix(rows)
+
+
+def _rounding(x: Matrix, terms: int) -> np.ndarray:
+    """Return bounds of the rounding of sums of products with an entry of forms."""
+    return 2.0 * terms * ROUNDING * (np.abs(x.rows[0]) + x.size) + UNDERFLOW
+
+
+def inverse_product(near_one: Matrix, right: Matrix) -> tuple[Matrix, np.ndarray]:
+    """Return (I + D)^-1 Q for matrices I + D near one.
+
+    (I + D)^-1 Q = Q - D Q + R, where |R| <= D^2 (I - |D|)^-1 |Q| entry by entry, because the
+    series of Neumann converges where the largest sum of a row of |D| is less than one.
+
+    Returns:
+        The products, and whether the series converges (N,). Where it does not, the products are
+        without value.
+    """
+    m = near_one.rows.shape[-1]
+    rows = near_one.rows.copy()
+    rows[0] -= np.eye(m)
+    rows[-1] += ROUNDING
+    D = matrix(rows)
+    size = D.largest()
+    norm = size.sum(axis=-1).max(axis=-1)
+    Q = right.largest()
+    # with all sums of rows of |D| at most d, |(I - |D|)^-1 x| <= x + |D| x + ... <= x + rest
+    second = size @ (size @ Q)
+    tail = norm / np.maximum(1.0 - norm, 1e-3)
+    rest = second + (tail[:, None, None] * second.max(axis=-2, keepdims=True))
+    result = added(right, product(D, right), -1.0)
+    rows = result.rows.copy()
+    rows[-1] += rest * INFLATION
+    return matrix(rows), norm < 0.9
+
+
+def spread(G: Matrix) -> np.ndarray:
+    """Return an upper bound (N,) of the spectral norm of the remainders of symmetric matrices."""
+    return G.rows[-1].sum(axis=-1).max(axis=-1) * INFLATION
+
+
+def eigenvalue_bounds(G: Matrix) -> tuple[np.ndarray, np.ndarray]:
+    """Return bounds (N,) of all eigenvalues of symmetric matrices, with a loss of first order."""
+    valid = np.isfinite(G.rows).all(axis=(0, 2, 3))
+    middle = np.where(valid[:, None, None], G.rows[0], 0.0)
+    values = np.linalg.eigvalsh(middle)
+    linear = np.sqrt((G.rows[1:-1] ** 2).sum(axis=(2, 3))).sum(axis=0)
+    trace = np.abs(middle).trace(axis1=-2, axis2=-1)
+    around = (linear + spread(G) + FACTORIZATION_ERROR * trace) * INFLATION
+    lower = np.where(valid, values[:, 0] - around, -np.inf)
+    return lower, np.where(valid, values[:, -1] + around, np.inf)
+
+
+def is_definite(G: Matrix, shift: np.ndarray | float) -> np.ndarray:
+    """Return whether G - shift I is proved to be positive definite in the whole box (N,).
+
+    The factorization L D L^T is tried at all vertices of the linear part.
+
+    Args:
+        G: symmetric matrices.
+        shift: number, or one per box (N,).
+    """
+    n_symbols, n, m = G.rows.shape[0] - 2, G.rows.shape[1], G.rows.shape[2]
+    proved = np.zeros(n, dtype=bool)
+    step = max(1, VERTEX_LANES >> n_symbols)
+    for first in range(0, n, step):
+        part = slice(first, first + step)
+        rows = G.rows[:, part]
+        by = np.broadcast_to(np.asarray(shift, dtype=float), (n,))[part]
+        total = np.abs(rows[:-1]).sum(axis=0).trace(axis1=-2, axis2=-1)
+        off = by + rows[-1].sum(axis=-1).max(axis=-1) * INFLATION
+        off = off + FACTORIZATION_ERROR * (total + np.abs(off))
+        start = rows[0] - off[:, None, None] * np.eye(m)
+        vertices = np.ascontiguousarray(start.transpose(1, 2, 0))[:, :, None, :]
+        for k in range(n_symbols):
+            slope = rows[1 + k].transpose(1, 2, 0)[:, :, None, :]
+            vertices = np.concatenate([vertices + slope, vertices - slope], axis=2)
+        proved[part] = _has_pivots(vertices).all(axis=0)
+    return proved
+
+
+def _has_pivots(A: np.ndarray) -> np.ndarray:
+    """Return whether all pivots of symmetric matrices (m, m, ...) are positive; A is overwritten."""
+    m = len(A)
+    positive = np.ones(A.shape[2:], dtype=bool)
+    for j in range(m):
+        positive &= A[j, j] > 0.0
+        factors = A[j + 1 :, j] / A[j, j]
+        A[j + 1 :, j + 1 :] -= factors[:, None] * A[j, j + 1 :][None, :]
+    return positive

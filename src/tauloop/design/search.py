@@ -1,0 +1,452 @@
+"""Branch and bound over a box of poses: a proof, a counterexample, or what is left at the end.
+
+Boxes are handled in batches. One half of a batch has the worst predicted values, which finds
+counterexamples; the other half has the largest volumes, which leaves little undecided.
+
+Source: Moore, Kearfott and Cloud 2009, Introduction to interval analysis, chapter 11.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import field
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.design.domain import MAX_LEVEL, Domain, halves
+from tauloop.design.enclosure import (
+    Boxes,
+    Claim,
+    Enclosure,
+    Requirements,
+    closed_only,
+    enclose,
+)
+from tauloop.design.following import FollowedPath, follow, is_within, points, predicted
+from tauloop.design.problem import PoseProblem
+
+#: Halvings of the whole box without a look at the parts, where its loops are not enclosed at once: a
+#: batch of a few boxes takes as long as a single one.
+FIRST_HALVINGS = 5
+#: Boxes of one batch, and poses that are tried as counterexamples after each.
+BATCH, TRIALS = 512, 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Where a search ends.
+
+    Attributes:
+        boxes: largest number of boxes that are evaluated.
+        duration: longest processor time, s.
+    """
+
+    boxes: int
+    duration: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counterexample:
+    """A pose of the box that violates a requirement, by interval arithmetic.
+
+    Attributes:
+        pose: its axes (m,).
+        unknowns: its unknowns (n,).
+        claim: the violated requirement.
+        excess: value less its limit; negative.
+    """
+
+    pose: np.ndarray
+    unknowns: np.ndarray
+    claim: str
+    excess: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoxSearch:
+    """Outcome of a search.
+
+    Attributes:
+        domain: the box.
+        path: the path from the reference to the center of the box.
+        counterexample: a violating pose; None if there is none.
+        level, index: the proved boxes (N, k).
+        unknowns: unknowns at their middles (N, n).
+        n_evaluated: number of evaluated boxes.
+        undecided: fraction of the volume that is not decided.
+        unconnected: number of neighboring boxes whose solutions were not shown to be the same.
+        measures: lower bounds of the measures over the whole box, by name.
+        worst: the requirement that is hardest to prove in the undecided boxes.
+        duration: processor time, s.
+    """
+
+    domain: Domain
+    path: FollowedPath
+    counterexample: Counterexample | None
+    level: np.ndarray
+    index: np.ndarray
+    unknowns: np.ndarray
+    n_evaluated: int
+    undecided: float
+    unconnected: int
+    measures: dict[str, float]
+    worst: str | None
+    duration: float
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether every requirement holds at every pose of the box."""
+        return (
+            self.counterexample is None
+            and self.path.is_complete
+            and self.undecided == 0.0
+            and self.unconnected == 0
+        )
+
+
+@dataclass(slots=True)
+class _Tree:
+    """Divisions of the domain; boxes are numbered in order of creation, the whole domain is 0."""
+
+    axis: list[np.ndarray] = field(default_factory=list)
+    parents: list[np.ndarray] = field(default_factory=list)
+    faces: list[np.ndarray] = field(default_factory=list)
+    first_children: list[np.ndarray] = field(default_factory=list)
+    count: int = 1
+
+    def divide(self, parents: np.ndarray, axis: np.ndarray, faces: np.ndarray) -> np.ndarray:
+        """Number the halves of boxes: all lower ones, then all upper ones (2 N,)."""
+        n = len(parents)
+        self.axis.append(axis)
+        self.parents.append(parents)
+        self.faces.append(faces)
+        self.first_children.append(self.count + np.arange(n))
+        self.count += 2 * n
+        return self.count - 2 * n + np.arange(2 * n)
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Boxes to evaluate."""
+
+    number: np.ndarray
+    level: np.ndarray
+    index: np.ndarray
+    unknowns: np.ndarray
+    priority: np.ndarray
+
+    def take(self, size: int) -> _Pending:
+        """Remove and return a batch: half by priority, half by volume."""
+        n = len(self.number)
+        chosen = np.zeros(n, dtype=bool)
+        if n <= size:
+            chosen[:] = True
+        else:
+            chosen[np.argpartition(self.priority, size // 2)[: size // 2]] = True
+            depth = self.level.sum(axis=1) + 10_000 * chosen
+            chosen[np.argpartition(depth, size // 2)[: size // 2]] = True
+        batch = self._part(chosen)
+        rest = self._part(~chosen)
+        for name in self.__slots__:
+            setattr(self, name, getattr(rest, name))
+        return batch
+
+    def _part(self, chosen: np.ndarray) -> _Pending:
+        return _Pending(*(getattr(self, name)[chosen] for name in self.__slots__))
+
+    def put(self, other: _Pending) -> None:
+        """Add boxes."""
+        for name in self.__slots__:
+            setattr(self, name, np.concatenate([getattr(self, name), getattr(other, name)]))
+
+
+@dataclass(slots=True)
+class _Proved:
+    """Proved boxes."""
+
+    number: list[np.ndarray] = field(default_factory=list)
+    level: list[np.ndarray] = field(default_factory=list)
+    index: list[np.ndarray] = field(default_factory=list)
+    enclosures: list[tuple[Enclosure, np.ndarray]] = field(default_factory=list)
+
+
+def search(
+    problem: PoseProblem,
+    wanted: Requirements,
+    domain: Domain,
+    budget: Budget,
+    progress: Callable[[float], None] | None = None,
+) -> BoxSearch:
+    """Prove requirements at every pose of a box, or find a pose that violates one.
+
+    Args:
+        problem: functions of the machine.
+        wanted: the requirements.
+        domain: the box.
+        budget: where the search ends.
+        progress: called with the decided fraction of the volume.
+    """
+    started = time.process_time()
+    k = len(domain.varied)
+    path = follow(problem, problem.reference[0], problem.reference[1], domain.center)
+    tree, proved = _Tree(), _Proved()
+    measures: dict[str, float] = {}
+    root = np.zeros((1, k), dtype=int)
+    pending = _Pending(np.zeros(1, dtype=int), root, root, path.last[None], np.zeros(1))
+    n_evaluated, volume, worst, counterexample = 0, 0.0, None, None
+    while path.is_complete and len(pending.number):
+        if n_evaluated >= budget.boxes or time.process_time() - started > budget.duration:
+            break
+        batch = pending.take(BATCH)
+        enclosure = enclose(problem, wanted, domain.boxes(batch.level, batch.index, batch.unknowns))
+        n_evaluated += len(batch.number)
+        good = enclosure.proved
+        volume += float((0.5 ** batch.level[good].sum(axis=1)).sum())
+        _note(proved, batch, enclosure, good)
+        _measure(measures, enclosure, good)
+        if progress is not None:
+            progress(min(volume, 1.0))
+        if good.all():
+            continue
+        if n_evaluated == 1 and not enclosure.closed[0]:
+            pending.put(_first_boxes(tree, domain, batch, enclosure))
+            continue
+        counterexample, worst = _violation(problem, wanted, domain, path, enclosure, ~good)
+        if counterexample is not None:
+            break
+        if (batch.level[~good].sum(axis=1) >= MAX_LEVEL).any():
+            pending.put(batch._part(~good))
+            break
+        pending.put(_divided(tree, domain, batch, enclosure, ~good))
+    for claim_name in measures if len(pending.number) or not path.is_complete else ():
+        measures[claim_name] = min(
+            measures[claim_name], _least_left(problem, wanted, domain, pending, claim_name)
+        )
+    level = np.concatenate([root[:0], *proved.level])
+    index = np.concatenate([root[:0], *proved.index])
+    unknowns = [part.boxes.unknowns[good] for part, good in proved.enclosures]
+    is_whole = counterexample is None and path.is_complete and len(pending.number) == 0
+    return BoxSearch(
+        domain=domain,
+        path=path,
+        counterexample=counterexample,
+        level=level,
+        index=index,
+        unknowns=np.concatenate([path.last[None][:0], *unknowns]),
+        n_evaluated=n_evaluated,
+        undecided=0.0 if is_whole else max(1.0 - volume, 2.0**-MAX_LEVEL),
+        unconnected=_unconnected(problem, domain, path, tree, proved) if is_whole else 0,
+        measures=measures,
+        worst=worst,
+        duration=time.process_time() - started,
+    )
+
+
+def _note(proved: _Proved, batch: _Pending, enclosure: Enclosure, good: np.ndarray) -> None:
+    """Add the proved boxes of a batch."""
+    if good.any():
+        proved.number.append(batch.number[good])
+        proved.level.append(batch.level[good])
+        proved.index.append(batch.index[good])
+        proved.enclosures.append((enclosure, good))
+
+
+def _measure(measures: dict[str, float], enclosure: Enclosure, good: np.ndarray) -> None:
+    """Lower the proved bounds of measures to those of proved boxes."""
+    for claim in enclosure.claims:
+        if claim.measure is not None:
+            known = measures.setdefault(claim.name, np.inf)
+            if good.any():
+                measures[claim.name] = min(known, float(claim.measure[good].min()))
+
+
+def _least_left(
+    problem: PoseProblem, wanted: Requirements, domain: Domain, pending: _Pending, name: str
+) -> float:
+    """Return the proved lower bound of a measure over the boxes that are left."""
+    least = np.inf
+    for first in range(0, len(pending.number), BATCH):
+        part = slice(first, first + BATCH)
+        boxes = domain.boxes(pending.level[part], pending.index[part], pending.unknowns[part])
+        enclosure = enclose(problem, wanted, boxes)
+        claims = [claim for claim in enclosure.claims if claim.name == name]
+        if not claims or claims[0].measure is None or not enclosure.closed.all():
+            return 0.0
+        least = min(least, float(np.nan_to_num(claims[0].measure, nan=0.0).min()))
+    return least if len(pending.number) else 0.0
+
+
+def _divided(
+    tree: _Tree, domain: Domain, batch: _Pending, enclosure: Enclosure, chosen: np.ndarray
+) -> _Pending:
+    """Return the halves of boxes, with start values of first order."""
+    which = np.flatnonzero(chosen)
+    axis = np.argmax(enclosure.influence[which], axis=1)
+    level, index, faces = halves(batch.level[which], batch.index[which], axis)
+    numbers = tree.divide(batch.number[which], axis, faces)
+    both = np.concatenate([which, which])
+    middles = domain.poses((2 * index + 1) * 0.5 ** (level + 1))
+    guess = predicted(enclosure, both, middles)
+    guess = np.where(np.isfinite(guess), guess, enclosure.boxes.unknowns[both])
+    priority = np.zeros(len(which))
+    for claim in enclosure.claims:
+        least = claim.middle - np.abs(claim.slopes).sum(axis=1)
+        reach = np.maximum(np.abs(claim.middle), 1e-12)
+        share = np.nan_to_num(least / reach, nan=0.0)[which]
+        priority = np.minimum(priority, np.where(enclosure.closed[which], share, 0.0))
+    return _Pending(numbers, level, index, guess, np.concatenate([priority, priority]))
+
+
+def _first_boxes(tree: _Tree, domain: Domain, batch: _Pending, enclosure: Enclosure) -> _Pending:
+    """Return the parts of the whole box after several halvings of the most influential axes."""
+    influence = enclosure.influence[0].copy()
+    for _ in range(FIRST_HALVINGS):
+        axis = np.full(len(batch.number), int(np.argmax(influence)))
+        influence[axis[0]] *= 0.5
+        level, index, faces = halves(batch.level, batch.index, axis)
+        numbers = tree.divide(batch.number, axis, faces)
+        middles = domain.poses((2 * index + 1) * 0.5 ** (level + 1))
+        guess = predicted(enclosure, np.zeros(len(numbers), dtype=int), middles)
+        batch = _Pending(numbers, level, index, guess, np.zeros(len(numbers)))
+    return batch
+
+
+def _violation(
+    problem: PoseProblem,
+    wanted: Requirements,
+    domain: Domain,
+    path: FollowedPath,
+    enclosure: Enclosure,
+    chosen: np.ndarray,
+) -> tuple[Counterexample | None, str | None]:
+    """Return a violating pose among the worst predicted ones, and the hardest requirement.
+
+    A linear prediction of each claim is least at a corner of its box.
+    """
+    poses, starts, worst, least = [], [], None, np.inf
+    boxes = enclosure.boxes
+    for claim in enclosure.claims:
+        left = chosen & enclosure.closed & ~claim.proved
+        if not left.any():
+            continue
+        lower = np.where(left, np.nan_to_num(claim.lower, nan=-1e300, neginf=-1e300), np.inf)
+        if worst is None or lower.min() < least:
+            worst, least = claim.name, float(lower.min())
+        value = np.where(left, claim.middle - np.abs(claim.slopes).sum(axis=1), np.inf)
+        for which in np.argsort(value)[:TRIALS]:
+            if value[which] < 0.0 or claim.middle[which] < 0.0:
+                corner = -np.sign(claim.slopes[which])
+                poses.append(boxes.middle[which] + boxes.generators[which] @ corner)
+                starts.append(predicted(enclosure, np.array([which]), poses[-1][None])[0])
+    open_boxes = np.flatnonzero(chosen & ~enclosure.closed)[:TRIALS]
+    if len(open_boxes):
+        worst = "loops"
+        poses += list(boxes.middle[open_boxes])
+        starts += list(boxes.unknowns[open_boxes])
+    if not poses:
+        return None, worst
+    b = np.clip(np.array(poses), *_corners(domain))
+    trial = enclose(problem, wanted, points(b, np.array(starts)))
+    return _first_violation(problem, path, trial), worst
+
+
+def _corners(domain: Domain) -> tuple[np.ndarray, np.ndarray]:
+    both = np.array([[0.0], [1.0]]) * np.ones(len(domain.varied))
+    lower, upper = domain.poses(both)
+    return lower, upper
+
+
+def _first_violation(
+    problem: PoseProblem, path: FollowedPath, trial: Enclosure
+) -> Counterexample | None:
+    """Return the first pose that violates a claim on the reference's assembly mode."""
+    for claim in trial.claims:
+        for which in np.flatnonzero(claim.refuted & trial.closed):
+            pose = trial.boxes.middle[which]
+            way = follow(problem, path.end, path.last, pose)
+            unknowns = trial.boxes.unknowns[which]
+            away = np.abs(way.last - unknowns) / problem.unknown_scale
+            if way.is_complete and away.max(initial=0.0) < 1e-6:
+                return Counterexample(
+                    pose=pose,
+                    unknowns=unknowns,
+                    claim=claim.name,
+                    excess=_excess(claim, int(which)),
+                )
+    return None
+
+
+def _excess(claim: Claim, which: int) -> float:
+    return float(claim.middle[which])
+
+
+def _unconnected(
+    problem: PoseProblem, domain: Domain, path: FollowedPath, tree: _Tree, proved: _Proved
+) -> int:
+    """Return the number of divisions across which the solution may differ, and of the center.
+
+    Across each division the middle of the common face lies in one box on either side. If the
+    solution there is that of both, all boxes of both halves have the same one, by induction.
+    """
+    numbers = np.concatenate(proved.number)
+    merged = merged_enclosure(
+        [part for part, _ in proved.enclosures], [g for _, g in proved.enclosures]
+    )
+    place = np.full(tree.count, -1)
+    place[numbers] = np.arange(len(numbers))
+    axis = np.full(tree.count, -1)
+    child = np.zeros(tree.count, dtype=int)
+    step = np.zeros(tree.count, dtype=int)
+    cut = np.zeros(tree.count)
+    for parents, cuts, faces, first in zip(
+        tree.parents, tree.axis, tree.faces, tree.first_children, strict=True
+    ):
+        axis[parents] = cuts
+        cut[parents] = faces[np.arange(len(parents)), cuts]
+        child[parents], step[parents] = first, len(parents)
+
+    def leaves(start: np.ndarray, fractions: np.ndarray) -> np.ndarray:
+        """Return the proved box below a box that contains a point."""
+        node = start.copy()
+        while (inner := axis[node] >= 0).any():
+            own = node[inner]
+            above = fractions[inner, axis[own]] > cut[own]
+            node[inner] = child[own] + np.where(above, step[own], 0)
+        return place[node]
+
+    center = leaves(np.zeros(1, dtype=int), np.full((1, len(domain.varied)), 0.5))
+    at_center = closed_only(problem, points(domain.center[None], path.last[None]))
+    missing = int((~is_within(merged, center, at_center)).sum())
+    if not tree.parents:
+        return missing
+    parents, faces = np.concatenate(tree.parents), np.concatenate(tree.faces)
+    lower = leaves(child[parents], faces)
+    upper = leaves(child[parents] + step[parents], faces)
+    b = domain.poses(faces)
+    at_faces = closed_only(problem, points(b, predicted(merged, lower, b)))
+    same = is_within(merged, lower, at_faces) & is_within(merged, upper, at_faces)
+    return missing + int((~same).sum())
+
+
+def merged_enclosure(parts: list[Enclosure], chosen: list[np.ndarray]) -> Enclosure:
+    """Return the chosen boxes of several enclosures, without claims."""
+
+    def joined(values: list[np.ndarray]) -> np.ndarray:
+        return np.concatenate([value[good] for value, good in zip(values, chosen, strict=True)])
+
+    boxes = Boxes(
+        middle=joined([part.boxes.middle for part in parts]),
+        generators=joined([part.boxes.generators for part in parts]),
+        unknowns=joined([part.boxes.unknowns for part in parts]),
+        rounding=parts[0].boxes.rounding,
+    )
+    return Enclosure(
+        boxes=boxes,
+        sensitivity=joined([part.sensitivity for part in parts]),
+        unique=joined([part.unique for part in parts]),
+        remainder=joined([part.remainder for part in parts]),
+        closed=joined([part.closed for part in parts]),
+        influence=joined([part.influence for part in parts]),
+    )
