@@ -136,9 +136,16 @@ from tauloop.dynamics.motor_sizing import (
     MotorSizing,
     MotorSizingOptions as MotorSizingOptions,
 )
+from tauloop.elasticity.compensation.compensate import (
+    CompensatedPoses as CompensatedPoses,
+    CompensationOptions as CompensationOptions,
+)
 from tauloop.elasticity.machine_heat import (
     ThermalExpansion,
     ThermalExpansionOptions as ThermalExpansionOptions,
+)
+from tauloop.elasticity.machine_maps import (
+    ElasticMapOptions as ElasticMapOptions,
 )
 from tauloop.elasticity.machine_modes import (
     VibrationOptions as VibrationOptions,
@@ -179,6 +186,12 @@ from tauloop.export.fmu.export import (
     FmuExport,
     FmuOptions as FmuOptions,
 )
+from tauloop.export.hil.options import (
+    PlantOptions as PlantOptions,
+)
+from tauloop.export.hil.run import (
+    PlantRun,
+)
 from tauloop.export.linuxcnc.workflow import (
     LinuxcncExport,
     LinuxcncOptions as LinuxcncOptions,
@@ -197,12 +210,6 @@ from tauloop.formats.options import (
 )
 from tauloop.formats.xml.meshes import (
     MeshCopies,
-)
-from tauloop.hil.options import (
-    PlantOptions as PlantOptions,
-)
-from tauloop.hil.run import (
-    PlantRun,
 )
 from tauloop.identification.estimation.error_models import (
     ErrorModel,
@@ -451,8 +458,6 @@ from tauloop import (
     export as export,
     formats as formats,
     geometry as geometry,
-    gpu as gpu,
-    hil as hil,
     identification as identification,
     integrate as integrate,
     kinematics as kinematics,
@@ -541,7 +546,7 @@ def calibrate(
     bounds: Mapping[str, Bounds] | str = ...,
     loss: Loss | str = ...,
     leave_out_weak: bool = False,
-    exchanges: float | str = 10.0,
+    swap_search_time: float | str = 10.0,
     scale_covariance: bool = True,
     refuse: bool = True,
     progress: PhaseProgress | None = None,
@@ -570,6 +575,23 @@ def co_simulate(
     *,
     progress: Progress | None = ...,
 ) -> Simulation: ...
+
+def compensate(
+    machine: MachineSource,
+    poses: PoseInput = None,
+    options: CompensationOptions | None = None,
+    *,
+    wrench: str | Mapping[str, str | float] | Sequence[float] | None = None,
+    temperatures: float | str | Mapping[str, float | str] | None = None,
+    expansions: float | str | Mapping[str, float | str] | None = None,
+    weightless: bool = False,
+    motion: Path | str | None = None,
+    passes: int = 2,
+    velocity: object | None = None,
+    acceleration: object | None = None,
+    wrenches: object | None = None,
+    time: object | None = None,
+) -> CompensatedPoses: ...
 
 def control_compiled(
     machine: MachineSource,
@@ -682,6 +704,17 @@ def dumps(
     machine: object,
     meshes: MeshCopies | None = None,
 ) -> str: ...
+
+def elastic_map(
+    workspace: Workspace,
+    options: ElasticMapOptions | None = None,
+    *,
+    quantities: Sequence[str] | str = ('stiffness',),
+    temperatures: float | str | Mapping[str, float | str] = 1.0,
+    expansions: float | str | Mapping[str, float | str] | None = None,
+    shear: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Workspace: ...
 
 def estimate_external_wrench(
     machine: MachineSource,
