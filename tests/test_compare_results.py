@@ -22,6 +22,7 @@ from tauloop.common.names import deprecated
 WITHOUT_RESULT = {"env cache", "env doctor", "run plant", "study show"}
 #: Commands that version 0.1 did not have.
 NEW = {"export transmission", "log describe", "motors", "run stream", "stiffness", "vibration"}
+NEW |= {"accuracy tolerances"}
 DIAGNOSTIC = {"name": "gap", "value": 1e-12, "unit": "m", "lower": None, "upper": 1e-9}
 
 

@@ -63,6 +63,7 @@ EXPLAINING_PAGES = {
     "reports.md": "report",
     "kinematics.md": "fk, ik, jacobian, modes",
     "elastic-machines.md": "stiffness, vibration",
+    "how-to/tolerances.md": "accuracy tolerances",
     "workspace.md": "workspace",
     "motion.md": "plan stroke",
     "fastest-motion.md": "plan path",

@@ -310,6 +310,10 @@ COMMANDS = {
         ),
     ),
     "control-c": ("drive", "step", "single_motor_axis", "--duration", "0.2", "--out", "{out}"),
+    "tolerances": (
+        *("accuracy", "tolerances", "five_bar", "--tolerances", "*=0.1mm", "--samples", "5"),
+        *("--out", "{out}/tolerances.json"),
+    ),
     "play": (
         "accuracy",
         "backlash",

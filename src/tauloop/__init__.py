@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         calibration as calibration,
         common as common,
         compiler as compiler,
+        design as design,
         display as display,
         drives as drives,
         dynamics as dynamics,
@@ -63,6 +64,12 @@ if TYPE_CHECKING:
         Accelerations as Accelerations,
         Forces as Forces,
         State as State,
+    )
+    from tauloop.design import (
+        ToleranceAllocationOptions as ToleranceAllocationOptions,
+        ToleranceMapOptions as ToleranceMapOptions,
+        allocate_tolerances as allocate_tolerances,
+        tolerance_map as tolerance_map,
     )
     from tauloop.display import plot as plot
     from tauloop.drives import (

@@ -87,6 +87,17 @@ from tauloop.compiler.state import (
     Forces as Forces,
     State as State,
 )
+from tauloop.design.tolerances.allocation import (
+    ToleranceAllocation,
+    ToleranceAllocationOptions as ToleranceAllocationOptions,
+)
+from tauloop.design.tolerances.sources import (
+    Amounts,
+)
+from tauloop.design.tolerances.tolerance_map import (
+    ToleranceMap,
+    ToleranceMapOptions as ToleranceMapOptions,
+)
 from tauloop.drives.axis.workflow import (
     DriveOptions as DriveOptions,
     DriveStep,
@@ -450,6 +461,7 @@ from tauloop import (
     calibration as calibration,
     common as common,
     compiler as compiler,
+    design as design,
     display as display,
     drives as drives,
     dynamics as dynamics,
@@ -473,6 +485,25 @@ from tauloop import (
 )
 
 __version__: str
+
+def allocate_tolerances(
+    machine: MachineSource,
+    poses: PoseInput = None,
+    options: ToleranceAllocationOptions | None = None,
+    *,
+    limits: Amounts | str | None = None,
+    grades: Sequence[int] = (),
+    costs: Amounts | str | None = None,
+    sources: ToleranceMapOptions | None = None,
+    tolerances: Amounts | str | None = None,
+    encoders: Amounts | str | None = None,
+    clearances: Amounts | str | None = None,
+    temperatures: float | str | Mapping[str, float | str] | None = None,
+    wrench: str | Mapping[str, str | float] | Sequence[float] | None = None,
+    common: Sequence[str] | str = (),
+    samples: int = 200,
+    seed: int = 0,
+) -> ToleranceAllocation: ...
 
 def assembly_modes(
     machine: MachineSource,
@@ -1532,6 +1563,21 @@ def thermal_expansion(
     temperatures: float | str | Mapping[str, float | str] = 1.0,
     expansions: float | str | Mapping[str, float | str] | None = None,
 ) -> ThermalExpansion: ...
+
+def tolerance_map(
+    machine: MachineSource,
+    poses: PoseInput = None,
+    options: ToleranceMapOptions | None = None,
+    *,
+    tolerances: Amounts | str | None = None,
+    encoders: Amounts | str | None = None,
+    clearances: Amounts | str | None = None,
+    temperatures: float | str | Mapping[str, float | str] | None = None,
+    wrench: str | Mapping[str, str | float] | Sequence[float] | None = None,
+    common: Sequence[str] | str = (),
+    samples: int = 200,
+    seed: int = 0,
+) -> ToleranceMap: ...
 
 def track_parameters(
     machine: MachineSource,

@@ -312,6 +312,11 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "accuracy ballbar RACKS --radius 0.05 --speed 0.6 --only rigid": lambda _: tl.ballbar(
         tl.load(RACKS), tl.BallbarOptions(radius=0.05, speed=0.6, only=("rigid",))
     ),
+    "accuracy tolerances delta --pose z=-0.5 --tolerances arm_length=0.05mm --common arm_length": lambda _: (
+        tl.tolerance_map(
+            "delta", {"z": -0.5}, tolerances={"arm_length": 5e-5}, common=("arm_length",)
+        )
+    ),
     "accuracy backlash gantry_tau_3dof --backlash track1.motor=20um": lambda _: tl.backlash_map(
         tl.load("gantry_tau_3dof"), tl.BacklashOptions(backlash={"track1.motor": 1e-6 * 20})
     ),
@@ -362,7 +367,15 @@ BESIDE = {
 }
 #: Commands that never work for two seconds themselves; all others show a bar.
 QUICK = {"list", "show", "check", "jacobian", "convert", "drive step", "plan stroke"}
-QUICK |= {"stiffness", "vibration", "env schema", "env cache", "env doctor", "study show"}
+QUICK |= {
+    "stiffness",
+    "vibration",
+    "accuracy tolerances",
+    "env schema",
+    "env cache",
+    "env doctor",
+    "study show",
+}
 #: Commands whose bar is shown only for a search that these words do not ask for.
 SOMETIMES = {"new", "fk"}
 

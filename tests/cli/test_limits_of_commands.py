@@ -44,6 +44,7 @@ WORDS = {
         *("{machine}", "--count", "4", "--candidates", "20", "--parameters", "link_length"),
     ),
     "accuracy backlash": ("{machine}", "--ranges", "x=-0.01:0.01,y=0.41:0.43"),
+    "accuracy tolerances": ("{machine}", "--tolerances", "link_length=0.1mm", "--pose", "x=0"),
 }
 #: The other commands, and why they have no such option.
 WITHOUT = {

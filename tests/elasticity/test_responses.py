@@ -113,7 +113,9 @@ def test_poses_of_a_motion(tmp_path: Path) -> None:
         tl.vibration(gantry(), "x=1 mm", motion=path)
 
 
-@pytest.mark.parametrize("frequencies", ["10..1", "1..1 kHz", "0..5", "5 mm..1", "x", "-1", "", ".."])
+@pytest.mark.parametrize(
+    "frequencies", ["10..1", "1..1 kHz", "0..5", "5 mm..1", "x", "-1", "", ".."]
+)
 def test_wrong_frequencies_are_refused(frequencies: str) -> None:
     with pytest.raises(InputError, match="frequencies"):
         tl.vibration(tl.loads(SLIDE), damping=0.1, frequencies=frequencies)

@@ -41,7 +41,9 @@ NO_STUDY = {
     "log subtract": "writes a log of two",
     "log track": "follows a log over time, from a saved fit",
     "motors": "takes a table of a motion",
-    **dict.fromkeys(("stiffness", "vibration"), "take several poses in Python"),
+    **dict.fromkeys(
+        ("stiffness", "vibration", "accuracy tolerances"), "take several poses in Python"
+    ),
     "run stream": "shows a motion over time",
     "run plant": "counts and times of a clock",
     **dict.fromkeys(("study run", "study show"), "is about one"),

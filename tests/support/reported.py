@@ -22,6 +22,7 @@ REPORTED = {
     ),
     "drive step dual_motor_axis --step 0.05 --duration 0.2": (9, 0),
     "accuracy ballbar RACKS --radius 0.05 --speed 0.6 --only rigid": (3, 1),
+    "accuracy tolerances five_bar --tolerances *=0.1mm --samples 5": (2, 0),
     "verify five_bar --states 2": (1, 1),
     "workspace five_bar --resolution 0.05": (5, 1),
     "modes five_bar": (1, 1),

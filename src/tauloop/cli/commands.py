@@ -330,6 +330,12 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
                 "Simulate a machine with drive lines on a circle.",
                 ("tl.ballbar",),
             ),
+            "tolerances": CommandEntry(
+                "accuracy.tolerances",
+                "tolerances",
+                "Compute errors of the tool by tolerances of parts.",
+                ("tl.tolerance_map",),
+            ),
         },
     ),
     "model": CommandGroup(

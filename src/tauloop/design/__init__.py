@@ -1,4 +1,26 @@
-"""Design with proofs: certified boxes of poses.
+"""Design with proofs: certified boxes of poses, and tolerances.
 
-It uses models and their kinematics; it must not import simulation, identification or display.
+It uses models, their kinematics and their elasticity; it must not import simulation,
+identification or display.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tauloop.common.names.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.design.tolerances.allocation import (
+        ToleranceAllocation as ToleranceAllocation,
+        ToleranceAllocationOptions as ToleranceAllocationOptions,
+        allocate_tolerances as allocate_tolerances,
+    )
+    from tauloop.design.tolerances.grades import grade_tolerance as grade_tolerance
+    from tauloop.design.tolerances.tolerance_map import (
+        ToleranceMap as ToleranceMap,
+        ToleranceMapOptions as ToleranceMapOptions,
+        tolerance_map as tolerance_map,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -264,6 +264,7 @@ _OWN = (
         plots="comparison_plots:verification_plots",
         scene="comparison_plots:verification_scene",
     ),
+    _OwnPart("ToleranceMap", "design.tolerance_tables"),
     _OwnPart(
         "Vibration",
         "elasticity.elastic_tables:vibration_tables",

@@ -1,0 +1,1 @@
+"""Errors of the tool by manufacturing tolerances, and the choice of tolerances."""

@@ -1,0 +1,285 @@
+"""Equations of a machine whose parameters, encoders and joint centers have errors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from tauloop.common.records import dataclass
+from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.assembly.loops import closure, nominal, stacked
+from tauloop.equations.newton_euler import actuator_offsets, transmission
+from tauloop.equations.topology import integrate, topology
+from tauloop.equations.tree import TreeMotion, coordinate_rates, symbolic_motion
+from tauloop.equations.values import BatchFunction
+from tauloop.mechanism.expression import Expression, Leaf, add, leaves, with_leaves
+from tauloop.mechanism.model import Joint, Mechanism, Rod
+from tauloop.mechanism.placement import Placement
+from tauloop.model import Model
+
+Array = NDArray[np.float64]
+
+#: Singular values of the equations below this fraction of the largest belong to passive freedoms.
+PASSIVE_CUTOFF = 1e-9
+#: Steps of Newton's method from the first-order displacement of a machine with errors.
+NEWTON_STEPS = 4
+#: Prefix of the symbols that displace joint centers.
+CLEARANCE = "clearance"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartParameters:
+    """A machine whose parts have parameters of their own.
+
+    Attributes:
+        mechanism: the machine, in which each part has symbols ``NAME@PART``.
+        owners: parameter of the file of each symbol.
+    """
+
+    mechanism: Mechanism
+    owners: dict[str, str]
+
+
+def part_parameters(
+    mechanism: Mechanism, names: Sequence[str], common: Collection[str] = ()
+) -> PartParameters:
+    """Return the machine with a parameter for each part instead of shared ones.
+
+    A part is what a name has before its first dot, such as a leg. A parameter of one part keeps its
+    name, as do those in `common`.
+    """
+    parts: dict[str, list[str]] = {name: [] for name in names}
+    elements: list[Joint | Rod] = [*mechanism.joints, *mechanism.rods]
+    for element in elements:
+        part = element.name.partition(".")[0]
+        for name in leaves(_geometry(element)) & parts.keys():
+            if part not in parts[name] and name not in common:
+                parts[name].append(part)
+    owners: dict[str, str] = {}
+    for name in names:
+        symbols = [f"{name}@{part}" for part in parts[name]] if len(parts[name]) > 1 else [name]
+        owners |= dict.fromkeys(symbols, name)
+    shared = [name for name in names if len(parts[name]) > 1]
+
+    def changes(element: Joint | Rod) -> dict[str, Expression]:
+        part = element.name.partition(".")[0]
+        return {name: Leaf(f"{name}@{part}") for name in shared if part in parts[name]}
+
+    joints = tuple(with_leaves(joint, changes(joint)) for joint in mechanism.joints)
+    rods = tuple(with_leaves(rod, changes(rod)) for rod in mechanism.rods)
+    return PartParameters(mechanism=replace(mechanism, joints=joints, rods=rods), owners=owners)
+
+
+def _geometry(element: Joint | Rod) -> tuple[object, ...]:
+    """Return the places and lengths of a joint or rod."""
+    if isinstance(element, Joint):
+        return element.parent, element.child
+    return element.start, element.end, element.length, element.first_axis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FirstOrder:
+    """Derivatives by errors, with the actuators held.
+
+    Attributes:
+        velocities: (N, n_v, p) displacement of all velocities per unit of each error.
+        twist: (N, 6, p) twist of the tool center point, in the axes of the base.
+        mismatch: (N, c, p) residuals of redundant loop equations, which rigid parts do not satisfy.
+    """
+
+    velocities: Array
+    twist: Array
+    mismatch: Array
+
+
+class ErrorEquations:
+    """Loops, encoders and tool as functions of coordinates and errors.
+
+    The errors are those of the independent parameters, then of the readings of all actuators, then
+    the displacements (x, y, z) of joint centers in the axes of their first body.
+
+    Attributes:
+        assembly: how the loops close.
+        count: number of errors.
+    """
+
+    def __init__(self, model: Model, parts: PartParameters, joints: Sequence[str]) -> None:
+        """Derive the equations.
+
+        Args:
+            model: the machine.
+            parts: independent parameters of its parts that have errors.
+            joints: joints and ends of rods (``ROD.start``, ``ROD.end``) whose centers move.
+        """
+        self.assembly = assembly = model.assembly
+        names = tuple(parts.owners)
+        mechanism = _with_clearances(parts.mechanism, joints)
+        shape = topology(mechanism)
+        motors = len(mechanism.actuators)
+        moved = [f"{CLEARANCE}.{joint}.{axis}" for joint in joints for axis in "xyz"]
+        errors = ca.SX.sym("errors", len(names) + motors + len(moved))
+        self.count = errors.numel()
+        values = {
+            name: mechanism.parameters[owner].value + errors[i]
+            for i, (name, owner) in enumerate(parts.owners.items())
+        }
+        values |= {name: errors[len(names) + motors + i] for i, name in enumerate(moved)}
+        motion = symbolic_motion(shape, nominal(mechanism, values), is_moving=False)
+        readings = errors[len(names) : len(names) + motors]
+        phi, _, _ = stacked(closure(mechanism, motion))
+        kept = _kept(assembly)
+        spare = [i for i in range(phi.numel()) if i not in kept]
+        encoders = _actuator_positions(assembly, mechanism, motion) - readings
+        f = ca.vertcat(phi[kept, :], encoders[list(assembly.leading), :])
+        tool = mechanism.platform.tool
+        place = motion.point(tool).p
+        R = motion.bodies[tool.body].R @ motion.values.rotation(tool.turns)
+        rates = coordinate_rates(shape, motion.q)
+        arguments = [motion.q, errors]
+        self._value = _function("value", arguments, [f, place, ca.vec(R)])
+        outputs = [
+            *_derivatives(f, motion.q, errors, rates),
+            *_derivatives(place, motion.q, errors, rates),
+            *_derivatives(ca.vec(R), motion.q, errors, rates),
+            *_derivatives(phi[spare, :], motion.q, errors, rates),
+        ]
+        self._rate = _function("rate", arguments, [ca.vec(output) for output in outputs])
+        self._shapes = [output.shape for output in outputs]
+        self._held = list(assembly.locked)
+
+    def value(self, q: Array, errors: Array) -> tuple[Array, Array, Array]:
+        """Return loops and actuator positions (N, m), tool center points (N, 3) and rotations (N, 3, 3)."""
+        f, place, rotation = self._value([q, errors], len(q))
+        return f, place, np.swapaxes(rotation.reshape(-1, 3, 3), -1, -2)
+
+    def _matrices(self, q: Array, errors: Array) -> list[Array]:
+        """Return the derivatives of f, place, rotation and redundant loops by v and by errors."""
+        columns = self._rate([q, errors], len(q))
+        return [
+            np.swapaxes(column.reshape(len(q), shape[1], shape[0]), -1, -2)
+            for column, shape in zip(columns, self._shapes, strict=True)
+        ]
+
+    def first_order(self, q: Array) -> FirstOrder:
+        """Return the derivatives at coordinates (N, n_q) of the machine without errors.
+
+        With the equations f(q, e) = 0 of loops and encoders, dv = -(df/dv)⁺ (df/de) de, without
+        motion of passive freedoms.
+        """
+        errors = np.zeros((len(q), self.count))
+        f_v, f_e, p_v, p_e, r_v, r_e, s_v, s_e = self._matrices(q, errors)
+        velocities = -self._solved(f_v, f_e)
+        _, _, R = self.value(q, errors)
+        turn = (r_v @ velocities + r_e).reshape(len(q), 3, 3, self.count)
+        # vec stacks columns: the first axis of the reshaped array is the column of R
+        spin = np.einsum("njia,nkj->nika", turn, R)
+        rotation = np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=1)
+        return FirstOrder(
+            velocities=velocities,
+            twist=np.concatenate([p_v @ velocities + p_e, rotation], axis=1),
+            mismatch=s_v @ velocities + s_e,
+        )
+
+    def passive_motion(self, q: Array) -> Array:
+        """Return the largest motion (N,) of the tool per unit of passive freedoms, m or rad."""
+        f_v, _, p_v, *_ = self._matrices(q, np.zeros((len(q), self.count)))
+        f_v = self._without_locked(f_v)
+        _, sigma, Vt = np.linalg.svd(f_v)
+        rank = int((sigma > PASSIVE_CUTOFF * sigma[:, :1]).sum(axis=1).min())
+        moved = p_v @ np.swapaxes(Vt[:, rank:], -1, -2)
+        return np.asarray(np.abs(moved).max(axis=(1, 2), initial=0.0))
+
+    def displaced(self, q: Array, velocities: Array, errors: Array) -> tuple[Array, Array, Array]:
+        """Return tool center points, rotations and residuals of machines with errors.
+
+        Args:
+            q: coordinates (N, n_q) without errors.
+            velocities: (N, n_v) first-order displacement.
+            errors: (N, p).
+
+        Returns:
+            Tool center points (N, 3), rotations (N, 3, 3), and largest residuals (N,).
+        """
+        shape = self.assembly.topology
+        readings, _, _ = self.value(q, np.zeros_like(errors))
+        moved = integrate(shape, q, velocities)
+        for _ in range(NEWTON_STEPS):
+            f = self.value(moved, errors)[0] - readings
+            f_v = self._matrices(moved, errors)[0]
+            moved = integrate(shape, moved, -self._solved(f_v, f[..., None])[..., 0])
+        f, place, rotation = self.value(moved, errors)
+        return place, rotation, np.abs(f - readings).max(axis=1, initial=0.0)
+
+    def _without_locked(self, f_v: Array) -> Array:
+        """Return the equations with unit rows that hold locked velocities."""
+        if not self._held:
+            return f_v
+        rows = np.eye(f_v.shape[-1])[self._held]
+        return np.concatenate([f_v, np.broadcast_to(rows, (len(f_v), *rows.shape))], axis=1)
+
+    def _solved(self, f_v: Array, right: Array) -> Array:
+        """Return the smallest solution (N, n_v, k) of f_v x = right, with locked velocities zero."""
+        f_v = self._without_locked(f_v)
+        zeros = np.zeros((len(f_v), len(self._held), right.shape[-1]))
+        right = np.concatenate([right, zeros], axis=1)
+        if f_v.shape[1] == f_v.shape[2]:
+            return np.asarray(np.linalg.solve(f_v, right))
+        return np.asarray(np.linalg.pinv(f_v, rcond=PASSIVE_CUTOFF) @ right)
+
+
+def _kept(assembly: Assembly) -> list[int]:
+    """Return the indices of loop equations that are independent in all coordinates."""
+    return list(assembly.with_constant_coordinates().rows)
+
+
+def _actuator_positions(assembly: Assembly, mechanism: Mechanism, motion: TreeMotion) -> ca.SX:
+    """Return the actuator positions (n_u,) as expressions of the coordinates."""
+    shape = assembly.topology
+    scalars = ca.vertcat(*(motion.q[j] if j >= 0 else 0 for j in shape.q_of_v))
+    A = transmission(mechanism, shape, motion.values)
+    return A @ scalars + actuator_offsets(mechanism, motion.values)
+
+
+def _derivatives(f: ca.SX, q: ca.SX, errors: ca.SX, rates: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Return the derivatives of f by the velocities and by the errors."""
+    return ca.jacobian(f, q) @ rates, ca.jacobian(f, errors)
+
+
+def _function(name: str, arguments: list[ca.SX], outputs: list[ca.SX]) -> BatchFunction:
+    return BatchFunction(ca.Function(name, arguments, [ca.densify(output) for output in outputs]))
+
+
+def _with_clearances(mechanism: Mechanism, joints: Sequence[str]) -> Mechanism:
+    """Return the machine with symbols that displace the centers of joints in their first body."""
+    displaced_joints = tuple(_displaced_joint(joint, joints) for joint in mechanism.joints)
+    displaced_rods = tuple(_displaced_rod(rod, joints) for rod in mechanism.rods)
+    return replace(mechanism, joints=displaced_joints, rods=displaced_rods)
+
+
+def _displaced_joint(joint: Joint, names: Sequence[str]) -> Joint:
+    if joint.name not in names:
+        return joint
+    return replace(joint, parent=_displaced(joint.parent, joint.name))
+
+
+def _displaced_rod(rod: Rod, names: Sequence[str]) -> Rod:
+    start, end = f"{rod.name}.start", f"{rod.name}.end"
+    if start in names:
+        rod = replace(rod, start=_displaced(rod.start, start))
+    if end in names:
+        rod = replace(rod, end=_displaced(rod.end, end))
+    return rod
+
+
+def _displaced(placement: Placement, name: str) -> Placement:
+    x, y, z = placement.position
+    position = (
+        add(x, Leaf(f"{CLEARANCE}.{name}.x")),
+        add(y, Leaf(f"{CLEARANCE}.{name}.y")),
+        add(z, Leaf(f"{CLEARANCE}.{name}.z")),
+    )
+    return replace(placement, position=position)

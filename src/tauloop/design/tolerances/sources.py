@@ -1,0 +1,110 @@
+"""Sources of error of a machine, by name or pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.options import by_label, pairs
+from tauloop.common.records import dataclass
+from tauloop.mechanism.description.units import UnitError, literal, parse_unit, quantity, si_unit
+from tauloop.mechanism.expression import leaves
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.suggestions import listing, suggestion
+
+#: Values by name or pattern, as numbers in SI units or texts with units.
+Amounts = str | Mapping[str, str | float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A quantity that may have an error.
+
+    Attributes:
+        name: its name.
+        unit: its SI unit.
+    """
+
+    name: str
+    unit: str
+
+
+def geometric_candidates(mechanism: Mechanism) -> tuple[Candidate, ...]:
+    """Return the independent parameters that places, lengths and the tool depend on."""
+    used = leaves(tuple((joint.parent, joint.child) for joint in mechanism.joints))
+    used |= leaves(tuple((rod.start, rod.end, rod.length) for rod in mechanism.rods))
+    used |= leaves(mechanism.platform.tool)
+    used |= leaves(mechanism.couplings)
+    return tuple(
+        Candidate(name=parameter.name, unit=si_unit(parameter.unit))
+        for parameter in mechanism.parameters
+        if parameter.name in used
+    )
+
+
+def joint_candidates(mechanism: Mechanism) -> tuple[Candidate, ...]:
+    """Return the joints and ends of rods whose centers can move by clearance."""
+    names = [joint.name for joint in mechanism.joints if joint.kind != "fixed"]
+    for rod in mechanism.rods:
+        names += [f"{rod.name}.start", f"{rod.name}.end"]
+    return tuple(Candidate(name=name, unit="m") for name in names)
+
+
+def amounts(
+    where: str, values: Amounts | None, candidates: Sequence[Candidate], problems: Problems
+) -> dict[str, float]:
+    """Return the positive amounts by name, SI; a later pattern replaces an earlier one.
+
+    Args:
+        where: name of the argument, for messages.
+        values: amounts by name or shell pattern; a pattern means the names whose unit its value has.
+        candidates: the names that exist.
+        problems: receives unknown names, wrong units and negative amounts.
+    """
+    if values is None:
+        return {}
+    items = (
+        pairs(where, values, problems, "arm_length=0.05mm") if isinstance(values, str) else values
+    )
+    result: dict[str, float] = {}
+    names = [candidate.name for candidate in candidates]
+    for pattern, value in by_label(items).items():
+        matches = [
+            item
+            for item in candidates
+            if item.name == pattern or (fnmatchcase(item.name, pattern) and _fits(value, item))
+        ]
+        if not matches:
+            remedy = suggestion(pattern, names) or f"known: {listing(names, 20)}"
+            problems.add(where, f"nothing is called {pattern!r}", remedy)
+        for candidate in matches:
+            with problems.collecting(InputError):
+                result[candidate.name] = _amount(f"{where} {pattern}", value, candidate.unit)
+    return result
+
+
+def _fits(value: str | float, candidate: Candidate) -> bool:
+    """Return whether a value that a pattern gives has the dimension of a candidate."""
+    if not isinstance(value, str):
+        return True
+    try:
+        number = literal(value)
+    except UnitError:
+        return True
+    return not number.unit or number.dimension == parse_unit(candidate.unit or "1").dimension
+
+
+def _amount(where: str, value: str | float, unit: str) -> float:
+    """Return one amount, SI.
+
+    Raises:
+        InputError: it is not a number of this unit, or negative.
+    """
+    text = value if isinstance(value, str) else f"{float(value):.17g}"
+    number = quantity(where, text, parse_unit(unit or "1").dimension)
+    if number < 0.0:
+        raise InputError.of(
+            where, f"is {number:g}", "give the largest deviation, which is positive"
+        )
+    return float(number)

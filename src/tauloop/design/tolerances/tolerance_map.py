@@ -1,0 +1,414 @@
+"""Errors of the tool by tolerances of parts, encoders, clearances, heat and loads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from tauloop.common.datasets import Variable, columns
+from tauloop.common.errors import InputError, PoseError, Problems, solving
+from tauloop.common.keywords import keywords
+from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, in_json, json_keys
+from tauloop.common.records import dataclass
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
+from tauloop.design.tolerances.error_equations import (
+    Array,
+    ErrorEquations,
+    FirstOrder,
+    PartParameters,
+    part_parameters,
+)
+from tauloop.design.tolerances.error_groups import (
+    CLEARANCE,
+    ENCODER,
+    HEAT,
+    PARAMETER,
+    WRENCH,
+    ErrorGroup,
+    SecondOrder,
+    interval_group,
+    second_order,
+    worst_sizes,
+)
+from tauloop.design.tolerances.sources import (
+    Amounts,
+    Candidate,
+    amounts,
+    geometric_candidates,
+    joint_candidates,
+)
+from tauloop.elasticity.machine_constants import machine_constants
+from tauloop.elasticity.machine_heat import ThermalExpansionOptions, thermal_expansion
+from tauloop.elasticity.machine_poses import CoordinateRows, PoseInput, machine_coordinates
+from tauloop.elasticity.machine_stiffness import DIRECTIONS, StiffnessOptions, stiffness
+from tauloop.equations.named_values import TOOL_PORT, named_values
+from tauloop.equations.ports import motor_port
+from tauloop.kinematics.states import random_states
+from tauloop.mechanism.description.units import TEMPERATURE
+from tauloop.mechanism.model import Mechanism, omission_diagnostics
+from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.model import Model
+from tauloop.model.model import MachineSource, modeled
+
+#: Largest second-order part of the errors, as a fraction of them.
+MAX_SECOND_ORDER = 0.05
+#: Largest residual of redundant loops, as a fraction of the errors of the tool.
+MAX_MISMATCH = 1e-6
+#: Largest residual of the loops of a machine with errors, as a fraction of its size.
+MAX_RESIDUAL = 1e-9
+#: Number of random poses where none are given.
+DEFAULT_POSES = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToleranceMapOptions(Options):
+    """Largest deviations by name or pattern: ± values, with units.
+
+    Attributes:
+        tolerances: of independent parameters of the geometry, such as {'arm_length': '0.05 mm'}.
+        encoders: of the readings of actuators.
+        clearances: radii of the balls in which centers of joints, and of ends of rods (``ROD.start``
+            and ``ROD.end``), move.
+        temperatures: of parts, K; a number for all parts that have a coefficient of expansion.
+        wrench: wrench at the tool that acts or not, either way, such as 'fx=10' (base frame).
+        common: parameters, by name or pattern, whose error is the same in all parts; others have an
+            error for each leg.
+        samples: number of random poses within limits where no poses are given.
+        seed: seed of these poses.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.ToleranceMapOptions(tolerances={"arm_length": "0.05 mm"}).samples
+        200
+    """
+
+    tolerances: Amounts | None = option(None, read=str, metavar="VALUES")
+    encoders: Amounts | None = option(None, read=str, metavar="VALUES")
+    clearances: Amounts | None = option(None, read=str, metavar="VALUES")
+    temperatures: float | Mapping[str, float] | None = option(
+        None, unit=TEMPERATURE, least=0.0, below=np.inf
+    )
+    wrench: str | Mapping[str, str | float] | tuple[float, ...] | None = option(
+        None, read=str, metavar="VALUES"
+    )
+    common: tuple[str, ...] = option((), metavar="NAMES")
+    samples: int = option(DEFAULT_POSES, least=1, most=1_000_000)
+    seed: int = option(0, least=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToleranceMap(Result):
+    """Errors of the tool at N poses by p sources of error, with the actuators held.
+
+    Twists are those of the tool center point, in the axes of the base: m and rad.
+
+    Attributes:
+        model: the machine.
+        options: the tolerances.
+        platform: (N, n) positions of the platform.
+        tool: (N, 3) tool center points, m.
+        sources: names of the sources; ``NAME@PART`` is the parameter NAME of one part.
+        kinds: kind of each source: parameter, encoder, clearance, heat or wrench.
+        units: SI unit of each tolerance.
+        tolerances: (p,) largest deviations, SI.
+        contributions: (N, 6, p) largest error by each source alone.
+        worst: (N, 6) largest error in each direction by all sources together.
+        root_sum_square: (N, 6) root of the sum of the squares of the contributions.
+        worst_distance: (N,) upper bound of the distance of the tool from its position, m; at most
+            0.4 % too large.
+        worst_angle: (N,) the same for its rotation, rad.
+        second_order: (N, 6) difference of the exact error from the first-order one, at the errors
+            that are worst in each direction, m and rad.
+        notes: assumptions about this machine.
+    """
+
+    model: Model = field(metadata=json_keys(machine="mechanism.name"))
+    options: ToleranceMapOptions = field(metadata=OMITTED)
+    platform: np.ndarray
+    tool: np.ndarray = field(metadata=json_keys("tool_m"))
+    sources: tuple[str, ...]
+    kinds: tuple[str, ...]
+    units: tuple[str, ...]
+    tolerances: np.ndarray
+    contributions: np.ndarray = field(metadata=OMITTED)
+    worst: np.ndarray
+    root_sum_square: np.ndarray
+    worst_distance: np.ndarray = field(metadata=json_keys("worst_distance_m"))
+    worst_angle: np.ndarray = field(metadata=json_keys("worst_angle_rad"))
+    second_order: np.ndarray
+    notes: tuple[str, ...]
+
+    @property
+    @in_json()
+    def worst_pose(self) -> int:
+        """Index of the pose with the largest distance."""
+        return int(self.worst_distance.argmax())
+
+    @property
+    @in_json()
+    def largest_contributions(self) -> dict[str, float]:
+        """Displacement of the tool by each source alone at the worst pose, largest first, m."""
+        moved = np.linalg.norm(self.contributions[self.worst_pose, :3], axis=0)
+        order = np.argsort(-moved, kind="stable")
+        return {self.sources[i]: float(moved[i]) for i in order}
+
+    def variables(self) -> Iterator[Variable]:
+        """Return the errors over the poses, and the tolerances."""
+        over = ("pose",)
+        yield Variable(name="pose", values=np.arange(1, len(self.tool) + 1), over=over)
+        port = self.model.platform.ports.position
+        yield from columns("position", port.columns, port.units, self.platform, over)
+        units = ("m",) * 3 + ("rad",) * 3
+        for name in ("worst", "root_sum_square", "second_order"):
+            yield from columns(name, DIRECTIONS, units, getattr(self, name), over)
+        yield Variable(name="worst_distance", values=self.worst_distance, unit="m", over=over)
+        yield Variable(name="worst_angle", values=self.worst_angle, unit="rad", over=over)
+
+
+@keywords(ToleranceMapOptions)
+@solving(PoseError)
+def tolerance_map(
+    machine: MachineSource,
+    poses: PoseInput = None,
+    options: ToleranceMapOptions | None = None,
+) -> ToleranceMap:
+    """Return the largest errors of the tool by tolerances, over poses, with the actuators held.
+
+    With the equations f(q, e) = 0 of loops and encoders, the tool's twist by errors e is
+    S e, S = T_e - T_v f_v⁻¹ f_e. The worst error along d is Σ |d·sᵢ| tᵢ over errors in ±tᵢ, plus
+    Σ r ‖Sᵀ d‖ over joint centers in balls of radius r. `second_order` compares it with Newton's
+    solution of the machine with these errors: a measure, not a proof.
+
+    Args:
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
+        poses: one by names, such as ``{"x": "10 mm"}``, or rows (N, n) of the platform's independent
+            coordinates, SI; by default random poses within the machine's limits.
+        options: the tolerances.
+
+    Raises:
+        InputError: no tolerance is given, or a name, unit or value is wrong.
+        PoseError: a pose is out of reach or singular.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> result = tl.tolerance_map("delta", {"z": "-0.5 m"}, tolerances={"arm_length": "0.05 mm"})
+        >>> result.sources
+        ('arm_length@leg1', 'arm_length@leg2', 'arm_length@leg3')
+    """
+    model, options = modeled(machine), options or ToleranceMapOptions()
+    reached: tuple[Diagnostic, ...] = ()
+    if poses is None:
+        generator = np.random.default_rng(options.seed)
+        q = np.asarray(random_states(model, options.samples, generator).q)
+    else:
+        q, reached = machine_coordinates(model, poses)
+    stated = _stated(model.assembly.mechanism, model, options)
+    equations = ErrorEquations(model, stated.parts, tuple(stated.clearances))
+    first = equations.first_order(q)
+    geometric = _geometric_groups(stated, first)
+    groups = (*geometric, *_elastic_groups(model, q, options))
+    contributions = np.concatenate([group.contributions for group in groups], axis=2)
+    tolerances = np.concatenate([group.tolerances for group in groups])
+    distance, angle = worst_sizes(groups)
+    second = second_order(equations, first, q, geometric)
+    worst = contributions.sum(axis=2)
+    _, place, _ = equations.value(q, np.zeros((len(q), equations.count)))
+    return ToleranceMap(
+        model=model,
+        options=options,
+        platform=model.platform_position(q),
+        tool=place,
+        sources=tuple(name for group in groups for name in group.names),
+        kinds=tuple(group.kind for group in groups for _ in group.names),
+        units=tuple(unit for group in groups for unit in group.units),
+        tolerances=tolerances,
+        contributions=contributions,
+        worst=worst,
+        root_sum_square=np.linalg.norm(contributions, axis=2),
+        worst_distance=distance,
+        worst_angle=angle,
+        second_order=second.twist,
+        notes=tuple(_notes(model, equations, q)),
+        diagnostics=(
+            *_diagnostics(model, stated, first, worst, second),
+            *reached,
+            *omission_diagnostics(model.mechanism),
+        ),
+        provenance=provenance(
+            options={"seed": options.seed},
+            inputs={"machine": model.mechanism.name, "poses": len(q)},
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _StatedTolerances:
+    """Tolerances by name, SI.
+
+    Attributes:
+        parts: the machine with parameters of each part.
+        parameters: of these parameters.
+        parameter_units: their units.
+        encoders: of all actuators; zero where not stated.
+        encoder_units: their units.
+        clearances: radii by joint or end of a rod.
+    """
+
+    parts: PartParameters
+    parameters: Array
+    parameter_units: tuple[str, ...]
+    encoders: Mapping[str, float]
+    encoder_units: tuple[str, ...]
+    clearances: Mapping[str, float]
+
+
+def _stated(mechanism: Mechanism, model: Model, options: ToleranceMapOptions) -> _StatedTolerances:
+    """Return the tolerances by name.
+
+    Raises:
+        InputError: none is given, or a name, unit or value is wrong; all at once.
+    """
+    problems = Problems()
+    candidates = geometric_candidates(mechanism)
+    motors = motor_port(model.assembly, "position", "rad", "m")
+    encoders = tuple(
+        Candidate(name=actuator.name, unit=unit)
+        for actuator, unit in zip(mechanism.actuators, motors.units, strict=True)
+    )
+    parameters = amounts("tolerances", options.tolerances, candidates, problems)
+    readings = amounts("encoders", options.encoders, encoders, problems)
+    clearances = amounts("clearances", options.clearances, joint_candidates(mechanism), problems)
+    names = [candidate.name for candidate in candidates]
+    for pattern in options.common:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            remedy = suggestion(pattern, names) or f"known: {listing(names, 20)}"
+            problems.add("common", f"nothing is called {pattern!r}", remedy)
+    has_others = options.temperatures is not None or options.wrench is not None
+    if not (parameters or readings or clearances or has_others or problems):
+        remedy = "give tolerances, encoders, clearances, temperatures or a wrench"
+        problems.add("tolerances", "no tolerance is given", remedy)
+    InputError.raise_if_any(problems)
+    is_common = {name for name in names for pattern in options.common if fnmatchcase(name, pattern)}
+    parts = part_parameters(mechanism, tuple(parameters), is_common)
+    units = {candidate.name: candidate.unit for candidate in candidates}
+    return _StatedTolerances(
+        parts=parts,
+        parameters=np.array([parameters[owner] for owner in parts.owners.values()], dtype=float),
+        parameter_units=tuple(units[owner] for owner in parts.owners.values()),
+        encoders={item.name: readings.get(item.name, 0.0) for item in encoders},
+        encoder_units=tuple(item.unit for item in encoders),
+        clearances=clearances,
+    )
+
+
+def _geometric_groups(stated: _StatedTolerances, first: FirstOrder) -> tuple[ErrorGroup, ...]:
+    """Return the errors of parameters, encoders and joint centers, in the order of the equations."""
+    count, motors = len(stated.parts.owners), len(stated.encoders)
+    in_parameters = first.twist[:, :, :count]
+    in_encoders = first.twist[:, :, count : count + motors]
+    in_joints = first.twist[:, :, count + motors :]
+    vectors = in_joints.reshape(len(in_joints), 6, len(stated.clearances), 3)
+    radii = np.array([*stated.clearances.values()], dtype=float)
+    return (
+        interval_group(
+            PARAMETER,
+            tuple(stated.parts.owners),
+            stated.parameter_units,
+            stated.parameters,
+            in_parameters,
+        ),
+        interval_group(
+            ENCODER,
+            tuple(stated.encoders),
+            stated.encoder_units,
+            np.array([*stated.encoders.values()], dtype=float),
+            in_encoders,
+        ),
+        ErrorGroup(
+            kind=CLEARANCE,
+            names=tuple(stated.clearances),
+            units=("m",) * len(radii),
+            tolerances=radii,
+            effects=np.swapaxes(vectors, 1, 2),
+        ),
+    )
+
+
+def _elastic_groups(model: Model, q: Array, options: ToleranceMapOptions) -> Iterator[ErrorGroup]:
+    """Yield the errors by temperatures and by a wrench."""
+    rows = CoordinateRows(q)
+    if options.temperatures is not None:
+        heat = thermal_expansion(
+            model, rows, ThermalExpansionOptions(temperatures=options.temperatures)
+        )
+        if np.isnan(heat.per_kelvin).any():
+            what = "rigid parts prevent the expansion of a part alone"
+            remedy = "give the parts that expand together elastic data, or leave them out"
+            raise InputError.of("temperatures", what, remedy)
+        yield interval_group(
+            HEAT, heat.parts, ("K",) * len(heat.parts), np.abs(heat.temperatures), heat.per_kelvin
+        )
+    if options.wrench is not None:
+        wrench = np.abs(named_values(TOOL_PORT, "wrench", options.wrench, np.zeros(6)))
+        compliance = stiffness(model, rows, StiffnessOptions()).compliance
+        yield interval_group(WRENCH, TOOL_PORT.columns, TOOL_PORT.units, wrench, compliance)
+
+
+def _notes(model: Model, equations: ErrorEquations, q: Array) -> Iterator[str]:
+    """Yield what the equations assume about this machine."""
+    assembly = model.assembly
+    if assembly.passive:
+        moved = float(equations.passive_motion(q).max())
+        text = "passive freedoms stay where they are"
+        if moved > MAX_MISMATCH:
+            text += "; they move the tool, and these motions are not errors"
+        yield text
+    if assembly.spare:
+        names = listing([assembly.mechanism.actuators[i].name for i in assembly.spare])
+        yield f"errors of {names} are without effect: other actuators determine the motion"
+
+
+def _diagnostics(
+    model: Model,
+    stated: _StatedTolerances,
+    first: FirstOrder,
+    worst: Array,
+    second: SecondOrder,
+) -> Iterator[Diagnostic]:
+    """Yield numbers that measure whether first-order errors hold."""
+    length = float(machine_constants(model).shape.length)
+    weight = np.repeat([1.0, length], 3)
+    size = float((worst * weight).max()) or 1.0
+    yield diagnostic(
+        "second-order part of the errors, fraction of the largest",
+        float((second.twist * weight).max()) / size,
+        at_most=MAX_SECOND_ORDER,
+        advice="these tolerances are too wide for first-order errors; narrow them, or leave poses "
+        "near singularities out",
+    )
+    yield diagnostic(
+        "residual of the loops of a machine with errors, fraction of its size",
+        float(second.residual.max(initial=0.0)) / length,
+        at_most=MAX_RESIDUAL,
+        advice="a machine at the limits of its tolerances does not close; narrow the tolerances, or "
+        "leave poses near singularities out",
+    )
+    limits = np.concatenate(
+        [
+            stated.parameters,
+            [*stated.encoders.values()],
+            np.zeros(3 * len(stated.clearances)),  # joints with clearance move where they fit
+        ]
+    )
+    opened = float((np.abs(first.mismatch) * limits).sum(axis=-1).max(initial=0.0))
+    yield diagnostic(
+        "opening of redundant loops, fraction of the largest error",
+        opened / size,
+        at_most=MAX_MISMATCH,
+        advice="the machine is over-constrained: parts with these errors fit only if they deform "
+        "or have clearance, which these errors of the tool leave out",
+    )

@@ -1,0 +1,251 @@
+"""Errors of the tool by tolerances: against changed machines, Jacobians, corners and closed forms."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import tauloop as tl
+from tauloop.common.errors import InputError
+from tauloop.design.tolerances.allocation import continuous_allocation, graded_allocation
+from tauloop.design.tolerances.worst_case import COVERING_COSINE, farthest
+
+#: Central differences of the forward kinematics, whose loops close to about 1e-13 m.
+DIFFERENCES = 2e-6
+#: Rounding of the same sum in another order.
+ROUNDING = 1e-10
+#: Optimality of the dual problem's solution.
+OPTIMUM = 1e-6
+
+DELTA_POSES = np.array([[0.0, 0.0, -0.5], [0.1, -0.05, -0.55], [-0.12, 0.08, -0.48]])
+MACHINES = ("delta", "five_bar", "hexapod", "linear_delta", "rcid", "gantry_tau_5dof")
+
+
+def changed_tool(name: str, parameter: str, change: float, poses: np.ndarray) -> np.ndarray:
+    """Return the tool center points of a machine with one other value, at the same actuators."""
+    mechanism = tl.load(name)
+    model = tl.Model(mechanism)
+    q = np.asarray(model.inverse_kinematics(poses).q)
+    value = mechanism.parameters[parameter].value + change
+    other = tl.Model(mechanism.with_values({parameter: value}))
+    moved = np.asarray(other.actuators.kinematics(model.actuator_position(q), start=q).q)
+    return np.asarray(other.tool_pose(other.platform_position(moved))[..., :3, 3])
+
+
+@pytest.mark.parametrize("parameter", ["arm_length", "forearm_length", "motor_radius"])
+def test_common_errors_are_differences_of_changed_machines(parameter: str) -> None:
+    step = 1e-5
+    ahead = changed_tool("delta", parameter, step, DELTA_POSES)
+    behind = changed_tool("delta", parameter, -step, DELTA_POSES)
+    result = tl.tolerance_map(
+        "delta", DELTA_POSES, tolerances={parameter: 1.0e-4}, common=(parameter,)
+    )
+    expected = np.abs(ahead - behind) / (2.0 * step) * 1.0e-4
+    assert result.sources[0] == parameter
+    assert result.contributions[:, :3, 0] == pytest.approx(expected, abs=1e-4 * DIFFERENCES)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_errors_of_encoders_follow_the_jacobian(name: str) -> None:
+    result = tl.tolerance_map(name, encoders={"*": 1e-5}, samples=5)
+    model = tl.Model(name)
+    q = np.asarray(model.inverse_kinematics(result.platform).q)
+    J = model.actuators.tool_jacobian(model.actuator_position(q), start=q)
+    expected = 1e-5 * np.abs(J).sum(axis=2)
+    assert result.worst == pytest.approx(expected, rel=1e-6, abs=1e-12)
+    assert result.root_sum_square == pytest.approx(1e-5 * np.linalg.norm(J, axis=2), abs=1e-12)
+
+
+def test_clearance_at_the_end_of_a_rod_acts_along_the_rod() -> None:
+    length = tl.tolerance_map("delta", DELTA_POSES, tolerances={"forearm_length": "20 um"})
+    play = tl.tolerance_map("delta", DELTA_POSES, clearances={"*.forearm.end": "20 um"})
+    assert play.sources[3:] == tuple(f"leg{i}.forearm.end" for i in (1, 2, 3))
+    in_ball = play.contributions[:, :, 3:]
+    assert in_ball == pytest.approx(length.contributions[:, :, :3], abs=1e-12)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_random_machines_are_inside_the_worst_case(name: str) -> None:
+    """Newton's solution of machines with random errors, in all directions."""
+    from tauloop.design.tolerances.error_equations import ErrorEquations, part_parameters
+
+    model = tl.Model(name)
+    result = tl.tolerance_map(model, tolerances={"*": "0.1 mm"}, samples=4)
+    geometric = [
+        source.partition("@")[0]
+        for source, kind in zip(result.sources, result.kinds, strict=True)
+        if kind == "parameter"
+    ]
+    parts = part_parameters(model.assembly.mechanism, tuple(dict.fromkeys(geometric)))
+    equations = ErrorEquations(model, parts, ())
+    q = np.asarray(model.inverse_kinematics(result.platform).q)
+    first = equations.first_order(q)
+    generator = np.random.default_rng(5)
+    count = 200
+    errors = generator.choice([-1.0, 1.0], (count, equations.count)) * result.tolerances
+    for pose in range(len(q)):
+        start = np.tile(q[pose], (count, 1))
+        velocities = errors @ first.velocities[pose].T
+        place, _, residual = equations.displaced(start, velocities, errors)
+        moved = place - result.tool[pose]
+        assert residual.max() < 1e-9
+        allowed = result.worst[pose, :3] + 1.5 * result.second_order[pose, :3] + 1e-12
+        assert (np.abs(moved) <= allowed).all()
+        slack = 1.5 * np.linalg.norm(result.second_order[pose, :3])
+        assert np.linalg.norm(moved, axis=1).max() <= result.worst_distance[pose] + slack
+
+
+def test_second_order_part_vanishes_with_the_tolerances() -> None:
+    wide = tl.tolerance_map("delta", DELTA_POSES, tolerances={"*": "1 mm"})
+    narrow = tl.tolerance_map("delta", DELTA_POSES, tolerances={"*": "0.1 mm"})
+    ratio = wide.second_order[:, :3] / narrow.second_order[:, :3]
+    assert ratio == pytest.approx(100.0, rel=0.05)
+    assert narrow.second_order[:, :3].max() < 0.01 * narrow.worst[:, :3].max()
+
+
+def test_farthest_point_of_all_corners() -> None:
+    generator = np.random.default_rng(3)
+    intervals = generator.normal(size=(20, 3, 9))
+    signs = np.array(list(itertools.product((-1.0, 1.0), repeat=9)))
+    corners = np.linalg.norm(np.einsum("nij,cj->nci", intervals, signs), axis=2).max(axis=1)
+    bound, _ = farthest(intervals, np.zeros((20, 0, 3, 3)))
+    assert (bound >= corners).all()
+    assert (bound <= corners / COVERING_COSINE * (1.0 + ROUNDING)).all()
+    ball = np.tile(2.0 * np.eye(3), (20, 1, 1, 1))
+    with_ball, _ = farthest(intervals, ball)
+    assert with_ball == pytest.approx(bound + 2.0 / COVERING_COSINE, rel=1e-9)
+
+
+def test_redundant_loops_that_do_not_close_are_doubtful() -> None:
+    """A planar four-bar of hinges in space: an error out of its plane cannot be assembled."""
+    text = """
+format: tauloop-machine/1
+name: lifted
+provenance: {status: chosen, source: test}
+gravity: [0, 0, -9.81 m/s^2]
+parameters: {lift: 0 mm, coupler: 0.4 m}
+bodies: {crank: {mass: 1 kg}, bar: {mass: 1 kg}, rocker: {mass: 1 kg}}
+joints:
+  a: {type: revolute, axis: z, parent: base, child: crank, reference: 80 deg}
+  b: {type: revolute, axis: z, parent: {on: crank, at: [0.1 m, 0, 0]}, child: bar}
+  c: {type: revolute, axis: z, parent: {on: bar, at: [coupler, 0, lift]}, child: {on: rocker, at: [0.3 m, 0, 0]}}
+  d: {type: revolute, axis: z, parent: {on: base, at: [0.4 m, 0, 0]}, child: rocker, reference: 100 deg}
+actuators: {motor: {on: a, force: 10 N m}}
+platform: {body: rocker, independent: [d]}
+"""
+    machine = tl.loads(text)
+    flat = tl.tolerance_map(machine, {"d": "100 deg"}, tolerances={"coupler": "0.1 mm"})
+    lifted = tl.tolerance_map(machine, {"d": "100 deg"}, tolerances={"lift": "0.1 mm"})
+    assert flat.status == "ok"
+    assert lifted.status == "doubtful"
+    assert any("over-constrained" in item.advice for item in lifted.diagnostics)
+
+
+def test_loads_and_heat_are_sources() -> None:
+    machine = tl.Model("examples/elastic/gantry_tau.yaml")
+    result = tl.tolerance_map(machine, samples=3, wrench={"fx": 100.0}, temperatures=2.0)
+    compliance = tl.stiffness(machine, result.platform).compliance
+    loads = result.contributions[:, :, [kind == "wrench" for kind in result.kinds]]
+    assert loads[:, :, 0] == pytest.approx(100.0 * np.abs(compliance[:, :, 0]), abs=1e-15)
+    heat = tl.thermal_expansion(machine, result.platform, temperatures=2.0)
+    warm = result.contributions[:, :, [kind == "heat" for kind in result.kinds]]
+    assert warm == pytest.approx(2.0 * np.abs(heat.per_kelvin), abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "text"),
+    [
+        ({}, "no tolerance is given"),
+        ({"tolerances": {"arm_lenght": "1 mm"}}, "did you mean arm_length"),
+        ({"tolerances": {"arm_length": "1 kg"}}, "is a mass"),
+        ({"tolerances": {"arm_length": "-1 mm"}}, "give the largest deviation"),
+        ({"clearances": {"elbow": "1 um"}}, "nothing is called 'elbow'"),
+        ({"tolerances": {"*": "1 um"}, "common": ("arms",)}, "nothing is called 'arms'"),
+    ],
+)
+def test_wrong_tolerances_are_refused(keywords: dict[str, object], text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        tl.tolerance_map("delta", **keywords)
+
+
+# Allocation
+
+
+def test_one_limit_has_a_closed_form() -> None:
+    """With one constraint a.t = b, t is proportional to the root of k / a."""
+    a, k, b = np.array([1.0, 4.0, 0.3]), np.array([2.0, 1.0, 5.0]), 0.7
+    result = continuous_allocation(a[None], np.array([b]), k)
+    expected = np.sqrt(k / a) * b / (a @ np.sqrt(k / a))
+    assert result.tolerances == pytest.approx(expected, rel=OPTIMUM)
+    assert result.cost == pytest.approx(result.lower_bound, rel=OPTIMUM)
+    price = np.sqrt(a * k).sum() ** 2 / b**2
+    assert result.prices == pytest.approx([price], rel=OPTIMUM)
+
+
+def test_the_dual_value_bounds_the_cost_of_many_limits() -> None:
+    generator = np.random.default_rng(1)
+    rows, room = generator.uniform(0.0, 1.0, (60, 5)), generator.uniform(0.5, 1.5, 60)
+    costs = generator.uniform(0.1, 2.0, 5)
+    result = continuous_allocation(rows, room, costs)
+    assert (rows @ result.tolerances <= room * (1.0 + ROUNDING)).all()
+    assert result.lower_bound <= result.cost * (1.0 + ROUNDING)
+    assert result.cost <= result.lower_bound * (1.0 + 1e-4)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_grades_are_those_of_all_combinations(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    rows, room = generator.uniform(0.0, 1.0, (8, 4)), generator.uniform(0.8, 1.2, 8)
+    costs = generator.uniform(0.1, 2.0, 4)
+    menu = [list(generator.uniform(0.05, 0.8, 4)) for _ in range(4)]
+    best = np.inf
+    for combination in itertools.product(*menu):
+        if (rows @ np.array(combination) <= room).all():
+            best = min(best, float((costs / combination).sum()))
+    chosen, cost = graded_allocation(rows, room, costs, menu)
+    assert cost == pytest.approx(best, rel=OPTIMUM)
+    if chosen is not None:
+        assert cost >= continuous_allocation(rows, room, costs).lower_bound * (1.0 - ROUNDING)
+
+
+def test_chosen_tolerances_keep_the_limits_of_a_new_map() -> None:
+    limits = {"x": 3e-4, "y": 3e-4, "z": 3e-4}
+    stated = {"*_length": "0.1 mm", "*_radius": "0.1 mm"}
+    sources = {"encoders": {"*": "20 urad"}, "samples": 20}
+    result = tl.allocate_tolerances(
+        "delta", limits=limits, tolerances=stated, grades=(6, 7, 8, 9), **sources
+    )
+    chosen = dict(zip(result.names, result.tolerances.tolist(), strict=True))
+    again = tl.tolerance_map("delta", tolerances=chosen, **sources)
+    assert (again.worst[:, :3] <= 3e-4 * (1.0 + ROUNDING)).all()
+    assert again.worst == pytest.approx(result.error, rel=1e-9, abs=1e-15)
+    assert result.lower_bound <= result.cost
+    assert result.looser_cost <= result.cost <= result.tighter_cost
+
+
+def test_a_limit_that_nothing_keeps_states_by_how_much() -> None:
+    stated = {"tolerances": {"arm_length": "0.1 mm"}, "samples": 3}
+    with pytest.raises(InputError, match=r"the finest grades use .* times what the limit"):
+        tl.allocate_tolerances("delta", limits={"z": "1 um"}, grades=(7,), **stated)
+    with pytest.raises(InputError, match="encoders, clearances, heat and loads alone cause"):
+        tl.allocate_tolerances("delta", limits={"z": "1 um"}, encoders={"*": "1 mrad"}, **stated)
+    with pytest.raises(InputError, match="no limit is given"):
+        tl.allocate_tolerances("delta", **stated)
+
+
+def test_grades_are_near_the_formula_of_the_standard() -> None:
+    """IT6 to IT16 up to 500 mm: multiples of i = 0.45 D^(1/3) + 0.001 D um, then rounded."""
+    limits = [3, 6, 10, 18, 30, 50, 80, 120, 180, 250, 315, 400, 500]
+    multiples = {6: 10, 7: 16, 8: 25, 9: 40, 10: 64, 11: 100, 12: 160, 13: 250, 14: 400}
+    for smallest, largest in itertools.pairwise(limits):
+        mean = np.sqrt(smallest * largest)
+        unit = 0.45 * mean ** (1.0 / 3.0) + 0.001 * mean
+        for grade, multiple in multiples.items():
+            width = 2e6 * tl.design.grade_tolerance(1e-3 * largest, grade)
+            assert width == pytest.approx(multiple * unit, rel=0.095), (largest, grade)
+    with pytest.raises(InputError, match="the table ends at"):
+        tl.design.grade_tolerance(4.0, 7)
+    with pytest.raises(InputError, match="use 1 to 18"):
+        tl.design.grade_tolerance(0.1, 19)
