@@ -7,7 +7,9 @@ filters and differentiation change a motion even without noise. The latter error
 fitted model along the motion when the motion is prepared once more. Of causes that predict equally
 well, the one with the fewest parameters is preferred.
 
-Every output is fitted separately, with all parameters of the machine free.
+Every output is fitted with all parameters of the machine free. The other outputs, with unchanged
+motion and a small weight, contribute to the directions of the parameters that one output alone
+determines poorly. The error of the last part would otherwise be that of these directions.
 """
 
 from __future__ import annotations
@@ -92,6 +94,9 @@ NEGLIGIBLE_DELAY_SHARE = 0.05
 ERROR_ROUNDING = 1e-6
 #: A cause must explain an error of this multiple of the error that the preparation leaves.
 MIN_PREPARATION_ERRORS = 6.0
+#: Weight of the other outputs in the fit of one output, relative to their noise. It is small,
+#: because their forces may be late as well.
+OTHER_OUTPUTS_WEIGHT = 0.05
 #: Delays of outputs are the same if they differ by at most this fraction.
 MAX_DELAY_SPREAD = 0.2
 #: Kind of Coulomb friction that reverses before its motion, which no real machine has.
@@ -256,18 +261,19 @@ def late_forces(
         speeds = speeds @ np.linalg.pinv(leading_transmission(model)).T
     parameters = [parameter.name for parameter in model.parameters]
     forces = log.forces @ mixing
+    highest = motion.highest * log.step
+    settling = log.slow_settling
+    outputs = [
+        _Output(columns[:, row], parameters, forces[:, number], log.usable, highest, settling)
+        for number, row in enumerate(measured_rows)
+    ]
     checked = set(names) if only is None else set(only)
+    equations = _equations_of_others(outputs, columns[:, measured_rows])
     compared: list[tuple[_Output, LateForce | None, int]] = []
-    for number, row in enumerate(measured_rows):
-        if names[row] not in checked:
+    for single, others, row in zip(outputs, equations, measured_rows, strict=True):
+        if names[row] not in checked or not single.can_evaluate:
             continue
-        highest = motion.highest * log.step
-        settling = log.slow_settling
-        single = _Output(
-            columns[:, row], parameters, forces[:, number], log.usable, highest, settling
-        )
-        if not single.can_evaluate:
-            continue
+        single.add_equations(*others)
         exact = None
         if len(columns_again) == len(columns):
             exact = _Output(
@@ -282,6 +288,33 @@ def late_forces(
         length_unit = "m" if unit == "N" else "rad"
         explained.append(replace(late, output=names[row], unit=unit, length_unit=length_unit))
     return tuple(explained)
+
+
+def _equations_of_others(
+    outputs: Sequence[_Output], columns: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return, for each output, the normal equations of all other outputs.
+
+    Args:
+        outputs: the measured outputs.
+        columns: (N, n_out, n_pi) columns of the parameters.
+
+    Returns:
+        For each output a matrix (n_pi, n_pi) and a vector (n_pi,), relative to the noise.
+    """
+    matrices = np.zeros((len(outputs), columns.shape[2], columns.shape[2]))
+    products = np.zeros((len(outputs), columns.shape[2]))
+    for k, output in enumerate(outputs):
+        if not output.can_evaluate:
+            continue
+        rows = columns[output.fitted, k]
+        variance = max(output.misfit(output.rigid), np.finfo(float).tiny)
+        matrices[k] = rows.T @ rows / variance
+        products[k] = rows.T @ output.forces[output.fitted] / variance
+    return [
+        (matrices.sum(axis=0) - matrix, products.sum(axis=0) - product)
+        for matrix, product in zip(matrices, products, strict=True)
+    ]
 
 
 def _with_common_delay(
@@ -439,11 +472,21 @@ class _Output:
             if coefficient == "coulomb" and f"{element}.viscous" in index:
                 dry.append(k)
                 viscous.append(index[f"{element}.viscous"])
-        smooth = columns[:, [k for k in index.values() if k not in dry]]
-        smooth = smooth / np.linalg.norm(smooth, axis=0)
+        others = [k for k in index.values() if k not in dry]
+        smooth = columns[:, others]
+        norms = np.linalg.norm(smooth, axis=0)
+        smooth = smooth / norms
         sizes, directions = np.linalg.eigh(smooth.T @ smooth)
-        self.smooth = smooth @ directions[:, sizes > DELAY_RANK_TOLERANCE * sizes[-1]]
+        directions = directions[:, sizes > DELAY_RANK_TOLERANCE * sizes[-1]]
+        self.smooth = smooth @ directions
         self.dry = columns[:, dry]
+        count = directions.shape[1]
+        # parameters (n_pi,) for coefficients of the smooth and the dry columns
+        self._basis = np.zeros((len(parameters), count + len(dry)))
+        self._basis[others, :count] = directions / norms[:, None]
+        self._basis[dry, count:] = np.eye(len(dry))
+        self._free = np.setdiff1d(np.arange(len(parameters)), [*others, *dry])
+        self._equations: tuple[np.ndarray, np.ndarray] | None = None
         self.viscous = columns[:, viscous]
         self.columns = np.hstack([self.smooth, self.dry])
         self.forces = forces
@@ -453,12 +496,12 @@ class _Output:
         self._usable = np.ones(self.count, dtype=bool) if usable is None else usable
         edge = int(FITTED_SHARE * self.count)
         self.reach = max(min(max(int(FIRST_DELAYS[-1]), settling), self.count // 20), 1)
-        fitted = np.arange(self.reach, edge)
-        self._fitted = fitted[self._usable[fitted]]
+        inner = np.arange(self.reach, edge)
+        self.fitted = inner[self._usable[inner]]
         parameter_count = self.columns.shape[1]
         search_count = max(int(MAX_TRIAL_PRODUCTS / parameter_count**2), MIN_SEARCH_SAMPLES)
-        self._stride = max(len(self._fitted) // search_count, 1)
-        self._searched = self._fitted[:: self._stride]
+        self._stride = max(len(self.fitted) // search_count, 1)
+        self._searched = self.fitted[:: self._stride]
         held_out = np.arange(edge, self.count - self.reach)
         self._blocks = [
             block[self._usable[block]] for block in np.array_split(held_out, EVALUATION_BLOCKS)
@@ -467,6 +510,30 @@ class _Output:
         self.can_evaluate = (
             smallest_block >= MIN_SAMPLES_PER_PARAMETER
             and len(self._searched) > MIN_SAMPLES_PER_PARAMETER * parameter_count
+        )
+
+    def add_equations(self, matrix: np.ndarray, products: np.ndarray) -> None:
+        """Add normal equations of other outputs to all fits, with `OTHER_OUTPUTS_WEIGHT`.
+
+        Parameters without effect on this output are eliminated from them.
+
+        Args:
+            matrix: (n_pi, n_pi) relative to the noise of the other outputs.
+            products: (n_pi,) relative to it.
+        """
+        free = self._free
+        norms = np.sqrt(np.diag(matrix))
+        norms[norms == 0.0] = 1.0
+        matrix = matrix / np.outer(norms, norms)
+        products = products / norms
+        inverse = np.linalg.pinv(matrix[np.ix_(free, free)], rcond=DELAY_RANK_TOLERANCE)
+        gain = matrix[:, free] @ inverse
+        reduced = matrix - gain @ matrix[free]
+        basis = norms[:, None] * self._basis
+        weight = OTHER_OUTPUTS_WEIGHT * self.misfit(self.rigid)
+        self._equations = (
+            weight * basis.T @ reduced @ basis,
+            weight * basis.T @ (products - gain @ products[free]),
         )
 
     def misfit(self, columns: _Columns) -> float:
@@ -483,7 +550,7 @@ class _Output:
 
         The first part is fitted.
         """
-        values = self._least_squares(columns(self._fitted), self._fitted)
+        values = self._least_squares(columns(self.fitted), self.fitted)
         held_out = np.concatenate(self._blocks)
         squares = (self.forces[held_out] - columns(held_out) @ values) ** 2
         edges = np.cumsum([len(block) for block in self._blocks])[:-1]
@@ -493,16 +560,24 @@ class _Output:
     @property
     def predicted(self) -> np.ndarray:
         """Forces (N,) that the fit of the first part predicts along the whole motion."""
-        values = self._least_squares(self.columns[self._fitted], self._fitted)
+        values = self._least_squares(self.columns[self.fitted], self.fitted)
         return np.asarray(self.columns @ values)
 
     def _least_squares(self, columns: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return the parameters of a least-squares fit at some samples."""
-        norms = np.linalg.norm(columns, axis=0)
+        gram = columns.T @ columns
+        products = columns.T @ self.forces[rows]
+        if self._equations is not None:
+            share = len(rows) / len(self.fitted)
+            matrix, others = self._equations
+            count = len(others)
+            gram[:count, :count] += share * matrix
+            products[:count] += share * others
+        norms = np.sqrt(np.diag(gram))
         norms[norms == 0.0] = 1.0
-        gram = (columns.T @ columns) / np.outer(norms, norms)
-        products = (columns.T @ self.forces[rows]) / norms
-        return np.asarray(np.linalg.lstsq(gram, products, rcond=DELAY_RANK_TOLERANCE)[0] / norms)
+        scaled = gram / np.outer(norms, norms)
+        values = np.linalg.lstsq(scaled, products / norms, rcond=DELAY_RANK_TOLERANCE)[0]
+        return np.asarray(values / norms)
 
     def rigid(self, rows: np.ndarray) -> np.ndarray:
         """Return the unchanged columns at some samples."""
