@@ -21,6 +21,7 @@ from tauloop.identification.faults.measured_motion import LogMotion
 from tauloop.identification.faults.misfits import measured_outputs
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import regressor_rows
+from tauloop.logs.signals import decimate
 from tauloop.model import Model
 
 #: Largest number of samples that are used, spread evenly over the log.
@@ -36,8 +37,9 @@ MIN_EXPLAINED = 0.015
 #: ... and this fraction of the power above the noise.
 MIN_EXPLAINED_EXCESS = 0.4
 #: Smallest sizes that are reported: a zero as a fraction of the channel's range, and a relative
-#: change of a ratio or of a force.
-MIN_SIZE = {"zero": 0.02, "ratio": 0.03, "gear": 0.03, "force": 0.08}
+#: change of a ratio or of a force. A smaller cause still competes with the others: a ratio that is
+#: off by little resembles a zero that is off by much.
+MIN_SIZE = {"zero": 0.02, "ratio": 0.01, "gear": 0.01, "force": 0.08}
 #: Forces do not determine a zero or a factor with a larger standard deviation than this share.
 MAX_DEVIATION_SHARE = {"zero": 0.03, "force": 0.1}
 #: Causes that explain more than this fraction of the residual that the best cause explains are not
@@ -139,11 +141,14 @@ def zeros_and_scales(
         output: output of the data.
     """
     count = min(len(data), len(log.position) // factor)
-    if model.assembly.is_redundant or log.periodic or count < MIN_COMPARED_SAMPLES:
+    if model.assembly.is_redundant or log.periodic:
         return ScaleSearch()
-    rows = np.unique(
-        np.linspace(0, count - 1, min(count, MAX_COMPARED_SAMPLES)).round().astype(int)
-    )
+    reach = data.reach
+    used = count - 2 * reach
+    if used < MIN_COMPARED_SAMPLES:
+        return ScaleSearch()
+    spread = np.linspace(reach, count - 1 - reach, min(used, MAX_COMPARED_SAMPLES))
+    rows = np.unique(spread.round().astype(int))
     try:
         comparison = _Comparison(model, log, data, rows, factor, cutoff, output)
         columns = list(comparison.columns())
@@ -154,22 +159,24 @@ def zeros_and_scales(
     not_shown: list[str] = []
     for column in columns:
         estimate = comparison.estimate(column.values, column.kind)
-        min_size = max(MIN_DEVIATIONS * estimate.deviation, MIN_SIZE[column.kind] * column.range)
-        if abs(estimate.size) > min_size and estimate.explained > min_explained:
+        is_significant = abs(estimate.size) > MIN_DEVIATIONS * estimate.deviation
+        if is_significant and estimate.explained > min_explained:
             significant.append((column, estimate))
         max_deviation = MAX_DEVIATION_SHARE.get(column.kind, np.inf) * column.range
         if estimate.deviation > max_deviation:
             not_shown.append(_not_shown(column, estimate.deviation))
-    if not significant:
+    most = max((estimate.explained for _, estimate in significant), default=0.0)
+    equivalent = [pair for pair in significant if pair[1].explained >= MIN_EQUIVALENT_SHARE * most]
+    equivalent.sort(key=lambda pair: -pair[1].explained)
+    if not any(_is_large(column, estimate) for column, estimate in equivalent):
         return ScaleSearch(not_shown=tuple(not_shown))
-    significant.sort(key=lambda pair: -pair[1].explained)
-    equivalent = MIN_EQUIVALENT_SHARE * significant[0][1].explained
-    causes = tuple(
-        comparison.refined(column, estimate)
-        for column, estimate in significant
-        if estimate.explained >= equivalent
-    )
+    causes = tuple(comparison.refined(column, estimate) for column, estimate in equivalent)
     return ScaleSearch(causes=causes, not_shown=tuple(not_shown))
+
+
+def _is_large(column: _Derivative, estimate: _SizeEstimate) -> bool:
+    """Return whether the size of a cause is at least the smallest that is reported."""
+    return abs(estimate.size) >= MIN_SIZE[column.kind] * column.range
 
 
 def _not_shown(column: _Derivative, deviation: float) -> str:
@@ -259,8 +266,12 @@ class _Comparison:
         self._model = model
         self._output = output
         self._log = log
+        self._rows = rows
+        self._factor = factor
+        self._cutoff = cutoff
         samples = rows * factor
         slow = log.slow_motion()
+        self._slow = slow
         self._measured_motion = (
             log.position[samples],
             log.velocity[samples],
@@ -416,9 +427,7 @@ class _Comparison:
                 scale = np.ones(len(self._kept))
                 if column.kind == "gear":
                     scale[output] = 1.0 / (1.0 - size)
-                # The filtered columns of the log are changed by the difference that a motion
-                # without noise has. Noise would make all sizes smaller.
-                columns = self._measured + corrected - self._slow_rigid
+                columns = self._corrected_columns(column, size, corrected)
                 self._weights = weights * scale
                 self._fit(columns, self._forces * scale)
                 further = self._corrected_regressor(column, size + step)
@@ -443,6 +452,31 @@ class _Comparison:
         return self._regressor(
             *_changed_motion(self._slow_motion, column.kind, column.index, -size)
         )
+
+    def _corrected_columns(
+        self, column: _Derivative, size: float, corrected: np.ndarray
+    ) -> np.ndarray:
+        """Return the columns of the data with a zero or a ratio corrected by a size.
+
+        They are those of the slow motion, because the noise of a measured motion makes all sizes
+        smaller. If samples are left out, which the filter of the slow motion does not do, the
+        columns of the data change by the difference that the slow motion has.
+
+        Args:
+            column: the cause.
+            size: its size.
+            corrected: result of `_corrected_regressor`.
+        """
+        if self._log.usable is not None and not self._log.usable.all():
+            return np.asarray(self._measured + corrected - self._slow_rigid)
+        slow = self._slow
+        motion = slow.position, slow.velocity, slow.acceleration
+        every = self._regressor(*_changed_motion(motion, column.kind, column.index, -size))
+        columns = decimate(every, self._factor, self._cutoff)[self._rows]
+        names = {parameter.name for parameter in self._model.parameters}
+        further = [k for k, name in enumerate(self._parameters) if name not in names]
+        columns[:, :, further] = self._measured[:, :, further]
+        return columns
 
     def _refined_force(self, column: _Derivative, first: _SizeEstimate) -> WrongScale:
         """Return the cause of a force's column, with its factor refined by Gauss-Newton steps.
