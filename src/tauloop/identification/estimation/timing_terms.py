@@ -34,6 +34,8 @@ from tauloop.identification.estimation.error_models import (
 )
 from tauloop.identification.estimation.estimators import Estimate
 from tauloop.identification.regression.base_parameters import BaseParameters
+from tauloop.identification.regression.data import RegressionData
+from tauloop.logs.checks.gaps import with_lines
 from tauloop.logs.rates import MIN_SPECTRUM_SAMPLES, in_band, smooth_rates
 from tauloop.logs.signals import HIGHEST_CUTOFF
 
@@ -52,6 +54,8 @@ MIN_COUNTED_RATIO, MIN_COMMON_RATIO = 1.5, 1.0
 REACH_PER_LOBE = 4
 #: Number of parameters whose values a finding contains.
 MAX_NAMED_PARAMETERS = 3
+#: Smallest number of rows on both sides of missing rows that have no derivative.
+MIN_ABSENT_MARGIN = 2
 #: A column is not identifiable if less than this fraction of it is independent of the regressor.
 MIN_REMAINDER = 1e-3
 
@@ -359,11 +363,32 @@ def _term(
     )
 
 
+def _near_absent(data: RegressionData) -> np.ndarray:
+    """Return the rows (N, n_kept) that a filter mixes with missing rows, and these rows.
+
+    If this leaves less than half of the rows, only the rows next to missing ones are returned.
+    """
+    if data.present is None:
+        return np.zeros((len(data), len(data.kept)), dtype=bool)
+    absent = ~data.present[:, data.kept]
+    near = _widened(absent, max(data.reach, MIN_ABSENT_MARGIN))
+    return near if near.mean() < 0.5 else _widened(absent, MIN_ABSENT_MARGIN)
+
+
+def _widened(mask: np.ndarray, margin: int) -> np.ndarray:
+    """Return a mask (N, n) that also contains a number of rows on both sides of its own."""
+    wide = mask.copy()
+    for shift in range(1, min(margin, len(mask) - 1) + 1):
+        wide[shift:] |= mask[:-shift]
+        wide[:-shift] |= mask[shift:]
+    return wide
+
+
 class _MissingColumns:
     """The columns that may be missing, and the samples that are used to test them.
 
-    A filter reduces regressor and forces at the ends of a log, and there is no derivative next to
-    missing rows. These rows are not used.
+    A filter reduces regressor and forces at the ends of a log and next to missing rows, where there
+    is no derivative either. These rows are not used.
     """
 
     def __init__(
@@ -384,13 +409,8 @@ class _MissingColumns:
             if stop - start >= MIN_SPECTRUM_SAMPLES:
                 self._segments.append(slice(start, stop))
                 self.is_used[start:stop] = True
-        if data.present is not None:
-            absent = ~data.present[:, data.kept]
-            is_near_absent = absent.copy()
-            for shift in (1, 2):
-                is_near_absent[shift:] |= absent[:-shift]
-                is_near_absent[:-shift] |= absent[shift:]
-            self.is_used[is_near_absent] = False
+        self._is_near_absent = _near_absent(data)
+        self.is_used[self._is_near_absent] = False
         self._bending_columns: BendingColumns | None = None
         if bending is not None:
             named = dict(zip(data.parameters, self._parameters, strict=True))
@@ -446,7 +466,8 @@ class _MissingColumns:
         cutoff = HIGHEST_CUTOFF / data.period
         for segment in self._segments:
             for k in range(predicted.shape[1]):
-                total, smooth = predicted[segment, k].T
+                is_near_absent = self._is_near_absent[segment, k]
+                total, smooth = (with_lines(x, is_near_absent) for x in predicted[segment, k].T)
                 _, smooth_first, smooth_second = in_band(smooth, rate=rate)
                 _, friction_first = smooth_rates(
                     total - smooth, rate=rate, cutoffs=(cutoff, cutoff), order=4

@@ -12,6 +12,7 @@ import scipy.fft
 
 from tauloop.common.records import dataclass
 from tauloop.logs import channels, sample_period, samples
+from tauloop.logs.checks.gaps import with_lines
 from tauloop.logs.checks.saturation import LEFT_OUT
 from tauloop.logs.log import Log
 from tauloop.logs.signals import butterworth
@@ -123,6 +124,8 @@ def measured_motion(
 ) -> LogMotion:
     """Return the motion and the measured forces of a log.
 
+    Forces that are left out are interpolated, so that filters do not spread their errors.
+
     Args:
         model: the machine.
         log: the prepared log.
@@ -133,6 +136,11 @@ def measured_motion(
     drives = tuple(a.name for a in model.mechanism.actuators if a.name in channels(log, "force"))
     step = sample_period(log)
     forces = samples(log, "force", drives)
+    marked = channels(log, LEFT_OUT)
+    for k, drive in enumerate(drives):
+        if drive in marked:
+            is_left_out = samples(log, LEFT_OUT, (drive,))[:, 0] != 0.0
+            forces[:, k] = with_lines(forces[:, k], is_left_out)
     cutoff = DECIMATED_PASSBAND / (step * decimation) if decimation > 1 else None
     if cutoff is not None:
         forces = butterworth(forces, rate=1.0 / step, cutoff=cutoff, order=2)
@@ -145,7 +153,7 @@ def measured_motion(
         drives=drives,
         forces=forces,
         periodic=periodic,
-        usable=np.all(samples(log, LEFT_OUT) == 0.0, axis=1) if channels(log, LEFT_OUT) else None,
+        usable=np.all(samples(log, LEFT_OUT) == 0.0, axis=1) if marked else None,
         cutoff=cutoff,
     )
 

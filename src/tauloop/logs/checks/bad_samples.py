@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 
@@ -23,9 +24,14 @@ from tauloop.logs.checks.saturation import (
 )
 from tauloop.logs.log import Channel, Log, Signals, as_signals, by_channel
 
-#: A spike is off a cubic through its neighbors by this many times the deviation of nine tenths of
-#: the samples, and off both neighbors by half of that.
+#: A spike of a position is off a cubic through its neighbors by this many times the deviation of
+#: nine tenths of the samples, and off both neighbors by half of that.
 SPIKE_FACTOR, SPIKE_QUANTILE = 6.0, 0.9
+#: A spike of a force is off by more than normal noise exceeds in this number of samples of a log.
+#: The noise has the deviation that these quantiles of all samples require; reversals of dry friction
+#: are above them.
+EXPECTED_FALSE_SPIKES = 1e-3
+NOISE_QUANTILES = (0.9, 0.95)
 #: Force spikes are at least this fraction of the range (without its outermost hundredths); encoder
 #: steps up to this number are not spikes.
 MIN_SPIKE_SHARE, MAX_ENCODER_STEPS = 0.02, 3.0
@@ -41,6 +47,8 @@ MIN_FROZEN_SAMPLES, UNUSUAL_RUN_FACTOR = 20, 5
 MIN_CHANGE_SHARE, MIN_CHANGE_STEPS = 0.01, 5.0
 #: Stretches count in which the motor moves for more than this fraction of the time.
 MIN_MOVING_SHARE = 0.5
+#: A stretch is compared with others of its length, or of this fraction of the log if it is longer.
+MAX_COMPARED_SHARE = 0.05
 #: ... or a position stops or starts with this many times the second difference of all but a
 #: hundredth of the samples.
 ABRUPT_FACTOR = 20.0
@@ -174,9 +182,10 @@ def spike_samples(values: np.ndarray, quantity: str) -> np.ndarray:
     off_course = np.abs(
         inner - (4.0 * (values[1:-3] + values[3:-1]) - values[:-4] - values[4:]) / 6.0
     )
-    least = max(
-        SPIKE_FACTOR * float(np.quantile(off_course, SPIKE_QUANTILE)), MAX_ENCODER_STEPS * smallest
-    )
+    usual = SPIKE_FACTOR * float(np.quantile(off_course, SPIKE_QUANTILE))
+    if quantity == "force":
+        usual = _largest_noise(off_course)
+    least = max(usual, MAX_ENCODER_STEPS * smallest)
     wide = WIDE_SPIKE_STEPS * float(np.quantile(sizes, 0.99))
     if quantity == "force":
         least = max(least, MIN_SPIKE_SHARE * float(high - low))
@@ -197,6 +206,20 @@ def spike_samples(values: np.ndarray, quantity: str) -> np.ndarray:
         for first in np.flatnonzero(is_pulse):
             at[first + 1 : first + 1 + width] = True
     return at
+
+
+def _largest_noise(sizes: np.ndarray) -> float:
+    """Return the size that `EXPECTED_FALSE_SPIKES` of all samples exceed by normal noise.
+
+    Args:
+        sizes: (N,) absolute values.
+    """
+    normal = NormalDist()
+    deviation = max(
+        float(np.quantile(sizes, share)) / normal.inv_cdf(0.5 * (1.0 + share))
+        for share in NOISE_QUANTILES
+    )
+    return deviation * normal.inv_cdf(1.0 - 0.5 * EXPECTED_FALSE_SPIKES / len(sizes))
 
 
 def frozen_samples(values: np.ndarray, moves: np.ndarray, quantity: str) -> np.ndarray:
@@ -265,20 +288,21 @@ def _moving_alone(position: np.ndarray) -> np.ndarray:
 
 
 def _changes_elsewhere(values: np.ndarray, moves: np.ndarray, first: int, after: int) -> bool:
-    """Return whether a force changes clearly in other stretches of the same length.
+    """Return whether a force changes clearly in other stretches of the same length, or shorter.
 
     It must also continue elsewhere after this stretch.
 
     A force with coarse steps may stay at one of them while it changes little; it then leaves it by
     one step.
     """
-    length = after - first
+    length = max(MIN_FROZEN_SAMPLES, int(MAX_COMPARED_SHARE * len(values)))
+    length = min(after - first, length)
     low, high = np.quantile(values, (0.01, 0.99))
     sizes = np.abs(np.diff(values))
     smallest = float(sizes[sizes > 0.0].min())
     ranges = [
         float(np.ptp(values[start : start + length]))
-        for start in _starts(len(values), length, first)
+        for start in _starts(len(values), length, first, after)
         if moves[start : start + length].mean() > MIN_MOVING_SHARE
     ]
     clear = max(MIN_CHANGE_SHARE * float(high - low), MIN_CHANGE_STEPS * smallest)
@@ -287,10 +311,10 @@ def _changes_elsewhere(values: np.ndarray, moves: np.ndarray, first: int, after:
     return len(ranges) >= 3 and float(np.quantile(ranges, 0.05)) > clear
 
 
-def _starts(count: int, length: int, first: int) -> Iterator[int]:
-    """Yield the starts of equally long stretches on both sides of a run, at most some hundreds."""
+def _starts(count: int, length: int, first: int, after: int) -> Iterator[int]:
+    """Yield the starts of stretches of a length on both sides of a run, at most some hundreds."""
     stride = max(length, count // 500)
-    yield from range(first + length, count - length + 1, stride)
+    yield from range(after, count - length + 1, stride)
     yield from range(first - length, -1, -stride)
 
 

@@ -84,6 +84,19 @@ def filled(
     return complete, int(missing.sum())
 
 
+def with_lines(values: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Return samples (N,) in which some are on lines between the samples around them.
+
+    Args:
+        values: (N,) samples.
+        at: (N,) whether a sample is replaced.
+    """
+    if not at.any() or at.all():
+        return values
+    good = np.flatnonzero(~at)
+    return np.interp(np.arange(len(values)), good, values[good])
+
+
 def runs(at: np.ndarray) -> Iterator[tuple[int, int]]:
     """Yield the first index of each run of true values, and the index after its last."""
     edges = np.flatnonzero(np.diff(at, prepend=False, append=False))
