@@ -25,6 +25,7 @@ from tauloop.identification.estimation.fitting import fit_regression
 from tauloop.identification.estimation.log_comparison import LogComparison, compare_logs
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.faults.missing_laws import MissingLaw
+from tauloop.identification.faults.recording.position_unit import naming_units
 from tauloop.identification.faults.search import (
     FitFaults,
     SearchMotion,
@@ -205,12 +206,13 @@ def identify(
     measured = measured_logs([*sources, *validation], options, log_repairs)
     require_logs(options.terms.payload_body, [log.name for log in measured])
     stages.done()
-    prepared = prepare_logs(model, measured, options, ties, len(sources))
-    del measured
-    stages.done()
-    prepared, options = _with_chosen_friction(model, prepared, options, ties, log_repairs)
-    friction = stated_friction(model, options.terms)
-    data = _identification_data(model, prepared, options, ties, friction, log_repairs, stages)
+    with naming_units(model, [log.log for log in measured]):
+        prepared = prepare_logs(model, measured, options, ties, len(sources))
+        del measured
+        stages.done()
+        prepared, options = _with_chosen_friction(model, prepared, options, ties, log_repairs)
+        friction = stated_friction(model, options.terms)
+        data = _identification_data(model, prepared, options, ties, friction, log_repairs, stages)
     # The samples of the logs are no longer needed, and their memory is released.
     prepared = replace(prepared, logs=())
     return _fit_and_evaluate(model, prepared, data, options, regrouping, stages)

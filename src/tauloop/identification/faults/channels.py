@@ -29,6 +29,7 @@ from tauloop.identification.faults.measured_motion import (
     shift_channel,
 )
 from tauloop.identification.faults.misfits import MISFIT_ROUNDING, SHIFT_STEPS, Misfits
+from tauloop.identification.faults.recording.position_unit import POSSIBLE_UNITS
 from tauloop.identification.regression.ties import Ties
 from tauloop.model import Model
 
@@ -56,11 +57,6 @@ MIN_FIRST_SHIFT_FALL = 1.05
 MIN_PREFERENCE = 1.2
 #: One of them is needed in addition to the other if it reduces the misfit by this factor.
 MIN_ADDITIONAL_FALL = 1.3
-#: Units in which positions may actually be, by the declared unit, with their size in it.
-POSSIBLE_UNITS: Mapping[str, Mapping[str, float]] = {
-    "rad": {"deg": np.pi / 180.0, "rev": 2.0 * np.pi, "mrad": 1e-3},
-    "m": {"mm": 1e-3, "um": 1e-6},
-}
 #: Other units are tried if the misfit is larger than this.
 MIN_MISFIT_FOR_UNITS = 0.025
 #: A scale is tried if it differs from one by more than this factor.
