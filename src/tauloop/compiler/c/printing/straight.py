@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import casadi as ca
 
 from tauloop.common.records import dataclass
+from tauloop.equations.operators import interface
 
 
 class Instruction(NamedTuple):
@@ -40,13 +41,17 @@ def instructions(function: ca.Function, wanted: Sequence[bool]) -> tuple[Instruc
     """Return the instructions on which the wanted outputs depend, in order."""
     listed: list[Instruction] = []
     maker: dict[int, int] = {}
+    program: Any = function
+    handle, constant = program.this, interface.Function_instruction_constant
+    operation, operands = interface.Function_instruction_id, interface.Function_instruction_input
+    results = interface.Function_instruction_output
     for k in range(function.n_instructions()):
-        op, outs = function.instruction_id(k), function.instruction_output(k)
+        op, outs = operation(handle, k), results(handle, k)
         if op == ca.OP_CONST:
-            listed.append(Instruction(k, op, (), None, float(function.instruction_constant(k))))
+            listed.append(Instruction(k, op, (), None, float(constant(handle, k))))
             maker[outs[0]] = k
             continue
-        ins = function.instruction_input(k)
+        ins = operands(handle, k)
         if op == ca.OP_OUTPUT:
             listed.append(Instruction(k, op, (maker[ins[0]],), (outs[0], outs[1])))
             continue
