@@ -15,9 +15,10 @@ built (`fast_operators`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from itertools import repeat
 from threading import RLock
 from types import ModuleType
 from typing import Any
@@ -77,6 +78,21 @@ def fast_operators() -> Iterator[None]:
                     else:
                         delattr(ca.SX, label)  # the class inherits CasADi's own
                 _CALLERS._casadi = interface
+
+
+def read_instructions(
+    function: ca.Function,
+) -> Iterator[tuple[int, Sequence[int], Sequence[int]]]:
+    """Yield the operation of each instruction of a function, its operands and its results."""
+    program: Any = function
+    pointers, numbers = repeat(program.this), range(function.n_instructions())
+    # Maps call the interface without Python in between: functions have up to 100 000 instructions.
+    yield from zip(
+        map(interface.Function_instruction_id, pointers, numbers),
+        map(interface.Function_instruction_input, pointers, numbers),
+        map(interface.Function_instruction_output, pointers, numbers),
+        strict=True,
+    )
 
 
 def cross(a: ca.SX, b: ca.SX) -> ca.SX:

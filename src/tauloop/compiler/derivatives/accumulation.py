@@ -30,6 +30,7 @@ from tauloop.compiler.derivatives.elimination_order import (
     elimination_order,
 )
 from tauloop.compiler.fingerprints import CANCELLED, fingerprint
+from tauloop.equations.operators import read_instructions
 
 #: Maximum number of rounds that join equivalent vertices.
 ROUNDS = 6
@@ -97,9 +98,7 @@ def expression_graph(
     values: list[ca.SX] = []
     operations: Operations = {}
     ends = [[-1] * expression.numel() for expression in expressions]
-    for k in range(function.n_instructions()):
-        code = function.instruction_id(k)
-        inputs, outputs = function.instruction_input(k), function.instruction_output(k)
+    for k, (code, inputs, outputs) in enumerate(read_instructions(function)):
         if code == ca.OP_OUTPUT:
             ends[outputs[0]][outputs[1]] = places[inputs[0]]
             continue

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 import casadi as ca
 import numpy as np
 
+from tauloop.equations.operators import read_instructions
+
 #: Width of a slope relative to the joint's largest speed at the start, and smallest value of that speed
 #: relative to the fastest joint's.
 SLOPE_WIDTH, MIN_SPEED_SHARE = 0.1, 0.5
@@ -55,9 +57,7 @@ def _walked(
         dict[int, ca.SX](),
         [ca.SX(function.sparsity_out(i)) for i in range(function.n_out())],
     )
-    for k in range(function.n_instructions()):
-        operation = function.instruction_id(k)
-        before, after = function.instruction_input(k), function.instruction_output(k)
+    for k, (operation, before, after) in enumerate(read_instructions(function)):
         if operation == ca.OP_INPUT:
             work[after[0]] = symbols[before[0]].nz[before[1]]
         elif operation == ca.OP_OUTPUT:

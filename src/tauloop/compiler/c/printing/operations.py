@@ -12,6 +12,7 @@ from tauloop.compiler.c.calling.signature import CPort
 from tauloop.compiler.c.printing.source import CFunction, wanted_values
 from tauloop.compiler.program import Evaluate, Newton, Program
 from tauloop.compiler.solving.bounded import Bounded
+from tauloop.equations.operators import read_instructions
 
 #: Kinds of operations, in the order of tables.
 OPERATION_KINDS = ("additions", "multiplications", "divisions", "roots", "trigonometric", "others")
@@ -47,15 +48,11 @@ class OperationGraph:
 
     def __init__(self, function: ca.Function) -> None:
         """Number the values of a function: equal operations on equal arguments have one number."""
-        count = function.n_instructions()
-        codes = map(function.instruction_id, range(count))
-        inputs = map(function.instruction_input, range(count))
-        outputs = map(function.instruction_output, range(count))
         self._results: dict[tuple[int, int], int] = {}
         numbers: dict[tuple[Any, ...], int] = {}
         places: dict[int, int] = {}
         # Large functions have hundreds of thousands of instructions, most of them with two operands.
-        for k, (code, arguments, targets) in enumerate(zip(codes, inputs, outputs, strict=True)):
+        for k, (code, arguments, targets) in enumerate(read_instructions(function)):
             key: tuple[Any, ...]
             if code == ca.OP_INPUT:
                 key = (code, *arguments)

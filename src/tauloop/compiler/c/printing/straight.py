@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import casadi as ca
 
 from tauloop.common.records import dataclass
-from tauloop.equations.operators import interface
+from tauloop.equations.operators import read_instructions
 
 
 class Instruction(NamedTuple):
@@ -41,17 +41,11 @@ def instructions(function: ca.Function, wanted: Sequence[bool]) -> tuple[Instruc
     """Return the instructions on which the wanted outputs depend, in order."""
     listed: list[Instruction] = []
     maker: dict[int, int] = {}
-    program: Any = function
-    handle, constant = program.this, interface.Function_instruction_constant
-    operation, operands = interface.Function_instruction_id, interface.Function_instruction_input
-    results = interface.Function_instruction_output
-    for k in range(function.n_instructions()):
-        op, outs = operation(handle, k), results(handle, k)
+    for k, (op, ins, outs) in enumerate(read_instructions(function)):
         if op == ca.OP_CONST:
-            listed.append(Instruction(k, op, (), None, float(constant(handle, k))))
+            listed.append(Instruction(k, op, (), None, float(function.instruction_constant(k))))
             maker[outs[0]] = k
             continue
-        ins = operands(handle, k)
         if op == ca.OP_OUTPUT:
             listed.append(Instruction(k, op, (maker[ins[0]],), (outs[0], outs[1])))
             continue
