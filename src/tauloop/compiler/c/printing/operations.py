@@ -75,25 +75,23 @@ class OperationGraph:
             outputs: indices of the outputs.
             entries: indices of their entries; by default all.
         """
-        needed = {
-            number
-            for (output, entry), number in self._results.items()
-            if output in outputs and (entries is None or entry in entries)
-        }
-        waiting = list(needed)
-        codes: Counter[int] = Counter()
-        while waiting:
-            operation = self._operations[waiting.pop()]
-            code = operation[0]
-            codes[code] += 1
-            if code in _LEAVES:
+        is_needed = bytearray(len(self._operations))
+        for (output, entry), number in self._results.items():
+            if output in outputs and (entries is None or entry in entries):
+                is_needed[number] = True
+        codes: list[int] = []
+        # An operation follows its arguments.
+        for number in range(len(self._operations) - 1, -1, -1):
+            if not is_needed[number]:
                 continue
-            for argument in operation[1:]:
-                if argument not in needed:
-                    needed.add(argument)
-                    waiting.append(argument)
+            operation = self._operations[number]
+            code = operation[0]
+            codes.append(code)
+            if code not in _LEAVES:
+                for argument in operation[1:]:
+                    is_needed[argument] = True
         counts: Counter[str] = Counter()
-        for code, number in codes.items():
+        for code, number in Counter(codes).items():
             if code not in _FREE:
                 counts[_KIND.get(code, "others")] += number
         return counts
