@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ import pytest
 import tauloop as tl
 from tauloop.calibration import Position, Series
 from tauloop.calibration.judging.identifiability import identifiability
+from tauloop.calibration.measurements.reading import read_measurements
 from tauloop.calibration.problem.problem import CalibrationProblem, calibration_problem
-from tauloop.common.errors import InputError
+from tauloop.common.errors import InputError, LogError
 from tests.calibration.loaded_gantry import (
     NOISE,
     RODS,
@@ -175,3 +177,64 @@ def test_calibrated_stiffnesses_are_in_the_machine_file(machine: tl.Mechanism) -
     softer = tl.stiffness(result.mechanism).compliance / tl.stiffness(machine).compliance
     assert softer[0, 2, 2] == pytest.approx(1.2, rel=1e-5)
     assert len(result.base_combinations) == 2
+
+
+HEADERS = ("load.fx [N]", "load.fz [kN]", "temperature.triple1 [K]")
+
+
+def table_of(path: Path, series: Series, headers: tuple[str, ...] = HEADERS) -> Path:
+    """Write a table of measurements with given headers of fx, fz and the first temperature."""
+    assert series.loads is not None
+    assert series.temperatures is not None
+    motors = [f"encoder.track{k}.motor [m]" for k in (1, 2, 3)]
+    measured_columns = [f"measured.{axis} [m]" for axis in "xyz"]
+    rows = [",".join([*motors, *measured_columns, *headers])]
+    for i in range(len(series)):
+        state = (series.loads[i, 0], 1e-3 * series.loads[i, 2], series.temperatures[i, 0])
+        numbers = (*series.encoders[i], *series.readings[i], *state)
+        rows.append(",".join(f"{number:.12g}" for number in numbers))
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def test_tables_have_columns_of_loads_and_temperatures(
+    machine: tl.Mechanism, tmp_path: Path
+) -> None:
+    series = series_of(machine, heat=True)
+    path = table_of(tmp_path / "loaded.csv", series)
+    (read,) = read_measurements(path, machine, noise="20 um", temperature_noise="0.1 K").series
+    assert read.loads == pytest.approx(series.loads * [1, 0, 1, 0, 0, 0])
+    assert read.thermometers == ("triple1",)
+    assert read.temperatures[:, 0] == pytest.approx(series.temperatures[:, 0])
+    assert read.temperature_noise == pytest.approx(0.1)
+    described = tmp_path / "loaded.yaml"
+    described.write_text(
+        "format: tauloop-measurements/1\nseries:\n  - path: loaded.csv\n    kind: position\n"
+        "    noise: 20 um\n    loads: {fy: load.fz}\n    temperatures: {single1: temperature.triple1}\n"
+        "    temperature_noise: 0.2 K\ntolerances: {elastic: 0.5, temperature: 2 K}\n"
+        "bounds: {triple1.c: 0.01 um/N to 0.2 um/N}\n"
+    )
+    stated = read_measurements(described, machine)
+    (other,) = stated.series
+    assert other.loads[:, 1] == pytest.approx(series.loads[:, 2])
+    assert other.thermometers == ("single1",)
+    assert stated.tolerances.elastic == pytest.approx(0.5)
+    assert stated.bounds["triple1.c"].upper == pytest.approx(2e-7)
+
+
+@pytest.mark.parametrize(
+    ("headers", "text"),
+    [
+        (("load.fx [N]", "load.f_z [kN]", "temperature.triple1 [K]"), "load.f_z"),
+        (("load.fx [N m]", "load.fz [kN]", "temperature.triple1 [K]"), "force at the tool"),
+        (("load.fx [N]", "load.fz [kN]", "temperature.triple1 [degC]"), "zero of its own"),
+        (("load.fx [N]", "load.fz", "temperature.triple1 [K]"), "has no unit"),
+    ],
+)
+def test_wrong_columns_of_loads_and_temperatures_are_refused(
+    machine: tl.Mechanism, tmp_path: Path, headers: tuple[str, ...], text: str
+) -> None:
+    path = table_of(tmp_path / "wrong.csv", series_of(machine, heat=True), headers)
+    with pytest.raises(LogError) as caught:
+        read_measurements(path, machine, noise=NOISE)
+    assert text in str(caught.value)

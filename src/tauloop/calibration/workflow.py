@@ -50,6 +50,7 @@ class CalibrationOptions(Options):
         measure: kind of measurement that a bare table contains.
         noise: standard deviation of measurements in a bare table, such as '0.02 mm'; a number is in
             SI units.
+        temperature_noise: standard deviation of temperatures in a bare table, such as '0.1 K'.
         encoder_noise: standard deviation of the encoders, such as '0.01 mm', instead of that of
             the measurement set; it determines the weights of encoders of redundant drives.
         data: folder of the data files that YAML files name; by default that of the YAML file.
@@ -81,6 +82,7 @@ class CalibrationOptions(Options):
 
     measure: str = option("position", choices=INSTRUMENT_KINDS)
     noise: str | float | None = option(None, metavar="QUANTITY")
+    temperature_noise: str | float = option(0.0, metavar="QUANTITY")
     encoder_noise: str | float | None = None
     data: Path | None = None
     parameters: tuple[str, ...] = option(
@@ -109,7 +111,11 @@ def calibrate(
     *,
     progress: PhaseProgress | None = None,
 ) -> Calibration:
-    """Calibrate a machine's geometry, with error bars and the unknowns that cannot be estimated.
+    """Calibrate a machine, with error bars and the unknowns that cannot be estimated.
+
+    Unknowns are geometry; with columns of loads and temperatures (`Series`) also stiffnesses,
+    coefficients of expansion and offsets of thermometers. Without a load, the weight alone deflects
+    the machine; the calibrated geometry is that without weight at the reference temperature.
 
     The measurements are checked and the identifiable unknowns are chosen. Corrections are the
     (robust) least-squares solution of the whitened residuals. The options request further
@@ -187,8 +193,14 @@ def _measured(
     sets = []
     for item in items:
         if isinstance(item, str | Path):
-            kind, noise, folder = options.measure, options.noise, options.data
-            item = read_measurements(item, mechanism, kind=kind, noise=noise, folder=folder)
+            item = read_measurements(
+                item,
+                mechanism,
+                kind=options.measure,
+                noise=options.noise,
+                folder=options.data,
+                temperature_noise=options.temperature_noise,
+            )
         sets.append(MeasurementSet(series=(item,)) if isinstance(item, Series) else item)
     measured = joined(sets)
     series = measured.series

@@ -15,7 +15,7 @@ from tauloop.mechanism.description.cursor import (
     field,
     need,
 )
-from tauloop.mechanism.description.units import ANGLE, LENGTH, ONE
+from tauloop.mechanism.description.units import ANGLE, LENGTH, ONE, TEMPERATURE
 
 MEASUREMENTS_FORMAT = "tauloop-measurements/1"
 #: Names of the kinds of measurements in files and on the command line.
@@ -113,6 +113,21 @@ SERIES = Shape(
             _TEXT,
             "of readings of several poses: column whose equal numbers mark the poses of one reading",
         ),
+        field(
+            "loads",
+            _columns("component"),
+            "column of each component (fx ... mz) of the wrench at the tool; those of standard headers if absent",
+        ),
+        field(
+            "temperatures",
+            _columns("part"),
+            "column of the temperature of each part; those of standard headers if absent",
+        ),
+        field(
+            "temperature_noise",
+            Value(linear=TEMPERATURE),
+            "standard deviation of the temperatures; zero if absent",
+        ),
         field("units", _columns("column"), "units by group or column"),
         need("noise", Either(kinds=(_ANY, ListOf(item=_ANY))), "standard deviation of each error"),
         *INSTRUMENT.fields,
@@ -125,6 +140,12 @@ TOLERANCES = Shape(
         field("length", _MEASURED_LENGTH, "of lengths"),
         field("angle", Value(linear=ANGLE), "of angles"),
         field("ratio", Value(linear=ONE), "of ratios"),
+        field("temperature", Value(linear=TEMPERATURE), "of offsets of thermometers"),
+        field(
+            "elastic",
+            Value(linear=ONE),
+            "of parameters of stiffness and expansion, as a fraction of their value",
+        ),
         field("named", MapOf(item=_ANY, key="unknown", is_known=True), "of single unknowns"),
         field("priors", _TEXTS, "unknowns that are held near their nominal values"),
     ),

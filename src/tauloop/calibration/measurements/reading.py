@@ -9,6 +9,9 @@ series:
     encoders: {motor1: a, motor2: b, motor3: c}   # default: columns encoder.motor1, ...
     readings: {gap: d}                      # default: columns measured.gap, ...; contacts without them: zero gaps
     units: {encoders: 0.009375 mm}          # of the groups or of single columns
+    loads: {fz: pull}                       # default: columns load.fx ... load.mz
+    temperatures: {rod1: t1}                # default: columns temperature.PART, K above the reference
+    temperature_noise: 0.1 K                # thermometers are exact without it
     together: part                          # readings of several poses: rows with equal numbers are one reading
     noise: 0.04 mm
 parameters: [tower*.end_stop]
@@ -24,6 +27,12 @@ from typing import Any
 
 import numpy as np
 
+from tauloop.calibration.measurements.conditions import (
+    ConditionColumns,
+    read_conditions,
+    standard_loads,
+    standard_temperatures,
+)
 from tauloop.calibration.measurements.firmware_logs import CONFIGURATION, LOGS, read_firmware
 from tauloop.calibration.measurements.instruments import (
     INSTRUMENTS,
@@ -43,7 +52,7 @@ from tauloop.logs.files.opening import open_table
 from tauloop.logs.tables import CsvTable, LogTable
 from tauloop.mechanism.description.cursor import Cursor
 from tauloop.mechanism.description.documents import contents, is_whole, open_document
-from tauloop.mechanism.description.units import UnitError, named, quantity
+from tauloop.mechanism.description.units import TEMPERATURE, UnitError, named, quantity
 from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion, unknown_names
@@ -61,18 +70,21 @@ def read_measurements(
     kind: str = "position",
     noise: float | str | None = None,
     folder: str | Path | None = None,
+    temperature_noise: float | str = 0.0,
 ) -> MeasurementSet:
     """Read measurements of a machine.
 
     Args:
         path: a YAML file as above; or a CSV, Parquet or MAT file with columns ``encoder.ACTUATOR``
             and ``measured.COLUMN`` and units in the header (``encoder.motor1 [mm]``, ``measured.x
-            [mm]``); or a Klipper configuration with ``[delta_calibrate]``, or a log of probing (see
+            [mm]``), and of loads and temperatures (see `measurements.conditions`); or a Klipper
+            configuration with ``[delta_calibrate]``, or a log of probing (see
             `measurements.firmware_logs`).
         mechanism: the machine with the actuators of the encoders.
         kind: kind of measurement in a table, one of `KINDS` that only need columns.
         noise: standard deviation of its readings, SI, or a text such as ``0.02 mm``.
         folder: folder of the files named in a YAML file; by default that of the YAML file.
+        temperature_noise: standard deviation of the temperatures in a table, K, or a text.
 
     Returns:
         The series of the file or table, with the unknowns and tolerances that it proposes.
@@ -116,6 +128,11 @@ def read_measurements(
         {},
         (noise,),
         mechanism,
+        ConditionColumns(
+            loads=standard_loads(table),
+            temperatures=standard_temperatures(table),
+            noise=_temperature_noise(temperature_noise),
+        ),
         _standard_together(table, instrument),
     )
     return MeasurementSet(series=(series,))
@@ -124,6 +141,11 @@ def read_measurements(
 def _standard_deviation(noise: float | str, unit: str) -> float:
     """Return a standard deviation, SI, from a number or a text with a unit."""
     return quantity("noise", noise, DIMENSIONS[unit]) if isinstance(noise, str) else noise
+
+
+def _temperature_noise(noise: float | str) -> float:
+    """Return a standard deviation of temperatures, K, from a number or a text with a unit."""
+    return quantity("temperature_noise", noise, TEMPERATURE) if isinstance(noise, str) else noise
 
 
 def _standard_encoders(mechanism: Mechanism) -> dict[str, str]:
@@ -173,6 +195,7 @@ def _series(
     units: dict[str, str],
     noise: tuple[float, ...],
     mechanism: Mechanism,
+    conditions: ConditionColumns,
     together: str = "",
 ) -> Series:
     """Return the series in a table.
@@ -185,6 +208,7 @@ def _series(
         units: units by group or column.
         noise: standard deviations of the errors, SI.
         mechanism: the machine.
+        conditions: columns of loads and temperatures.
         together: column that numbers the readings of several poses; empty without.
 
     Raises:
@@ -228,6 +252,7 @@ def _series(
     findings.raise_if_any()
     factors = np.array([factor for _, factor in channels])
     values = table.numbers([index for index, _ in channels], findings) * factors
+    state = read_conditions(table, len(values), conditions, units, findings)
     findings.raise_if_any()
     n_u = len(actuators)
     positions = values[:, :n_u]
@@ -244,9 +269,14 @@ def _series(
             readings=read,
             noise=noise,
             labels=tuple(_pose_label(i, line) for i, line in enumerate(lines)),
+            loads=state.loads,
+            thermometers=state.thermometers,
+            temperatures=state.temperatures,
+            temperature_noise=conditions.noise,
         )
     rows = _rows_together(table, instrument, values[:, -1] if together else None, len(values))
     instrument = instrument.at_poses(rows.shape[1])
+    state = state.rows(rows.ravel())
     labels: tuple[str, ...] = ()
     if lines:
         labels = tuple(_reading_label(i, lines, poses) for i, poses in enumerate(rows))
@@ -256,6 +286,10 @@ def _series(
         readings=instrument.readings_from_rows(read[rows]),
         noise=noise,
         labels=labels,
+        loads=state.loads,
+        thermometers=state.thermometers,
+        temperatures=state.temperatures,
+        temperature_noise=conditions.noise,
     )
 
 
@@ -385,6 +419,11 @@ def _series_of(
             entry.get("units", {}),
             noise,
             mechanism,
+            ConditionColumns(
+                loads=entry.get("loads", standard_loads(table)),
+                temperatures=entry.get("temperatures", standard_temperatures(table)),
+                noise=entry.get("temperature_noise") or 0.0,
+            ),
             together,
         )
     except (LogError, InputError) as error:

@@ -94,7 +94,8 @@ def _parts_of(
     parts = [part for part in expansions if part == name or part.startswith(f"{name}.")]
     if not parts:
         remedy = suggestion(name, expansions) or f"choose among {listing(expansions, 20)}"
-        problems.add(f"temperature.{name}", "is not a part that can expand", remedy)
+        what = "is not a part that can expand"
+        problems.add(f"temperature.{name}", what, f"{remedy}; or leave this column out")
     without = [part for part in parts if expansions[part] is None]
     if parts and len(without) == len(parts):
         what = f"{listing(without)} has no coefficient of expansion"

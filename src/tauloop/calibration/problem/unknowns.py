@@ -16,8 +16,16 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.description.units import (
     ANGLE,
+    ANGULAR_COMPLIANCE,
+    BENDING_STIFFNESS,
+    COMPLIANCE,
+    EXPANSION,
+    FORCE,
     LENGTH,
     ONE,
+    PRESSURE,
+    STIFFNESSES,
+    TEMPERATURE,
     Dimension,
     UnitError,
     interval,
@@ -29,6 +37,17 @@ from tauloop.mechanism.suggestions import suggestion
 
 #: Dimensions of unknowns and readings, by SI unit.
 DIMENSIONS: dict[str, Dimension] = {"m": LENGTH, "rad": ANGLE, "1": ONE}
+#: Further dimensions of unknowns: stiffnesses, compliances, expansion and temperatures.
+ELASTIC_DIMENSIONS = (
+    FORCE,
+    *STIFFNESSES,
+    COMPLIANCE,
+    ANGULAR_COMPLIANCE,
+    PRESSURE,
+    BENDING_STIFFNESS,
+    EXPANSION,
+    TEMPERATURE,
+)
 #: Names of these dimensions in messages, by SI unit.
 _DIMENSION_NAMES = {"m": "a length", "rad": "an angle", "1": "a plain number"}
 #: Groups of independent parameters that a pattern with * or ? selects. Of drives it selects only
@@ -103,10 +122,10 @@ def bounds_of(text: str, between: str) -> Bounds:
 
     Raises:
         UnitError: the text does not have two sides, both are left out, they have two units, or a
-            side is not a length, angle or number.
+            side has a dimension that no unknown has.
     """
-    bounds = interval(text, between, *DIMENSIONS.values())
-    unit = next(unit for unit, dimension in DIMENSIONS.items() if dimension == bounds.dimension)
+    bounds = interval(text, between, *DIMENSIONS.values(), *ELASTIC_DIMENSIONS)
+    unit = str(bounds.dimension) or "1"
     return Bounds(lower=bounds.lower, upper=bounds.upper, unit=unit)
 
 
@@ -319,7 +338,7 @@ def bounded(unknowns: Iterable[Unknown], bounds: Mapping[str, Bounds]) -> tuple[
             unknown = result[i]
             if bound.unit and bound.unit != unknown.unit:
                 dimension = _DIMENSION_NAMES.get(unknown.unit, unknown.unit)
-                mismatch = f"is {_DIMENSION_NAMES[bound.unit]}, and {unknown.name} is {dimension}"
+                mismatch = f"is {_DIMENSION_NAMES.get(bound.unit, bound.unit)}, and {unknown.name} is {dimension}"
                 problems.add(where, mismatch, "give both bounds in its unit")
                 continue
             if not low <= unknown.value <= high:

@@ -19,6 +19,7 @@ from tauloop.mechanism.description.units import (
     NUMBER,
     ONE,
     SPEED,
+    TEMPERATURE,
     TIME,
     TORQUE,
     Dimension,
@@ -39,6 +40,9 @@ DIMENSIONS: Mapping[str, tuple[Dimension, ...]] = {
     "velocity": (ANGULAR_SPEED, SPEED),
     "acceleration": (ANGULAR_SPEED / TIME, ACCELERATION),
     "force": (TORQUE, FORCE),
+    "force at the tool": (FORCE,),
+    "moment at the tool": (TORQUE,),
+    "difference of temperature": (TEMPERATURE,),
 }
 
 
