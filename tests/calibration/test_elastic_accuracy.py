@@ -1,0 +1,206 @@
+"""Accuracy of calibrations under loads and temperatures, on a plant of independent frame deflections."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tauloop as tl
+from tauloop.calibration import Position, Series
+from tauloop.calibration.fitting import fit_geometry
+from tauloop.calibration.judging.base_combinations import base_combinations
+from tauloop.calibration.judging.statistics import (
+    covariance,
+    degrees_of_freedom,
+    interval_factor,
+    variance_factor,
+)
+from tauloop.calibration.problem.problem import CalibrationProblem, calibration_problem
+from tauloop.calibration.problem.unknowns import Tolerances
+from tauloop.calibration.solving.solver import solve_calibration
+from tests.calibration.loaded_gantry import (
+    FORCE,
+    NOISE,
+    RODS,
+    Plant,
+    encoders_at,
+    forces,
+    loaded_series,
+    measured,
+    plant_of,
+    single_parts_text,
+)
+
+ELASTIC = ("*.c", "*.give")
+LENGTHS = ("triple*.length", "pair*.length", "single*.length")
+COMPLIANCES = (*(f"{rod}.c" for rod in RODS), *(f"track{k}.give" for k in (1, 2, 3)))
+POSES, HELD_OUT = 20, 100
+#: Root mean square errors of a coordinate of the tool after calibration, and least before, m.
+ELASTIC_BAR, RIGID_ERROR = 5e-6, 20e-6
+HEAT_BAR, COLD_ERROR = 10e-6, 55e-6
+#: Draws of the noise of one session; errors are pooled over them.
+DRAWS = 6
+#: Errors of estimates over their standard deviations, with a probability of 4e-4 for six estimates.
+MAX_DEVIATIONS = 4.0
+#: Largest change of deflections with the corrected geometry, over the noise.
+MIXED_BAR = 0.1
+#: Parts are softer than the drawing by these fractions.
+SOFTER = (0.5, 1.5)
+#: Noise of thermometers and their offsets, K; relative errors of coefficients of expansion.
+THERMOMETER_NOISE, THERMOMETER_OFFSET, EXPANSION_ERROR = 0.1, 0.5, 0.1
+
+
+@pytest.fixture(scope="module")
+def machine() -> tl.Mechanism:
+    return tl.loads(single_parts_text())
+
+
+def rms(errors: np.ndarray) -> float:
+    """Return the root mean square error of a coordinate."""
+    return float(np.sqrt(np.mean(errors**2)))
+
+
+def loaded_problem(
+    machine: tl.Mechanism, plant: Plant, rng: np.random.Generator, *names: str
+) -> CalibrationProblem:
+    """Return a calibration from 20 poses with forces of 500 N along x, y and z at each."""
+    encoders = np.repeat(encoders_at(tl.Model(machine), POSES, rng), 3, axis=0)
+    series = loaded_series(machine, plant, encoders, forces(POSES), rng)
+    return calibration_problem(machine, [series], names, tolerances=Tolerances(elastic=1.0))
+
+
+def predicted(machine: tl.Mechanism, series: Series) -> np.ndarray:
+    """Return the positions (N, 3) that a machine predicts for a series."""
+    problem = calibration_problem(machine, [series], ["tracker.frame.x"])
+    return problem.evaluate(np.zeros(1)).states[0].errors + series.readings
+
+
+def held_out_loads(
+    machine: tl.Mechanism, plant: Plant, rng: np.random.Generator
+) -> tuple[Series, np.ndarray]:
+    """Return other poses under forces in random directions, and the plant's tool there."""
+    encoders = encoders_at(tl.Model(machine), HELD_OUT, rng)
+    directions = rng.standard_normal((HELD_OUT, 3))
+    loads = np.zeros((HELD_OUT, 6))
+    loads[:, :3] = FORCE * directions / np.linalg.norm(directions, axis=1)[:, None]
+    series = loaded_series(machine, plant, encoders, loads)
+    return series, series.readings
+
+
+def test_compliances_predict_other_poses_and_loads(machine: tl.Mechanism) -> None:
+    rng = np.random.default_rng(5)
+    plant = plant_of(machine, compliances=rng.uniform(*SOFTER, 9))
+    problem = loaded_problem(machine, plant, rng, *ELASTIC)
+    exact = exact_readings(machine, plant, problem)
+    series, truth = held_out_loads(machine, plant, rng)
+    assert rms(predicted(machine, series) - truth) > RIGID_ERROR
+    errors = []
+    for _ in range(DRAWS):
+        noisy = problem.reading(exact + NOISE * rng.standard_normal(exact.shape))
+        values = problem.values(solve_calibration(noisy).correction)
+        errors.append(predicted(machine.with_values(values), series) - truth)
+    assert rms(np.array(errors)) < ELASTIC_BAR
+
+
+def test_compliances_and_lengths_are_estimated_together(machine: tl.Mechanism) -> None:
+    rng = np.random.default_rng(5)
+    longer = rng.normal(0.0, 0.3e-3, 6)
+    plant = plant_of(machine, compliances=rng.uniform(*SOFTER, 9), longer=longer)
+    problem = loaded_problem(machine, plant, rng, *ELASTIC, *LENGTHS)
+    result = fit_geometry(problem, rng)
+    lengths = np.array([result.values[f"{rod}.length"] for rod in RODS])
+    deviations = {item.name: item.deviation for item in result.estimates}
+    for rod, length, true in zip(RODS, lengths, plant.lengths, strict=True):
+        deviation = deviations[f"{rod}.length"]
+        assert deviation is not None
+        assert abs(length - true) < MAX_DEVIATIONS * deviation
+    (mixed,) = (item for item in result.diagnostics if "derivatives leave out" in item.name)
+    assert mixed.value < MIXED_BAR
+
+
+def exact_readings(machine: tl.Mechanism, plant: Plant, problem: CalibrationProblem) -> np.ndarray:
+    """Return the readings (N, 3) of a loaded plant without noise."""
+    (series,) = problem.series
+    return measured(machine, plant, series.encoders, loads=series.loads)
+
+
+def covered(machine: tl.Mechanism, draws: int) -> tuple[int, int]:
+    """Return how many intervals of base combinations contain the truth, and their number."""
+    rng = np.random.default_rng(11)
+    plant = plant_of(machine, compliances=rng.uniform(*SOFTER, 9))
+    problem = loaded_problem(machine, plant, rng, *ELASTIC)
+    exact = exact_readings(machine, plant, problem)
+    truth = dict(zip(COMPLIANCES, plant.compliances, strict=True))
+    start = np.array([unknown.value for unknown in problem.estimated])
+    error = np.array([truth[name] for name in problem.names]) - start
+    inside = total = 0
+    for _ in range(draws):
+        noisy = problem.reading(exact + NOISE * rng.standard_normal(exact.shape))
+        solution = solve_calibration(noisy)
+        factor = variance_factor(solution)
+        assert factor is not None
+        C = covariance(solution, factor, problem.tolerances)
+        wide = interval_factor(degrees_of_freedom(solution), known_noise=False)
+        combinations = base_combinations(noisy, solution.correction - error, C, wide)
+        inside += sum(abs(item.value) <= item.half_width for item in combinations)
+        total += len(combinations)
+    return inside, total
+
+
+def test_intervals_of_base_combinations_cover_the_truth(machine: tl.Mechanism) -> None:
+    inside, total = covered(machine, 8)
+    assert total == 72
+    assert inside >= 61  # fewer have a probability of 0.001
+
+
+@pytest.mark.nightly
+def test_intervals_of_base_combinations_cover_95_percent(machine: tl.Mechanism) -> None:
+    inside, total = covered(machine, 120)
+    assert 0.93 <= inside / total <= 0.97
+
+
+def heated_series(
+    machine: tl.Mechanism,
+    plant: Plant,
+    count: int,
+    offsets: np.ndarray,
+    rng: np.random.Generator,
+) -> tuple[Series, np.ndarray]:
+    """Return readings at random temperatures within 3 K, and the plant's tool without noise."""
+    encoders = encoders_at(tl.Model(machine), count, rng)
+    rises = rng.uniform(-3.0, 3.0, (count, 6))
+    truth = measured(machine, plant, encoders, rises=rises)
+    read = rises - offsets + THERMOMETER_NOISE * rng.standard_normal(rises.shape)
+    series = Series(
+        instrument=Position(name="tracker"),
+        encoders=encoders,
+        readings=truth + NOISE * rng.standard_normal(truth.shape),
+        noise=NOISE,
+        thermometers=RODS,
+        temperatures=read,
+        temperature_noise=THERMOMETER_NOISE,
+    )
+    return series, truth
+
+
+def test_expansions_predict_other_temperatures(machine: tl.Mechanism) -> None:
+    rng = np.random.default_rng(8)
+    expansions = EXPANSION_ERROR * rng.choice([-1.0, 1.0], 6)
+    plant = plant_of(machine, expansions=expansions)
+    offsets = THERMOMETER_OFFSET * rng.standard_normal(6)
+    series, _ = heated_series(machine, plant, 60, offsets, rng)
+    names = (*LENGTHS, "*.alpha", "thermometer.*")
+    problem = calibration_problem(machine, [series], names, tolerances=Tolerances(elastic=0.2))
+    result = fit_geometry(problem, rng)
+    assert {item.name for item in result.identifiability.left_out} == {
+        f"thermometer.{rod}.offset" for rod in RODS
+    }
+    other, truth = heated_series(machine, plant, HELD_OUT, offsets, rng)
+    cold = replace(other, temperatures=np.zeros_like(other.temperatures))
+    assert rms(predicted(machine, cold) - truth) > COLD_ERROR
+    assert rms(predicted(result.mechanism, other) - truth) < HEAT_BAR
+    assert rms(predicted(machine, other) - truth) > 1.5 * rms(
+        predicted(result.mechanism, other) - truth
+    )
