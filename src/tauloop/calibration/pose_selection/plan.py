@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -20,6 +20,7 @@ from tauloop.calibration.measurements.instruments import (
 )
 from tauloop.calibration.measurements.measurement_grammar import INSTRUMENT_KINDS
 from tauloop.calibration.measurements.reading import read_instrument
+from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.measurements.simulated import simulated_series
 from tauloop.calibration.measurements.surfaces import Vector3
 from tauloop.calibration.pose_selection.candidates import Candidates, PoseLimits, candidate_poses
@@ -42,6 +43,7 @@ from tauloop.common.options import Options, listed, option
 from tauloop.common.plain import in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
+from tauloop.equations.named_values import TOOL_PORT, named_values
 from tauloop.equations.ports import PLATFORM, entry_ports, motor_port
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.units import LENGTH, quantity
@@ -69,13 +71,22 @@ def _point(text: str) -> Vector3:
     return x, y, z
 
 
+def _loads(texts: str | Iterable[str]) -> tuple[str, ...]:
+    """Return wrenches as texts; each is checked where it is used."""
+    return (texts,) if isinstance(texts, str) else tuple(texts)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PosePlanOptions(Options):
     """Options of a pose plan: unknowns, instrument, number of poses and candidates.
 
     Attributes:
         parameters: parameters to estimate, by name or pattern, such as
-            'track*.length,track*.yaw,tracker.frame.*'.
+            'track*.length,track*.yaw,tracker.frame.*'; with loads also those of stiffness.
+        loads: available wrenches at the tool center point, such as 'fz=-500' or 'fx=100,mz=20' (N,
+            N m, in the axes of the base); a pose is chosen with its load. 'fx=0' is no load.
+        max_force: largest force, N: also choose among no load and this force along x, y and z, both
+            ways.
         measure: kind of measurement; contacts are with the plane z = 0.
         ball_center: fixed center of a ball bar (distance), such as '0 m, 0.1 m, -0.6 m'.
         coordinate: coordinate, or output of the machine file, that a joint sensor reads.
@@ -104,6 +115,10 @@ class PosePlanOptions(Options):
     """
 
     parameters: tuple[str, ...] = option((), read=listed, metavar="NAMES")
+    loads: tuple[str | tuple[float, ...], ...] = option(
+        (), read=_loads, repeated=True, flag="--load", metavar="VALUES"
+    )
+    max_force: float | None = option(None, least=0.0, metavar="FORCE", unit=units.FORCE)
     measure: str = option("position", choices=INSTRUMENT_KINDS)
     ball_center: Vector3 | None = option(None, read=_point, metavar="X,Y,Z")
     coordinate: str | None = None
@@ -159,7 +174,9 @@ class PosePlan(Result):
         options: the options of the plan.
         problem: the planned calibration, on all candidates.
         candidates: poses to choose from.
-        selection: the poses to measure, as indices of candidates.
+        available_loads: (L, 6) wrenches to choose from; no rows for a plan without loads.
+        selection: the poses to measure, as indices of candidates; with L loads, index L i + j is
+            pose i with load j.
         deviations: expected standard deviation (n,) of every unknown, SI; infinite if the
             measurements do not depend on it.
         error: expected error, as in `CurvePoint`.
@@ -173,6 +190,7 @@ class PosePlan(Result):
         metadata=json_keys(machine="mechanism.name", parameters="names")
     )
     candidates: Candidates = field(metadata=json_keys("candidates", columns="columns"))
+    available_loads: np.ndarray
     selection: Selection
     deviations: np.ndarray = field(metadata=json_keys("expected_deviations", nullable=True))
     error: float = field(metadata=json_keys("expected_error_over_noise"))
@@ -189,6 +207,8 @@ class PosePlan(Result):
         yield Variable(name="pose", values=np.arange(1, len(self.positions) + 1), over=over)
         for port, values in zip(ports, (self.positions, self.encoders), strict=True):
             yield from columns("position", port.columns, port.units, values, over)
+        if len(self.available_loads):
+            yield from columns("load", TOOL_PORT.columns, TOOL_PORT.units, self.loads, over)
         units = (unknown.unit for unknown in self.problem.estimated)
         yield from rows("parameter", self.problem.names, units, deviation=self.deviations)
 
@@ -196,13 +216,27 @@ class PosePlan(Result):
     @in_json()
     def encoders(self) -> np.ndarray:
         """Actuator positions (k, n_u) of the poses to measure."""
-        return np.asarray(self.candidates.encoders[list(self.selection.chosen)])
+        return np.asarray(self.candidates.encoders[self.chosen_poses])
 
     @property
     @in_json()
     def positions(self) -> np.ndarray:
         """Platform positions (k, n) of the poses to measure."""
-        return np.asarray(self.candidates.position[list(self.selection.chosen)])
+        return np.asarray(self.candidates.position[self.chosen_poses])
+
+    @property
+    @in_json()
+    def loads(self) -> np.ndarray:
+        """Wrenches (k, 6) of the poses to measure, N and N m; no columns without loads."""
+        count = len(self.available_loads)
+        if not count:
+            return np.zeros((len(self.selection.chosen), 0))
+        return np.asarray(self.available_loads[np.array(self.selection.chosen) % count])
+
+    @property
+    def chosen_poses(self) -> np.ndarray:
+        """Indices (k,) of the candidate poses to measure."""
+        return np.array(self.selection.chosen) // max(len(self.available_loads), 1)
 
     @property
     @in_json()
@@ -221,8 +255,9 @@ class PosePlan(Result):
             InputError: the folder does not exist or is not writable.
         """
         actuators = [actuator.name for actuator in self.problem.mechanism.actuators]
-        rows = [["pose", *actuators, *self.candidates.columns]]
-        for i, values in enumerate(np.hstack([self.encoders, self.positions])):
+        loads = [f"load.{name}" for name in TOOL_PORT.columns if len(self.available_loads)]
+        rows = [["pose", *actuators, *self.candidates.columns, *loads]]
+        for i, values in enumerate(np.hstack([self.encoders, self.positions, self.loads])):
             rows.append([str(i + 1), *(f"{value:.9g}" for value in values)])
         return write_text(path, "".join(f"{','.join(row)}\n" for row in rows))
 
@@ -282,7 +317,8 @@ def plan_poses(
     tolerances = options.tolerances or Tolerances(
         length=size, angle=size, ratio=size, priors=priors
     )
-    series = simulated_series(model, instrument, candidates.q, noise)
+    loads = _available_loads(options)
+    series = _with_loads(simulated_series(model, instrument, candidates.q, noise), loads)
     problem = calibration_problem(
         model.mechanism, [series], options.parameters, tolerances=tolerances
     )
@@ -299,6 +335,7 @@ def plan_poses(
         options=options,
         problem=problem,
         candidates=candidates,
+        available_loads=loads,
         selection=selection,
         deviations=_deviations(J, chosen, prior) * problem.tolerances,
         error=error,
@@ -334,6 +371,36 @@ def plan_poses(
                 "parameters": problem.names,
             },
         ),
+    )
+
+
+def _available_loads(options: PosePlanOptions) -> np.ndarray:
+    """Return the wrenches (L, 6) that a plan chooses from; none without loads.
+
+    Raises:
+        InputError: a wrench is wrong.
+    """
+    zero = np.zeros(6)
+    loads = [
+        np.asarray(named_values(TOOL_PORT, "loads", load, zero), dtype=float)
+        for load in options.loads
+    ]
+    if options.max_force:
+        force = options.max_force * np.eye(6)[:3]
+        loads += [zero, *force, *-force]
+    return np.array(loads).reshape(-1, 6)
+
+
+def _with_loads(series: Series, loads: np.ndarray) -> Series:
+    """Return a series with each of its poses under each of the loads (L, 6)."""
+    count = len(loads)
+    if not count:
+        return series
+    return replace(
+        series,
+        encoders=np.repeat(series.encoders, count, axis=0),
+        readings=np.repeat(series.readings, count, axis=0),
+        loads=np.tile(loads, (len(series), 1)),
     )
 
 

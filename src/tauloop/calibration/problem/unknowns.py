@@ -33,7 +33,7 @@ from tauloop.mechanism.description.units import (
 )
 from tauloop.mechanism.expression import Parameter
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.suggestions import listing, suggestion
 
 #: Dimensions of unknowns and readings, by SI unit.
 DIMENSIONS: dict[str, Dimension] = {"m": LENGTH, "rad": ANGLE, "1": ONE}
@@ -262,6 +262,14 @@ def select_unknowns(
         tie, pattern = tie.strip(), pattern.strip()
         members = tuple(name for name in (*parameters, *nuisance_of) if matches(name, pattern))
         if not members:
+            elastic = [
+                p.name
+                for p in parameters.values()
+                if p.group == "elasticity" and fnmatchcase(p.name, pattern)
+            ]
+            if elastic:
+                problems.add(text, *_without_conditions(elastic))
+                continue
             remedy = _similar_names(pattern, list(parameters), list(nuisance_of))
             problems.add(text, "no parameter has this name", remedy)
             continue
@@ -293,6 +301,19 @@ def select_unknowns(
             problems.add(item.name, size, "give a size above zero")
     InputError.raise_if_any(problems)
     return tuple(result)
+
+
+def _without_conditions(names: list[str]) -> tuple[str, str]:
+    """Return problem and remedy of a pattern of elastic parameters that no series can show."""
+    what = (
+        f"matches only elastic parameters ({listing(names, 3)}), and no series has load columns or "
+        "temperatures that show them: they are not identifiable"
+    )
+    remedy = (
+        "measure under known loads, in columns load.fx ... load.mz, or at known temperatures of "
+        "parts, in columns temperature.PART"
+    )
+    return what, remedy
 
 
 def _similar_names(pattern: str, parameters: list[str], nuisances: list[str]) -> str:

@@ -18,7 +18,7 @@ from tauloop.model import Model
 
 def poses_scene(plan: PosePlan) -> Iterator[Piece]:
     """Yield the machine at each selected pose."""
-    chosen = list(plan.selection.chosen)
+    chosen = plan.chosen_poses
     yield from motion(
         Model(plan.problem.mechanism),
         np.arange(1.0, len(chosen) + 1),

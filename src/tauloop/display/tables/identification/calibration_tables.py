@@ -16,7 +16,17 @@ from tauloop.display.tables import doubts, status_line, table
 #: than two deviations.
 FEW_DEGREES = 30
 #: What one SI unit is in the unit that is shown.
-SHOWN_UNITS = {"m": (1e3, "mm"), "rad": (180 / math.pi, "deg"), "1": (1.0, "")}
+SHOWN_UNITS = {
+    "m": (1e3, "mm"),
+    "rad": (180 / math.pi, "deg"),
+    "1": (1.0, ""),
+    "N/m": (1e-6, "N/um"),
+    "m/N": (1e6, "um/N"),
+    "Pa": (1e-9, "GPa"),
+    "1/K": (1e6, "1e-6/K"),
+}
+#: Terms of a base combination that are listed: those with the largest coefficients.
+MAX_LISTED_TERMS = 4
 
 
 def shown(value: float, unit: str) -> tuple[float, str]:
@@ -44,6 +54,8 @@ def calibration_tables(calibration: Calibration) -> Iterator[Printed]:
     """Yield summary, parameters with error bars, errors, outliers, advice, and further judgments."""
     yield from _summary(calibration)
     yield from _parameters(calibration)
+    if calibration.base_combinations:
+        yield _base_combinations(calibration)
     yield _errors(calibration)
     yield from _untold(calibration)
     for a, b, r in calibration.strong_correlations[:6]:
@@ -56,6 +68,22 @@ def calibration_tables(calibration: Calibration) -> Iterator[Printed]:
     yield from (Paragraph(text=str(problem), tone="doubtful") for problem in calibration.findings)
     yield from doubts(calibration)
     yield from _judged(calibration)
+
+
+def _base_combinations(calibration: Calibration) -> Table:
+    """Return the base combinations of stiffness, expansion and thermometers, in tolerances."""
+    tolerances = {estimate.name: estimate.tolerance for estimate in calibration.estimates}
+    rows = []
+    for item in calibration.base_combinations:
+        terms = [
+            f"{coefficient * tolerances[name]:+.2f} {name}"
+            for name, coefficient in item.terms[:MAX_LISTED_TERMS]
+        ]
+        more = " ..." if len(item.terms) > MAX_LISTED_TERMS else ""
+        wide = "-" if item.half_width is None else f"{item.half_width:.3g}"
+        rows.append((" ".join(terms) + more, item.value, wide))
+    heads = ("corrections over tolerances", ("estimate", ".3g"), "± (95 %)")
+    return table("Base combinations of stiffness and expansion", *heads, rows=rows)
 
 
 def _judged(calibration: Calibration) -> Iterator[Printed]:

@@ -59,6 +59,9 @@ def _summary(plan: PosePlan) -> Table:
     for reason, number in plan.candidates.excluded.items():
         rows.append((f"  left out: {reason}", str(number)))
     values = f"{chosen.start_value:.4g} at first, {chosen.value:.4g} after"
+    if len(plan.available_loads):
+        used = len(np.unique(plan.loads, axis=0))
+        rows.append(("loads", f"{used} of {len(plan.available_loads)} available"))
     rows.append((f"{plan.criterion}-criterion, tolerances", values))
     rows.append(("exchanges", f"{chosen.exchanges} in {chosen.rounds} rounds"))
     for index in ("O1", "O2", "O3", "O4", "O5"):
