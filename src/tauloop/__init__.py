@@ -107,7 +107,12 @@ if TYPE_CHECKING:
         vibration as vibration,
     )
     from tauloop.equations.assembly import Assembly as Assembly
-    from tauloop.export.c import ExportOptions as ExportOptions, export_c as export_c
+    from tauloop.export.c import (
+        CompensationExportOptions as CompensationExportOptions,
+        ExportOptions as ExportOptions,
+        export_c as export_c,
+        export_compensation as export_compensation,
+    )
     from tauloop.export.controller import (
         ControllerOptions as ControllerOptions,
         control_compiled as control_compiled,

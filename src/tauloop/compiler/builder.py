@@ -173,6 +173,10 @@ class ProgramBuilder:
             Evaluate(function=BatchFunction(function), inputs=tuple(needed), outputs=tuple(names))
         )
 
+    def set_samples(self, name: str, values: np.ndarray) -> None:
+        """Store the values (M, n) of an input at the sampled states."""
+        self._samples[name] = values
+
     def at_samples(self, expression: ca.SX) -> np.ndarray:
         """Return values (M, numel) of an expression at the sampled states where it is finite."""
         values = self.values_at(expression, {})

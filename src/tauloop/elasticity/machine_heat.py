@@ -233,6 +233,30 @@ def thermal_expansion(
     )
 
 
+def free_expansion(
+    mechanism: Mechanism,
+    built: MachineStructure,
+    expansions: float | Mapping[str, float] | None = None,
+) -> tuple[tuple[str, ...], FreeExpansion]:
+    """Return the names of the parts with a coefficient of expansion, and their free expansion.
+
+    Args:
+        mechanism: the machine.
+        built: its structure at N poses.
+        expansions: see `ThermalExpansionOptions`.
+
+    Raises:
+        InputError: a name is unknown.
+    """
+    parts = tuple(_parts(mechanism, built))
+    if expansions is None and all(part.stated is None for part in parts):
+        return (), FreeExpansion(count=0, scaling={}, elongation={})
+    options = ThermalExpansionOptions(expansions=expansions)
+    known = _coefficients(parts, options, mechanism.file)
+    names = tuple(part.name for part in parts if part.name in known)
+    return names, _free_expansion(parts, known, built.structure.samples)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _ExpandingPart:
     """A part that can expand.

@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING
 from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tauloop.export.c.compensation_export import (
+        CompensationExport as CompensationExport,
+        CompensationExportOptions as CompensationExportOptions,
+        export_compensation as export_compensation,
+    )
     from tauloop.export.c.export import (
         Export as Export,
         ExportOptions as ExportOptions,

@@ -1,0 +1,294 @@
+"""Program of corrected motor positions: inverse kinematics with load and temperature.
+
+The program is a fixed list of steps without allocation: the kinematics of the commanded pose, the
+deflection there, the moved pose, the same again for each further pass, and the actuator positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.compiler.expressions import MotionState, column
+from tauloop.compiler.functions.tool import WRENCH, tool_jacobian, tool_pose
+from tauloop.compiler.program import Evaluate, Newton, Program, Step
+from tauloop.elasticity.assembled import assemble
+from tauloop.elasticity.beams import Array
+from tauloop.elasticity.compensation.local_parts import LocalParts, local_parts, prevented_parts
+from tauloop.elasticity.compensation.symbolic_structure import SymbolicStructure
+from tauloop.elasticity.machine_heat import free_expansion
+from tauloop.elasticity.machine_poses import gravity_vector, require_elastic_data
+from tauloop.elasticity.machine_structure import StructureOptions, machine_structure
+from tauloop.elasticity.thermal import thermal_response
+from tauloop.equations.assembly.closing import random_walk
+from tauloop.equations.operators import fast_operators
+from tauloop.equations.values import BatchFunction
+from tauloop.model import Model
+
+#: Poses at which parts are read: random walks from the reference pose, steps of each walk, and size
+#: of a step (rad or characteristic lengths).
+WALKS, WALK_STEPS, WALK_STEP = 8, 3, 0.05
+#: Passes of the correction by default; see `compensate`.
+PASSES = 2
+#: Names of values of the programs.
+TEMPERATURES, ACTUATORS, CORRECTED = "temperatures", "actuators", "corrected"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CompensationProgram:
+    """A program of corrected actuator positions.
+
+    Attributes:
+        program: from `position`, `wrench`, `temperatures` and `start` to `actuators`.
+        correction: from the same to `corrected`, the position of the rigid machine's platform.
+        parts: names of the p parts whose temperatures are inputs; empty without heat.
+        states: (M, n_q) poses at which the parts were read.
+    """
+
+    program: Program
+    correction: Program
+    parts: tuple[str, ...]
+    states: Array
+
+
+def compensation_program(
+    model: Model,
+    *,
+    expansions: float | Mapping[str, float] | None = None,
+    is_weightless: bool = False,
+    passes: int = 2,
+) -> CompensationProgram:
+    """Return the program of corrected actuator positions of a machine.
+
+    Args:
+        model: the machine.
+        expansions: coefficients of expansion by part, 1/K, in addition to the file's.
+        is_weightless: whether the weight is left out.
+        passes: number of corrections.
+
+    Raises:
+        InputError: the machine has no elastic data, or has parts that are not covered; all of them.
+    """
+    states = _states(model)
+    parts = _parts(model, states, expansions)
+    gravity = np.zeros(3) if is_weightless else gravity_vector(model.mechanism)
+    catalogue = model.platform.runner.catalogue
+    pieces: list[tuple[Program, Mapping[str, str], Mapping[str, str]]] = []
+    with fast_operators():
+        first = _correction(catalogue.state("compensation", 0), parts, gravity, is_first=True)
+        names = {"next": "position_1", "place": "place", "rotation": "rotation"}
+        pieces.append((first, {}, names))
+        if passes > 1:
+            further = _correction(
+                catalogue.state("compensation", 0), parts, gravity, is_first=False
+            )
+            for number in range(1, passes):
+                inputs = {"position": f"position_{number}"}
+                pieces.append((further, inputs, {"next": f"position_{number + 1}"}))
+        joints = _joints(catalogue.state("joints", 0))
+    last = f"position_{passes}"
+    ending = (joints, {"position": last}, {ACTUATORS: ACTUATORS})
+    program, given_names, results = pieces[-1]
+    corrected = {key: CORRECTED if name == last else name for key, name in results.items()}
+    return CompensationProgram(
+        program=_joined("compensation", [*pieces, ending], (ACTUATORS,)),
+        correction=_joined(
+            "correction", [*pieces[:-1], (program, given_names, corrected)], (CORRECTED,)
+        ),
+        parts=parts.parts,
+        states=states,
+    )
+
+
+def _states(model: Model) -> Array:
+    """Return coordinates (M, n_q) of poses around the reference pose."""
+    assembly = model.assembly
+    walks = random_walk(
+        assembly.loops,
+        assembly.q[None],
+        np.random.default_rng(0),
+        walks=WALKS,
+        steps=WALK_STEPS,
+        step=WALK_STEP,
+        locked=assembly.locked,
+    )
+    return np.concatenate([assembly.q[None], walks])
+
+
+def _parts(
+    model: Model, states: Array, expansions: float | Mapping[str, float] | None
+) -> LocalParts:
+    """Return the parts of the structure in the frames of bodies.
+
+    Raises:
+        InputError: nothing is elastic, or rigid parts prevent an expansion.
+    """
+    built = machine_structure(model, states, StructureOptions(has_rod_modes=False))
+    require_elastic_data(model.mechanism, built)
+    names, expansion = free_expansion(model.mechanism, built, expansions)
+    if names:
+        response = thermal_response(assemble(built.structure), expansion)
+        InputError.raise_if_any(prevented_parts(names, response.is_prevented))
+    return local_parts(model, states, names, expansion)
+
+
+def _correction(
+    state: MotionState, parts: LocalParts, gravity: Array, *, is_first: bool
+) -> Program:
+    """Return the program of one pass: the moved position of the platform."""
+    builder, mechanism = state.builder, state.mechanism
+    wrench = builder.input("wrench", WRENCH)
+    temperatures = builder.input(TEMPERATURES, max(len(parts.parts), 1))
+    samples = len(state.assembly.states)
+    # Pivots are chosen for the stiffness, which neither loads nor temperatures change.
+    builder.set_samples(TEMPERATURES, np.zeros((samples, max(len(parts.parts), 1))))
+    motion = state.motion(state.at_rest)
+    frames = {name: (body.R, body.p) for name, body in motion.bodies.items()}
+    structure = SymbolicStructure(parts, frames, temperatures)
+    miss = structure.tool_twist(builder, wrench, gravity)
+    place, rotation = tool_pose(motion, mechanism)
+    if not is_first:
+        target, turn = builder.input("place", 3), builder.input("rotation", 9)
+        builder.set_samples("place", builder.at_samples(place))
+        builder.set_samples("rotation", builder.at_samples(ca.vec(rotation)))
+        relative = rotation @ ca.reshape(turn, 3, 3).T
+        angle = 0.5 * ca.inv_skew(relative - relative.T)
+        miss += ca.vertcat(place - target, angle)
+    J = tool_jacobian(*state.parts, state.configuration) @ _embedding(state)
+    S = _directions(state, parts, J)
+    change = -builder.solve(ca.sparsify(S.T @ J), S.T @ miss, "correction")
+    outputs = {"next": _moved(state, _embedding(state) @ change)}
+    if is_first:
+        outputs |= {"place": place, "rotation": ca.vec(rotation)}
+    return builder.finish(outputs)
+
+
+def _embedding(state: MotionState) -> ca.SX:
+    """Return velocities of all coordinates per unit of the platform's, without an input of these."""
+    if state.dependent and not state.K.size1():
+        v = ca.SX.sym("v", state.topology.n_v)
+        rates = column(row.psi_rate for row in state.rows(v))
+        state.K = ca.jacobian(rates, v)
+    return state.embedding
+
+
+def _directions(state: MotionState, parts: LocalParts, J: ca.SX) -> ca.SX:
+    """Return the directions (6, m) in which the tool is corrected; see `LoadedTool.directions`."""
+    constant = parts.directions
+    if constant is not None:
+        return ca.sparsify(ca.SX(ca.DM(constant)))
+    weight = np.repeat([1.0, parts.length**2], 3)
+    return ca.diag(ca.SX(ca.DM(weight))) @ J
+
+
+def _moved(state: MotionState, step: ca.SX) -> ca.SX:
+    """Return the position of the platform after a displacement (n_v,) of all coordinates."""
+    topology, q = state.topology, ca.SX(state.configuration.q)
+    moved = ca.SX(q)
+    for i, j in enumerate(topology.q_of_v):
+        if j >= 0:
+            moved[j] = q[j] + step[i]
+    for iq, iv in topology.quaternions:
+        moved[iq : iq + 4] = _turned(q[iq : iq + 4], step[iv : iv + 3])
+    return moved[list(state.ports.q)]
+
+
+def _turned(quaternion: ca.SX, turn: ca.SX) -> ca.SX:
+    """Return a unit quaternion (4,) after a small further rotation (3,), rad.
+
+    Cosine and sine of half the angle are series to the fourth order of the angle.
+    """
+    square = 0.25 * ca.sumsqr(turn)
+    d0 = 1.0 - square / 2.0 + square**2 / 24.0
+    d = 0.5 * (1.0 - square / 6.0 + square**2 / 120.0) * turn
+    w, x = quaternion[0], quaternion[1:]
+    product = ca.vertcat(d0 * w - ca.dot(d, x), d0 * x + w * d + ca.cross(d, x))
+    return product / ca.norm_2(product)
+
+
+def _joints(state: MotionState) -> Program:
+    """Return the program of the actuators' positions, p = A q + b."""
+    placed = [i for i, iq in enumerate(state.topology.q_of_v) if iq >= 0]
+    q = state.configuration.q[[state.topology.q_of_v[i] for i in placed]]
+    joint = ca.sparsify(state.transmission[:, placed]) @ q + state.actuator_offsets
+    return state.builder.finish({ACTUATORS: ca.densify(joint)})
+
+
+def _joined(
+    name: str,
+    pieces: Sequence[tuple[Program, Mapping[str, str], Mapping[str, str]]],
+    outputs: tuple[str, ...],
+) -> Program:
+    """Return programs one after the other as one.
+
+    Args:
+        name: name of the program.
+        pieces: programs with the new names of some inputs, and of their outputs; what they compute
+            in between gets a prefix.
+        outputs: outputs of the last program.
+    """
+    steps: list[Step] = []
+    diagnostics: dict[str, list[str]] = {"discriminants": [], "pivots": []}
+    sizes: dict[str, int] = {}
+    for number, (program, inputs, results) in enumerate(pieces):
+        renamed = dict(inputs) | dict(results)
+        made = {output for step in program.steps for output in _outputs(step)}
+        for local in made - set(renamed):
+            renamed[local] = f"part_{number}_{local}"
+        steps += [_with_names(step, renamed) for step in program.steps]
+        for label, count in (
+            ("discriminants", len(program.closed_forms)),
+            ("pivots", len(program.pivots)),
+        ):
+            if count:
+                diagnostics[label].append(renamed[label])
+                sizes[renamed[label]] = count
+    for label, names in diagnostics.items():
+        if names:
+            symbols = [ca.SX.sym(item, sizes[item]) for item in names]
+            function = ca.Function(label, symbols, [ca.vertcat(*symbols)])
+            steps.append(
+                Evaluate(function=BatchFunction(function), inputs=tuple(names), outputs=(label,))
+            )
+    programs = [program for program, _, _ in pieces]
+    return Program(
+        name=name,
+        steps=tuple(steps),
+        outputs=outputs,
+        closed_forms=tuple(form for program in programs for form in program.closed_forms),
+        pivots=tuple(pivot for program in programs for pivot in program.pivots),
+        linear_blocks=tuple(block for program in programs for block in program.linear_blocks),
+    )
+
+
+def _outputs(step: Step) -> tuple[str, ...]:
+    """Return the names of the values that a step computes."""
+    if isinstance(step, Evaluate):
+        return step.outputs
+    if isinstance(step, Newton):
+        return (step.solution,)
+    return (step.solution,)
+
+
+def _with_names(step: Step, names: Mapping[str, str]) -> Step:
+    """Return a step with other names of values."""
+
+    def renamed(items: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(names.get(item, item) for item in items)
+
+    if isinstance(step, Evaluate):
+        return replace(step, inputs=renamed(step.inputs), outputs=renamed(step.outputs))
+    if isinstance(step, Newton):
+        return replace(
+            step,
+            inputs=renamed(step.inputs),
+            start=names.get(step.start, step.start),
+            solution=names.get(step.solution, step.solution),
+        )
+    what = "a program with nearest points cannot be part of another one"
+    raise InputError.of("machine", what, "use a machine without tensions of cables")

@@ -1,0 +1,443 @@
+"""Parts of a machine's structure in the frames of its bodies, in which they are constant.
+
+Only the poses of bodies, and the lengths of telescopic rods, change with the pose of the machine.
+The parts are read from structures at several poses, and what is not constant is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.records import dataclass
+from tauloop.elasticity.assembled import assemble
+from tauloop.elasticity.beams import Array
+from tauloop.elasticity.compensation.tool_errors import platform_directions
+from tauloop.elasticity.machine_constants import machine_constants
+from tauloop.elasticity.machine_structure import (
+    MachineStructure,
+    StructureOptions,
+    machine_structure,
+)
+from tauloop.elasticity.structure import ElasticJoint, Element, MotionCombination
+from tauloop.elasticity.thermal import FreeExpansion
+from tauloop.model import Model
+
+#: Largest change of a part in its body's frame, relative to its size, that counts as rounding.
+CONSTANT_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LocalPoint:
+    """A point of a body of the machine.
+
+    Attributes:
+        node: body or node of the structure to which it belongs.
+        body: the body of the machine, or the base.
+        place: (3,) in coordinates of this body, m.
+    """
+
+    node: str
+    body: str
+    place: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LocalBody:
+    """A body or node: its origin, mass (kg) and first moment (3,) about it in body axes (kg m)."""
+
+    origin: LocalPoint
+    mass: float
+    moment: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LocalJoint:
+    """A joint: its nodes, point, twists (6, f) and stiffness.
+
+    Attributes:
+        joint: the joint of the structure.
+        point: on the child's body.
+        frames: body in whose axes each twist is constant.
+        twists: (6, f) in these axes.
+        stiffness: (f, f); None if all motions are free.
+    """
+
+    joint: ElasticJoint
+    point: LocalPoint
+    frames: tuple[str, ...]
+    twists: Array
+    stiffness: Array | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LengthLaw:
+    """A value that depends on the length d of a rod: (c_0 + c_1 d + c_2 d²) / (e_0 + e_1 d)."""
+
+    numerator: tuple[float, ...]
+    denominator: tuple[float, ...] = (1.0,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LocalRod:
+    """A rod between two points: stiffness along it, and the masses that its ends carry.
+
+    Attributes:
+        name: the rod.
+        ends: its two points.
+        stiffness: N/m; None for none.
+        along, across: masses that each end carries along and across the rod, kg.
+        elongation: (p,) changes of length per kelvin of each part, m/K.
+    """
+
+    name: str
+    ends: tuple[LocalPoint, LocalPoint]
+    stiffness: LengthLaw | None
+    along: tuple[LengthLaw, LengthLaw]
+    across: tuple[LengthLaw, LengthLaw]
+    elongation: tuple[LengthLaw, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LocalElement:
+    """An element between nodes of one body, in the axes of this body.
+
+    Attributes:
+        name: the beam or frame.
+        points: points of its attachments.
+        axes: (3, 3) local axes of each attachment as columns.
+        freedoms: freedoms that each attachment holds.
+        stiffness: (k, k).
+        weight: (k, 3) forces on its coordinates per unit of gravity in body axes, kg.
+        elongation: (p,) changes of length per kelvin, m/K; zeros for others than beams.
+        axial_rows: rows of the displacements of its two ends along it; None for others.
+    """
+
+    name: str
+    points: tuple[LocalPoint, ...]
+    axes: tuple[Array, ...]
+    freedoms: tuple[tuple[int, ...], ...]
+    stiffness: Array
+    weight: Array
+    elongation: Array
+    axial_rows: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LocalParts:
+    """All parts of a machine's structure.
+
+    Attributes:
+        bodies: bodies and nodes by name.
+        tree: joints from the base outwards, each with the nearer and the farther node.
+        closing: joints that close loops.
+        rods, links, elements: elastic rods, rigid rods and other elements.
+        combinations: gears and motors of several coordinates.
+        tool: the tool center point.
+        parts: names of the p parts that expand.
+        scaling: (p,) coefficients of expansion of nodes by name, 1/K.
+        directions: (6, m) in which the tool is corrected; None for commanded joints.
+        length: characteristic length of the machine, m.
+    """
+
+    bodies: Mapping[str, LocalBody]
+    tree: tuple[tuple[LocalJoint, str, str], ...]
+    closing: tuple[LocalJoint, ...]
+    rods: tuple[LocalRod, ...]
+    links: tuple[LocalRod, ...]
+    elements: tuple[LocalElement, ...]
+    combinations: tuple[MotionCombination, ...]
+    tool: LocalPoint
+    parts: tuple[str, ...]
+    scaling: Mapping[str, Array]
+    directions: Array | None
+    length: float
+
+
+def local_parts(
+    model: Model, q: Array, parts: tuple[str, ...], expansion: FreeExpansion
+) -> LocalParts:
+    """Return the parts of a machine in the frames of its bodies.
+
+    Args:
+        model: the machine.
+        q: coordinates (M, n_q) of several poses.
+        parts: names of the parts that expand.
+        expansion: their free expansion at these poses.
+
+    Raises:
+        InputError: parts are not constant in the frame of a body; all of them.
+    """
+    built = machine_structure(model, q, StructureOptions(has_rod_modes=False))
+    reader = _Reader(model, q, built, expansion)
+    problems = Problems()
+    with problems.collecting(InputError):
+        result = reader.read(parts)
+    InputError.raise_if_any(problems)
+    return result
+
+
+class _Reader:
+    """Reads the parts of structures at M poses."""
+
+    def __init__(
+        self, model: Model, q: Array, built: MachineStructure, expansion: FreeExpansion
+    ) -> None:
+        """Store the poses of all bodies."""
+        self.model, self.built, self.expansion = model, built, expansion
+        self.geometry = machine_constants(model).shape.at(np.ascontiguousarray(q))
+        self.samples = len(q)
+        self.length = built.structure.length
+        names = [rod.name for rod in model.mechanism.rods]
+        #: Elements between two points: rods, and the masses of rods whose length is a spring.
+        self.rods = {*names, *(f"{name}.mass" for name in names)}
+
+    def read(self, parts: tuple[str, ...]) -> LocalParts:
+        """Return all parts."""
+        structure = self.built.structure
+        assembled = assemble(structure)
+        joints = {joint.name: self.joint(joint) for joint in structure.joints}
+        in_tree = {joint.name for joint, _, _ in assembled.tree}
+        rods = [item for item in structure.elements if item.name in self.rods]
+        others = [item for item in structure.elements if item.name not in self.rods]
+        return LocalParts(
+            bodies={body.name: self.body(body.name) for body in structure.bodies},
+            tree=tuple((joints[joint.name], near, far) for joint, near, far in assembled.tree),
+            closing=tuple(item for name, item in joints.items() if name not in in_tree),
+            rods=tuple(self.rod(element) for element in rods),
+            links=tuple(self.link(number) for number in range(len(structure.links))),
+            elements=tuple(self.element(element) for element in others),
+            combinations=structure.combinations,
+            tool=self.point(self.built.tool_body, self.built.tool_point, "the tool"),
+            parts=parts,
+            scaling=self.expansion.scaling,
+            directions=platform_directions(self.model),
+            length=self.length,
+        )
+
+    # Frames
+
+    def machine_body(self, node: str) -> str:
+        """Return the body of the machine to which a node belongs."""
+        return self.built.machine_bodies.get(node, node)
+
+    def rotation(self, body: str) -> Array:
+        """Return the orientations (M, 3, 3) of a body."""
+        return np.asarray(self.geometry.rotations[:, self.geometry.shape.index[body]])
+
+    def constant(self, values: Array, size: float, item: str) -> Array:
+        """Return what values (M, ...) have in common.
+
+        Raises:
+            InputError: they differ by more than rounding.
+        """
+        values = np.asarray(values, dtype=float)
+        first = values[0]
+        if np.abs(values - first).max(initial=0.0) > CONSTANT_TOLERANCE * max(size, 1e-300):
+            what = "changes with the pose in a form that an exported compensation does not have"
+            raise InputError.of(item, what, "use `tauloop.compensate` for this machine")
+        return np.asarray(first)
+
+    def point(self, node: str, place: Array, item: str) -> LocalPoint:
+        """Return a point (M, 3) or (3,) of a node in the frame of its body."""
+        body = self.machine_body(node)
+        index = self.geometry.shape.index[body]
+        offset = np.broadcast_to(place, (self.samples, 3)) - self.geometry.origins[:, index]
+        local = (np.swapaxes(self.rotation(body), -1, -2) @ offset[..., None])[..., 0]
+        return LocalPoint(node=node, body=body, place=self.constant(local, self.length, item))
+
+    # Parts
+
+    def body(self, name: str) -> LocalBody:
+        """Return a body or node."""
+        (body,) = (item for item in self.built.structure.bodies if item.name == name)
+        origin = self.point(name, body.origin, name)
+        if body.inertia is None:
+            return LocalBody(origin=origin, mass=0.0, moment=np.zeros(3))
+        inertia = np.broadcast_to(body.inertia, (self.samples, 6, 6))
+        h = np.stack([inertia[:, 5, 1], inertia[:, 3, 2], inertia[:, 4, 0]], axis=-1)
+        local = (np.swapaxes(self.rotation(origin.body), -1, -2) @ h[..., None])[..., 0]
+        mass = float(inertia[0, 0, 0])
+        return LocalBody(
+            origin=origin, mass=mass, moment=self.constant(local, mass * self.length, name)
+        )
+
+    def joint(self, joint: ElasticJoint) -> LocalJoint:
+        """Return a joint; each twist is constant in the frame of its parent or child."""
+        twists = np.broadcast_to(joint.motion, (self.samples, 6, joint.count))
+        ends = [self.machine_body(node) for node in (joint.parent, joint.child)]
+        local = [self.turned(body, twists) for body in ends]
+        free = self.free_count(joint)
+        frames, columns = [], []
+        for index in range(joint.count):
+            side = 0
+            if index < free:
+                changes = [np.abs(part[..., index] - part[0, :, index]).max() for part in local]
+                side = int(changes[0] > CONSTANT_TOLERANCE * self.length)
+                self.constant(local[side][..., index], self.length, joint.name)
+            frames.append(ends[side])
+            columns.append(local[side][0, :, index])
+        stiffness = None
+        if joint.stiffness is not None:
+            K = np.broadcast_to(joint.stiffness, (self.samples, joint.count, joint.count))
+            stiffness = np.array(K[0])
+            if free < joint.count:
+                # The directions of a pose are any basis of the same space.
+                T = local[0][..., free:]
+                C = T @ np.linalg.solve(K[:, free:, free:], np.swapaxes(T, -1, -2))
+                weight = np.repeat([1.0, self.length], 3)
+                C = C * weight[:, None] * weight
+                self.constant(C, float(np.abs(C).max()), f"{joint.name} (bearings)")
+            self.constant(K[:, :free, :free], float(np.abs(K).max()), joint.name)
+        twist = np.stack(columns, axis=-1) if columns else np.zeros((6, 0))
+        return LocalJoint(
+            joint=joint,
+            point=self.point(joint.child, joint.point, joint.name),
+            frames=tuple(frames),
+            twists=twist,
+            stiffness=stiffness,
+        )
+
+    @staticmethod
+    def free_count(joint: ElasticJoint) -> int:
+        """Return the number of motions that are not those of bearings."""
+        labels = joint.motion_names
+        return sum(not label.startswith("bearing") for label in labels)
+
+    def turned(self, body: str, twists: Array) -> Array:
+        """Return twists (M, 6, f) in the axes of a body."""
+        back = np.swapaxes(self.rotation(body), -1, -2)
+        return np.concatenate([back @ twists[:, :3], back @ twists[:, 3:]], axis=1)
+
+    def rod(self, element: Element) -> LocalRod:
+        """Return a rod with its laws of the length."""
+        start, end = element.attachments
+        ends = tuple(self.point(item.body, item.point, element.name) for item in (start, end))
+        d = np.broadcast_to(np.linalg.norm(end.point - start.point, axis=-1), (self.samples,))
+        K = np.broadcast_to(element.matrices.stiffness, (self.samples, 6, 6))
+        M = np.broadcast_to(element.matrices.mass, (self.samples, 6, 6))
+        k = K[:, 0, 0]
+        flexible = None
+        stiffness = None
+        if k.any():
+            flexible = self.law(d, 1.0 / k, 1, element.name)
+            stiffness = LengthLaw(numerator=(1.0,), denominator=flexible.numerator)
+        along, across = [], []
+        for row in (0, 3):
+            carried = M[:, row, 0] + M[:, row, 3]
+            if flexible is None:
+                along.append(self.inverse_law(d, carried, element.name))
+            else:
+                scaled = self.law(d, carried / k, 2, element.name)
+                law = LengthLaw(numerator=scaled.numerator, denominator=flexible.numerator)
+                along.append(law)
+            carried = M[:, row + 1, 1] + M[:, row + 1, 4]
+            across.append(self.inverse_law(d, carried, element.name))
+        return LocalRod(
+            name=element.name,
+            ends=(ends[0], ends[1]),
+            stiffness=stiffness,
+            along=(along[0], along[1]),
+            across=(across[0], across[1]),
+            elongation=self.elongation(element.name, d),
+        )
+
+    def link(self, number: int) -> LocalRod:
+        """Return a rigid rod, without mass."""
+        link = self.built.structure.links[number]
+        ends = tuple(
+            self.point(body, place, link.name)
+            for body, place in zip(link.bodies, link.points, strict=True)
+        )
+        d = np.broadcast_to(
+            np.linalg.norm(link.points[1] - link.points[0], axis=-1), (self.samples,)
+        )
+        nothing = LengthLaw(numerator=(0.0,))
+        return LocalRod(
+            name=link.name,
+            ends=(ends[0], ends[1]),
+            stiffness=None,
+            along=(nothing, nothing),
+            across=(nothing, nothing),
+            elongation=self.elongation(link.name, d),
+        )
+
+    def elongation(self, name: str, d: Array) -> tuple[LengthLaw, ...]:
+        """Return the changes of a rod's length per kelvin of each part."""
+        values = self.expansion.elongation.get(name)
+        if values is None:
+            return (LengthLaw(numerator=(0.0,)),) * self.expansion.count
+        return tuple(self.law(d, column, 1, name) for column in np.asarray(values).T)
+
+    def law(self, d: Array, values: Array, degree: int, item: str) -> LengthLaw:
+        """Return values (M,) as a polynomial of lengths (M,).
+
+        Raises:
+            InputError: they are not.
+        """
+        middle, half = 0.5 * (d.max() + d.min()), 0.5 * (d.max() - d.min())
+        size = float(np.abs(values).max())
+        if half <= CONSTANT_TOLERANCE * self.length:
+            return LengthLaw(numerator=(float(self.constant(values, size, item)),))
+        powers = ((d - middle) / half)[:, None] ** np.arange(degree + 1)
+        scaled = np.linalg.lstsq(powers, values, rcond=None)[0]
+        self.constant(values - powers @ scaled, size, item)
+        shifted = np.polynomial.Polynomial(scaled, domain=[middle - half, middle + half])
+        coefficients = shifted.convert().coef
+        return LengthLaw(numerator=tuple(float(c) for c in coefficients))
+
+    def inverse_law(self, d: Array, values: Array, item: str) -> LengthLaw:
+        """Return values (M,) as (c_0 + c_1 d) / d."""
+        law = self.law(d, values * d, 1, item)
+        return LengthLaw(numerator=law.numerator, denominator=(0.0, 1.0))
+
+    def element(self, element: Element) -> LocalElement:
+        """Return an element whose ends belong to one body."""
+        name = element.name
+        points, axes = [], []
+        for attachment in element.attachments:
+            points.append(self.point(attachment.body, attachment.point, name))
+            R = self.rotation(points[-1].body)
+            local = np.swapaxes(R, -1, -2) @ np.broadcast_to(attachment.axes, R.shape)
+            axes.append(self.constant(local, 1.0, name))
+        size = element.external
+        K = np.broadcast_to(
+            element.matrices.stiffness, (self.samples, *element.matrices.stiffness.shape[-2:])
+        )
+        stiffness = self.constant(K, float(np.abs(K).max()), name)[:size, :size]
+        M = np.broadcast_to(element.matrices.mass, K.shape)
+        mass = self.constant(M, float(np.abs(M).max()), name)[:size, :size]
+        field = np.zeros((size, 3))
+        row = 0
+        for axis, attachment in zip(axes, element.attachments, strict=True):
+            both = np.concatenate([axis.T, np.zeros((3, 3))])
+            count = len(attachment.freedoms)
+            field[row : row + count] = both[list(attachment.freedoms)]
+            row += count
+        values = self.expansion.elongation.get(name)
+        elongation = np.zeros(self.expansion.count)
+        rows = None
+        if values is not None:
+            elongation = self.constant(values, float(np.abs(values).max()), name)
+            starts = [item.freedoms for item in element.attachments]
+            rows = (starts[0].index(0), len(starts[0]) + starts[1].index(0))
+        return LocalElement(
+            name=name,
+            points=tuple(points),
+            axes=tuple(axes),
+            freedoms=tuple(item.freedoms for item in element.attachments),
+            stiffness=stiffness,
+            weight=mass @ field,
+            elongation=elongation,
+            axial_rows=rows,
+        )
+
+
+def prevented_parts(parts: tuple[str, ...], is_prevented: Array) -> Iterator[Problem]:
+    """Yield a problem for each part whose expansion rigid parts prevent."""
+    for part, is_held in zip(parts, is_prevented, strict=True):
+        if is_held:
+            what = "rigid parts prevent its expansion by heat"
+            yield Problem(part, what, "give joints, rods or drives of its loops a stiffness")

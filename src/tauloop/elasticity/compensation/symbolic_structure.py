@@ -1,0 +1,393 @@
+"""The elastic structure of a machine as expressions of its coordinates: deflection of the tool.
+
+A program solves the same equations as `stiffness` and `thermal_expansion`: bodies move on the tree
+of their joints, joints that close loops are conditions that some coordinates fulfil, and the others
+minimize the energy of all elements under loads and heat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.compiler.builder import ProgramBuilder
+from tauloop.elasticity.beams import Array
+from tauloop.elasticity.compensation.local_parts import (
+    LengthLaw,
+    LocalElement,
+    LocalJoint,
+    LocalParts,
+    LocalPoint,
+    LocalRod,
+)
+from tauloop.mechanism.model import BASE
+
+#: Singular values of conditions, relative to the largest, below which they count as dependent.
+RANK_TOLERANCE = 1e-9
+#: Largest condition number of the conditions' dependent coordinates at the sampled poses.
+MAX_CONDITION = 1e8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Displacement:
+    """Rows of displacements: linear in the coordinates, plus those by heat.
+
+    Attributes:
+        rows: (k, n) by the coordinates.
+        heat: (k, 1) by the expansion of bodies.
+    """
+
+    rows: ca.SX
+    heat: ca.SX
+
+    def __add__(self, other: Displacement) -> Displacement:
+        """Return the sum."""
+        return Displacement(rows=self.rows + other.rows, heat=self.heat + other.heat)
+
+    def __sub__(self, other: Displacement) -> Displacement:
+        """Return the difference."""
+        return Displacement(rows=self.rows - other.rows, heat=self.heat - other.heat)
+
+    def times(self, matrix: ca.SX) -> Displacement:
+        """Return the displacement after a constant or symbolic matrix (m, k)."""
+        return Displacement(rows=matrix @ self.rows, heat=matrix @ self.heat)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Strain:
+    """A displacement that a stiffness resists."""
+
+    displacement: Displacement
+    stiffness: ca.SX
+
+
+class SymbolicStructure:
+    """Expressions of a structure at the poses of its bodies.
+
+    Attributes:
+        parts: its parts in the frames of bodies.
+        frames: orientation (3, 3) and origin (3,) of each body of the machine by name.
+        temperatures: (p,) of the parts that expand, K.
+        size: number of coordinates of the tree.
+    """
+
+    def __init__(
+        self,
+        parts: LocalParts,
+        frames: Mapping[str, tuple[ca.SX, ca.SX]],
+        temperatures: ca.SX,
+    ) -> None:
+        """Move all bodies along the tree."""
+        self.parts, self.temperatures = parts, temperatures
+        self.frames = {**frames, BASE: (ca.SX.eye(3), ca.SX(3, 1))}
+        self.motions = self._tree_motions()
+
+    # Frames
+
+    def place(self, point: LocalPoint) -> ca.SX:
+        """Return the place (3,) of a point in the base frame."""
+        R, p = self.frames[point.body]
+        return p + R @ ca.DM(point.place)
+
+    def origin(self, node: str) -> ca.SX:
+        """Return the origin (3,) of a node in the base frame."""
+        return ca.SX(3, 1) if node == BASE else self.place(self.parts.bodies[node].origin)
+
+    def scaling(self, node: str) -> ca.SX:
+        """Return the relative expansion of a node by heat."""
+        coefficients = self.parts.scaling.get(node)
+        if coefficients is None or not np.any(coefficients):
+            return ca.SX(0)
+        return ca.DM(coefficients).T @ self.temperatures
+
+    def carried(self, node: str, place: ca.SX) -> Displacement:
+        """Return the twist of a node's point by the node's motion, with its expansion."""
+        offset = place - self.origin(node)
+        carry = ca.SX.eye(6)
+        carry[:3, 3:] = -ca.skew(offset)
+        moved = self.motions[node].times(ca.sparsify(carry))
+        expanded = ca.vertcat(offset * self.scaling(node), ca.SX(3, 1))
+        return Displacement(rows=moved.rows, heat=moved.heat + expanded)
+
+    def twists(self, joint: LocalJoint) -> ca.SX:
+        """Return the twists (6, f) of a joint in the axes of the base."""
+        columns = [ca.SX(6, 0)]
+        for index, body in enumerate(joint.frames):
+            R = self.frames[body][0]
+            local = ca.DM(joint.twists[:, index])
+            columns.append(ca.vertcat(R @ local[:3], R @ local[3:]))
+        return ca.sparsify(ca.horzcat(*columns))
+
+    def _tree_motions(self) -> dict[str, Displacement]:
+        """Return the twists of all nodes by the coordinates of the tree."""
+        steps: list[tuple[LocalJoint | None, str, str]] = []
+        far_ends = {far for _, _, far in self.parts.tree}
+        steps += [(None, BASE, node) for node in self.parts.bodies if node not in far_ends]
+        steps += list(self.parts.tree)
+        self.size = sum(6 if joint is None else joint.joint.count for joint, _, _ in steps)
+        self.motions = {BASE: Displacement(rows=ca.SX(6, self.size), heat=ca.SX(6, 1))}
+        start = 0
+        for joint, near, far in steps:
+            rows = ca.SX(6, self.size)
+            if joint is None:
+                rows[:, start : start + 6] = ca.SX.eye(6)
+                self.motions[far] = Displacement(rows=rows, heat=ca.SX(6, 1))
+                start += 6
+                continue
+            place = self.place(joint.point)
+            sign = 1.0 if joint.joint.parent == near else -1.0
+            count = joint.joint.count
+            if count:
+                rows[:, start : start + count] = sign * self.twists(joint)
+            start += count
+            own = Displacement(rows=rows, heat=ca.SX(6, 1))
+            offset = self.origin(far) - place
+            expanded = ca.vertcat(offset * self.scaling(far), ca.SX(3, 1))
+            carry = ca.SX.eye(6)
+            carry[:3, 3:] = -ca.skew(offset)
+            moved = (self.carried(near, place) + own).times(ca.sparsify(carry))
+            self.motions[far] = Displacement(rows=moved.rows, heat=moved.heat + expanded)
+        return self.motions
+
+    # Elements
+
+    def _relative(self, joint: LocalJoint) -> Displacement:
+        """Return the twist of a joint's child against its parent."""
+        place = self.place(joint.point)
+        return self.carried(joint.joint.child, place) - self.carried(joint.joint.parent, place)
+
+    def _joint_motion(self, joint: LocalJoint) -> Displacement:
+        """Return the motions (f) of a joint."""
+        frames = set(joint.frames)
+        if len(frames) == 1:
+            # Constant in one frame: the inverse is a matrix of numbers.
+            R = self.frames[frames.pop()][0]
+            local = self._relative(joint).times(ca.diagcat(R.T, R.T))
+            return local.times(ca.SX(ca.DM(np.linalg.pinv(joint.twists))))
+        T = self.twists(joint)
+        return self._relative(joint).times(ca.solve(T.T @ T, T.T))
+
+    def _direction(self, rod: LocalRod) -> tuple[ca.SX, ca.SX, Displacement]:
+        """Return the direction (3,) of a rod, its length and the change of the length."""
+        places = [self.place(end) for end in rod.ends]
+        difference = places[1] - places[0]
+        d = ca.norm_2(difference)
+        e = difference / d
+        ends = [self.carried(end.node, place) for end, place in zip(rod.ends, places, strict=True)]
+        along = ca.horzcat(e.T, ca.SX(1, 3))
+        change = (ends[1] - ends[0]).times(ca.sparsify(along))
+        grown = ca.SX(0)
+        for index, law in enumerate(rod.elongation):
+            grown += at_length(law, d) * self.temperatures[index]
+        return e, d, Displacement(rows=change.rows, heat=change.heat - grown)
+
+    def _attached(self, element: LocalElement) -> Displacement:
+        """Return the coordinates (k) of an element by its attachments."""
+        rows, heats = [ca.SX(0, self.size)], [ca.SX(0, 1)]
+        for point, axes, freedoms in zip(
+            element.points, element.axes, element.freedoms, strict=True
+        ):
+            A = self.frames[point.body][0] @ ca.DM(axes)
+            local = self.carried(point.node, self.place(point)).times(ca.diagcat(A.T, A.T))
+            rows.append(local.rows[list(freedoms), :])
+            heats.append(local.heat[list(freedoms)])
+        return Displacement(rows=ca.vertcat(*rows), heat=ca.vertcat(*heats))
+
+    def strains(self) -> Iterator[Strain]:
+        """Yield all displacements that a stiffness resists."""
+        parts = self.parts
+        for rod in parts.rods:
+            if rod.stiffness is not None:
+                _, d, change = self._direction(rod)
+                yield Strain(displacement=change, stiffness=at_length(rod.stiffness, d))
+        for element in parts.elements:
+            moved = self._attached(element)
+            heat = ca.SX(moved.heat)
+            if element.axial_rows is not None:
+                grown = ca.DM(element.elongation).T @ self.temperatures
+                heat[element.axial_rows[0]] += 0.5 * grown
+                heat[element.axial_rows[1]] -= 0.5 * grown
+            K = ca.sparsify(ca.SX(ca.DM(element.stiffness)))
+            yield Strain(displacement=Displacement(rows=moved.rows, heat=heat), stiffness=K)
+        for joint in (*(item for item, _, _ in parts.tree), *parts.closing):
+            if joint.stiffness is not None and joint.joint.count:
+                K = ca.sparsify(ca.SX(ca.DM(joint.stiffness)))
+                yield Strain(displacement=self._joint_motion(joint), stiffness=K)
+        for combination in parts.combinations:
+            if combination.stiffness:
+                moved = self._combined(combination.terms)
+                yield Strain(displacement=moved, stiffness=ca.SX(combination.stiffness))
+
+    def _combined(self, terms: tuple[tuple[str, Array], ...]) -> Displacement:
+        """Return a combination of motions of joints."""
+        total = Displacement(rows=ca.SX(1, self.size), heat=ca.SX(1, 1))
+        joints = (*(item for item, _, _ in self.parts.tree), *self.parts.closing)
+        for name, ratio in terms:
+            for joint in joints:
+                if name in joint.joint.names:
+                    index = joint.joint.names.index(name)
+                    motion = self._joint_motion(joint)
+                    factor = float(np.ravel(ratio)[0])
+                    row = Displacement(
+                        rows=factor * motion.rows[index, :], heat=factor * motion.heat[index]
+                    )
+                    total = total + row
+        return total
+
+    # Conditions
+
+    def conditions(self) -> Iterator[Displacement]:
+        """Yield what joints that close loops, rigid rods and gears keep at zero."""
+        for joint in self.parts.closing:
+            blocked = self._blocked(joint)
+            if blocked.size1():
+                yield self._relative(joint).times(blocked)
+        for link in self.parts.links:
+            yield self._direction(link)[2]
+        for combination in self.parts.combinations:
+            if not combination.stiffness:
+                yield self._combined(combination.terms)
+
+    def _blocked(self, joint: LocalJoint) -> ca.SX:
+        """Return the directions (6 - f, 6) that a joint blocks.
+
+        Raises:
+            InputError: its twists are constant in different frames, and it is no universal joint.
+        """
+        frames = set(joint.frames)
+        length = self.parts.length
+        weight = np.repeat([1.0, length], 3)
+        if len(frames) <= 1:
+            R = self.frames[frames.pop() if frames else joint.point.body][0]
+            U, _, _ = np.linalg.svd(joint.twists * weight[:, None], full_matrices=True)
+            rows = U[:, joint.joint.count :].T * weight
+            return ca.sparsify(ca.SX(ca.DM(rows)) @ ca.diagcat(R.T, R.T))
+        if joint.joint.count != 2 or np.any(joint.twists[:3]):
+            what = "closes a loop and has directions of both of its bodies"
+            remedy = "cut the loop at another joint (`cut: yes`), or use `tauloop.compensate`"
+            raise InputError.of(f"joints.{joint.joint.name}", what, remedy)
+        axes = self.twists(joint)[3:, :]
+        across = length * ca.cross(axes[:, 0], axes[:, 1])
+        translations = ca.horzcat(ca.SX.eye(3), ca.SX(3, 3))
+        return ca.sparsify(ca.vertcat(translations, ca.horzcat(ca.SX(1, 3), across.T)))
+
+    # Loads
+
+    def load(self, wrench: ca.SX, gravity: Array) -> ca.SX:
+        """Return the generalized forces (n,) of weight and of a wrench at the tool."""
+        force = self.tool.rows.T @ wrench
+        g = ca.DM(gravity)
+        for name, body in self.parts.bodies.items():
+            if body.mass:
+                R = self.frames[body.origin.body][0]
+                weight = ca.vertcat(body.mass * g, ca.cross(R @ ca.DM(body.moment), ca.SX(g)))
+                force += self.motions[name].rows.T @ weight
+        for rod in self.parts.rods:
+            force += self._rod_weight(rod, g)
+        for element in self.parts.elements:
+            if not np.any(element.weight):
+                continue
+            local = self.frames[element.points[0].body][0].T @ g
+            force += self._attached(element).rows.T @ (ca.DM(element.weight) @ local)
+        return force
+
+    def _rod_weight(self, rod: LocalRod, g: ca.DM) -> ca.SX:
+        """Return the generalized forces (n,) of a rod's weight."""
+        force = ca.SX(self.size, 1)
+        e, d, _ = self._direction(rod)
+        for end, along, across in zip(rod.ends, rod.along, rod.across, strict=True):
+            axial, lateral = at_length(along, d), at_length(across, d)
+            at_end = lateral * g + (axial - lateral) * ca.dot(e, g) * e
+            moved = self.carried(end.node, self.place(end))
+            force += moved.rows[:3, :].T @ at_end
+        return force
+
+    @property
+    def tool(self) -> Displacement:
+        """Twist of the tool center point."""
+        return self.carried(self.parts.tool.node, self.place(self.parts.tool))
+
+    # Solution
+
+    def tool_twist(self, builder: ProgramBuilder, wrench: ca.SX, gravity: Array) -> ca.SX:
+        """Return the twist (6,) of the tool by a wrench, weight and heat.
+
+        Raises:
+            InputError: conditions of loops depend on each other in a way that changes.
+        """
+        total = Displacement(rows=ca.SX.eye(self.size), heat=ca.SX(self.size, 1))
+        rows = list(self.conditions())
+        if rows:
+            total = self._eliminated(builder, rows)
+        K, force = ca.SX(self.size, self.size), self.load(wrench, gravity)
+        for strain in self.strains():
+            B = strain.displacement.rows
+            KB = strain.stiffness @ B
+            K += B.T @ KB
+            force -= KB.T @ (strain.displacement.heat + B @ total.heat)
+        G = ca.sparsify(total.rows)
+        reduced = ca.sparsify(G.T @ K @ G)
+        y = builder.solve_symmetric(ca.densify(reduced), G.T @ force, "deflection")
+        x = G @ y + total.heat
+        return self.tool.rows @ x + self.tool.heat
+
+    def _eliminated(self, builder: ProgramBuilder, rows: list[Displacement]) -> Displacement:
+        """Return the coordinates by those that conditions leave free, and by heat."""
+        A = ca.vertcat(*(row.rows for row in rows))
+        c = ca.vertcat(*(row.heat for row in rows))
+        values = builder.at_samples(ca.densify(A)).reshape(-1, self.size, A.size1())
+        samples = np.swapaxes(values, -1, -2)
+        kept, dependent = independent_rows(samples)
+        free = [i for i in range(self.size) if i not in dependent]
+        G = ca.SX(self.size, len(free))
+        right = ca.horzcat(-A[kept, free], -c[kept])
+        solved = builder.solve(A[kept, dependent], right, "loops of the structure")
+        for column, index in enumerate(free):
+            G[index, column] = 1.0
+        heat = ca.SX(self.size, 1)
+        for row, index in enumerate(dependent):
+            G[index, :] = solved[row, : len(free)]
+            heat[index] = solved[row, len(free)]
+        return Displacement(rows=G, heat=heat)
+
+
+def at_length(law: LengthLaw, d: ca.SX) -> ca.SX:
+    """Return a law at a length."""
+
+    def polynomial(coefficients: tuple[float, ...]) -> ca.SX:
+        value = ca.SX(0)
+        for coefficient in reversed(coefficients):
+            value = value * d + coefficient
+        return value
+
+    if law.denominator == (1.0,):
+        return polynomial(law.numerator)
+    return polynomial(law.numerator) / polynomial(law.denominator)
+
+
+def independent_rows(samples: Array) -> tuple[list[int], list[int]]:
+    """Return independent rows of conditions (M, c, n), and as many coordinates that fulfil them.
+
+    Raises:
+        InputError: their number, or the rows, change between the samples.
+    """
+    from scipy.linalg import qr
+
+    norms = np.linalg.norm(samples, axis=-1, keepdims=True)
+    scaled = samples / np.where(norms > 0.0, norms, 1.0)
+    first = scaled[0]
+    rank = int(np.linalg.matrix_rank(first, RANK_TOLERANCE))
+    _, _, order = qr(first.T, pivoting=True, mode="economic")
+    kept = sorted(int(i) for i in order[:rank])
+    _, _, columns = qr(first[kept], pivoting=True, mode="economic")
+    dependent = sorted(int(i) for i in columns[:rank])
+    square = scaled[:, kept][:, :, dependent]
+    is_same = all(int(np.linalg.matrix_rank(item, RANK_TOLERANCE)) == rank for item in scaled)
+    if not is_same or np.linalg.cond(square).max() > MAX_CONDITION:
+        what = "conditions of closed loops depend on each other differently at other poses"
+        raise InputError.of("structure", what, "use `tauloop.compensate` for this machine")
+    return kept, dependent

@@ -1,0 +1,359 @@
+"""Export of corrected motor positions as C: inverse kinematics with load and temperature."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import field, replace
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.common.errors import InputError
+from tauloop.common.keywords import keywords
+from tauloop.common.options import Options, option
+from tauloop.common.plain import in_json, json_keys
+from tauloop.common.records import dataclass
+from tauloop.common.result import Diagnostic, Status, content, diagnostic, status_of
+from tauloop.compiler.c.calling.evaluator import reads_start
+from tauloop.compiler.c.calling.signature import CPort
+from tauloop.compiler.c.printing import single
+from tauloop.compiler.c.printing.source import CFunction, c_name
+from tauloop.compiler.state import solve_diagnostics
+from tauloop.elasticity import CompensationOptions, compensate, stiffness
+from tauloop.elasticity.compensation.compensation_program import (
+    ACTUATORS,
+    PASSES,
+    TEMPERATURES,
+    CompensationProgram,
+    compensation_program,
+)
+from tauloop.equations.named_values import TOOL_PORT
+from tauloop.equations.ports import motor_port
+from tauloop.export.c.export import PRECISIONS, Export, ExportOptions, finished_export
+from tauloop.export.c.export_texts import Case, HeaderNotes
+from tauloop.export.c.single_accuracy import (
+    FUSED,
+    UNFUSED,
+    SingleAccuracy,
+    run_in_floats,
+    single_accuracy,
+)
+from tauloop.mechanism.description.units import EXPANSION
+from tauloop.model.c_ports import c_ports
+from tauloop.model.model import MachineSource, Model, modeled
+
+#: Number of samples in the test program.
+TEST_SAMPLES = 5
+#: Deflection of the samples, as a fraction of the machine's size, and their temperatures, K.
+SAMPLE_DEFLECTION, SAMPLE_TEMPERATURE = 1e-4, 5.0
+#: Largest difference of the exported function and `compensate`, as a fraction of the correction.
+MAX_DIFFERENCE = 1e-6
+NAME = "compensation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompensationExportOptions(Options):
+    """What the exported function corrects, and its precision.
+
+    Attributes:
+        name: first part of all generated names; default: the machine's name.
+        precision: double or single.
+        passes: number of corrections; the second includes that loads act at the corrected pose.
+        expansions: coefficients of expansion by part, 1/K, in place of the file's; a number for all
+            parts of which the file states none.
+        weightless: leave the weight of the machine out.
+        seed: seed of the loads in the test program.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.CompensationExportOptions(precision="single").passes
+        2
+    """
+
+    name: str | None = None
+    precision: str = option("double", choices=PRECISIONS)
+    passes: int = option(PASSES, least=1, most=10)
+    expansions: float | Mapping[str, float] | None = option(None, unit=EXPANSION, below=np.inf)
+    weightless: bool = option(False)
+    seed: int = option(0, least=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompensationExport(Export):
+    """The exported function of corrected motor positions.
+
+    Attributes:
+        parts: parts whose temperatures are inputs, in their order.
+        difference: largest difference to `compensate`, as a fraction of the correction.
+        tool_error: largest error of the tool's position by single precision at sampled poses, m;
+            None for double.
+    """
+
+    parts: tuple[str, ...] = ()
+    difference: float = 0.0
+    tool_error: float | None = field(default=None, metadata=json_keys("tool_error_m"))
+
+    @property
+    def status(self) -> Status:
+        """Return doubtful if single precision or the difference to `compensate` is too large."""
+        return status_of(self.diagnostics)
+
+    @property
+    @in_json()
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Return the errors of the exported function."""
+        difference = diagnostic(
+            "largest difference to `compensate`, fraction of the correction",
+            self.difference,
+            at_most=MAX_DIFFERENCE,
+            advice="keep the reference pose away from singularities",
+        )
+        if self.accuracy is None or self.tool_error is None:
+            return (difference,)
+        return (
+            difference,
+            *(item.diagnostic for item in self.accuracy.outputs),
+            diagnostic("largest error of the tool by single precision", self.tool_error, unit="m"),
+        )
+
+
+@keywords(CompensationExportOptions)
+def export_compensation(
+    machine: MachineSource,
+    folder: str | Path | None = None,
+    options: CompensationExportOptions | None = None,
+) -> CompensationExport:
+    """Export inverse kinematics with load and temperature as C: pose to corrected motor positions.
+
+    The function takes the commanded pose, a wrench at the tool and temperatures of the parts, and
+    returns what `compensate` does, by the same number of passes. It is straight code without
+    allocation. All parameters are constants.
+
+    Args:
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
+        folder: folder for the files. It is created if missing, and its other files are left alone.
+            Either all files are written or none. Without a folder the result holds the texts only.
+        options: name, precision and coefficients of expansion.
+
+    Raises:
+        InputError: the machine has no elastic data, or parts that the code does not cover; or the
+            folder cannot be written.
+        PoseError: a sampled pose is singular.
+        EngineError: single precision needs a C compiler, and none was found.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> machine = tl.loads('''
+        ... format: tauloop-machine/1
+        ... name: slide
+        ... provenance: {status: chosen, source: example}
+        ... gravity: [0, 0, -9.81 m/s^2]
+        ... bodies: {cart: {mass: 2 kg}}
+        ... joints: {rail: {type: prismatic, axis: x, parent: base, child: cart}}
+        ... actuators: {motor: {on: rail, force: 10 N, stiffness: 5 N/um}}
+        ... platform: {body: cart, independent: [rail]}
+        ... ''')
+        >>> sorted(tl.export_compensation(machine).files)
+        ['slide.c', 'slide.h', 'slide_check.c', 'slide_manifest.json']
+    """
+    options = options or CompensationExportOptions()
+    model = fixed_model(modeled(machine))
+    stem = c_name(model.mechanism.name if options.name is None else options.name)
+    built = compensation_program(
+        model,
+        expansions=options.expansions,
+        is_weightless=options.weightless,
+        passes=options.passes,
+    )
+    is_single = options.precision == "single"
+    samples = load_samples(model, built, options.seed)
+    if is_single:
+        samples = {key: as_floats(values) for key, values in samples.items()}
+    function = compensation_function(model, built, f"{stem}_{NAME}", is_single=is_single)
+    expected = _checked(model, built, samples)
+    difference = _difference(model, built, options, samples, expected)
+    accuracy, tool_error = None, None
+    if is_single:
+        accuracy = single_accuracy([function], samples)
+        tool_error = _tool_error(model, function, samples, expected, accuracy)
+    chosen = np.arange(len(expected)) < TEST_SAMPLES
+    case = Case(
+        function=function,
+        meaning="positions of the actuators at which the loaded, warm machine has its tool at a pose",
+        inputs={port.name: samples[port.name][chosen] for port in function.inputs},
+        expected={ACTUATORS: expected[chosen]},
+    )
+    notes = HeaderNotes(
+        made_from=f"the machine {model.mechanism.name!r}",
+        description=model.mechanism.description,
+        given="the commanded pose of the platform, the wrench at the tool, and temperatures",
+        baked_in=list(model.mechanism.parameters),
+    )
+    digest = hashlib.sha256(content(replace(model.mechanism, file="")).encode()).hexdigest()
+    source = {
+        "machine": {"name": model.mechanism.name, "sha256": digest},
+        "compensation": {
+            "parts": built.parts,
+            "passes": options.passes,
+            "weightless": options.weightless,
+            "difference_to_compensate": difference,
+            "tool_error_m": tool_error,
+        },
+    }
+    finished = finished_export(
+        stem,
+        [case],
+        notes,
+        source,
+        folder,
+        options=ExportOptions(precision=options.precision),
+        accuracy=accuracy,
+    )
+    return CompensationExport(
+        name=finished.name,
+        manifest=finished.manifest,
+        files=finished.files,
+        written=finished.written,
+        accuracy=accuracy,
+        parts=built.parts,
+        difference=difference,
+        tool_error=tool_error,
+    )
+
+
+def fixed_model(model: Model) -> Model:
+    """Return a model after a check that none of its parameters is free.
+
+    Raises:
+        InputError: some are.
+    """
+    if model.free:
+        what = f"has free parameters ({', '.join(model.free)}), and elastic data are constants"
+        raise InputError.of("machine", what, "give the mechanism")
+    return model
+
+
+def compensation_ports(model: Model, built: CompensationProgram) -> dict[str, CPort]:
+    """Return the ports of wrench, temperatures and actuator positions."""
+    motors = motor_port(model.assembly, ACTUATORS, "rad", "m")
+    rises = "rise of temperatures above the reference"
+    listed = (
+        ("wrench", TOOL_PORT.columns, TOOL_PORT.units, "force and moment at the tool, base axes"),
+        (TEMPERATURES, built.parts, ("K",) * len(built.parts), rises),
+        (ACTUATORS, motors.columns, motors.units, "corrected positions of the actuators"),
+    )
+    return {
+        name: CPort(name=name, size=len(columns), columns=columns, units=units, meaning=meaning)
+        for name, columns, units, meaning in listed
+    }
+
+
+def compensation_function(
+    model: Model, built: CompensationProgram, name: str, *, is_single: bool
+) -> CFunction:
+    """Return the C function of corrected actuator positions."""
+    ports = c_ports(model, model.platform) | compensation_ports(model, built)
+    inputs = ["position", "wrench", *[TEMPERATURES] * bool(built.parts)]
+    inputs += ["start"] * reads_start(built.program, (ACTUATORS,))
+    function = CFunction(
+        name=name,
+        program=built.program,
+        inputs=tuple(ports[port] for port in inputs),
+        outputs=(ports[ACTUATORS],),
+    )
+    if not is_single:
+        return function
+    return replace(
+        function,
+        last_step=single.SINGLE_STEP_TOLERANCE,
+        most_steps=single.NEWTON_ITERATIONS,
+        largest=single.LARGEST,
+    )
+
+
+def as_floats(values: np.ndarray) -> np.ndarray:
+    """Return the nearest single-precision numbers."""
+    return values.astype(np.float32).astype(float)
+
+
+def load_samples(model: Model, built: CompensationProgram, seed: int) -> dict[str, np.ndarray]:
+    """Return poses, and random wrenches and temperatures that deflect the tool a little."""
+    rng = np.random.default_rng(seed)
+    q = built.states[rng.permutation(len(built.states))]
+    reference = stiffness(model)
+    length = reference.structure.structure.length
+    force = SAMPLE_DEFLECTION * length * float(reference.worst_translational[0])
+    weight = np.repeat([force, SAMPLE_DEFLECTION * float(reference.worst_rotational[0])], 3)
+    weight = np.where(np.isfinite(weight), weight, 0.0)
+    return {
+        "position": np.ascontiguousarray(model.platform_position(q)),
+        "wrench": rng.uniform(-1.0, 1.0, (len(q), 6)) * weight,
+        TEMPERATURES: SAMPLE_TEMPERATURE
+        * rng.uniform(-1.0, 1.0, (len(q), max(len(built.parts), 1))),
+        "start": q,
+        "theta": np.zeros((len(q), 0)),
+    }
+
+
+def _checked(
+    model: Model, built: CompensationProgram, samples: dict[str, np.ndarray]
+) -> np.ndarray:
+    """Return the actuator positions (M, n_u) at samples, of which those that fail are dropped.
+
+    Raises:
+        InputError: none is left.
+    """
+    values, diagnostics = built.program.run(samples, len(samples["position"]))
+    state = solve_diagnostics(built.program, diagnostics)
+    good = state.is_reached & state.is_regular
+    if not good.any():
+        what = "no pose around the reference pose is regular"
+        raise InputError.of(model.mechanism.name, what, "choose another reference pose")
+    for key in samples:
+        samples[key] = np.ascontiguousarray(samples[key][good])
+    return np.asarray(values[ACTUATORS][good])
+
+
+def _difference(
+    model: Model,
+    built: CompensationProgram,
+    options: CompensationExportOptions,
+    samples: Mapping[str, np.ndarray],
+    expected: np.ndarray,
+) -> float:
+    """Return the largest difference to `compensate`, as a fraction of the correction."""
+    rises = dict(zip(built.parts, samples[TEMPERATURES][0].tolist(), strict=False))
+    count = len(expected)
+    values, _ = built.program.run(
+        {**samples, TEMPERATURES: np.tile(samples[TEMPERATURES][:1], (count, 1))}, count
+    )
+    same = CompensationOptions(
+        temperatures=rises or None,
+        expansions=options.expansions,
+        weightless=options.weightless,
+        passes=options.passes,
+    )
+    independent = compensate(model, samples["position"], same, wrenches=samples["wrench"])
+    size = float(np.abs(independent.correction).max())
+    error = float(np.abs(values[ACTUATORS] - independent.actuators).max())
+    return error / size if size > 0.0 else 0.0
+
+
+def _tool_error(
+    model: Model,
+    function: CFunction,
+    samples: Mapping[str, np.ndarray],
+    expected: np.ndarray,
+    accuracy: SingleAccuracy,
+) -> float:
+    """Return the largest error of the tool's position by single precision, m."""
+    J = model.platform.tool_jacobian(samples["position"])[:, :3]
+    R = model.platform.actuator_jacobian(samples["position"])
+    largest = 0.0
+    for contraction in (UNFUSED, FUSED):
+        run = run_in_floats(function, samples, len(expected), contraction)
+        error = (np.linalg.pinv(R) @ (run[ACTUATORS] - expected)[..., None])[..., 0]
+        moved = (J @ error[..., None])[..., 0]
+        largest = max(largest, float(np.linalg.norm(moved, axis=1).max()))
+    return largest

@@ -1,0 +1,123 @@
+"""Corrected motor positions as C, against the function and an independent route."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import elastic_machines
+import numpy as np
+import pytest
+
+import tauloop as tl
+from tauloop.common.errors import InputError
+from tauloop.mechanism.model import Mechanism
+
+EXAMPLE = "examples/elastic/gantry_tau.yaml"
+#: Machines, wrenches that deflect them by some 1e-4 of their size, and changes of poses.
+MACHINES = {
+    "gantry": (lambda: tl.load(EXAMPLE), 300.0, 0.1),
+    "delta": (lambda: tl.loads(elastic_machines.DELTA), 3.0, 0.03),
+    "hexapod": (lambda: elastic_machines.hexapod(drives="20 N/um", sections=True), 200.0, 0.01),
+    "hexapod_drives": (lambda: elastic_machines.hexapod(drives="20 N/um"), 200.0, 0.01),
+    "orthoglide": (lambda: tl.loads(elastic_machines.PUU), 10.0, 0.02),
+    "overconstrained": (lambda: tl.loads(elastic_machines.PRPAR), 3.0, 0.02),
+}
+#: Agreement of C and Python, relative to the corrected positions.
+C_TOLERANCE = 1e-10
+#: The same relative to the correction, which is 1e-4 of the positions.
+CORRECTION_TOLERANCE = 1e-8
+
+
+def compiled(folder: Path, name: str, *, is_single: bool = False) -> ctypes.CDLL:
+    """Return the exported source as a library built by the system's compiler."""
+    library = folder / f"{name}.so"
+    flags = ["-O0", "-shared", "-fPIC", "-std=c99", "-Wall", "-Wextra", "-Werror"]
+    flags += ["-Wdouble-promotion"] * is_single
+    source = folder / f"{name}.c"
+    subprocess.run(["cc", *flags, source, "-o", library, "-lm"], check=True)
+    return ctypes.CDLL(str(library))
+
+
+def called(
+    library: ctypes.CDLL, export: tl.export.c.CompensationExport, inputs: dict[str, np.ndarray]
+) -> np.ndarray:
+    """Return the actuator positions (N, n_u) of the exported function, sample by sample."""
+    (described,) = export.manifest["functions"]
+    kind = np.float32 if export.manifest.get("precision") == "single" else float
+    function = getattr(library, described["name"])
+    rows = []
+    for sample in range(len(inputs["position"])):
+        arrays = [
+            np.ascontiguousarray(inputs[port["name"]][sample], kind) for port in described["inputs"]
+        ]
+        result, health = np.zeros(described["outputs"][0]["size"], kind), np.zeros(4, kind)
+        pointers = [ctypes.c_void_p(array.ctypes.data) for array in (*arrays, result, health)]
+        function(*pointers)
+        assert health[0] >= 0.0
+        assert health[1] > 1e-6
+        rows.append(result.astype(float))
+    return np.array(rows)
+
+
+def loaded_samples(machine: Mechanism, force: float, reach: float) -> tuple[tl.Model, dict]:
+    """Return poses and wrenches of a machine."""
+    model, rng = tl.Model(machine), np.random.default_rng(5)
+    position = np.tile(model.platform_position(model.assembly.q), (6, 1))
+    position[:, :3] += rng.uniform(-reach, reach, (6, 3))
+    wrench = rng.uniform(-1.0, 1.0, (6, 6)) * np.repeat([force, 0.05 * force], 3)
+    start = np.tile(model.assembly.q, (6, 1))
+    return model, {"position": position, "wrench": wrench, "start": start}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_c_agrees_with_the_function(name: str, tmp_path: Path) -> None:
+    """The code that the system's compiler builds gives the same positions as `compensate`."""
+    machine, force, reach = MACHINES[name]
+    model, inputs = loaded_samples(machine(), force, reach)
+    export = tl.export_compensation(model, tmp_path, name="machine")
+    rises = dict(zip(export.parts, np.linspace(-3.0, 4.0, len(export.parts)), strict=True))
+    inputs["temperatures"] = np.tile(list(rises.values()) or [0.0], (6, 1))
+    result = tl.compensate(
+        model, inputs["position"], wrenches=inputs["wrench"], temperatures=rises or None
+    )
+    positions = called(compiled(tmp_path, "machine"), export, inputs)
+    error = np.abs(positions - result.actuators).max()
+    assert error < C_TOLERANCE * np.abs(result.actuators).max()
+    assert error < CORRECTION_TOLERANCE * np.abs(result.correction).max()
+    assert export.status == "ok"
+
+
+def test_single_precision_states_its_error_in_meters(tmp_path: Path) -> None:
+    """The stated error of the tool is that of the compiled floats, and rounding of positions."""
+    model, inputs = loaded_samples(tl.load(EXAMPLE), 300.0, 0.02)
+    export = tl.export_compensation(model, tmp_path, name="machine", precision="single")
+    inputs["temperatures"] = np.zeros((6, len(export.parts)))
+    inputs = {key: values.astype(np.float32).astype(float) for key, values in inputs.items()}
+    result = tl.compensate(model, inputs["position"], wrenches=inputs["wrench"])
+    positions = called(compiled(tmp_path, "machine", is_single=True), export, inputs)
+    R = model.platform.actuator_jacobian(inputs["position"])
+    moved = np.linalg.solve(R, (positions - result.actuators)[..., None])[..., 0]
+    assert export.tool_error is not None
+    assert 0.0 < np.linalg.norm(moved, axis=1).max() < 2.0 * export.tool_error
+    assert export.tool_error < 1e-2 * np.abs(result.correction).max()
+    assert export.manifest["compensation"]["tool_error_m"] == export.tool_error
+
+
+def test_exported_check_program_passes(tmp_path: Path) -> None:
+    """The test program of the export agrees with the numbers that it contains."""
+    tl.export_compensation(EXAMPLE, tmp_path, name="machine")
+    program = tmp_path / "check"
+    sources = [tmp_path / "machine.c", tmp_path / "machine_check.c"]
+    subprocess.run(["cc", "-O2", *sources, "-o", program, "-lm"], check=True)
+    assert "all agree" in subprocess.run([program], check=True, capture_output=True).stdout.decode()
+
+
+def test_what_is_not_covered_is_refused() -> None:
+    """Rigid machines and free parameters are refused by name."""
+    with pytest.raises(InputError, match="has elastic data"):
+        tl.export_compensation("delta")
+    model = tl.Model(tl.load(EXAMPLE)).with_free_parameters(["triple1.length"])
+    with pytest.raises(InputError, match=r"free parameters \(triple1.length\)"):
+        tl.export_compensation(model)
