@@ -9,9 +9,11 @@ from pathlib import Path
 import elastic_machines
 import numpy as np
 import pytest
+from linuxcnc_modules import CompiledModule, program_text
 
 import tauloop as tl
 from tauloop.common.errors import InputError
+from tauloop.compiler.c.calling.library import Library
 from tauloop.mechanism.model import Mechanism
 
 EXAMPLE = "examples/elastic/gantry_tau.yaml"
@@ -112,6 +114,43 @@ def test_exported_check_program_passes(tmp_path: Path) -> None:
     sources = [tmp_path / "machine.c", tmp_path / "machine_check.c"]
     subprocess.run(["cc", "-O2", *sources, "-o", program, "-lm"], check=True)
     assert "all agree" in subprocess.run([program], check=True, capture_output=True).stdout.decode()
+
+
+@pytest.mark.parametrize("name", ["gantry", "hexapod_drives"])
+def test_linuxcnc_module_corrects_and_returns_to_the_world(name: str) -> None:
+    """Inverse kinematics gives the motors of `compensate`, and forward its inverse."""
+    machine, force, reach = MACHINES[name]
+    model, inputs = loaded_samples(machine(), force, reach)
+    export = tl.export_linuxcnc(model, compensation=True)
+    module = CompiledModule(export, Library.made(program_text(export)), np.array(model.assembly.q))
+    parts = len(export.loads) - 6
+    assert export.loads[:6] == tuple(
+        f"load.{name}" for name in ("fx", "fy", "fz", "mx", "my", "mz")
+    )
+    rises = np.linspace(-3.0, 4.0, parts)
+    q = model.inverse_kinematics(inputs["position"]).q
+    tool = model.platform.tool(inputs["position"], start=q)
+    world = np.concatenate([1e3 * tool.place, np.zeros((6, 3))], axis=1)
+    names = tl.thermal_expansion(model).parts if parts else ()
+    for row in range(6):
+        wrench = inputs["wrench"][row]
+        result = tl.compensate(
+            model,
+            inputs["position"][row],
+            wrench=tuple(wrench),
+            temperatures=dict(zip(names, rises, strict=True)) or None,
+        )
+        pins = np.concatenate([module.pins[:-1], wrench, rises, [0.0]])
+        status, joints = module.inverse(world[row : row + 1], pins)
+        assert status.tolist() == [0]
+        assert joints[0] == pytest.approx(1e3 * result.actuators[0], abs=1e-8)
+        status, back = module.forward(joints, pins)
+        assert status.tolist() == [0]
+        assert back[0] == pytest.approx(world[row], abs=1e-7)
+        _, rigid = module.inverse(
+            world[row : row + 1], np.append(module.pins, np.zeros(5 + parts + 1))
+        )
+        assert np.abs(rigid - joints).max() > 1e-3
 
 
 def test_what_is_not_covered_is_refused() -> None:

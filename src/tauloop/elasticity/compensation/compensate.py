@@ -46,12 +46,13 @@ class CompensationOptions(Options):
     Attributes:
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
         temperatures: rise above the reference temperature by part, K; a number for all parts that
-            have a coefficient of expansion; default: no heat.
+            have a coefficient of expansion.
         expansions: coefficients of expansion by part, 1/K, in place of the file's; a number for all
-            parts of which the file states none.
+            parts of which the file states none. Bodies without beams and the base then scale as a
+            whole.
         weightless: leave the weight of the machine out.
         motion: motion from a table: CSV or Parquet with columns time, position.NAME, velocity.NAME,
-            acceleration.NAME of the platform, each with its unit: 'position.platform.x [m]'.
+            acceleration.NAME, each with its unit: 'position.platform.x [m]'.
         passes: number of corrections; the second includes that loads act at the corrected pose.
 
     Examples:

@@ -58,10 +58,12 @@ class CompensationExportOptions(Options):
 
     Attributes:
         name: first part of all generated names; default: the machine's name.
-        precision: double or single.
+        precision: double or single; single exports floats only, for a microcontroller, without
+            batch kernels.
         passes: number of corrections; the second includes that loads act at the corrected pose.
         expansions: coefficients of expansion by part, 1/K, in place of the file's; a number for all
-            parts of which the file states none.
+            parts of which the file states none. Bodies without beams and the base then scale as a
+            whole.
         weightless: leave the weight of the machine out.
         seed: seed of the loads in the test program.
 

@@ -106,6 +106,36 @@ static void tauloop_world(const double *q, const double *pins, double *world)
         if (tauloop_axes[i] < 3) world[tauloop_axes[i]] = q[tauloop_columns[i]] / TAULOOP_MM + offset[tauloop_axes[i]];
 }
 
+#if TAULOOP_LOADS
+/* Passes of the search for the commanded pose of a loaded machine; each leaves a small fraction of the deflection. */
+#define TAULOOP_PASSES 5
+
+static void tauloop_normalized(double *position)
+{
+#if TAULOOP_TURNS == 2
+    double square = 0.0, *turn = position + TAULOOP_POSITION - 4;
+    for (int i = 0; i < 4; ++i) square += turn[i] * turn[i];
+    for (int i = 0; i < 4; ++i) turn[i] /= sqrt(square);
+#else
+    (void)position;
+#endif
+}
+
+/* Commanded position, SI, of a loaded machine whose rigid position is given: its correction is that position. */
+static int tauloop_commanded(const double *rigid, const double *loads, double *position)
+{
+    double corrected[TAULOOP_POSITION], health[4];
+    for (int i = 0; i < TAULOOP_POSITION; ++i) position[i] = rigid[i];
+    for (int pass = 0; pass < TAULOOP_PASSES; ++pass) {
+        tauloop_correction_solved(position, loads, tauloop_reference, corrected, health);
+        if (!tauloop_is_healthy(health)) return -1;
+        for (int i = 0; i < TAULOOP_POSITION; ++i) position[i] += rigid[i] - corrected[i];
+        tauloop_normalized(position);
+    }
+    return 0;
+}
+#endif
+
 /* Joints (mm, degrees) of a pose in the world, on the branch of the reference pose, independent of earlier calls.
    Returns 0, or -1 out of reach, at a singularity, and for input that is not a number; the joints then do not change. */
 static int tauloop_inverse(const double *world, const double *pins, double *joint, double *health)
@@ -113,6 +143,12 @@ static int tauloop_inverse(const double *world, const double *pins, double *join
     double theta[TAULOOP_THETA + 1], position[TAULOOP_POSITION], q[TAULOOP_Q], command[TAULOOP_JOINTS];
     tauloop_theta(pins, theta);
     tauloop_position(world, pins, position);
+#if TAULOOP_LOADS
+    double commanded[TAULOOP_POSITION];
+    for (int i = 0; i < TAULOOP_POSITION; ++i) commanded[i] = position[i];
+    tauloop_correction_solved(commanded, pins + TAULOOP_PINS, tauloop_reference, position, health);
+    if (!tauloop_is_healthy(health)) return -1;
+#endif
     tauloop_inverse_solved(position, theta, tauloop_reference, q, command, health);
     if (!tauloop_is_healthy(health)) return -1;
     for (int i = 0; i < TAULOOP_JOINTS; ++i) joint[i] = command[i] / tauloop_units[i];
@@ -128,7 +164,16 @@ static int tauloop_reached(const double *joint, const double *pins, const double
     tauloop_drive_solved(command, theta, start, position, unused);
     tauloop_forward_solved(position, theta, start, q, health);
     if (!tauloop_is_healthy(health)) return -1;
+#if TAULOOP_LOADS
+    double rigid[TAULOOP_POSITION], commanded[TAULOOP_POSITION], loaded[TAULOOP_Q];
+    for (int i = 0; i < TAULOOP_POSITION; ++i) rigid[i] = q[tauloop_columns[i]];
+    if (tauloop_commanded(rigid, pins + TAULOOP_PINS, commanded)) return -1;
+    for (int i = 0; i < TAULOOP_Q; ++i) loaded[i] = q[i];
+    for (int i = 0; i < TAULOOP_POSITION; ++i) loaded[tauloop_columns[i]] = commanded[i];
+    tauloop_world(loaded, pins, world);
+#else
     tauloop_world(q, pins, world);
+#endif
     if (tauloop_inverse(world, pins, back, unused)) return -1;
     for (int i = 0; i < TAULOOP_JOINTS; ++i)
         if (!(fabs(back[i] - joint[i]) <= TAULOOP_ROUND_TRIP * (1.0 + 1e-3 * fabs(joint[i])))) return -1;

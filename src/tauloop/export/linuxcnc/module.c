@@ -14,7 +14,7 @@ MODULE_LICENSE("GPL");
 static const char *const tauloop_evidence[4] = {"reach", "pivot", "residual", "iterations"};
 
 static struct tauloop_hal {
-    hal_float_t *pin[TAULOOP_PINS + 1];
+    hal_float_t *pin[TAULOOP_PINS + 1], *load[TAULOOP_LOADS + 1];
     hal_float_t *inverse[4], *forward[4];
     hal_u32_t *refused, *geometry, *asked;
 } *tauloop_hal;
@@ -22,7 +22,7 @@ static struct tauloop_hal {
 static int tauloop_component;
 static double tauloop_last[TAULOOP_Q];
 
-/* Reads the values of all pins, or those of the file before pins exist. Returns 0, or -1 if they are not the values that
+/* Reads the values of all pins, those of the loads last, or those of the file before pins exist. Returns 0, or -1 if they are not the values that
    the geometry's HAL file was written for. */
 static int tauloop_geometry(double *pins)
 {
@@ -34,6 +34,7 @@ static int tauloop_geometry(double *pins)
         is_seen &= pins[i] == seen[i];
         seen[i] = pins[i];
     }
+    for (int i = 0; i < TAULOOP_LOADS; ++i) pins[TAULOOP_PINS + i] = tauloop_hal ? *tauloop_hal->load[i] : 0.0;
     if (!tauloop_hal) return 0;
     if (!is_seen) hash = tauloop_hash(pins);
     *tauloop_hal->geometry = hash;
@@ -72,7 +73,7 @@ int kinematicsSwitch(int type)
 int kinematicsForward(const double *joint, EmcPose *world, const KINEMATICS_FORWARD_FLAGS *fflags,
                       KINEMATICS_INVERSE_FLAGS *iflags)
 {
-    double pins[TAULOOP_PINS + 1], place[6], health[4];
+    double pins[TAULOOP_PINS + TAULOOP_LOADS + 1], place[6], health[4];
     (void)fflags;
     (void)iflags;
     if (tauloop_geometry(pins)) return -1;
@@ -92,7 +93,7 @@ int kinematicsForward(const double *joint, EmcPose *world, const KINEMATICS_FORW
 int kinematicsInverse(const EmcPose *world, double *joint, const KINEMATICS_INVERSE_FLAGS *iflags,
                       KINEMATICS_FORWARD_FLAGS *fflags)
 {
-    double pins[TAULOOP_PINS + 1], health[4];
+    double pins[TAULOOP_PINS + TAULOOP_LOADS + 1], health[4];
     const double place[6] = {world->tran.x, world->tran.y, world->tran.z, world->a, world->b, world->c};
     (void)iflags;
     (void)fflags;
@@ -128,6 +129,10 @@ int rtapi_app_main(void)
     for (int i = 0; i < TAULOOP_PINS && !failed; ++i) {
         failed = hal_pin_float_newf(HAL_IN, &made->pin[i], tauloop_component, TAULOOP_MODULE ".%s", tauloop_pins[i].name);
         if (!failed) *made->pin[i] = tauloop_pins[i].value;
+    }
+    for (int i = 0; i < TAULOOP_LOADS && !failed; ++i) {
+        failed = hal_pin_float_newf(HAL_IN, &made->load[i], tauloop_component, TAULOOP_MODULE ".%s", tauloop_loads[i]);
+        if (!failed) *made->load[i] = 0.0;
     }
     if (!failed) failed = tauloop_watch(made->inverse, "inverse") | tauloop_watch(made->forward, "forward");
     if (!failed) failed = hal_pin_u32_newf(HAL_OUT, &made->refused, tauloop_component, TAULOOP_MODULE ".refused");

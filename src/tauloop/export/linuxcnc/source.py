@@ -16,13 +16,15 @@ from tauloop.compiler.c.printing.source import CFunction, c_source, comment, num
 from tauloop.compiler.c.printing.straight import instructions
 from tauloop.compiler.catalogue import KINEMATICS
 from tauloop.compiler.expressions import MotionState, ProgramSpec
+from tauloop.compiler.functions.tool import WRENCH
 from tauloop.compiler.program import Evaluate, Newton, Program
 from tauloop.compiler.solving.bounded import Bounded
 from tauloop.compiler.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.equations.assembly.loops import nominal
+from tauloop.equations.named_values import TOOL_PORT
 from tauloop.equations.newton_euler import actuator_offsets, transmission
 from tauloop.equations.values import BatchFunction
-from tauloop.export.linuxcnc.machine import MachineLayout, Pin
+from tauloop.export.linuxcnc.machine import MAX_NAME_LENGTH, MachineLayout, Pin, pin_name
 from tauloop.model.model import Model
 
 #: Groups of the independent parameters that change positions and ratios.
@@ -46,6 +48,65 @@ class KinematicFunctions:
     inverse: CFunction
     forward: CFunction
     drive: CFunction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadCorrection:
+    """Correction of the platform's position by load and temperatures on pins.
+
+    Attributes:
+        function: from position, wrench and temperatures to the position of the rigid machine.
+        pins: names of the pins, in the order of its inputs: N, N m, K.
+        units: their units.
+    """
+
+    function: CFunction
+    pins: tuple[str, ...]
+    units: tuple[str, ...]
+
+
+def load_correction(model: Model, module: str, taken: set[str]) -> LoadCorrection:
+    """Return the correction of a machine's position, with the names of its pins.
+
+    Args:
+        model: the machine.
+        module: name of the component.
+        taken: names of the other pins.
+
+    Raises:
+        InputError: the machine has no elastic data, or parts that the code does not cover.
+    """
+    # Elasticity is needed only for this option.
+    from tauloop.elasticity.compensation.compensation_program import (
+        CORRECTED,
+        TEMPERATURES,
+        compensation_program,
+    )
+
+    built = compensation_program(model)
+    sizes = {
+        "position": model.platform.ports.position.size,
+        "wrench": WRENCH,
+        TEMPERATURES: len(built.parts),
+        "start": model.topology.n_q,
+        CORRECTED: model.platform.ports.position.size,
+    }
+    ports = {name: CPort(name=name, size=size) for name, size in sizes.items()}
+    inputs = ["position", "wrench", *[TEMPERATURES] * bool(built.parts)]
+    inputs += ["start"] * reads_start(built.correction, (CORRECTED,))
+    names = [f"load.{column}" for column in TOOL_PORT.columns]
+    names += [f"temperature.{part}" for part in built.parts]
+    max_length = MAX_NAME_LENGTH - len(module) - 1
+    return LoadCorrection(
+        function=CFunction(
+            name="tauloop_correction_program",
+            program=built.correction,
+            inputs=tuple(ports[name] for name in inputs),
+            outputs=(ports[CORRECTED],),
+        ),
+        pins=tuple(pin_name(name, taken, max_length) for name in names),
+        units=(*TOOL_PORT.units, *("K",) * len(built.parts)),
+    )
 
 
 def kinematic_functions(model: Model) -> KinematicFunctions:
@@ -154,6 +215,7 @@ def header_text(
     layout: MachineLayout,
     functions: KinematicFunctions,
     pins: Sequence[Pin],
+    correction: LoadCorrection | None = None,
 ) -> str:
     """Return the header of a module: programs, tables and conversions in LinuxCNC's units.
 
@@ -163,12 +225,15 @@ def header_text(
         model, layout: the machine.
         functions: its programs.
         pins: pins of their parameters, in their order, and of the tool.
+        correction: correction of the platform's position by loads; None for none.
     """
+    corrections = [] if correction is None else [correction.function]
+    tables = _tables(module, model, layout, functions, pins, correction)
     programs = c_source(
-        [functions.inverse, functions.forward, functions.drive],
+        [functions.inverse, functions.forward, functions.drive, *corrections],
         note,
         with_batch=False,
-        further="\n".join(_tables(module, model, layout, functions, pins)),
+        further="\n".join(tables),
     )
     return f"{programs}\n{c_file('tauloop.export.linuxcnc', 'conversions.c')}"
 
@@ -179,6 +244,7 @@ def _tables(
     layout: MachineLayout,
     functions: KinematicFunctions,
     pins: Sequence[Pin],
+    correction: LoadCorrection | None,
 ) -> Iterator[str]:
     """Yield the machine's tables for `conversions.c` and `module.c`."""
     sizes = {
@@ -190,6 +256,7 @@ def _tables(
         "Q": model.topology.n_q,
         "TURNS": layout.turns,
         "HAS_TOOL": int(bool(layout.tool)),
+        "LOADS": 0 if correction is None else len(correction.pins),
     }
     yield f'#define TAULOOP_MODULE "{module}"'
     yield from (f"#define TAULOOP_{name} {size}" for name, size in sizes.items())
@@ -223,6 +290,23 @@ def _tables(
     )
     yield from _call("drive", functions.drive, "const double *joint", "double *position")
     yield from _call("forward", functions.forward, "const double *position", "double *q")
+    names = () if correction is None else correction.pins
+    texts = ", ".join(f'"{name}"' for name in (*names, ""))
+    yield f"static const char *const tauloop_loads[TAULOOP_LOADS + 1] = {{{texts}}};"
+    if correction is not None:
+        yield from _correction_call(correction.function)
+
+
+def _correction_call(function: CFunction) -> Iterator[str]:
+    """Yield the lines of a C wrapper of the correction, with wrench and temperatures in one array."""
+    head = "const double *position, const double *loads, const double *start, double *corrected"
+    yield f"static void tauloop_correction_solved({head}, double *health)"
+    yield "{"
+    yield f"    const double *wrench = loads, *temperatures = loads + {WRENCH};"
+    yield "    (void)temperatures;"
+    yield "    (void)start;"
+    yield f"    {function.name}({', '.join(port.name for port in function.arguments)});"
+    yield "}"
 
 
 def _note(pin: Pin) -> str:

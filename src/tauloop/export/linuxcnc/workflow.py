@@ -27,9 +27,20 @@ from tauloop.export.linuxcnc.configuration import (
     ini_text,
     joints_text,
 )
-from tauloop.export.linuxcnc.machine import MachineLayout, Pin, geometry_pins, machine_layout
+from tauloop.export.linuxcnc.machine import (
+    MODULE_PINS,
+    MachineLayout,
+    Pin,
+    geometry_pins,
+    machine_layout,
+)
 from tauloop.export.linuxcnc.program import program_text, reachable_moves
-from tauloop.export.linuxcnc.source import KinematicFunctions, header_text, kinematic_functions
+from tauloop.export.linuxcnc.source import (
+    KinematicFunctions,
+    header_text,
+    kinematic_functions,
+    load_correction,
+)
 from tauloop.mechanism.description import units
 from tauloop.mechanism.model import Mechanism
 from tauloop.model.model import MachineSource, Model, modeled
@@ -49,6 +60,7 @@ class LinuxcncOptions(Options):
         name: first part of all names, up to 20 characters; default: the machine's name.
         max_acceleration: largest acceleration along the axes in the LinuxCNC simulation, m/s^2.
         servo_period: period of the servo thread in the LinuxCNC simulation, s.
+        compensation: correct the joints for weight, and for the wrench and temperatures on pins.
 
     Examples:
         >>> import tauloop as tl
@@ -65,6 +77,7 @@ class LinuxcncOptions(Options):
         unit=units.ACCELERATION,
     )
     servo_period: float = option(0.001, least=0.0001, most=0.01, metavar="TIME", unit=units.TIME)
+    compensation: bool = option(False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +87,12 @@ class LinuxcncExport(ExportedCode):
     Attributes:
         pins: geometry on HAL pins.
         layout: the machine's joints and axes.
+        loads: pins of the wrench (N, N m) and of temperatures (K); empty without compensation.
     """
 
     pins: tuple[Pin, ...] = field(metadata=OMITTED)
     layout: MachineLayout = field(metadata=OMITTED)
+    loads: tuple[str, ...] = ()
 
 
 @keywords(LinuxcncOptions)
@@ -95,6 +110,11 @@ def export_linuxcnc(
     branch of the reference pose. Its forward kinematics starts from the last pose. Both return -1
     out of reach, at a singularity, and for an input that is not a number. The same machine gives
     the same texts.
+
+    With `compensation`, the joints are those at which the loaded, warm machine has its tool at the
+    pose (see `compensate`), and forward kinematics is the inverse of that. Wrench and temperatures
+    are on pins, which start at zero; they must change slowly, as joints follow them. Deflections
+    are those of the geometry of the file.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -120,6 +140,10 @@ def export_linuxcnc(
     model, options = modeled(machine), options or LinuxcncOptions()
     mechanism, stages = model.mechanism, Stages(progress, 3)
     stem, module, layout, functions, pins = _parts(model, options.name)
+    correction = None
+    if options.compensation:
+        correction = load_correction(model, module, {*MODULE_PINS, *(pin.name for pin in pins)})
+    loads = () if correction is None else correction.pins
     stages.done()
     start, moves = reachable_moves(model, layout)
     stages.done()
@@ -128,7 +152,13 @@ def export_linuxcnc(
     files = {
         f"{module}.c": _module_text(module, note, mechanism),
         f"{module}.h": header_text(
-            module, f"{module}: {note}; may be used under any terms", model, layout, functions, pins
+            module,
+            f"{module}: {note}; may be used under any terms",
+            model,
+            layout,
+            functions,
+            pins,
+            correction,
         ),
         f"{stem}.ini": ini_text(stem, module, layout, acceleration, options.servo_period),
         f"{stem}.hal": hal_text(stem, module, layout),
@@ -142,13 +172,21 @@ def export_linuxcnc(
         f"{stem}_headless.py": headless_text(),
     }
     manifest = _manifest(module, mechanism, layout, pins, files)
+    if correction is not None:
+        manifest["loads"] = dict(zip(correction.pins, correction.units, strict=True))
     files[f"{module}_manifest.json"] = (
         json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
     )
     stages.done()
     written = () if folder is None else written_files(files, Path(folder))
     return LinuxcncExport(
-        name=module, pins=pins, layout=layout, manifest=manifest, files=files, written=written
+        name=module,
+        pins=pins,
+        layout=layout,
+        loads=loads,
+        manifest=manifest,
+        files=files,
+        written=written,
     )
 
 
