@@ -160,3 +160,45 @@ def test_what_is_not_covered_is_refused() -> None:
     model = tl.Model(tl.load(EXAMPLE)).with_free_parameters(["triple1.length"])
     with pytest.raises(InputError, match=r"free parameters \(triple1.length\)"):
         tl.export_compensation(model)
+
+
+def test_table_meets_its_tolerance_at_random_poses_and_loads() -> None:
+    """Interpolated corrections agree with `compensate` about as well as stated."""
+    ranges = {"x": (-0.1, 0.1), "y": (-0.1, 0.1), "z": (-0.1, 0.1)}
+    tolerance = 2e-6
+    table = tl.compensation_table(
+        EXAMPLE, ranges=ranges, table_tolerance=tolerance, wrench={"fx": 300.0, "fz": -300.0}
+    )
+    assert table.status == "ok"
+    assert 0.0 < table.interpolation_error <= tolerance
+    rng = np.random.default_rng(7)
+    position = rng.uniform(-0.1, 0.1, (40, 3))
+    wrench = np.zeros((40, 6))
+    wrench[:, [0, 2]] = rng.uniform(-300.0, 300.0, (40, 2))
+    rises = np.linspace(-5.0, 5.0, len(table.parts))
+    result = tl.compensate(
+        table.model,
+        position,
+        wrenches=wrench,
+        temperatures=dict(zip(table.parts, rises, strict=True)),
+    )
+    miss = table.interpolated(position, wrench, np.tile(rises, (40, 1))) - result.correction
+    R = table.model.platform.actuator_jacobian(position)
+    moved = np.linalg.solve(R, miss[..., None])[..., 0]
+    assert np.linalg.norm(moved, axis=1).max() < tolerance
+    lines = table.to_csv().splitlines()
+    assert len(lines) == len(table.position) + 1
+    assert lines[0].startswith("position.platform.x [m],")
+    at_corner = [float(number) for number in lines[1].split(",")]
+    assert at_corner[:3] == [-0.1, -0.1, -0.1]
+    assert at_corner[3] == table.correction[0, 0]
+
+
+def test_table_refuses_what_it_cannot_interpolate() -> None:
+    """A tolerance beyond 20 000 points, quaternions and unknown names are refused."""
+    ranges = {"x": (-0.2, 0.2), "y": (-0.1, 0.1), "z": (-0.1, 0.1)}
+    with pytest.raises(InputError, match="table_tolerance: is not met"):
+        tl.compensation_table(EXAMPLE, ranges=ranges, table_tolerance=1e-9)
+    machine = elastic_machines.hexapod(drives="20 N/um")
+    with pytest.raises(InputError, match="number of a quaternion"):
+        tl.compensation_table(machine, ranges={"qw": (0.9, 1.0)})

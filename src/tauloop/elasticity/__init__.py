@@ -25,6 +25,11 @@ if TYPE_CHECKING:
         CompensationOptions as CompensationOptions,
         compensate as compensate,
     )
+    from tauloop.elasticity.compensation.lookup_table import (
+        CompensationTable as CompensationTable,
+        CompensationTableOptions as CompensationTableOptions,
+        compensation_table as compensation_table,
+    )
     from tauloop.elasticity.machine_gradients import ElasticGradient as ElasticGradient
     from tauloop.elasticity.machine_heat import (
         ThermalExpansion as ThermalExpansion,

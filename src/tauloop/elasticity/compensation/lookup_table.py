@@ -1,0 +1,396 @@
+"""A lookup table of motor corrections over poses, with its measured interpolation error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from itertools import product
+
+import numpy as np
+
+from tauloop.common.datasets import Variable, columns
+from tauloop.common.errors import InputError, PoseError, Problems, solving
+from tauloop.common.files import csv_text
+from tauloop.common.keywords import keywords
+from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, json_keys
+from tauloop.common.records import dataclass
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
+from tauloop.compiler.state import solve_diagnostics
+from tauloop.elasticity.beams import Array
+from tauloop.elasticity.compensation.compensation_program import (
+    ACTUATORS,
+    TEMPERATURES,
+    CompensationProgram,
+    compensation_program,
+)
+from tauloop.equations.named_values import TOOL_PORT, full_name, named_values, ranges_of
+from tauloop.equations.ports import motor_port
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.units import EXPANSION, TEMPERATURE
+from tauloop.mechanism.suggestions import listing
+from tauloop.model import Model
+from tauloop.model.model import MachineSource, modeled
+
+#: Points of each axis of the first grid, and most points of a grid.
+FIRST_POINTS, MAX_POINTS = 3, 20_000
+#: Factor by which the error expected with the most points may exceed the tolerance.
+HOPELESS_FACTOR = 4.0
+#: Random combinations of largest loads at which the error is measured, in addition to none and all.
+LOAD_SIGNS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompensationTableOptions(Options):
+    """Poses, loads and accuracy of a lookup table.
+
+    Attributes:
+        ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit);
+            default: those of the machine file.
+        table_tolerance: largest error of the tool by interpolation, m.
+        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
+        max_temperature: largest rise or fall of the temperatures of parts, K.
+        expansions: coefficients of expansion by part, 1/K, in place of the file's; a number for all
+            parts of which the file states none. Bodies without beams and the base then scale as a
+            whole.
+        weightless: leave the weight of the machine out.
+    """
+
+    ranges: Mapping[str, tuple[float, float]] | None = option(
+        None,
+        read=ranges_of,
+        metavar="NAME=LOW:HIGH",
+        unit=(units.LENGTH, units.ANGLE, units.ONE),
+    )
+    table_tolerance: float = option(1e-6, above=0.0, metavar="LENGTH", unit=units.LENGTH)
+    wrench: str | Mapping[str, str | float] | tuple[float, ...] | None = option(
+        None, read=str, metavar="VALUES"
+    )
+    max_temperature: float = option(5.0, above=0.0, unit=TEMPERATURE)
+    expansions: float | Mapping[str, float] | None = option(None, unit=EXPANSION, below=np.inf)
+    weightless: bool = option(False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompensationTable(Result):
+    """Corrections of motors on a grid of poses: correction = c + C w + H T.
+
+    Positions between grid points are interpolated linearly along each axis.
+
+    Attributes:
+        model: the machine.
+        options: poses, loads and accuracy.
+        axes: names of the a positions that vary; the others are those of the reference pose.
+        grid: values of each axis, m or rad.
+        position: (N, a) grid points, the last axis varies fastest.
+        correction: (N, n_u) corrections c by weight, m or rad.
+        by_wrench: (N, n_u, 6) corrections by a unit wrench.
+        by_temperature: (N, n_u, p) corrections by one kelvin of each part.
+        parts: names of the p parts.
+        interpolation_error: largest error of the tool's position at midpoints of the grid, with the
+            largest loads and temperatures, m.
+    """
+
+    model: Model = field(metadata=json_keys(machine="mechanism.name"))
+    options: CompensationTableOptions = field(metadata=OMITTED)
+    axes: tuple[str, ...]
+    grid: tuple[np.ndarray, ...]
+    position: np.ndarray
+    correction: np.ndarray
+    by_wrench: np.ndarray
+    by_temperature: np.ndarray
+    parts: tuple[str, ...]
+    interpolation_error: float = field(metadata=json_keys("interpolation_error_m"))
+
+    def interpolated(self, position: Array, wrench: Array, temperatures: Array) -> Array:
+        """Return the corrections (N, n_u) at positions (N, a), wrenches (N, 6) and rises (N, p)."""
+        count, motors = self.correction.shape
+        by_wrench = self.by_wrench.reshape(count, 6 * motors)
+        by_heat = self.by_temperature.reshape(count, len(self.parts) * motors)
+        values = np.concatenate([self.correction, by_wrench, by_heat], axis=1)
+        sizes = [len(axis) for axis in self.grid]
+        at = _interpolated(self.grid, values.reshape(*sizes, -1), np.atleast_2d(position))
+        c, C, H = np.split(at, [motors, 7 * motors], axis=1)
+        total = c + (C.reshape(-1, motors, 6) @ np.atleast_2d(wrench)[..., None])[..., 0]
+        rises = np.atleast_2d(temperatures)[..., None]
+        by_heat = H.reshape(len(at), motors, len(self.parts)) @ rises
+        return np.asarray(total + by_heat[..., 0])
+
+    def _columns(self) -> Iterator[tuple[str, str, Array]]:
+        """Yield name, unit and values (N,) of each column of corrections."""
+        motors = motor_port(self.model.assembly, "position", "rad", "m")
+        for k, (motor, unit) in enumerate(zip(motors.columns, motors.units, strict=True)):
+            yield f"correction.{motor}", unit, self.correction[:, k]
+            for i, (name, of) in enumerate(zip(TOOL_PORT.columns, TOOL_PORT.units, strict=True)):
+                per = f"({of})" if " " in of else of
+                yield f"{name}.{motor}", f"{unit}/{per}", self.by_wrench[:, k, i]
+            for i, part in enumerate(self.parts):
+                yield f"{part}.{motor}", f"{unit}/K", self.by_temperature[:, k, i]
+
+    def variables(self) -> Iterator[Variable]:
+        """Return positions and corrections over the points of the grid."""
+        over = ("point",)
+        yield Variable(name="point", values=np.arange(1, len(self.position) + 1), over=over)
+        port = self.model.platform.ports.position
+        by_name = dict(zip(port.columns, port.units, strict=True))
+        names = tuple(by_name[name] for name in self.axes)
+        yield from columns("position", self.axes, names, self.position, over)
+        for name, unit, values in self._columns():
+            yield Variable(name=name, values=values, unit=unit, over=over)
+
+    def to_csv(self) -> str:
+        """Return a CSV text: positions, corrections, and their changes by load and temperature."""
+        listed = [item for item in self.variables() if item.name != "point"]
+        heads = tuple(f"{item.name} [{item.unit}]" for item in listed)
+        values = np.column_stack([item.array() for item in listed])
+        return csv_text(heads, [tuple(row) for row in values.tolist()])
+
+
+@keywords(CompensationTableOptions)
+@solving(PoseError)
+def compensation_table(
+    machine: MachineSource, options: CompensationTableOptions | None = None
+) -> CompensationTable:
+    """Return a lookup table of motor corrections over a grid of poses.
+
+    Corrections are linear in wrench and temperatures. The grid is refined until the tool's error at
+    midpoints, for the largest loads and against the exported program, is below the tolerance.
+
+    Args:
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
+        options: ranges, tolerance, and the largest wrench and temperatures.
+
+    Raises:
+        InputError: the tolerance is not met with 20 000 points, a position is not a number that can
+            vary alone, or the machine has no elastic data.
+        PoseError: a pose of the grid is out of reach or singular.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> machine = tl.loads('''
+        ... format: tauloop-machine/1
+        ... name: slide
+        ... provenance: {status: chosen, source: example}
+        ... gravity: [0, 0, -9.81 m/s^2]
+        ... bodies: {cart: {mass: 2 kg}}
+        ... joints: {rail: {type: prismatic, axis: x, parent: base, child: cart}}
+        ... actuators: {motor: {on: rail, force: 10 N, stiffness: 5 N/um}}
+        ... platform: {body: cart, independent: [rail]}
+        ... ''')
+        >>> table = tl.compensation_table(machine, ranges={"rail": (0.0, 0.2)})
+        >>> len(table.position), f"{table.by_wrench[0, 0, 0]:.1e}"
+        (3, '-2.0e-07')
+    """
+    model, options = modeled(machine), options or CompensationTableOptions()
+    built = compensation_program(
+        model, expansions=options.expansions, is_weightless=options.weightless
+    )
+    wrench = named_values(TOOL_PORT, "wrench", options.wrench, np.zeros(6))
+    table = _Corrections(model, built, np.asarray(wrench, float), options.max_temperature)
+    names, ends = _axes(model, options)
+    counts = [FIRST_POINTS] * len(names)
+    while True:
+        grid = tuple(np.linspace(*end, count) for end, count in zip(ends, counts, strict=True))
+        values = table.coefficients(names, grid)
+        errors = table.errors(names, grid, values)
+        if max(errors) <= options.table_tolerance:
+            break
+        worst = int(np.argmax(errors[: len(names)]))
+        points, counts[worst] = int(np.prod(counts)), 2 * counts[worst] - 1
+        # The error of linear interpolation is quadratic in the distance of points.
+        expected = max(errors) * (points / MAX_POINTS) ** (2.0 / len(names))
+        is_hopeless = expected > HOPELESS_FACTOR * options.table_tolerance
+        if is_hopeless or np.prod(counts) > MAX_POINTS:
+            what = f"is not met: {points} points leave {max(errors):.3g} m"
+            remedy = "give a larger tolerance, smaller ranges or smaller loads"
+            raise InputError.of("table_tolerance", what, remedy)
+    count = int(np.prod(counts))
+    motors, parts = len(model.mechanism.actuators), len(built.parts)
+    flat = values.reshape(count, -1)
+    c, C, H = np.split(flat, [motors, 7 * motors], axis=1)
+    return CompensationTable(
+        model=model,
+        options=options,
+        axes=names,
+        grid=grid,
+        position=_points(grid),
+        correction=c,
+        by_wrench=C.reshape(count, motors, 6),
+        by_temperature=H.reshape(count, motors, parts),
+        parts=built.parts,
+        interpolation_error=max(errors),
+        diagnostics=tuple(_diagnostics(max(errors), options)),
+        provenance=provenance(
+            options={"tolerance": options.table_tolerance, "wrench": wrench.tolist()},
+            inputs={"machine": model.mechanism.name, "points": count},
+        ),
+    )
+
+
+def _diagnostics(error: float, options: CompensationTableOptions) -> Iterator[Diagnostic]:
+    """Yield the measured error."""
+    yield diagnostic(
+        "largest error of the tool at midpoints of the grid",
+        error,
+        at_most=options.table_tolerance,
+        unit="m",
+        advice="give smaller ranges",
+    )
+
+
+def _axes(
+    model: Model, options: CompensationTableOptions
+) -> tuple[tuple[str, ...], list[tuple[float, float]]]:
+    """Return the positions that vary, and their ranges.
+
+    Raises:
+        InputError: no range, or a range of a quaternion's number.
+    """
+    port = model.platform.ports.position
+    ranges: Mapping[str, tuple[float, float]]
+    if options.ranges is not None:
+        ranges = {
+            full_name(port.columns, name, "ranges"): ends for name, ends in options.ranges.items()
+        }
+    else:
+        limits = model.limits
+        index = {column: k for k, column in enumerate(limits.columns)}
+        pairs = zip(port.columns, model.platform.ports.q, strict=True)
+        known = {name: index.get(column) for name, column in pairs}
+        ranges = {
+            name: (float(limits.lower[k]), float(limits.upper[k]))
+            for name, k in known.items()
+            if k is not None and np.isfinite([limits.lower[k], limits.upper[k]]).all()
+        }
+    problems = Problems()
+    if not ranges:
+        problems.add("ranges", "are not given, and the file has none", "give 'x=-0.1:0.1'")
+    turning = {
+        port.columns[start + i]
+        for start in model.platform.ports.whole_quaternions(model.topology)
+        for i in range(4)
+    }
+    for name in turning & set(ranges):
+        what = "is a number of a quaternion, which does not vary alone"
+        problems.add(f"ranges.{name}", what, "make a table for each orientation of the reference")
+    InputError.raise_if_any(problems)
+    names = tuple(name for name in port.columns if name in ranges)
+    return names, [ranges[name] for name in names]
+
+
+def _points(grid: tuple[Array, ...]) -> Array:
+    """Return the points (N, a) of a grid, the last axis fastest."""
+    return np.stack(np.meshgrid(*grid, indexing="ij"), axis=-1).reshape(-1, len(grid))
+
+
+def _interpolated(grid: tuple[Array, ...], values: Array, points: Array) -> Array:
+    """Return values (n_1, ..., n_a, k) of a grid at points (N, a), linear along each axis."""
+    result = np.zeros((len(points), values.shape[-1]))
+    cells, weights = [], []
+    for axis, column in zip(grid, points.T, strict=True):
+        cell = np.clip(np.searchsorted(axis, column) - 1, 0, len(axis) - 2)
+        cells.append(cell)
+        weights.append((column - axis[cell]) / (axis[cell + 1] - axis[cell]))
+    for corner in product((0, 1), repeat=len(grid)):
+        weight = np.ones(len(points))
+        index = []
+        for step, cell, share in zip(corner, cells, weights, strict=True):
+            weight *= share if step else 1.0 - share
+            index.append(cell + step)
+        result += weight[:, None] * values[tuple(index)]
+    return result
+
+
+class _Corrections:
+    """Corrections of a machine by the exported program."""
+
+    def __init__(
+        self, model: Model, built: CompensationProgram, wrench: Array, temperature: float
+    ) -> None:
+        """Store the largest loads; components of zero get small steps for derivatives."""
+        self.model, self.built = model, built
+        size = np.abs(wrench)
+        steps = np.where(size > 0.0, size, max(size.max(), 1.0) * 1e-2)
+        self.parts = len(built.parts)
+        self.steps = np.concatenate([steps, np.full(self.parts, temperature)])
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], (LOAD_SIGNS, 6 + self.parts))
+        largest = np.concatenate([size, np.full(self.parts, temperature)])
+        self.loads = np.concatenate([[0.0 * largest, largest], signs * largest])
+
+    def at(self, names: tuple[str, ...], points: Array, loads: Array) -> Array:
+        """Return corrections (L, N, n_u) at points (N, a) and loads (L, 6 + p).
+
+        Raises:
+            PoseError: a point is out of reach or singular.
+        """
+        port = self.model.platform.ports.position
+        reference = self.model.platform_position(self.model.assembly.q)
+        position = np.tile(reference, (len(points), 1))
+        position[:, [port.columns.index(name) for name in names]] = points
+        rigid = self.model.actuator_position(self.model.inverse_kinematics(position).q)
+        count = len(points)
+        corrections = []
+        for load in loads:
+            inputs = {
+                "position": position,
+                "wrench": np.tile(load[:6], (count, 1)),
+                TEMPERATURES: np.tile(load[6:] if self.parts else np.zeros(1), (count, 1)),
+                "start": np.tile(self.model.assembly.q, (count, 1)),
+                "theta": np.zeros((count, 0)),
+            }
+            values, diagnostics = self.built.program.run(inputs, count)
+            state = solve_diagnostics(self.built.program, diagnostics)
+            bad = ~(state.is_reached & state.is_regular)
+            if bad.any():
+                place = listing(
+                    f"{name}={value:.4g}" for name, value in zip(names, points[bad][0], strict=True)
+                )
+                what = f"out of reach or singular at {int(bad.sum())} points, such as {place}"
+                raise PoseError.of("ranges", what, "give smaller ranges")
+            corrections.append(values[ACTUATORS] - rigid)
+        return np.stack(corrections)
+
+    def coefficients(self, names: tuple[str, ...], grid: tuple[Array, ...]) -> Array:
+        """Return c, C and H (n_1, ..., n_a, n_u (1 + 6 + p)) on a grid, by central differences."""
+        points = _points(grid)
+        units = np.diag(self.steps)
+        runs = self.at(names, points, np.concatenate([np.zeros((1, len(units))), units, -units]))
+        plus, minus = runs[1 : 1 + len(units)], runs[1 + len(units) :]
+        slopes = (plus - minus) / (2.0 * self.steps[:, None, None])
+        motors = runs.shape[-1]
+        by_wrench = np.moveaxis(slopes[:6], 0, -1).reshape(len(points), 6 * motors)
+        by_heat = np.moveaxis(slopes[6:], 0, -1).reshape(len(points), self.parts * motors)
+        flat = np.concatenate([runs[0], by_wrench, by_heat], axis=1)
+        return flat.reshape(*(len(axis) for axis in grid), -1)
+
+    def errors(self, names: tuple[str, ...], grid: tuple[Array, ...], values: Array) -> list[float]:
+        """Return the tool's largest errors (a + 1) at midpoints along each axis and of cells, m."""
+        middles = [0.5 * (axis[1:] + axis[:-1]) for axis in grid]
+        errors = []
+        for number in range(len(grid) + 1):
+            chosen = tuple(
+                middle if number in (k, len(grid)) else axis
+                for k, (axis, middle) in enumerate(zip(grid, middles, strict=True))
+            )
+            errors.append(self._error(names, grid, values, _points(chosen)))
+        return errors
+
+    def _error(
+        self, names: tuple[str, ...], grid: tuple[Array, ...], values: Array, points: Array
+    ) -> float:
+        """Return the largest error of the tool's position at points (N, a), m."""
+        motors = len(self.model.mechanism.actuators)
+        at = _interpolated(grid, values, points)
+        c, C, H = np.split(at, [motors, 7 * motors], axis=1)
+        by_load = np.concatenate(
+            [C.reshape(len(at), motors, 6), H.reshape(len(at), motors, self.parts)], axis=2
+        )
+        total = c + np.einsum("nmk,lk->lnm", by_load, self.loads)
+        miss = total - self.at(names, points, self.loads)
+        port = self.model.platform.ports.position
+        position = np.tile(self.model.platform_position(self.model.assembly.q), (len(points), 1))
+        position[:, [port.columns.index(name) for name in names]] = points
+        R = np.linalg.pinv(self.model.platform.actuator_jacobian(position))
+        J = self.model.platform.tool_jacobian(position)[:, :3]
+        moved = np.einsum("nij,lnj->lni", J @ R, miss)
+        return float(np.linalg.norm(moved, axis=-1).max())
