@@ -91,12 +91,23 @@ def test_responses_of_loops_are_drawn_with_frequencies(slide: Path) -> None:
 
     text = SLIDE.replace("stiffness: 5 N/um", "inertia: 3 kg, stiffness: 5 N/um")
     slide.write_text(text, encoding="utf-8")
-    words = ("--motor-state", "servo", "--bandwidth", "20 Hz", "--frequencies", "1 Hz..1 kHz")
+    words = (
+        "--motor-state",
+        "servo",
+        "--bandwidth",
+        "20 Hz",
+        "--response-frequencies",
+        "1 Hz..1 kHz",
+    )
     shown = run("vibration", slide, *words, "--damping", "0.02").output
     assert "smallest dynamic stiffness: " in shown
     machine = tl.load(slide)
     result = tl.vibration(
-        machine, motor_state="servo", bandwidth="20 Hz", frequencies="1 Hz..1 kHz", damping=0.02
+        machine,
+        motor_state="servo",
+        bandwidth="20 Hz",
+        response_frequencies="1 Hz..1 kHz",
+        damping=0.02,
     )
     plots = {plot.title: plot for plot in vibration_plots(result)}
     reference = plots["Reference to encoder"].traces[0]

@@ -83,7 +83,7 @@ def test_a_free_motor_moves_its_encoder_as_a_mass() -> None:
 def test_dynamic_stiffness_of_one_mass() -> None:
     """The smallest ratio of force and amplitude is k 2 ζ sqrt(1 - ζ²)."""
     ratio = 0.05
-    result = tl.vibration(tl.loads(SLIDE), damping=ratio, frequencies=(10.0, 112.26))
+    result = tl.vibration(tl.loads(SLIDE), damping=ratio, response_frequencies=(10.0, 112.26))
     assert result.responses is not None
     natural = result.frequency[0, 0]
     at_peak = natural * np.sqrt(1.0 - 2.0 * ratio**2)
@@ -101,7 +101,9 @@ def test_poses_of_a_motion(tmp_path: Path) -> None:
     rows = [f"{0.1 * k},{1e-3 * k},0,0" for k in range(120)]
     head = "time [s],position.platform.x [m],position.platform.y [m],position.platform.z [m]"
     path.write_text("\n".join([head, *rows]), encoding="utf-8")
-    result = tl.vibration(gantry(), motion=path, count=1, damping=0.02, frequencies="50..100 Hz")
+    result = tl.vibration(
+        gantry(), motion=path, count=1, damping=0.02, response_frequencies="50..100 Hz"
+    )
     assert len(result.frequency) == 50
     assert result.platform[[0, -1], 0] == pytest.approx([0.0, 0.119])
     ends = tl.vibration(gantry(), result.platform[[0, -1]], count=1)
@@ -118,9 +120,9 @@ def test_poses_of_a_motion(tmp_path: Path) -> None:
 )
 def test_wrong_frequencies_are_refused(frequencies: str) -> None:
     with pytest.raises(InputError, match="frequencies"):
-        tl.vibration(tl.loads(SLIDE), damping=0.1, frequencies=frequencies)
+        tl.vibration(tl.loads(SLIDE), damping=0.1, response_frequencies=frequencies)
 
 
 def test_responses_without_damping_are_refused() -> None:
     with pytest.raises(InputError, match="neither the machine file nor the call"):
-        tl.vibration(tl.loads(SLIDE), frequencies="1..200")
+        tl.vibration(tl.loads(SLIDE), response_frequencies="1..200")

@@ -34,7 +34,7 @@ from tauloop.elasticity.servo_modes import (
     servo_plant,
     servo_rows,
 )
-from tauloop.mechanism.description.units import FREQUENCY, quantity
+from tauloop.mechanism.description.units import FREQUENCY, PRESSURE, quantity
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 
@@ -82,8 +82,12 @@ class VibrationOptions(Options):
             loaded machine.
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame); with `loaded`.
         weightless: leave the weight of the machine out.
-        frequencies: frequencies of responses, as a range such as '1..200' or several (Hz); they need a
+        response_frequencies: frequencies of responses, as a range such as '1..200' or several (Hz); they need a
             damping.
+        cutting_coefficient: force per area of the chip for stability lobes, such as '700 N/mm^2'.
+        teeth: number of teeth of a milling cutter, which cuts a slot; 0 for turning.
+        cutting_direction: feed of milling, whose cutter has the axis z; of turning, the motion of the
+            tool that makes the chip thinner: x, y, z or a vector such as 1,0,1.
         servo_gains: gains of position loops (1/s), of speed loops (N s/m, N m s/rad) and their integral
             times, such as '*.position=50,motor.speed=2e4'.
         bandwidth: bandwidth of the position loops that have no gains, such as '20 Hz' or 100 (rad/s):
@@ -108,7 +112,10 @@ class VibrationOptions(Options):
     servo_gains: str | Mapping[str, str | float | Mapping[str, str | float]] | None = option(
         None, read=str, metavar="NAME=VALUE"
     )
-    frequencies: str | tuple[float, ...] | None = option(None, read=str, metavar="RANGE")
+    response_frequencies: str | tuple[float, ...] | None = option(None, read=str, metavar="RANGE")
+    cutting_coefficient: float | None = option(None, above=0, below=np.inf, unit=PRESSURE)
+    teeth: int = option(0, least=0)
+    cutting_direction: str | tuple[float, ...] = option("x", read=str, metavar="DIRECTION")
     bandwidth: float | None = option(
         None, read=read_bandwidth, metavar="FREQUENCY", above=0.0, below=np.inf
     )

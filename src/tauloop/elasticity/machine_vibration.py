@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
 
 from tauloop.common.datasets import Variable, columns
-from tauloop.common.errors import PoseError, solving
+from tauloop.common.errors import InputError, PoseError, solving
 from tauloop.common.files import csv_text
 from tauloop.common.keywords import keywords
 from tauloop.common.plain import OMITTED, json_keys
@@ -32,12 +32,23 @@ from tauloop.elasticity.machine_responses import (
     tool_responses,
 )
 from tauloop.elasticity.servo_modes import ServoModes
+from tauloop.elasticity.stability_lobes import (
+    Direction,
+    StabilityLobes,
+    chatter_frequencies,
+    milling_lobes,
+    turning_lobes,
+    unit_direction,
+)
 from tauloop.elasticity.statics import energy_shares
+from tauloop.mechanism.description.units import PRESSURE, quantity
 from tauloop.mechanism.elastic.inertia import ElementMass
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
+#: Sine of the angle of feed and spindle below which they are parallel.
+MIN_SINE = 1e-6
 #: Note on frequencies of a machine whose motors turn freely.
 FREE_NOTE = "gravity is left out: free motors would fall or swing"
 
@@ -66,6 +77,7 @@ class Vibration(Result):
         damping_ratio: (N, k) of the modes of closed position loops; None for other motors. Their
             shapes are complex; those here are the real parts, at the largest motion.
         responses: responses at the frequencies of the options; None without these.
+        lobes: limits of the depth of cut; None without a cutting coefficient in the options.
         masses: stated masses of elastic links, and those of their parts.
         rigid: names of the parts that count as rigid.
         notes: assumptions about this machine.
@@ -87,6 +99,7 @@ class Vibration(Result):
     shapes: np.ndarray = field(metadata=OMITTED)
     damping_ratio: np.ndarray | None = field(metadata=json_keys(nullable=True))
     responses: FrequencyResponses | None
+    lobes: StabilityLobes | None
     masses: tuple[ElementMass, ...]
     rigid: tuple[str, ...]
     notes: tuple[str, ...]
@@ -154,6 +167,73 @@ class Vibration(Result):
             self.model.mechanism, self.modal, read_frequencies(frequencies), ratios, loss_factor
         )
 
+    def stability_lobes(
+        self,
+        cutting_coefficient: float | str,
+        *,
+        teeth: int = 0,
+        direction: Direction = "x",
+        force_direction: Direction | None = None,
+        axis: Direction = "z",
+        radial_ratio: float = 0.3,
+        start_angle: float = 0.0,
+        exit_angle: float = np.pi,
+        damping: object | None = None,
+        loss_factor: float | None = None,
+    ) -> StabilityLobes:
+        """Return the depth of cut at which the machine begins to chatter, over the spindle speed.
+
+        The workpiece is rigid. With teeth, the cutter mills, and its directional factors are
+        averaged (zero-order solution of Altintas and Budak): cuts of small immersion have further
+        lobes.
+
+        Args:
+            cutting_coefficient: force per area of the chip, N/m^2 or such as '700 N/mm^2'; of
+                milling the tangential force.
+            teeth: number of teeth of a milling cutter; 0 for turning with one edge.
+            direction: of turning, the motion of the tool that makes the chip thinner; of milling,
+                the feed. An axis, or a vector (3,).
+            force_direction: direction of the force on the tool in turning; default: `direction`.
+            axis: axis of the milling cutter, which turns clockwise seen from its end.
+            radial_ratio: radial force over tangential force of milling.
+            start_angle, exit_angle: rotation of a tooth at which it enters and leaves the
+                workpiece, from the normal of the feed towards the feed, rad; default: a slot.
+            damping, loss_factor: as for `tool_response`.
+
+        Raises:
+            InputError: several poses, no damping, or a wrong value.
+        """
+        coefficient = _cutting_coefficient(cutting_coefficient)
+        natural = self.frequency[0, self.free :]
+        natural = natural[np.isfinite(natural)]
+        if len(self.frequency) > 1 or not len(natural):
+            what = f"there are {len(self.frequency)} poses with {len(natural)} modes"
+            raise InputError.of("poses", what, "give one pose with an elastic mode")
+        frequency = chatter_frequencies(natural)
+        tool = self.tool_response(frequency, damping=damping, loss_factor=loss_factor)
+        response = tool[0, :, :3, :3]
+        along = unit_direction("direction", direction)
+        if not teeth:
+            force = along
+            if force_direction is not None:
+                force = unit_direction("force_direction", force_direction)
+            return turning_lobes(frequency, response, coefficient, along, force)
+        spindle = unit_direction("axis", axis)
+        across = np.cross(spindle, along)
+        if np.linalg.norm(across) < MIN_SINE:
+            raise InputError.of("direction", "the feed is along the axis", "give another direction")
+        across /= np.linalg.norm(across)
+        plane = np.stack([np.cross(across, spindle), across])
+        return milling_lobes(
+            frequency,
+            plane @ response @ plane.T,
+            coefficient,
+            teeth,
+            radial_ratio=radial_ratio,
+            start_angle=start_angle,
+            exit_angle=exit_angle,
+        )
+
     def _damping(
         self, damping: object | None, loss_factor: float | None
     ) -> tuple[np.ndarray | None, float | None]:
@@ -166,6 +246,22 @@ class Vibration(Result):
     def servo(self) -> ServoModes | None:
         """Closed position loops and their complex modes; None for other motors."""
         return self.modal.servo
+
+
+def _cutting_coefficient(value: float | str) -> float:
+    """Return a force per area, N/m^2.
+
+    Raises:
+        InputError: not a positive one.
+    """
+    if isinstance(value, str):
+        number = quantity("cutting_coefficient", value, PRESSURE)
+    else:
+        number = float(value)
+    if not (number > 0.0 and np.isfinite(number)):
+        what = f"is {number:g}"
+        raise InputError.of("cutting_coefficient", what, "give a positive number, N/m^2")
+    return number
 
 
 @keywords(VibrationOptions)
@@ -226,11 +322,11 @@ def vibration(
     at_tool = assembled.point_motion(built.tool_body, built.tool_point)
     items, shares = energy_shares(assembled, shapes)
     responses = None
-    if options.frequencies is not None:
-        values = read_frequencies(options.frequencies)
+    if options.response_frequencies is not None:
+        values = read_frequencies(options.response_frequencies)
         ratios, loss = chosen_damping(mechanism, modes.frequencies.shape[1], options.damping, None)
         responses = frequency_responses(mechanism, result, values, ratios, loss)
-    return Vibration(
+    vibration_result = Vibration(
         model=model,
         options=options,
         platform=model.platform_position(q),
@@ -247,6 +343,7 @@ def vibration(
         shapes=shapes,
         damping_ratio=None if result.servo is None else result.servo.damping_ratio,
         responses=responses,
+        lobes=None,
         masses=built.masses,
         rigid=rigid_parts(mechanism, built),
         notes=(*built.notes, FREE_NOTE) if is_free else built.notes,
@@ -262,7 +359,7 @@ def vibration(
                 "motor_state": options.motor_state,
                 "shear": options.shear,
                 "damping": options.damping,
-                "frequencies": options.frequencies,
+                "response_frequencies": options.response_frequencies,
                 "loaded": options.loaded,
                 "wrench": None if loads is None else loads.wrench.tolist(),
                 "weightless": options.weightless,
@@ -270,3 +367,9 @@ def vibration(
             inputs={"machine": mechanism.name, "poses": len(q)},
         ),
     )
+    if options.cutting_coefficient is None:
+        return vibration_result
+    lobes = vibration_result.stability_lobes(
+        options.cutting_coefficient, teeth=options.teeth, direction=options.cutting_direction
+    )
+    return replace(vibration_result, lobes=lobes)

@@ -33,7 +33,7 @@ def vibration(
 ) -> None:
     """Compute the natural frequencies of an elastic machine, and where each mode has its energy.
 
-    With --frequencies and a damping, responses of tool and encoders and the dynamic stiffness are
+    With --response-frequencies and a damping, responses of tool and encoders and the dynamic stiffness are
     shown too. Exit code 1 when a frequency is doubtful, or the pose is beyond a stop.
     """
     model = load_model(machine, side, within_limits=within_limits)

@@ -12,9 +12,12 @@ from tauloop.display.plots.building import by_name, rounded, traces
 from tauloop.elasticity.machine_responses import FrequencyResponses
 from tauloop.elasticity.machine_stiffness import DIRECTIONS, Stiffness
 from tauloop.elasticity.machine_vibration import Vibration
+from tauloop.elasticity.stability_lobes import StabilityLobes
 
 #: Frequencies of a response: number, and limits as fractions of the lowest and highest mode.
 RESPONSE_COUNT, LOWEST, HIGHEST = 400, 0.2, 1.2
+#: Largest depth of cut that lobes show, over the smallest limit.
+SHOWN_DEPTHS = 6.0
 
 
 def stiffness_plots(result: Stiffness) -> Iterator[Plot]:
@@ -51,6 +54,8 @@ def vibration_plots(result: Vibration) -> Iterator[Plot]:
         grid_name="energy [%]",
         grid_range=(0.0, 100.0),
     )
+    if result.lobes is not None:
+        yield _lobe_plot(result.lobes)
     if result.responses is not None:
         yield from response_plots(result.responses)
         return
@@ -63,6 +68,25 @@ def vibration_plots(result: Vibration) -> Iterator[Plot]:
     except InputError:  # neither the file nor the options state a damping
         return
     yield next(response_plots(responses))
+
+
+def _lobe_plot(lobes: StabilityLobes) -> Plot:
+    """Return the limit of the depth of cut over the spindle speed."""
+    least = 1e3 * lobes.least_depth
+    limit = np.where(np.isfinite(lobes.limit), 1e3 * lobes.limit, np.nan)
+    process = f"milling with {lobes.teeth} teeth" if lobes.teeth else "turning"
+    drawn = {"limit": limit}
+    if np.isfinite(least):
+        drawn["stable at every speed"] = np.full(limit.shape, least)
+    return Plot(
+        title=f"Stability lobes of {process}",
+        x="spindle speed [1/min]",
+        y="depth of cut [mm]",
+        traces=traces(60.0 * lobes.spindle_speed, drawn),
+        log_x=True,
+        y_range=(0.0, SHOWN_DEPTHS * least) if np.isfinite(least) else (),
+        note="Below the curve cutting is stable, above it the machine chatters.",
+    )
 
 
 def response_plots(responses: FrequencyResponses) -> Iterator[Plot]:

@@ -160,6 +160,8 @@ def vibration_tables(result: Vibration) -> Iterator[Printed]:
         at = f" (pose {pose + 1})" if len(result.frequency) > 1 else ""
         frequency = result.responses.least_at[pose]
         yield f"smallest dynamic stiffness: {least:.4g} N/um at {frequency:.4g} Hz{at}"
+    if result.lobes is not None:
+        yield f"cutting is stable at every speed up to a depth of {1e3 * result.lobes.least_depth:.4g} mm"
     yield from _assumptions(result.masses, result.rigid, result.notes)
     yield from doubts(result)
 
