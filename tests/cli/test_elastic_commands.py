@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import run, run_json
+from extras import extra
 
 import tauloop as tl
 
@@ -115,6 +116,17 @@ def test_responses_of_loops_are_drawn_with_frequencies(slide: Path) -> None:
     assert reference.y[0] == pytest.approx(1.0, abs=0.01)
     assert plots["Dynamic stiffness of the tool"].traces[0].name == "x"
     assert "Motor to encoder, with open loops: phase" in plots
+
+
+def test_modes_move_in_a_page_and_a_film(tmp_path: Path) -> None:
+    extra("trimesh")
+    page, film = tmp_path / "modes.html", tmp_path / "modes.gif"
+    for path in (page, film):
+        run("vibration", FOUR_BAR, "--count", "2", "--mode", "2", "--out", path)
+    assert "mode 2: 38." in page.read_text(encoding="utf-8")
+    assert film.read_bytes().startswith(b"GIF89a")
+    refused = run("vibration", FOUR_BAR, "--count", "2", "--mode", "3", "--out", page, code=2)
+    assert "give 1 to 2" in refused.output
 
 
 def test_a_response_is_drawn_only_with_a_damping() -> None:

@@ -116,6 +116,7 @@ class MachineStructure:
         machine_bodies: the body of the machine to which each node belongs, by its name.
         drives: controlled motors; none where they are held or free.
         lengths: telescopic rods without elastic parts, whose length a drive moves.
+        reduced: names of finite-element models by the bodies that they describe.
     """
 
     structure: Structure
@@ -131,6 +132,7 @@ class MachineStructure:
     machine_bodies: Mapping[str, str] = field(repr=False, default_factory=dict)
     drives: tuple[ServoDrive, ...] = ()
     lengths: Mapping[str, RodLength] = field(default_factory=dict, repr=False)
+    reduced: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def machine_structure(
@@ -285,6 +287,7 @@ class _StructureBuilder:
             machine_bodies={node: body for body, nodes in self.nodes.items() for node, _ in nodes},
             drives=tuple(self.servo.drives),
             lengths=self.lengths,
+            reduced={body: item.name for body, item in reduced.items()},
         )
 
     def _add_body(self, body: Body) -> None:

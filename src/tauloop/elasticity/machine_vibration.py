@@ -60,6 +60,7 @@ class Vibration(Result):
     Attributes:
         model: the machine.
         options: number of modes, motors and theory.
+        q: (N, n_q) coordinates of the machine.
         platform: (N, n) positions of the platform.
         frequency: (N, k) natural frequencies, Hz; zero for free motions.
         free: number of free motions, which have the frequency zero.
@@ -85,6 +86,7 @@ class Vibration(Result):
 
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
     options: VibrationOptions = field(metadata=json_keys(motor_state="motor_state"))
+    q: np.ndarray = field(metadata=OMITTED)
     platform: np.ndarray
     frequency: np.ndarray = field(metadata=json_keys("frequency_Hz"))
     free: int
@@ -329,6 +331,7 @@ def vibration(
     vibration_result = Vibration(
         model=model,
         options=options,
+        q=q,
         platform=model.platform_position(q),
         frequency=modes.frequencies,
         free=modes.free,

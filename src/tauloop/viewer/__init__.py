@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tauloop.viewer import pages as pages
     from tauloop.viewer.film import save_film as save_film
     from tauloop.viewer.layers import Layers as Layers
+    from tauloop.viewer.mode_animation import save_modes as save_modes
     from tauloop.viewer.playback import Playback as Playback, read_playback as read_playback
     from tauloop.viewer.streams.workflow import (
         StreamedMotion as StreamedMotion,

@@ -170,11 +170,35 @@ def _pictures(
     progress: Progress | None,
 ) -> None:
     """Write the frames by Matplotlib's writers."""
+    figure, draw = _stage(model, geometry, heading)
+    rate = len(geometry) / lasts
+    write_frames(figure, draw, len(geometry), rate, path, ending=ending, progress=progress)
+
+
+def write_frames(
+    figure: Figure,
+    draw: Callable[[int], None],
+    count: int,
+    rate: float,
+    path: Path,
+    *,
+    ending: str,
+    progress: Progress | None,
+) -> None:
+    """Write the frames of a GIF or MP4.
+
+    Args:
+        figure: the figure into which frames are drawn.
+        draw: draws a frame by its index.
+        count: number of frames.
+        rate: frames per second.
+        path: the file.
+        ending: ending that chooses the format.
+        progress: called with the completed and the total number of frames.
+    """
     from matplotlib import rc_context
     from matplotlib.animation import FFMpegWriter, PillowWriter
 
-    figure, draw = _stage(model, geometry, heading)
-    rate = len(geometry) / lasts
     writer = (
         PillowWriter(fps=round(rate)) if ending.lower() == ".gif" else FFMpegWriter(fps=round(rate))
     )
@@ -186,7 +210,7 @@ def _pictures(
         rc_context({"animation.ffmpeg_path": ffmpeg() or ""}),
         writer.saving(figure, str(whole_path), dpi=80),
     ):
-        for state in Stages(progress, len(geometry)).over(range(len(geometry))):
+        for state in Stages(progress, count).over(range(count)):
             draw(state)
             writer.grab_frame()
     if whole_path != path:
@@ -211,12 +235,12 @@ def _stage(
         axes.clear()
         solids.draw(axes, state)
         axes.plot(*geometry.tool.T, color=RESIDUAL, linewidth=0.8)
-        frame(axes, middle, half, view=_view(geometry.plane))
+        frame(axes, middle, half, view=machine_view(geometry.plane))
 
     return figure, draw
 
 
-def _view(plane: tuple[int, ...]) -> tuple[float, float] | None:
+def machine_view(plane: tuple[int, ...]) -> tuple[float, float] | None:
     """Return elevation and azimuth (deg) of the view of a planar machine; None in space."""
     views: dict[tuple[int, ...], tuple[float, float]]
     views = {(0, 1): (90.0, -90.0), (0, 2): (0.0, -90.0), (1, 2): (0.0, 0.0)}

@@ -11,10 +11,15 @@ import tauloop as tl
 from tauloop.cli.compute.poses_given import ActuatorsOption, PoseOption
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import command, finish, text_file
-from tauloop.cli.outputs import CSV, FIGURE, RESULT
+from tauloop.cli.outputs import CSV, FIGURE, FILM, RESULT
 
 
-@command(out=CSV.of("frequencies, and the energy by part"), figure=FIGURE, json_file=RESULT)
+@command(
+    out=CSV.of("frequencies, and the energy by part"),
+    figure=FIGURE,
+    film=FILM.of("the modes in motion"),
+    json_file=RESULT,
+)
 def vibration(
     machine: MachineArgument,
     options: tl.VibrationOptions,
@@ -28,14 +33,20 @@ def vibration(
             metavar="FILE",
         ),
     ] = None,
+    mode: Annotated[
+        int, typer.Option(min=1, help="Mode that a film shows, and a page first; from one.")
+    ] = 1,
     out: Path | None = None,
+    film: Path | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
     """Compute the natural frequencies of an elastic machine, and where each mode has its energy.
 
-    With --response-frequencies and a damping, responses of tool and encoders and the dynamic stiffness are
-    shown too. Exit code 1 when a frequency is doubtful, or the pose is beyond a stop.
+    With --response-frequencies and a damping, responses of tool and encoders and the dynamic
+    stiffness are shown too. In a page (.html), the reader chooses the mode that moves. Exit code 1
+    when a frequency is doubtful, or the pose is beyond a stop.
     """
     model = load_model(machine, side, within_limits=within_limits)
     result = tl.vibration(model, pose, options, actuators=actuators, motion=motion)
-    finish(result, text_file(out, result.to_csv), within_limits=within_limits)
+    modes = (film, lambda path: tl.viewer.save_modes(result, path, mode=mode))
+    finish(result, text_file(out, result.to_csv), modes, within_limits=within_limits)

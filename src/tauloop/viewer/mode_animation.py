@@ -1,0 +1,248 @@
+"""Modes of an elastic machine in motion: a page in which the reader chooses the mode, GIF, or MP4."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import to_rgb
+
+from tauloop.common.errors import InputError
+from tauloop.common.files import write_file, write_text
+from tauloop.common.progress import Progress
+from tauloop.common.records import dataclass
+from tauloop.display.palette import LARGE, TEXT
+from tauloop.display.renderers.figure_style import blank
+from tauloop.display.renderers.machine_drawing import frame
+from tauloop.display.renderers.solid_drawing import LIGHT, ROUND_CORNERS, SHADE
+from tauloop.elasticity.machine_vibration import Vibration
+from tauloop.elasticity.mode_shapes import ModeShapes
+from tauloop.geometry import frames, machine_solids, parts
+from tauloop.geometry.machine_geometry import machine_geometry
+from tauloop.viewer.film import film_problem, machine_view, write_frames
+
+#: Largest displacement that is drawn, over the machine's largest dimension.
+AMPLITUDE = 0.05
+#: Frames of one period of a film, and frames per second.
+PERIOD_FRAMES, FRAME_RATE = 30, 20.0
+#: Largest number of triangles of a rod along which it can bend, and longest piece of a triangle's
+#: edge, over the machine's largest dimension.
+LONGEST_EDGE = 0.06
+#: Largest whole number of 16 bits.
+FULL_SCALE = 32767
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ModeMesh:
+    """All solids of a machine at one pose, and their displacements in the modes.
+
+    Attributes:
+        vertices: (v, 3), m.
+        faces: (f, 3) indices of vertices.
+        colors: (f, 3) from 0 to 1.
+        displacement: (v, 3, m) complex, with the largest of each mode one.
+        size: largest dimension of the machine, m.
+        view: elevation and azimuth of the view of a planar machine, deg; None in space.
+    """
+
+    vertices: np.ndarray
+    faces: np.ndarray
+    colors: np.ndarray
+    displacement: np.ndarray
+    size: float
+    view: tuple[float, float] | None
+
+
+def mode_mesh(result: Vibration, pose: int = 0) -> ModeMesh:
+    """Return the solids of a machine with their displacements.
+
+    Args:
+        result: its modes.
+        pose: index of the pose.
+
+    Raises:
+        EngineError: trimesh is not installed.
+        InputError: the file of a mesh is missing, damaged or too large.
+    """
+    model = result.model
+    geometry = machine_geometry(model, result.q[pose][None])
+    placed = frames(model.mechanism, geometry, machine_geometry(model, model.assembly.q))
+    shapes = ModeShapes(result.modal, pose)
+    vertices, faces, colors, displacement = [], [], [], []
+    first = 0
+    for (owner, color), mesh in parts(machine_solids(model), ROUND_CORNERS).items():
+        at = placed[owner].at(0)
+        corners = mesh.vertices @ at.rotation.T + at.position
+        corners, triangles = _divided(corners, mesh.faces, LONGEST_EDGE * geometry.size)
+        vertices.append(corners)
+        faces.append(triangles + first)
+        first += len(corners)
+        colors.append(np.broadcast_to(to_rgb(color), (len(triangles), 3)))
+        displacement.append(shapes.displacement(owner, corners))
+    moved = np.concatenate(displacement)
+    largest = np.linalg.norm(np.abs(moved), axis=1).max(axis=0, initial=0.0)
+    return ModeMesh(
+        vertices=np.concatenate(vertices),
+        faces=np.concatenate(faces),
+        colors=np.concatenate(colors),
+        displacement=moved / np.where(largest > 0.0, largest, 1.0),
+        size=float(geometry.size),
+        view=machine_view(geometry.plane),
+    )
+
+
+def _divided(
+    vertices: np.ndarray, faces: np.ndarray, longest: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a mesh whose edges are not longer than a length: long triangles are halved."""
+    while True:
+        corners = vertices[faces]
+        edges = np.linalg.norm(corners - np.roll(corners, -1, axis=1), axis=2)
+        chosen = edges.max(axis=1) > longest
+        if not chosen.any():
+            return vertices, faces
+        rows = np.flatnonzero(chosen)
+        k = np.argmax(edges[rows], axis=1)
+        a, b, c = (faces[rows, (k + shift) % 3] for shift in range(3))
+        middle = len(vertices) + np.arange(len(rows))
+        vertices = np.concatenate([vertices, 0.5 * (vertices[a] + vertices[b])])
+        halves = [np.stack([a, middle, c], axis=1), np.stack([middle, b, c], axis=1)]
+        faces = np.concatenate([faces[~chosen], *halves])
+
+
+def save_modes(
+    result: Vibration,
+    path: str | Path,
+    *,
+    mode: int = 1,
+    pose: int = 0,
+    progress: Progress | None = None,
+) -> Path:
+    """Write the modes of a machine in motion, with an exaggerated amplitude.
+
+    An HTML page is one file that needs no network: the reader chooses the mode and the amplitude,
+    and turns the machine. GIF and MP4 show one mode.
+
+    Args:
+        result: the modes.
+        path: the file; its ending chooses the format.
+        mode: the first mode that is shown, counted from one.
+        pose: index of the pose.
+        progress: called with the completed and the total number of frames.
+
+    Returns:
+        The path.
+
+    Raises:
+        InputError: an unknown ending, an MP4 without ffmpeg, or a mode that was not calculated.
+        EngineError: trimesh is not installed.
+    """
+    path = Path(path)
+    if problem := film_problem(path):
+        raise InputError(problem)
+    count = result.frequency.shape[1]
+    if not 1 <= mode <= count:
+        raise InputError.of("mode", f"is {mode}, of {count} modes", f"give 1 to {count}")
+    mesh = mode_mesh(result, pose)
+    if path.suffix.lower() == ".html":
+        return write_text(path, mode_page(result, mesh, mode, pose))
+    return write_file(
+        path,
+        partial(_write_film, result, mesh, mode, pose, ending=path.suffix, progress=progress),
+    )
+
+
+def mode_titles(result: Vibration, pose: int = 0) -> tuple[str, ...]:
+    """Return number, frequency and damping of each mode."""
+    titles = []
+    for k, frequency in enumerate(result.frequency[pose], start=1):
+        title = f"mode {k}: {frequency:.4g} Hz"
+        if result.damping_ratio is not None:
+            title += f", damping ratio {result.damping_ratio[pose, k - 1]:.3g}"
+        titles.append(title)
+    return tuple(titles)
+
+
+def mode_page(result: Vibration, mesh: ModeMesh, mode: int, pose: int) -> str:
+    """Return the text of a page that shows modes in motion; see `save_modes`."""
+    shown = np.moveaxis(mesh.displacement, -1, 0)
+    is_complex = bool(np.iscomplexobj(shown) and np.abs(shown.imag).max(initial=0.0) > 0.0)
+    center = 0.5 * (mesh.vertices.min(axis=0) + mesh.vertices.max(axis=0))
+    data = {
+        "vertices": _packed(mesh.vertices - center, np.float32),
+        "faces": _packed(mesh.faces, np.uint32),
+        "colors": _packed(255.0 * mesh.colors, np.uint8),
+        "real": [_packed(FULL_SCALE * row, np.int16) for row in shown.real],
+        "imaginary": [_packed(FULL_SCALE * row, np.int16) for row in shown.imag]
+        if is_complex
+        else [],
+        "scale": AMPLITUDE * mesh.size / FULL_SCALE,
+        "size": mesh.size,
+        "view": mesh.view or (25.0, -55.0),
+        "titles": mode_titles(result, pose),
+        "mode": mode - 1,
+        "light": (LIGHT / np.linalg.norm(LIGHT)).tolist(),
+        "shade": SHADE,
+    }
+    folder = files("tauloop.viewer") / "pages"
+    text = (folder / "modes.html").read_text(encoding="utf-8")
+    name = html.escape(f"Modes of {result.model.mechanism.name}")
+    # A script ends at "</", which JSON may write as "<\/".
+    packed = json.dumps(data).replace("</", "<\\/")
+    return text.replace("{{title}}", name).replace("{{data}}", packed)
+
+
+def _packed(values: np.ndarray, kind: type) -> str:
+    """Return numbers as little-endian bytes in base64."""
+    numbers = np.rint(values) if np.issubdtype(kind, np.integer) else values
+    array = np.ascontiguousarray(numbers, dtype=np.dtype(kind).newbyteorder("<"))
+    return base64.b64encode(array.tobytes()).decode("ascii")
+
+
+def _write_film(
+    result: Vibration,
+    mesh: ModeMesh,
+    mode: int,
+    pose: int,
+    path: Path,
+    *,
+    ending: str,
+    progress: Progress | None,
+) -> None:
+    """Write one period of a mode, which repeats."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+
+    figure = blank(5.6, 5.4, layout="constrained")
+    FigureCanvasAgg(figure)
+    heading = f"{result.model.mechanism.name}, {mode_titles(result, pose)[mode - 1]}"
+    figure.suptitle(heading, fontsize=LARGE, color=TEXT, parse_math=False)
+    axes: Any = figure.add_subplot(projection="3d")
+    low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
+    moved = AMPLITUDE * mesh.size * mesh.displacement[:, :, mode - 1]
+
+    def draw(state: int) -> None:
+        turn = np.exp(2j * np.pi * state / PERIOD_FRAMES)
+        triangles = (mesh.vertices + (moved * turn).real)[mesh.faces]
+        colors = lit(triangles, mesh.colors)
+        axes.clear()
+        axes.add_collection3d(
+            Poly3DCollection(triangles, facecolors=colors, edgecolors=colors, linewidths=0.1)
+        )
+        frame(axes, (low + high) / 2, 0.56 * mesh.size, view=mesh.view)
+
+    write_frames(figure, draw, PERIOD_FRAMES, FRAME_RATE, path, ending=ending, progress=progress)
+
+
+def lit(triangles: np.ndarray, colors: np.ndarray) -> np.ndarray:
+    """Return the colors (f, 3) of triangles (f, 3, 3) in the light."""
+    normals = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
+    bright = SHADE + (1.0 - SHADE) * np.clip(normals @ LIGHT, 0.0, 1.0)
+    return np.asarray(bright[:, None] * colors)
