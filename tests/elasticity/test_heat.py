@@ -204,6 +204,15 @@ def test_a_beam_between_two_guides_is_compressed(guide: float) -> None:
     force = -ALUMINIUM * 2.0 * 20.0 / (2.0 / EA + 1.0 / guide)
     assert result.axial[0] == pytest.approx([force], rel=1e-6)
     assert result.error[0, 0] == pytest.approx(-force / guide, rel=1e-6, abs=1e-15)
+    # σ = E α ΔT between rigid guides.
+    stress = -force / (EA / 70e9)
+    assert result.stress[0] == pytest.approx([stress], rel=1e-6)
+    if guide == np.inf:
+        assert stress == pytest.approx(70e9 * ALUMINIUM * 20.0)
+    loaded = tl.stiffness(machine, temperatures={"beam": 20.0}, weightless=True)
+    assert loaded.axial[0] == pytest.approx([force], rel=1e-6)
+    assert loaded.stress[0] == pytest.approx([stress], rel=1e-6)
+    assert loaded.deflection[0] == pytest.approx(np.zeros(6), abs=1e-15)
 
 
 def test_a_heated_strut_bends_a_cantilever() -> None:
@@ -238,6 +247,20 @@ platform: {body: arm, tool: {at: [1 m, 0, 0]}, independent: [rail]}
     assert result.axial[0, [strut, arm]] == pytest.approx([-force, 0.0], rel=1e-6, abs=1e-6)
     assert result.moment[0, [strut, arm]] == pytest.approx([0.0, force], rel=1e-6, abs=1e-6)
     assert result.error[0, 2] == pytest.approx(force / bending, rel=1e-6)
+    # Aluminium bends, steel is compressed.
+    bent = force / (bending / 3.0 / 70e9 / 0.025)
+    pressed = force / (axial * 0.5 / 210e9)
+    assert result.stress[0, [strut, arm]] == pytest.approx([pressed, bent], rel=1e-6)
+    # With a load at the tip, moments and forces add, and the strut is nearer to Euler's load.
+    down = {"fz": -200.0}
+    both = tl.stiffness(machine, wrench=down, temperatures={"strut": 40.0})
+    cold = tl.stiffness(machine, wrench=down)
+    in_strut = both.beams.index("strut")
+    assert both.axial[0, in_strut] == pytest.approx(cold.axial[0, in_strut] - force, rel=1e-6)
+    euler = np.pi**2 * 210e9 * np.pi / 64.0 * (0.02**4 - 0.016**4) / 0.5**2
+    expected = euler / -both.axial[0, in_strut]
+    assert both.buckling_safety[0, in_strut] == pytest.approx(expected, rel=1e-5)
+    assert both.load_factor[0] < cold.load_factor[0]
 
 
 def test_both_parts_of_a_telescopic_rod_expand() -> None:

@@ -14,10 +14,10 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
-from tauloop.elasticity.assembled import assemble
+from tauloop.elasticity.assembled import AssembledStructure, assemble
+from tauloop.elasticity.beam_loads import beam_stress
 from tauloop.elasticity.beams import Array
-from tauloop.elasticity.machine_poses import PoseInput, machine_coordinates
-from tauloop.elasticity.machine_stiffness import DIRECTIONS
+from tauloop.elasticity.machine_poses import DIRECTIONS, PoseInput, machine_coordinates
 from tauloop.elasticity.machine_structure import MachineStructure, machine_structure
 from tauloop.elasticity.thermal import (
     FreeExpansion,
@@ -25,7 +25,8 @@ from tauloop.elasticity.thermal import (
     axial_rows,
     thermal_response,
 )
-from tauloop.mechanism.description.units import EXPANSION, TEMPERATURE
+from tauloop.equations.named_values import numbers_of
+from tauloop.mechanism.description.units import EXPANSION, TEMPERATURE, Dimension, quantity
 from tauloop.mechanism.elastic.beams import Beam
 from tauloop.mechanism.model import BASE, Mechanism, Rod, omission_diagnostics
 from tauloop.mechanism.suggestions import listing, suggestion
@@ -41,6 +42,22 @@ REFERENCE_NOTE = (
     "motors and encoders have their reference temperature; the travel of a slide expands with its"
     " parent, and the error refers to the base's origin"
 )
+
+
+def temperatures_of(text: str) -> float | dict[str, float]:
+    """Return a temperature difference, or those by part, from a text such as ``link=2 K,base=1``."""
+    return _one_or_named("temperatures", text, TEMPERATURE)
+
+
+def expansions_of(text: str) -> float | dict[str, float]:
+    """Return a coefficient of expansion, or those by part, from a text such as ``base=12e-6``."""
+    return _one_or_named("expansions", text, EXPANSION)
+
+
+def _one_or_named(where: str, text: str, dimension: Dimension) -> float | dict[str, float]:
+    if "=" in text:
+        return numbers_of(text, where, dimension)
+    return quantity(where, text, dimension)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +79,12 @@ class ThermalExpansionOptions(Options):
         {'rod': 2.0}
     """
 
-    temperatures: float | Mapping[str, float] = option(1.0, unit=TEMPERATURE, below=np.inf)
-    expansions: float | Mapping[str, float] | None = option(None, unit=EXPANSION, below=np.inf)
+    temperatures: float | Mapping[str, float] = option(
+        1.0, unit=TEMPERATURE, below=np.inf, read=temperatures_of, metavar="VALUES"
+    )
+    expansions: float | Mapping[str, float] | None = option(
+        None, unit=EXPANSION, below=np.inf, read=expansions_of, metavar="VALUES"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +107,8 @@ class ThermalExpansion(Result):
         beams: names of the b elastic rods and beams.
         axial: (N, b) axial forces in them by these temperatures, N; tension is positive.
         moment: (N, b) largest bending moments in them, N m.
+        stress: (N, b) largest equivalent stress by heat in them, Pa; NaN for composite sections.
+        yield_safety: (N, b) strength over this stress; NaN where no strength is stated.
         unexpanded: names of the parts without a coefficient of expansion.
         notes: assumptions about this machine.
     """
@@ -102,6 +125,8 @@ class ThermalExpansion(Result):
     beams: tuple[str, ...]
     axial: np.ndarray = field(metadata=json_keys("axial_force_N"))
     moment: np.ndarray = field(metadata=json_keys("moment_N_m"))
+    stress: np.ndarray = field(metadata=json_keys("stress_Pa", nullable=True))
+    yield_safety: np.ndarray = field(metadata=json_keys(nullable=True))
     unexpanded: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -136,6 +161,7 @@ class ThermalExpansion(Result):
         yield from columns("per_kelvin", self.parts, ("m/K",) * len(self.parts), moved, number)
         yield from columns("axial", self.beams, ("N",) * len(self.beams), self.axial, number)
         yield from columns("moment", self.beams, ("N m",) * len(self.beams), self.moment, number)
+        yield from columns("stress", self.beams, ("Pa",) * len(self.beams), self.stress, number)
 
 
 @keywords(ThermalExpansionOptions)
@@ -200,6 +226,7 @@ def thermal_expansion(
     per_kelvin = np.where(response.is_prevented, np.nan, motion)
     carriers = {part.carrier for part in parts if part.length is not None}
     beams, axial, moment = _forces(response, carriers, temperatures)
+    stress, yield_safety = _stresses(built, response, beams, temperatures)
     notes = (*built.notes, REFERENCE_NOTE)
     if unexpanded:
         notes += (f"without expansion: {listing(unexpanded)}",)
@@ -219,6 +246,8 @@ def thermal_expansion(
         beams=beams,
         axial=axial,
         moment=moment,
+        stress=stress,
+        yield_safety=yield_safety,
         unexpanded=unexpanded,
         notes=notes,
         diagnostics=(
@@ -496,6 +525,54 @@ def _forces(
     if not names:
         return (), np.zeros(shape), np.zeros(shape)
     return tuple(names), np.stack(axial, axis=1), np.stack(moment, axis=1)
+
+
+def _stresses(
+    built: MachineStructure, response: ThermalResponse, names: tuple[str, ...], temperatures: Array
+) -> tuple[Array, Array]:
+    """Return the largest equivalent stress by heat, Pa, and safety against yield (N, b)."""
+    elements = {element.name: element for element in response.structure.elements}
+    stress = np.full((response.structure.samples, len(names)), np.nan)
+    strength = np.full_like(stress, np.nan)
+    for column, name in enumerate(names):
+        load = response.loads[name] @ temperatures
+        stressed = beam_stress(built, elements[name], load[:, : elements[name].external])
+        if stressed is not None:
+            stress[:, column], strength[:, column] = stressed
+    with np.errstate(divide="ignore"):
+        safety = np.where(np.isnan(strength), np.nan, strength / stress)
+    return stress, safety
+
+
+def heat_loads(
+    mechanism: Mechanism,
+    built: MachineStructure,
+    assembled: AssembledStructure,
+    options: ThermalExpansionOptions,
+) -> dict[str, Array]:
+    """Return the loads (N, external) by heat on the attachments of each element.
+
+    Args:
+        mechanism: the machine.
+        built: its structure.
+        assembled: the same in minimal coordinates.
+        options: temperatures and coefficients.
+
+    Raises:
+        InputError: see `thermal_expansion`.
+        AssemblyError: rigid parts prevent the expansion.
+    """
+    parts = tuple(_parts(mechanism, built))
+    known = _coefficients(parts, options, mechanism.file)
+    heated = tuple(part for part in parts if part.name in known)
+    unexpanded = tuple(part.name for part in parts if part.name not in known)
+    temperatures = _temperatures(heated, unexpanded, options, mechanism.file)
+    response = thermal_response(assembled, _free_expansion(parts, known, assembled.samples))
+    response.require_closed(temperatures)
+    return {
+        element.name: (response.loads[element.name] @ temperatures)[:, : element.external]
+        for element in built.structure.elements
+    }
 
 
 def _diagnostics(response: ThermalResponse, error: Array) -> Iterator[Diagnostic]:

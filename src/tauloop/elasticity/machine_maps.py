@@ -13,9 +13,14 @@ from tauloop.common.options import Options, listed, option
 from tauloop.common.records import dataclass
 from tauloop.elasticity.batch_compliance import compliance_at
 from tauloop.elasticity.beams import Array
-from tauloop.elasticity.machine_heat import ThermalExpansionOptions, thermal_expansion
-from tauloop.elasticity.machine_poses import CoordinateRows
-from tauloop.elasticity.machine_stiffness import DIRECTIONS, worst_stiffness
+from tauloop.elasticity.machine_heat import (
+    ThermalExpansionOptions,
+    expansions_of,
+    temperatures_of,
+    thermal_expansion,
+)
+from tauloop.elasticity.machine_poses import DIRECTIONS, CoordinateRows
+from tauloop.elasticity.machine_stiffness import worst_stiffness
 from tauloop.elasticity.machine_vibration import VibrationOptions, vibration
 from tauloop.kinematics.workspaces.map import Workspace
 from tauloop.kinematics.workspaces.quantities import QuantityKind, with_quantities
@@ -95,8 +100,12 @@ class ElasticMapOptions(Options):
     """
 
     quantities: tuple[str, ...] = option(("stiffness",), read=listed, metavar="NAMES")
-    temperatures: float | Mapping[str, float] = option(1.0, unit=TEMPERATURE, below=np.inf)
-    expansions: float | Mapping[str, float] | None = option(None, unit=EXPANSION, below=np.inf)
+    temperatures: float | Mapping[str, float] = option(
+        1.0, unit=TEMPERATURE, below=np.inf, read=temperatures_of, metavar="VALUES"
+    )
+    expansions: float | Mapping[str, float] | None = option(
+        None, unit=EXPANSION, below=np.inf, read=expansions_of, metavar="VALUES"
+    )
     shear: bool = option(False)
 
 

@@ -22,6 +22,9 @@ from tauloop.mechanism.elastic.inertia import ElementMass
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 
+#: Directions of a twist or wrench.
+DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoordinateRows:

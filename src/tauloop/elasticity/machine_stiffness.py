@@ -16,15 +16,22 @@ from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.elasticity.assembled import AssembledStructure, assemble
+from tauloop.elasticity.beam_loads import BeamLoads, beam_loads
 from tauloop.elasticity.beams import Array
-from tauloop.elasticity.machine_beams import equivalent_stress
 from tauloop.elasticity.machine_gradients import (
     ElasticGradient,
     ElasticLaw,
     compliance_parameters,
     require_parameters,
 )
+from tauloop.elasticity.machine_heat import (
+    ThermalExpansionOptions,
+    expansions_of,
+    heat_loads,
+    temperatures_of,
+)
 from tauloop.elasticity.machine_poses import (
+    DIRECTIONS as DIRECTIONS,
     PoseInput,
     gravity_vector,
     machine_coordinates,
@@ -32,32 +39,26 @@ from tauloop.elasticity.machine_poses import (
     rigid_parts,
 )
 from tauloop.elasticity.machine_structure import (
-    MachineStructure,
     StructureOptions,
     machine_structure,
 )
 from tauloop.elasticity.preload import DeadLoad, geometric_stiffness, preload_stiffness
-from tauloop.elasticity.reduction import BALL
 from tauloop.elasticity.statics import (
     ToolCompliance,
-    axial_forces,
-    buckling_factors,
     end_loads,
     energy_shares,
     gravity_load,
-    rod_buckling_load,
-    section_loads,
     tool_compliance,
 )
 from tauloop.elasticity.symbolic_structure import SymbolicStructure, compliance_derivatives
 from tauloop.equations.named_values import TOOL_PORT, named_values
+from tauloop.mechanism.description.units import EXPANSION, TEMPERATURE
 from tauloop.mechanism.elastic.inertia import ElementMass
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
-#: Directions of a twist or wrench, and units of translational and rotational stiffness.
-DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
+#: Units of translational and rotational stiffness.
 STIFFNESS_UNITS = ("N/m",) * 3 + ("N m/rad",) * 3
 #: Modes of each link and plane that represent bending where buckling is calculated.
 BUCKLING_MODES = 3
@@ -82,9 +83,12 @@ class StiffnessOptions(Options):
     Attributes:
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
         weightless: leave the weight of the machine out.
-        loaded: include the geometric stiffness of weight and wrench; the poses are then those of the
-            loaded machine.
+        loaded: include the geometric stiffness of all loads; the poses are then those of the loaded
+            machine.
         shear: include shear of beams (Timoshenko).
+        temperatures: rise above the reference temperature by part, K, whose forces are loads too; a
+            number for all parts that have a coefficient of expansion (see `thermal_expansion`).
+        expansions: coefficients of expansion by part, 1/K, as `thermal_expansion` has them.
 
     Examples:
         >>> import tauloop as tl
@@ -98,6 +102,19 @@ class StiffnessOptions(Options):
     weightless: bool = option(False)
     loaded: bool = option(False)
     shear: bool = option(False)
+    temperatures: float | Mapping[str, float] = option(
+        0.0, unit=TEMPERATURE, below=np.inf, read=temperatures_of, metavar="VALUES"
+    )
+    expansions: float | Mapping[str, float] | None = option(
+        None, unit=EXPANSION, below=np.inf, read=expansions_of, metavar="VALUES"
+    )
+
+    @property
+    def has_heat(self) -> bool:
+        """Whether a part has another temperature than the reference."""
+        if isinstance(self.temperatures, Mapping):
+            return any(self.temperatures.values())
+        return bool(self.temperatures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,8 +397,14 @@ def stiffness(
     if assembled.constraints:
         notes += (CONSTRAINED_NOTE,)
     tool_load = DeadLoad(body=built.tool_body, point=built.tool_point, wrench=wrench)
+    by_heat = None
+    if options.has_heat:
+        heated = ThermalExpansionOptions(
+            temperatures=options.temperatures, expansions=options.expansions
+        )
+        by_heat = heat_loads(mechanism, built, assembled, heated)
     by_loads = geometric_stiffness if options.loaded else preload_stiffness
-    geometric = by_loads(assembled, displacement, gravity, (tool_load,))
+    geometric = by_loads(assembled, displacement, gravity, (tool_load,), by_heat)
     compliance = tool_compliance(
         assembled,
         built.tool_body,
@@ -390,7 +413,10 @@ def stiffness(
     )
     worst = worst_stiffness(compliance.matrix[:, :3, :3])[1]
     in_worst = compliance.displacement[:, :, :3] @ worst[..., None]
-    loads = beam_loads(built, assembled, displacement, gravity, geometric)
+    at_ends = end_loads(assembled, displacement, gravity)
+    for name, load_by_heat in (by_heat or {}).items():
+        at_ends[name] = at_ends[name] + load_by_heat
+    loads = beam_loads(built, assembled, at_ends, gravity, geometric)
     rigid = rigid_parts(mechanism, built)
     return Stiffness(
         model=model,
@@ -427,74 +453,11 @@ def stiffness(
                 "weightless": options.weightless,
                 "loaded": options.loaded,
                 "shear": options.shear,
+                "temperatures": options.temperatures,
+                "expansions": options.expansions,
             },
             inputs={"machine": mechanism.name, "poses": len(q)},
         ),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BeamLoads:
-    """Loads of the b beams of a machine at N poses; see `Stiffness`."""
-
-    names: tuple[str, ...]
-    axial: Array
-    stress: Array
-    yield_safety: Array
-    buckling_safety: Array
-    load_factor: Array
-
-
-def beam_loads(
-    built: MachineStructure,
-    assembled: AssembledStructure,
-    displacement: Array,
-    gravity: Array,
-    geometric: Array,
-) -> BeamLoads:
-    """Return axial forces, stress and safety of all beams.
-
-    Args:
-        built: the machine.
-        assembled: its structure in minimal coordinates.
-        displacement: (N, n) of the structure.
-        gravity: (3,) in the axes of the base, m/s^2.
-        geometric: (N, n, n) geometric stiffness by all loads.
-    """
-    at_ends = end_loads(assembled, displacement, gravity)
-    axial = axial_forces(assembled, at_ends)
-    elements = [element for element in built.structure.elements if element.name in axial]
-    shape = (assembled.samples, len(elements))
-    forces, stress, strength, euler = (np.full(shape, np.nan) for _ in range(4))
-    for column, element in enumerate(elements):
-        force = np.broadcast_to(axial[element.name], shape[:1])
-        forces[:, column] = force
-        beam = element.beam
-        if beam is not None and not set(BALL) & {*beam.start, *beam.end}:
-            euler[:, column] = rod_buckling_load(element)
-        section = built.strengths.get(element.name)
-        if beam is None or section is None:
-            continue
-        inside = section_loads(element, at_ends[element.name], gravity)
-        pieces = np.append(beam.segment_index, beam.segment_index[-1])
-        values = equivalent_stress(section, inside, pieces)
-        worst = np.argmax(values / section.strength[pieces], axis=-1)
-        stress[:, column] = values.max(axis=-1)
-        strength[:, column] = section.strength[pieces][worst]
-    compression = np.maximum(-forces, 0.0)
-    with np.errstate(divide="ignore"):
-        yield_safety = np.where(np.isnan(strength), np.nan, strength / stress)
-        buckling_safety = np.where(np.isnan(euler), np.nan, euler / compression)
-    # Rods with ball ends bend by themselves, so their modes are no coordinates of the structure.
-    single = buckling_safety.min(axis=1, initial=np.inf, where=~np.isnan(euler))
-    load_factor = np.minimum(single, buckling_factors(assembled, geometric)[:, 0])
-    return BeamLoads(
-        names=tuple(element.name for element in elements),
-        axial=forces,
-        stress=stress,
-        yield_safety=yield_safety,
-        buckling_safety=buckling_safety,
-        load_factor=load_factor,
     )
 
 

@@ -41,6 +41,7 @@ def preload_stiffness(
     displacement: Array,
     gravity: Array,
     loads: tuple[DeadLoad, ...] = (),
+    internal: Mapping[str, Array] | None = None,
 ) -> Array:
     """Return the geometric stiffness (N, n, n), of beams alone where rigid parts close loops.
 
@@ -49,11 +50,13 @@ def preload_stiffness(
         displacement: (N, n) by which these loads deform it.
         gravity: (3,) acceleration in the axes of the base, m/s^2.
         loads: further loads.
+        internal: (N, external) further loads on the attachments of elements, such as those by heat,
+            which are in equilibrium.
     """
     if assembled.constraints:
-        at_ends = end_loads(assembled, displacement, gravity)
+        at_ends = _end_loads(assembled, displacement, gravity, internal)
         return assembled.geometric(axial_forces(assembled, at_ends))
-    return geometric_stiffness(assembled, displacement, gravity, loads)
+    return geometric_stiffness(assembled, displacement, gravity, loads, internal)
 
 
 def geometric_stiffness(
@@ -61,6 +64,7 @@ def geometric_stiffness(
     displacement: Array,
     gravity: Array,
     loads: tuple[DeadLoad, ...] = (),
+    internal: Mapping[str, Array] | None = None,
 ) -> Array:
     """Return the geometric stiffness (N, n, n) of a loaded structure.
 
@@ -71,6 +75,8 @@ def geometric_stiffness(
         displacement: (N, n) by which these loads deform it.
         gravity: (3,) acceleration in the axes of the base, m/s^2.
         loads: further loads.
+        internal: (N, external) further loads on the attachments of elements, such as those by heat,
+            which are in equilibrium.
 
     Raises:
         InputError: closed loops of rigid joints, rigid links or gears constrain the coordinates.
@@ -79,7 +85,7 @@ def geometric_stiffness(
         what = f"{assembled.constraints} rigid constraints close loops of this structure"
         remedy = "give a rod, a body or a joint of each loop elastic data"
         raise InputError.of("structure", what, remedy)
-    at_ends = end_loads(assembled, displacement, gravity)
+    at_ends = _end_loads(assembled, displacement, gravity, internal)
     total = assembled.geometric(axial_forces(assembled, at_ends))
     forces = _BodyForces(assembled)
     for element in assembled.structure.elements:
@@ -109,6 +115,19 @@ def geometric_stiffness(
     total += forces.second_derivative()
     total += _of_joints(assembled, forces.gradients)
     return np.asarray(0.5 * (total + np.swapaxes(total, -1, -2)))
+
+
+def _end_loads(
+    assembled: AssembledStructure,
+    displacement: Array,
+    gravity: Array,
+    internal: Mapping[str, Array] | None,
+) -> dict[str, Array]:
+    """Return the loads (N, external) on the attachments of each element."""
+    at_ends = end_loads(assembled, displacement, gravity)
+    for name, load in (internal or {}).items():
+        at_ends[name] = at_ends[name] + load
+    return at_ends
 
 
 def _turned(axes: Array, vector: Array) -> Array:
