@@ -21,8 +21,16 @@ from tauloop.common.names import deprecated
 #: Commands without a result that could be compared: they serve, or describe this computer.
 WITHOUT_RESULT = {"env cache", "env doctor", "run plant", "study show"}
 #: Commands that version 0.1 did not have.
-NEW = {"export transmission", "log describe", "motors", "run stream", "stiffness", "vibration"}
-NEW |= {"accuracy tolerances"}
+NEW = {
+    "accuracy thermal",
+    "accuracy tolerances",
+    "export transmission",
+    "log describe",
+    "motors",
+    "run stream",
+    "stiffness",
+    "vibration",
+}
 DIAGNOSTIC = {"name": "gap", "value": 1e-12, "unit": "m", "lower": None, "upper": 1e-9}
 
 

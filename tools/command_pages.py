@@ -62,7 +62,7 @@ EXPLAINING_PAGES = {
     "viewing.md": "view",
     "reports.md": "report",
     "kinematics.md": "fk, ik, jacobian, modes",
-    "elastic-machines.md": "stiffness, vibration",
+    "elastic-machines.md": "stiffness, vibration, accuracy thermal",
     "how-to/tolerances.md": "accuracy tolerances",
     "workspace.md": "workspace",
     "motion.md": "plan stroke",

@@ -309,6 +309,10 @@ COMMANDS = {
             "{out}/links.png",
         ),
     ),
+    "thermal": (
+        *("accuracy", "thermal", str(TUBES), "--out", "{out}/heat.csv"),
+        *("--out", "{out}/heat.png", "--out", "{out}/heat.json"),
+    ),
     "control-c": ("drive", "step", "single_motor_axis", "--duration", "0.2", "--out", "{out}"),
     "tolerances": (
         *("accuracy", "tolerances", "five_bar", "--tolerances", "*=0.1mm", "--samples", "5"),

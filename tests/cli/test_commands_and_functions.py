@@ -141,6 +141,9 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     f"stiffness {TUBES} --actuators track1.motor=10mm": lambda _: tl.stiffness(
         TUBES, actuators={"track1.motor": 0.01}
     ),
+    f"accuracy thermal {TUBES} --pose x=50mm --temperatures triple1=2K,pair1=-1": lambda _: (
+        tl.thermal_expansion(TUBES, "x=50mm", temperatures={"triple1": 2.0, "pair1": -1.0})
+    ),
     f"vibration {TUBES} --pose x=50mm --count 3 --motor-state free": lambda _: tl.vibration(
         TUBES, "x=50mm", count=3, motor_state="free"
     ),
@@ -371,6 +374,7 @@ QUICK |= {
     "stiffness",
     "vibration",
     "accuracy tolerances",
+    "accuracy thermal",
     "env schema",
     "env cache",
     "env doctor",

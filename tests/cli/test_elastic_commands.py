@@ -129,6 +129,21 @@ def test_modes_move_in_a_page_and_a_film(tmp_path: Path) -> None:
     assert "give 1 to 2" in refused.output
 
 
+def test_heat_is_listed_by_part(tmp_path: Path) -> None:
+    table, picture = tmp_path / "heat.csv", tmp_path / "heat.png"
+    words = ("accuracy", "thermal", TUBES, "--temperatures", "triple1=2 K")
+    shown = run(*words, "--out", table, "--out", picture).output
+    lines = shown.splitlines()
+    assert any(line.startswith("triple1.link") and line.split()[2] == "2" for line in lines)
+    result = tl.thermal_expansion(TUBES, temperatures={"triple1": 2.0})
+    assert f"all together: {1e6 * result.distance[0]:.4g} um" in shown
+    moved = sum(float(row["error.x [m]"]) for row in rows_of(table))
+    assert moved == pytest.approx(result.error[0, 0])
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    expanded = run(*words[:3], "--expansions", "base=12e-6,plate=23e-6").output
+    assert "base" in expanded
+
+
 def test_a_response_is_drawn_only_with_a_damping() -> None:
     from tauloop.display.plots.elastic_plots import vibration_plots
 

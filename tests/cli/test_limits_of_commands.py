@@ -50,7 +50,7 @@ WORDS = {
 WITHOUT = {
     "accuracy ballbar": "has it; its machine needs drive lines (see test_drives_machine.py)",
     **dict.fromkeys(
-        ("stiffness", "vibration"),
+        ("stiffness", "vibration", "accuracy thermal"),
         "have it; their machine needs elastic data (see test_elastic_commands.py)",
     ),
     **dict.fromkeys(

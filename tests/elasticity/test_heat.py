@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from elastic_machines import FOUR_BAR, gantry, hexapod
 
 import tauloop as tl
-from tauloop.common.errors import AssemblyError, InputError
+from tauloop.common.errors import AssemblyError, InputError, LogError
 from tauloop.mechanism.model import Mechanism
 
 ALUMINIUM, STEEL = 23e-6, 12e-6
@@ -353,3 +354,28 @@ def test_results_become_json_and_tables(tubes: tl.Model) -> None:
     data = json.loads(json.dumps(result.as_dict(), allow_nan=False))
     assert np.shape(data["per_kelvin"]) == (1, 6, 6)
     assert "pose" in result.to_xarray().dims
+
+
+def test_a_log_of_temperatures_has_an_error_in_each_row(tubes: tl.Model, tmp_path: Path) -> None:
+    path = tmp_path / "thermometers.csv"
+    path.write_text(
+        "time [s],temperature.triple1 [K],temperature.pair1 [K]\n0,1,0\n1,2,0.5\n2,3,-1\n",
+        encoding="utf-8",
+    )
+    result = tl.thermal_expansion(tubes, log=path)
+    for row, (triple, pair) in enumerate([(1.0, 0.0), (2.0, 0.5), (3.0, -1.0)]):
+        rises = {"triple1": triple, "pair1": pair}
+        alone = tl.thermal_expansion(tubes, temperatures=rises)
+        assert result.error[row] == pytest.approx(alone.error[0], rel=1e-9, abs=1e-15)
+    poses = np.array([[0.0, 0.0, 0.0], [0.1, 0.0, 0.0]])
+    with pytest.raises(InputError, match="has 3 rows for 2 poses"):
+        tl.thermal_expansion(tubes, poses, log=path)
+    path.write_text("temperature.triple1 [degC]\n20\n", encoding="utf-8")
+    with pytest.raises(LogError, match="not a difference of temperatures"):
+        tl.thermal_expansion(tubes, log=path)
+    path.write_text("t [s]\n20\n", encoding="utf-8")
+    with pytest.raises(LogError, match="no column of a temperature"):
+        tl.thermal_expansion(tubes, log=path)
+    path.write_text("temperature.tripel1 [K]\n20\n", encoding="utf-8")
+    with pytest.raises(InputError, match="is not a part that can expand"):
+        tl.thermal_expansion(tubes, log=path)

@@ -11,6 +11,7 @@ REPORTED = {
     "plan poses linear_delta --count 6 --candidates 40 --parameters tower*.end_stop": (3, 1),
     "plan excitation five_bar --random 4 --starts 0 --harmonics 2": (5, 1),
     f"stiffness {TUBES}": (3, 0),
+    f"accuracy thermal {TUBES}": (1, 0),
     f"vibration {TUBES} --count 3 --damping 0.02": (2, 0),
     "motors five_bar INPUTS/motion.csv": (2, 0),
     "dynamics five_bar --motion INPUTS/motion.csv --joint-forces": (3, 1),

@@ -336,6 +336,12 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
                 "Compute errors of the tool by tolerances of parts.",
                 ("tl.tolerance_map",),
             ),
+            "thermal": CommandEntry(
+                "accuracy.thermal",
+                "thermal",
+                "Compute the error of the tool by thermal expansion.",
+                ("tl.thermal_expansion",),
+            ),
         },
     ),
     "model": CommandGroup(

@@ -254,6 +254,11 @@ _OWN = (
     ),
     _OwnPart("StudyResult", "tauloop.study.tables:study_tables"),
     _OwnPart("FreeMotionComparison", "motion.simulation_tables", **_SIMULATION),
+    _OwnPart(
+        "ThermalExpansion",
+        "elasticity.elastic_tables:thermal_tables",
+        plots="elastic_plots:thermal_plots",
+    ),
     _OwnPart("Transfer", "motion.transfer_tables"),
     _OwnPart("Tuning", "drives.tuning_tables"),
     _OwnPart("LogDescription", "identification.log_tables:log_description_tables"),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
 from tauloop.common.datasets import Variable, columns
 from tauloop.common.errors import InputError, PoseError, Problem, Problems, solving
+from tauloop.common.files import csv_text
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
@@ -19,6 +22,7 @@ from tauloop.elasticity.beam_loads import beam_stress
 from tauloop.elasticity.beams import Array
 from tauloop.elasticity.machine_poses import DIRECTIONS, PoseInput, machine_coordinates
 from tauloop.elasticity.machine_structure import MachineStructure, machine_structure
+from tauloop.elasticity.measured_temperatures import measured_temperatures
 from tauloop.elasticity.thermal import (
     FreeExpansion,
     ThermalResponse,
@@ -32,6 +36,8 @@ from tauloop.mechanism.model import BASE, Mechanism, Rod, omission_diagnostics
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
+
+Value = TypeVar("Value")
 
 #: Largest error, as a fraction of the machine's size, for which equations are linear.
 MAX_ERROR = 0.01
@@ -72,6 +78,8 @@ class ThermalExpansionOptions(Options):
         expansions: coefficients of expansion by part, 1/K, in place of the file's; a number for all
             parts of which the file states none. Bodies without beams and the base then scale as a
             whole.
+        log: table of measured temperatures in place of `temperatures`, with columns
+            ``temperature.PART [K]``; a row for each pose, or all rows for one pose.
 
     Examples:
         >>> import tauloop as tl
@@ -85,6 +93,7 @@ class ThermalExpansionOptions(Options):
     expansions: float | Mapping[str, float] | None = option(
         None, unit=EXPANSION, below=np.inf, read=expansions_of, metavar="VALUES"
     )
+    log: Path | None = option(None, metavar="FILE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +109,7 @@ class ThermalExpansion(Result):
         tool: (N, 3) tool center points, m.
         parts: names of the p parts that expand.
         expansions: (p,) coefficients of expansion, 1/K.
-        temperatures: (p,) temperatures above the reference, K.
+        temperatures: (p,) temperatures above the reference, K; (N, p) of a log.
         per_kelvin: (N, 6, p) twist of the tool by one kelvin of each part, m/K and rad/K; NaN where
             rigid parts prevent the expansion of this part alone.
         error: (N, 6) twist of the tool by these temperatures, m and rad.
@@ -148,6 +157,20 @@ class ThermalExpansion(Result):
         return tuple(
             self.parts[int(np.argmax(row))] if row.max() >= 0.0 else "" for row in comparable
         )
+
+    def to_csv(self) -> str:
+        """Return a CSV text: the error of the tool by each part, per kelvin and at its temperature."""
+        units = ("m",) * 3 + ("rad",) * 3
+        heads = [f"{name} [{unit}/K]" for name, unit in zip(DIRECTIONS, units, strict=True)]
+        heads += [f"error.{name} [{unit}]" for name, unit in zip(DIRECTIONS, units, strict=True)]
+        temperatures = np.broadcast_to(self.temperatures, (len(self.tool), len(self.parts)))
+        rows: list[tuple[object, ...]] = []
+        for pose, (effects, rises) in enumerate(
+            zip(self.per_kelvin, temperatures, strict=True), start=1
+        ):
+            for part, effect, rise in zip(self.parts, effects.T, rises, strict=True):
+                rows.append((pose, part, float(rise), *effect.tolist(), *(rise * effect).tolist()))
+        return csv_text(("pose", "part", "temperature [K]", *heads), rows)
 
     def variables(self) -> Iterator[Variable]:
         """Return errors and forces over the poses."""
@@ -218,11 +241,16 @@ def thermal_expansion(
     heated = tuple(part for part in parts if part.name in known)
     unexpanded = tuple(part.name for part in parts if part.name not in known)
     temperatures = _temperatures(heated, unexpanded, options, mechanism.file)
+    q = _repeated(q, temperatures)
+    if len(q) != built.structure.samples:
+        # Each row of the log is a pose of its own.
+        built = machine_structure(model, q)
+        parts = tuple(_parts(mechanism, built))
     coefficients = np.array([known[part.name] for part in heated])
     response = thermal_response(assemble(built.structure), _free_expansion(parts, known, len(q)))
     response.require_closed(temperatures)
     motion = response.point_motion(built.tool_body, built.tool_point)
-    error = np.asarray(motion @ temperatures)
+    error = by_temperatures(motion, temperatures)
     per_kelvin = np.where(response.is_prevented, np.nan, motion)
     carriers = {part.carrier for part in parts if part.length is not None}
     beams, axial, moment = _forces(response, carriers, temperatures)
@@ -380,10 +408,10 @@ def _stated_expansion(mechanism: Mechanism, beam: Beam) -> float | None:
 
 
 def _named(
-    where: str, values: Mapping[str, float], parts: tuple[str, ...], problems: Problems
-) -> dict[str, float]:
+    where: str, values: Mapping[str, Value], parts: tuple[str, ...], problems: Problems
+) -> dict[str, Value]:
     """Return values by part from those by names; unknown and repeated names are noted."""
-    result: dict[str, float] = {}
+    result: dict[str, Value] = {}
     for name, value in values.items():
         matches = [part for part in parts if part == name or part.startswith(f"{name}.")]
         if not matches:
@@ -393,7 +421,7 @@ def _named(
             if part in result:
                 what = f"gives {part}, which another name gives too"
                 problems.add(f"{where}.{name}", what, "give each part once")
-            result[part] = float(value)
+            result[part] = value
     return result
 
 
@@ -429,12 +457,14 @@ def _temperatures(
     options: ThermalExpansionOptions,
     file: str,
 ) -> Array:
-    """Return the temperatures (p,) of the parts that expand, K.
+    """Return the temperatures (p,) of the parts that expand, K; (N, p) from a log of N rows.
 
     Raises:
         InputError: unknown names, or a name whose parts have no coefficient of expansion.
     """
-    temperatures = options.temperatures
+    temperatures: float | Mapping[str, float | Array] = options.temperatures
+    if options.log is not None:
+        temperatures = measured_temperatures(options.log)
     if not isinstance(temperatures, Mapping):
         return np.full(len(heated), float(temperatures))
     names = tuple(part.name for part in heated)
@@ -442,11 +472,12 @@ def _temperatures(
     by_part = _named("temperatures", temperatures, (*names, *unexpanded), problems)
     InputError.raise_if_any(problems)
     InputError.raise_if_any(_without_expansion(temperatures, names, unexpanded, file))
-    return np.array([by_part.get(name, 0.0) for name in names])
+    rows = np.broadcast_arrays(*(by_part.get(name, 0.0) for name in names))
+    return np.stack(rows, axis=-1).astype(float)
 
 
 def _without_expansion(
-    temperatures: Mapping[str, float],
+    temperatures: Mapping[str, object],
     names: tuple[str, ...],
     unexpanded: tuple[str, ...],
     file: str,
@@ -461,6 +492,25 @@ def _without_expansion(
             f"give its material an `expansion`, or give expansions={{{parts[0]!r}: 12e-6}} (1/K)"
         )
         yield Problem(f"temperatures.{name}", what, remedy, file=file)
+
+
+def _repeated(q: Array, temperatures: Array) -> Array:
+    """Return coordinates (N, n_q), one pose repeated for all rows of temperatures (N, p).
+
+    Raises:
+        InputError: the numbers of poses and rows differ.
+    """
+    if temperatures.ndim == 1 or len(q) == len(temperatures):
+        return q
+    if len(q) > 1:
+        what = f"has {len(temperatures)} rows for {len(q)} poses"
+        raise InputError.of("log", what, "give a row for each pose, or one pose for all rows")
+    return np.repeat(q, len(temperatures), axis=0)
+
+
+def by_temperatures(per_kelvin: Array, temperatures: Array) -> Array:
+    """Return the sum (N, k) of effects (N, k, p) by temperatures (p,) or (N, p)."""
+    return np.asarray((per_kelvin @ temperatures[..., None])[..., 0])
 
 
 def _free_expansion(
@@ -510,7 +560,7 @@ def _forces(
     for element in response.structure.elements:
         if element.name not in carriers:
             continue
-        load = response.loads[element.name] @ temperatures
+        load = by_temperatures(response.loads[element.name], temperatures)
         start, end = axial_rows(element)
         names.append(element.name)
         axial.append(0.5 * (load[:, end] - load[:, start]))
@@ -535,7 +585,7 @@ def _stresses(
     stress = np.full((response.structure.samples, len(names)), np.nan)
     strength = np.full_like(stress, np.nan)
     for column, name in enumerate(names):
-        load = response.loads[name] @ temperatures
+        load = by_temperatures(response.loads[name], temperatures)
         stressed = beam_stress(built, elements[name], load[:, : elements[name].external])
         if stressed is not None:
             stress[:, column], strength[:, column] = stressed
@@ -570,7 +620,9 @@ def heat_loads(
     response = thermal_response(assembled, _free_expansion(parts, known, assembled.samples))
     response.require_closed(temperatures)
     return {
-        element.name: (response.loads[element.name] @ temperatures)[:, : element.external]
+        element.name: by_temperatures(response.loads[element.name], temperatures)[
+            :, : element.external
+        ]
         for element in built.structure.elements
     }
 

@@ -78,7 +78,7 @@ CONSTRAINED_NOTE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StiffnessOptions(Options):
-    """Loads, and the theory of beams.
+    """Loads, also those by heat (see `thermal_expansion`), and the theory of beams.
 
     Attributes:
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
@@ -86,9 +86,11 @@ class StiffnessOptions(Options):
         loaded: include the geometric stiffness of all loads; the poses are then those of the loaded
             machine.
         shear: include shear of beams (Timoshenko).
-        temperatures: rise above the reference temperature by part, K, whose forces are loads too; a
-            number for all parts that have a coefficient of expansion (see `thermal_expansion`).
-        expansions: coefficients of expansion by part, 1/K, as `thermal_expansion` has them.
+        temperatures: rise above the reference temperature by part, K; a number for all parts that
+            have a coefficient of expansion.
+        expansions: coefficients of expansion by part, 1/K, in place of the file's; a number for all
+            parts of which the file states none. Bodies without beams and the base then scale as a
+            whole.
 
     Examples:
         >>> import tauloop as tl

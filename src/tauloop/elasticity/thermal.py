@@ -85,13 +85,14 @@ class ThermalResponse:
         return np.asarray(largest > GAP_TOLERANCE * self.sizes.max(initial=0.0))
 
     def require_closed(self, temperatures: Array) -> None:
-        """Check that rigid parts do not prevent the expansion by all causes (p,) together.
+        """Check that rigid parts do not prevent the expansion by all causes (p,) or (N, p) together.
 
         Raises:
             AssemblyError: they do; with the parts.
         """
-        error = np.abs(self.gaps @ temperatures).max(axis=0, initial=0.0)
-        limit = GAP_TOLERANCE * float(self.sizes @ np.abs(temperatures))
+        left = (self.gaps @ temperatures[..., None])[..., 0]
+        error = np.abs(left).max(axis=0, initial=0.0)
+        limit = GAP_TOLERANCE * float((np.abs(temperatures) @ self.sizes).max(initial=0.0))
         order = [int(index) for index in np.argsort(-error) if error[index] > limit]
         if not order:
             return

@@ -19,7 +19,7 @@ TAKES_MACHINE = frozenset(
         *("plan poses", "export c", "export controller", "export fmu", "export linuxcnc"),
         *("export ros2", "export transmission", "run plant", "run stream", "control follow"),
         "control collision",
-        *("accuracy backlash", "accuracy ballbar", "accuracy tolerances"),
+        *("accuracy backlash", "accuracy ballbar", "accuracy thermal", "accuracy tolerances"),
         *("model equations", "model reduce"),
         *("model cost", "model base-parameters", "model link-parameters", "log forces"),
         *("log describe", "log track"),

@@ -9,6 +9,7 @@ import numpy as np
 from tauloop.common.errors import InputError
 from tauloop.display.pieces import Plot
 from tauloop.display.plots.building import by_name, rounded, traces
+from tauloop.elasticity.machine_heat import ThermalExpansion
 from tauloop.elasticity.machine_responses import FrequencyResponses
 from tauloop.elasticity.machine_stiffness import DIRECTIONS, Stiffness
 from tauloop.elasticity.machine_vibration import Vibration
@@ -38,6 +39,30 @@ def stiffness_plots(result: Stiffness) -> Iterator[Plot]:
             names,
             columns,
             style="bars",
+        )
+
+
+def thermal_plots(result: ThermalExpansion) -> Iterator[Plot]:
+    """Yield how far a kelvin of each part moves the tool; over the rows of a log also the error."""
+    pose = int(np.argmax(result.distance))
+    moved = 1e6 * np.nan_to_num(result.per_kelvin[pose])
+    size = np.linalg.norm(moved[:3], axis=0)
+    order = np.argsort(-size, kind="stable")
+    yield by_name(
+        "Motion of the tool by one kelvin of each part",
+        "distance [um/K]",
+        [result.parts[k] for k in order],
+        {"distance": size[order]},
+        style="bars",
+    )
+    if len(result.tool) > 1:
+        number = np.arange(1.0, len(result.tool) + 1)
+        axes = {name: 1e6 * result.error[:, k] for k, name in enumerate(DIRECTIONS[:3])}
+        yield Plot(
+            title="Error of the tool by heat",
+            x="row",
+            y="error [um]",
+            traces=traces(number, axes),
         )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
+from tauloop.elasticity.machine_heat import ThermalExpansion
 from tauloop.elasticity.machine_stiffness import DIRECTIONS, Stiffness
 from tauloop.elasticity.machine_vibration import Vibration
 from tauloop.mechanism.elastic.inertia import ElementMass
@@ -15,6 +16,8 @@ from tauloop.mechanism.suggestions import listing
 
 #: Smallest part of a mode's energy with which an item is named.
 MIN_SHOWN_ENERGY = 0.1
+#: Axial force that heat causes, N, below which it counts as rounding.
+MIN_HEAT_FORCE = 1e-3
 #: Largest number of items named for a mode, and of poses listed.
 MAX_ITEMS, MAX_POSES = 3, 20
 #: Factors from SI units to those of the table, for forces and for moments.
@@ -118,6 +121,62 @@ def _beams_table(result: Stiffness, pose: int) -> Printed:
         rows=rows,
         note="safety against buckling: of rods between ball joints in compression",
     )
+
+
+def thermal_tables(result: ThermalExpansion) -> Iterator[Printed]:
+    """Yield the motion of the tool by each part, and forces by heat, where the error is largest."""
+    name = result.model.mechanism.name
+    pose = int(np.argmax(result.distance))
+    if len(result.tool) > 1:
+        name = f"{name}, row {pose + 1} of {len(result.tool)} (the largest error)"
+    moved = 1e6 * result.per_kelvin[pose]
+    size = np.linalg.norm(moved[:3], axis=0)
+    rises = np.broadcast_to(result.temperatures, (len(result.tool), len(result.parts)))[pose]
+    order = np.argsort(-np.nan_to_num(size * np.abs(rises)), kind="stable")
+    rows = [
+        (
+            result.parts[k],
+            1e6 * result.expansions[k],
+            rises[k],
+            *(_finite(value) for value in (*moved[:3, k], size[k], size[k] * abs(rises[k]))),
+        )
+        for k in order
+    ]
+    yield table(
+        f"Error of the tool of {name} by heat, largest first",
+        "part",
+        ("expansion\n[um/m/K]", ".3g"),
+        ("rise\n[K]", ".3g"),
+        *((f"{axis}\n[um/K]", ".3g") for axis in DIRECTIONS[:3]),
+        ("distance\n[um/K]", ".3g"),
+        ("distance\n[um]", ".4g"),
+        rows=rows,
+    )
+    error = 1e6 * result.error[pose]
+    text = ", ".join(f"{axis} {value:.4g} um" for axis, value in zip("xyz", error, strict=False))
+    yield f"all together: {1e6 * result.distance[pose]:.4g} um ({text})"
+    strained = [k for k in range(len(result.beams)) if abs(result.axial[pose, k]) > MIN_HEAT_FORCE]
+    if strained:
+        yield table(
+            "Forces by heat",
+            "beam",
+            ("axial force [N]", ".4g"),
+            ("moment [N m]", ".4g"),
+            ("stress [MPa]", ".4g"),
+            ("safety: yield", ".4g"),
+            rows=[
+                (
+                    result.beams[k],
+                    result.axial[pose, k],
+                    result.moment[pose, k],
+                    _finite(1e-6 * result.stress[pose, k]),
+                    _finite(result.yield_safety[pose, k]),
+                )
+                for k in strained
+            ],
+        )
+    yield from result.notes
+    yield from doubts(result)
 
 
 def vibration_tables(result: Vibration) -> Iterator[Printed]:

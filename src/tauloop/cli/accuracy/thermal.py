@@ -1,0 +1,31 @@
+"""``tauloop accuracy thermal``: error of the tool by heat, per kelvin of each part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import tauloop as tl
+from tauloop.cli.compute.poses_given import PoseOption
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.output import command, finish, text_file
+from tauloop.cli.outputs import CSV, FIGURE, RESULT
+
+
+@command(out=CSV.of("the error by part"), figure=FIGURE, json_file=RESULT)
+def thermal(
+    machine: MachineArgument,
+    options: tl.ThermalExpansionOptions,
+    side: SideOption = None,
+    pose: PoseOption = None,
+    out: Path | None = None,
+    within_limits: WithinLimitsOption = False,
+) -> None:
+    """Compute the error of the tool by thermal expansion, per kelvin of each part.
+
+    Motors are held. Parts expand by the coefficient of their material, or by --expansions, which
+    also gives one to rigid bodies and the base. Exit code 1 when the error is doubtful, or the pose
+    is beyond a stop. `tauloop workspace --color heat` maps it.
+    """
+    model = load_model(machine, side, within_limits=within_limits)
+    result = tl.thermal_expansion(model, pose, options)
+    finish(result, text_file(out, result.to_csv), within_limits=within_limits)
