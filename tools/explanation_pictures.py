@@ -31,6 +31,9 @@ from tauloop.calibration import (
 from tauloop.calibration.judging.observability import NULL_TOLERANCE
 from tauloop.compiler.solving.position import incidence, position_equations
 from tauloop.display import PARTS
+from tauloop.display.plots.elastic_plots import stiffness_plots
+from tauloop.display.plots.motion.workspace_plots import FIGURE_POINTS, section_plot
+from tauloop.display.renderers.matplotlib_renderer import plots_figure
 from tauloop.drives.equations.control import switching
 from tauloop.drives.equations.elements import elastic_backlash, stribeck_level
 from tauloop.drives.equations.switches import Direct
@@ -612,6 +615,17 @@ def drawn(part: str, result: object) -> Figure:
     return figure
 
 
+def stiffness_map() -> Figure:
+    """Draw the stiffness of a Gantry-Tau in its softest direction over y and z, and its parts."""
+    model = tl.Model(Path(__file__).parents[1] / "examples" / "elastic" / "gantry_tau.yaml")
+    ranges = {"y": (-0.4, 0.4), "z": (-0.4, 0.3)}
+    grid = tl.workspace(model, plane=("y", "z"), ranges=ranges, resolution=0.02)
+    mapped = tl.elastic_map(grid, quantities=("stiffness",))
+    section = section_plot(mapped, "stiffness", FIGURE_POINTS)
+    shares, *_ = stiffness_plots(tl.stiffness(model))
+    return plots_figure("", [section, shares], 2)
+
+
 DRAWINGS: dict[str, Callable[[], Figure]] = {
     "five-bar-masses": five_bar_masses,
     "error-bars": error_bars,
@@ -629,6 +643,7 @@ DRAWINGS: dict[str, Callable[[], Figure]] = {
     "load-cases": load_cases,
     "predictive-tracking": predictive_tracking,
     "actuator-map": actuator_map,
+    "stiffness-map": stiffness_map,
 }
 
 

@@ -42,7 +42,7 @@ def beam_stress(
 
     Args:
         built: the machine.
-        element: the element.
+        element: a beam or another element.
         load: (N, external) loads on its attachments, see `end_loads`.
         gravity: (3,) in the axes of the base, m/s^2; None for no weight.
     """

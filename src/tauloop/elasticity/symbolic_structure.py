@@ -43,7 +43,7 @@ class SymbolicItem:
     """An item that deforms, or a rigid connection.
 
     Attributes:
-        name: its name.
+        name: element, joint or combination.
         deformation: B (m, n_x), deformation by the twists and motions x.
         flexibility: F (m, m); None for a rigid connection or one with a stiffness.
         stiffness: K (m, m) in place of a flexibility.
