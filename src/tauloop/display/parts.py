@@ -248,6 +248,11 @@ _OWN = (
     _OwnPart("RoundTrip", "motion.simulation_tables", **_SIMULATION),
     _OwnPart("Simulation", "motion.simulation_tables", **_SIMULATION),
     _OwnPart(
+        "StaticCompliance",
+        "elasticity.elastic_tables:static_compliance_tables",
+        plots="elastic_plots:static_compliance_plots",
+    ),
+    _OwnPart(
         "Stiffness",
         "elasticity.elastic_tables:stiffness_tables",
         plots="elastic_plots:stiffness_plots",

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
         CompensationTable as CompensationTable,
         CompensationTableOptions as CompensationTableOptions,
         compensation_table as compensation_table,
+    from tauloop.elasticity.machine_compliance import (
+        StaticCompliance as StaticCompliance,
+        StaticComplianceOptions as StaticComplianceOptions,
+        static_compliance as static_compliance,
     )
     from tauloop.elasticity.machine_gradients import ElasticGradient as ElasticGradient
     from tauloop.elasticity.machine_heat import (

@@ -9,6 +9,7 @@ import numpy as np
 from tauloop.common.errors import InputError
 from tauloop.display.pieces import Plot
 from tauloop.display.plots.building import by_name, rounded, traces
+from tauloop.elasticity.machine_compliance import StaticCompliance
 from tauloop.elasticity.machine_heat import ThermalExpansion
 from tauloop.elasticity.machine_responses import FrequencyResponses
 from tauloop.elasticity.machine_stiffness import DIRECTIONS, Stiffness
@@ -40,6 +41,17 @@ def stiffness_plots(result: Stiffness) -> Iterator[Plot]:
             columns,
             style="bars",
         )
+
+
+def static_compliance_plots(result: StaticCompliance) -> Iterator[Plot]:
+    """Yield the displacement of the tool over the force, for each direction."""
+    distances = dict(zip(result.directions, 1e3 * result.distance, strict=True))
+    yield Plot(
+        title="Displacement of the tool",
+        x="force [N]",
+        y="displacement [mm]",
+        traces=traces(result.load, distances),
+    )
 
 
 def thermal_plots(result: ThermalExpansion) -> Iterator[Plot]:

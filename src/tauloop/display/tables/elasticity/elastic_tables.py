@@ -8,6 +8,7 @@ import numpy as np
 
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
+from tauloop.elasticity.machine_compliance import FRACTIONS, StaticCompliance
 from tauloop.elasticity.machine_heat import ThermalExpansion
 from tauloop.elasticity.machine_stiffness import DIRECTIONS, Stiffness
 from tauloop.elasticity.machine_vibration import Vibration
@@ -121,6 +122,30 @@ def _beams_table(result: Stiffness, pose: int) -> Printed:
         rows=rows,
         note="safety against buckling: of rods between ball joints in compression",
     )
+
+
+def static_compliance_tables(result: StaticCompliance) -> Iterator[Printed]:
+    """Yield displacement and compliance at each force, for each direction."""
+    name = result.model.mechanism.name
+    heads = [(f"{direction}\n[mm]", ".4f") for direction in result.directions]
+    rows = [
+        (f"{100 * share:.0f} %", load, *row)
+        for share, load, row in zip(FRACTIONS, result.load, 1e3 * result.distance.T, strict=True)
+    ]
+    title = f"Displacement of the tool of {name} by forces (ISO 9283, static compliance)"
+    yield table(title, "load", ("force [N]", ".4g"), *heads, rows=rows)
+    yield table(
+        "Static compliance at the rated load",
+        "direction",
+        ("[mm/N]", ".4g"),
+        *((f"displacement {axis} [mm]", ".4f") for axis in "xyz"),
+        rows=[
+            (direction, 1e3 * result.compliance[k, -1], *(1e3 * result.displacement[k, -1]))
+            for k, direction in enumerate(result.directions)
+        ],
+    )
+    yield from result.notes
+    yield from doubts(result)
 
 
 def thermal_tables(result: ThermalExpansion) -> Iterator[Printed]:
