@@ -202,6 +202,7 @@ if TYPE_CHECKING:
     from tauloop.simulation import (
         ControlOptions as ControlOptions,
         CycleOptions as CycleOptions,
+        ElasticSimulationOptions as ElasticSimulationOptions,
         FreeMotionOptions as FreeMotionOptions,
         PathOptions as PathOptions,
         RoundTripOptions as RoundTripOptions,
@@ -212,6 +213,7 @@ if TYPE_CHECKING:
         plan_path as plan_path,
         plan_transfer as plan_transfer,
         simulate as simulate,
+        simulate_elastic as simulate_elastic,
     )
     from tauloop.simulation.observers import (
         CollisionDetectionOptions as CollisionDetectionOptions,

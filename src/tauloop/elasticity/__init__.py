@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         CompensationTable as CompensationTable,
         CompensationTableOptions as CompensationTableOptions,
         compensation_table as compensation_table,
+    )
     from tauloop.elasticity.machine_compliance import (
         StaticCompliance as StaticCompliance,
         StaticComplianceOptions as StaticComplianceOptions,

@@ -71,6 +71,8 @@ from tauloop.model import Model
 
 #: Points of a body closer than this, in characteristic lengths, are one node.
 SAME_NODE = 1e-6
+#: Largest cosine of the angle between a rod and the direction that defines its section's axes.
+MAX_COSINE = 0.9
 #: Freedoms of the end of a rigid rod: translations.
 _TRANSLATIONS = (0, 1, 2)
 
@@ -113,10 +115,10 @@ class MachineStructure:
         elastic_names: rods, bodies, joints and actuators that have elastic data.
         massless: finite-element models without a mass matrix.
         laws: expressions that the stiffness of elastic items follows from.
-        machine_bodies: the body of the machine to which each node belongs, by its name.
         drives: controlled motors; none where they are held or free.
         lengths: telescopic rods without elastic parts, whose length a drive moves.
         reduced: names of finite-element models by the bodies that they describe.
+        carried_by: body of the machine to which each body or node of the structure belongs.
     """
 
     structure: Structure
@@ -129,7 +131,7 @@ class MachineStructure:
     elastic_names: tuple[str, ...]
     massless: tuple[str, ...]
     laws: tuple[ElasticLaw, ...] = field(repr=False)
-    machine_bodies: Mapping[str, str] = field(repr=False, default_factory=dict)
+    carried_by: Mapping[str, str] = field(repr=False)
     drives: tuple[ServoDrive, ...] = ()
     lengths: Mapping[str, RodLength] = field(default_factory=dict, repr=False)
     reduced: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -266,6 +268,9 @@ class _StructureBuilder:
         self.notes += self.servo.notes
         platform = mechanism.platform
         tool_body, tool_point = self.placed(platform.tool, "the tool")
+        carried_by = {item.name: item.name for item in self.bodies}
+        for name, nodes in self.nodes.items():
+            carried_by |= {node: name for node, _ in nodes}
         return MachineStructure(
             structure=Structure(
                 bodies=tuple(self.bodies),
@@ -284,10 +289,10 @@ class _StructureBuilder:
             elastic_names=tuple(self.elastic),
             massless=tuple(self.massless),
             laws=tuple(self.laws),
-            machine_bodies={node: body for body, nodes in self.nodes.items() for node, _ in nodes},
             drives=tuple(self.servo.drives),
             lengths=self.lengths,
             reduced={body: item.name for body, item in reduced.items()},
+            carried_by=carried_by,
         )
 
     def _add_body(self, body: Body) -> None:
@@ -839,8 +844,15 @@ def _has_elastic_part(rod: Rod) -> bool:
 
 
 def _across(direction: Array) -> Array:
-    """Return a direction (..., 3) that is not parallel to another one."""
-    smallest = np.argmin(np.abs(direction), axis=-1)
+    """Return a direction (..., 3) that is not parallel to another one.
+
+    It is the same for all samples where possible, so that axes are continuous along a motion.
+    """
+    cosines = np.abs(direction) / np.linalg.norm(direction, axis=-1, keepdims=True)
+    largest = cosines.reshape(-1, 3).max(axis=0)
+    smallest = np.argmin(cosines, axis=-1)
+    if largest.min() <= MAX_COSINE:
+        smallest = np.full_like(smallest, np.argmin(largest))
     return np.asarray(np.eye(3)[smallest])
 
 

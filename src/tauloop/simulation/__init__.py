@@ -48,6 +48,11 @@ if TYPE_CHECKING:
         ControlOptions as ControlOptions,
         follow_path as follow_path,
     )
+    from tauloop.simulation.elastic.result import (
+        ElasticSimulation as ElasticSimulation,
+        ElasticSimulationOptions as ElasticSimulationOptions,
+    )
+    from tauloop.simulation.elastic.workflow import simulate_elastic as simulate_elastic
     from tauloop.simulation.forces import (
         ConstantForce as ConstantForce,
         Feedback as Feedback,

@@ -63,7 +63,7 @@ def inertia_load(
     load = np.zeros((assembled.samples, assembled.size))
     for body in assembled.structure.bodies:
         if body.inertia is not None:
-            motion = motions[built.machine_bodies.get(body.name, body.name)]
+            motion = motions[built.carried_by.get(body.name, body.name)]
             wrench = _body_wrench(body, motion)
             load -= np.einsum("...ki,...k->...i", assembled.body_motion[body.name], wrench)
     for element, rows in zip(assembled.structure.elements, assembled.element_motion, strict=True):
@@ -147,7 +147,7 @@ def _element_acceleration(
     parts = []
     ends = [np.asarray(attachment.point) for attachment in element.attachments]
     for attachment in element.attachments:
-        motion = motions[built.machine_bodies.get(attachment.body, attachment.body)]
+        motion = motions[built.carried_by.get(attachment.body, attachment.body)]
         linear, angular = motion.at(attachment.point), motion.turning_rate
         if element.beam is not None:
             along = (ends[1] - ends[0]) / np.linalg.norm(ends[1] - ends[0], axis=-1, keepdims=True)

@@ -221,7 +221,7 @@ class _Reader:
 
     def machine_body(self, node: str) -> str:
         """Return the body of the machine to which a node belongs."""
-        return self.built.machine_bodies.get(node, node)
+        return self.built.carried_by.get(node, node)
 
     def rotation(self, body: str) -> Array:
         """Return the orientations (M, 3, 3) of a body."""

@@ -1,0 +1,1 @@
+"""Simulation of elastic machines: small deformations along a prescribed motion of the motors."""

@@ -1,0 +1,203 @@
+"""Matrices of a structure along a motion, in coordinates that are continuous over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.elasticity.assembled import AssembledStructure
+from tauloop.elasticity.beams import NODE_FREEDOMS, Array
+from tauloop.elasticity.machine_structure import MachineStructure
+from tauloop.elasticity.modes import natural_modes
+from tauloop.elasticity.statics import gravity_load
+from tauloop.elasticity.structure import Element
+from tauloop.simulation.elastic.rigid_motion import (
+    RigidRates,
+    inertia_forces,
+    velocity_terms,
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SampledStructure:
+    """An elastic machine at P times of its rigid motion.
+
+    Attributes:
+        time: (P,) of the poses, s.
+        machine, assembled: the structure at these poses.
+        rates: its rigid motion.
+        directions: rigid accelerations by each of the m independent accelerations, at rest.
+        independent: (P, m) independent accelerations.
+    """
+
+    time: Array
+    machine: MachineStructure
+    assembled: AssembledStructure
+    rates: RigidRates
+    directions: tuple[RigidRates, ...]
+    independent: Array
+
+    @cached_property
+    def basis(self) -> Array:
+        """Coordinates (P, n, n) of the structure by coordinates that are continuous over time.
+
+        Each displacement is projected onto the displacements that the next pose allows, by least
+        squares of the twists of all bodies.
+        """
+        assembled, samples = self.assembled, len(self.time)
+        internal = sum(element.internal for element in self.machine.structure.elements)
+        kinematic = assembled.size - internal
+        weight = np.repeat([1.0, self.machine.structure.length], 3)[:, None]
+        basis = np.broadcast_to(np.eye(assembled.size), (samples, assembled.size, assembled.size))
+        basis = basis.copy()
+        if samples < 2 or not kinematic:
+            return basis
+        names = [body.name for body in self.machine.structure.bodies]
+        twists = np.concatenate(
+            [assembled.body_motion[name][..., :kinematic] * weight for name in names], axis=1
+        )
+        steps = np.linalg.pinv(twists[1:]) @ twists[:-1]
+        for i, step in enumerate(steps, start=1):
+            basis[i, :kinematic, :kinematic] = step @ basis[i - 1, :kinematic, :kinematic]
+        return basis
+
+    def congruent(self, matrix: Array) -> Array:
+        """Return a matrix (P, n, n) of the structure in continuous coordinates."""
+        return np.asarray(np.swapaxes(self.basis, -1, -2) @ matrix @ self.basis)
+
+    def projected(self, force: Array) -> Array:
+        """Return forces (P, n, k) on the structure in continuous coordinates."""
+        return np.asarray(np.swapaxes(self.basis, -1, -2) @ force)
+
+    @cached_property
+    def mass(self) -> Array:
+        """Mass (P, n, n)."""
+        return self.congruent(self.assembled.mass)
+
+    @cached_property
+    def stiffness(self) -> Array:
+        """Elastic stiffness (P, n, n)."""
+        return self.congruent(self.assembled.stiffness)
+
+    def damping(self, ratios: Callable[[Array], Array]) -> Array:
+        """Return the damping (P, n, n) of all modes: M Φ diag(2 ζ ω) Φᵀ M.
+
+        Args:
+            ratios: angular frequencies (P, k) -> damping ratios (P, k).
+        """
+        modes = natural_modes(self.assembled)
+        momentum = self.assembled.mass @ modes.shapes
+        factors = 2.0 * ratios(modes.angular) * modes.angular
+        return self.congruent((momentum * factors[:, None, :]) @ np.swapaxes(momentum, -1, -2))
+
+    @cached_property
+    def inertial(self) -> Array:
+        """Forces (P, n, m) that each independent acceleration needs."""
+        parts = [
+            inertia_forces(self.machine, self.assembled, direction) for direction in self.directions
+        ]
+        empty = np.zeros((len(self.time), self.assembled.size, 0))
+        return self.projected(np.concatenate([empty, *(x[..., None] for x in parts)], axis=-1))
+
+    @cached_property
+    def centrifugal(self) -> Array:
+        """Forces (P, n) that the velocities need without independent accelerations."""
+        force = inertia_forces(self.machine, self.assembled, self.rates)
+        return self.projected(force[..., None])[..., 0]
+
+    def weight(self, gravity: Array) -> Array:
+        """Return the forces (P, n) of the weight."""
+        return self.projected(gravity_load(self.assembled, gravity)[..., None])[..., 0]
+
+    @cached_property
+    def tool(self) -> Array:
+        """Twist (P, 6, n) of the tool."""
+        machine = self.machine
+        motion = self.assembled.point_motion(machine.tool_body, machine.tool_point)
+        return np.asarray(motion @ self.basis)
+
+    @cached_property
+    def gyroscopic(self) -> Array:
+        """Forces (P, n, n) by elastic velocities while the pose changes: 2 Bᵀ M dB/dt.
+
+        Forces along a beam by the speed of its bending modes are left out: they act against its
+        stiffness to tension, with an effect of second order in the rotation rate.
+        """
+        size = self.assembled.size
+        total = np.zeros((len(self.time), size, size))
+        if len(self.time) < 2:
+            return total
+        structure = self.machine.structure
+        for body in structure.bodies:
+            if body.inertia is not None:
+                motion = self.assembled.body_motion[body.name] @ self.basis
+                inertia = np.asarray(body.inertia)
+                by_velocity = velocity_terms(self.machine, self.rates, body.name, inertia)
+                force = 2.0 * inertia @ self._rate(motion) + by_velocity @ motion
+                total += np.swapaxes(motion, -1, -2) @ force
+        for element, rows in zip(structure.elements, self.assembled.element_motion, strict=True):
+            if element.matrices.mass.any():
+                motion = rows @ self.basis
+                rate = self._rate(motion) + self._turned(element, motion)
+                total += 2.0 * np.swapaxes(motion, -1, -2) @ (element.matrices.mass @ rate)
+        for joint, rows in zip(structure.joints, self.assembled.joint_motion, strict=True):
+            if joint.inertia is not None:
+                motion = rows @ self.basis
+                total += 2.0 * np.swapaxes(motion, -1, -2) @ (joint.inertia @ self._rate(motion))
+        return total
+
+    def _rate(self, values: Array) -> Array:
+        """Return the derivatives of arrays (P, ...) by time."""
+        from scipy.interpolate import CubicSpline  # of an extra
+
+        return np.asarray(CubicSpline(self.time, values, axis=0)(self.time, 1))
+
+    def _turned(self, element: Element, motion: Array) -> Array:
+        """Return ω × y of the coordinates (P, k, n) of an element, in its local axes.
+
+        The local axes rotate with the rate of their directions.
+        """
+        parts = []
+        offset = 0
+        for item in element.attachments:
+            size = len(item.freedoms)
+            axes = np.broadcast_to(item.axes, (len(self.time), 3, 3))
+            spin = np.swapaxes(axes, -1, -2) @ self._rate(axes)
+            both = np.zeros((len(self.time), NODE_FREEDOMS, motion.shape[-1]))
+            both[:, list(item.freedoms)] = motion[:, offset : offset + size]
+            turned = np.concatenate([spin @ both[:, :3], spin @ both[:, 3:]], axis=1)
+            parts.append(turned[:, list(item.freedoms)])
+            offset += size
+        parts.append(np.zeros_like(motion[:, offset:]))
+        return np.concatenate(parts, axis=1)
+
+    def turning_rate(self) -> float:
+        """Return the largest rotation rate of a body or an element, rad/s."""
+        largest = max(np.abs(omega).max() for omega in self.rates.angular_velocity.values())
+        if len(self.time) > 1:
+            for element in self.machine.structure.elements:
+                for item in element.attachments:
+                    axes = np.broadcast_to(item.axes, (len(self.time), 3, 3))
+                    # A rotation changes its axes by ω √2.
+                    size = np.linalg.norm(self._rate(axes), axis=(1, 2)) / np.sqrt(2.0)
+                    largest = max(largest, size.max())
+        return float(largest)
+
+    def axial(self) -> tuple[tuple[str, ...], Array]:
+        """Return names of the beams (b), and their mean axial forces (P, b, n), N."""
+        names, rows = [], []
+        for element, motion in zip(
+            self.machine.structure.elements, self.assembled.element_motion, strict=True
+        ):
+            beam = element.beam
+            if beam is None or beam.start[:1] != (0,):
+                continue
+            K = element.matrices.stiffness[..., :1, :]
+            names.append(element.name)
+            rows.append(-(K @ motion)[:, 0])
+        if not rows:
+            return (), np.zeros((len(self.time), 0, self.assembled.size))
+        return tuple(names), np.asarray(np.stack(rows, axis=1) @ self.basis)

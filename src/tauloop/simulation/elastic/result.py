@@ -1,0 +1,197 @@
+"""The result of a simulation of an elastic machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tauloop.common.datasets import Variable, columns, time_axis
+from tauloop.common.errors import InputError
+from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, in_json, json_keys
+from tauloop.common.records import dataclass
+from tauloop.common.result import Result
+from tauloop.elasticity.machine_stiffness import DIRECTIONS
+from tauloop.logs.log import log_of
+from tauloop.mechanism.description import units
+from tauloop.model import Model
+from tauloop.simulation.forces import Wrench
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Units of a twist.
+TWIST_UNITS = ("m",) * 3 + ("rad",) * 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElasticSimulationOptions(Options):
+    """Loads, damping and accuracy of the simulation of an elastic machine.
+
+    Attributes:
+        duration: duration, s; by default that of the motion, and ten periods of the lowest mode.
+        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame). Python accepts a
+            function of time too.
+        release: wrench at the tool in whose equilibrium the machine starts, and which then ceases.
+        pose: position of the platform of a machine that does not move; default: the reference pose.
+        damping: damping ratio of all modes; default: that of the machine file, or none.
+        settling_band: distance of the tool from its last rest position below which it has settled.
+        link_modes: modes of each link and bending plane; default: as in `vibration`.
+        shear: include shear and rotary inertia of beams (Timoshenko).
+        tolerance: largest error of the tool's deflection by the time steps, relative to its largest
+            change.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.ElasticSimulationOptions(duration="0.5 s", release={"fx": 100.0}).duration
+        0.5
+    """
+
+    duration: float | None = option(None, above=0.0, metavar="TIME", unit=units.TIME)
+    wrench: str | Mapping[str, str | float] | tuple[str | float, ...] | Wrench | None = option(
+        None, read=str, metavar="VALUES"
+    )
+    release: str | Mapping[str, str | float] | tuple[str | float, ...] | None = option(
+        None, read=str, metavar="VALUES"
+    )
+    pose: str | Mapping[str, str | float] | tuple[str | float, ...] | None = option(
+        None, read=str, metavar="VALUES"
+    )
+    damping: float | None = option(None, above=0)
+    settling_band: float | None = option(None, above=0.0, unit=units.LENGTH)
+    link_modes: int | None = option(None, least=0)
+    shear: bool = option(False)
+    tolerance: float = option(1e-3, above=0.0, below=1.0)
+
+
+def _last(time: np.ndarray) -> float:
+    return float(time[-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElasticSimulation(Result):
+    """The elastic motion of a machine whose motors follow a motion, at N equidistant times.
+
+    Attributes:
+        model: the machine.
+        options: loads, damping and accuracy.
+        time: (N,), s.
+        motion_end: end of the prescribed motion, s; zero without one.
+        tool: (N, 3) tool center point of the undeformed machine, m.
+        deflection: (N, 6) twist of the tool by the deformation of the machine, base axes, m and rad.
+        rest: (6,) deflection by weight and wrench at the end.
+        beams: names of the b beams.
+        axial: (N, b) mean axial forces of the beams, N; tension is positive.
+        drives: names of the d actuators whose drive is elastic.
+        drive_force: (N, d) forces of these drives, N or N m.
+        kinetic, elastic: (N,) energies of the elastic motion, J.
+        work: (N,) work of the motors' motion, of weight and wrench on the elastic motion, J.
+        loss: (N,) energy that damping has dissipated, J.
+        frequency: (k,) lowest natural frequencies at the start, Hz.
+        link_modes: modes of each elastic link: one number for each bending plane.
+        poses: number of poses at which the structure was assembled.
+        rigid: names of the parts that count as rigid.
+        notes: assumptions about this simulation.
+    """
+
+    model: Model = field(metadata=json_keys(machine="mechanism.name"))
+    options: ElasticSimulationOptions = field(metadata=OMITTED)
+    time: np.ndarray = field(metadata=json_keys("duration_s", summary=_last))
+    motion_end: float = field(metadata=json_keys("motion_end_s"))
+    tool: np.ndarray = field(metadata=OMITTED)
+    deflection: np.ndarray = field(metadata=OMITTED)
+    rest: np.ndarray = field(metadata=json_keys("rest_deflection"))
+    beams: tuple[str, ...]
+    axial: np.ndarray = field(metadata=OMITTED)
+    drives: tuple[str, ...]
+    drive_force: np.ndarray = field(metadata=OMITTED)
+    kinetic: np.ndarray = field(metadata=OMITTED)
+    elastic: np.ndarray = field(metadata=OMITTED)
+    work: np.ndarray = field(metadata=OMITTED)
+    loss: np.ndarray = field(metadata=OMITTED)
+    frequency: np.ndarray = field(metadata=json_keys("frequency_Hz"))
+    link_modes: dict[str, tuple[int, int]]
+    poses: int
+    rigid: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    @in_json()
+    def steps(self) -> int:
+        """Number of time steps."""
+        return len(self.time) - 1
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """Distance (N,) of the tool from where it is at rest under weight and wrench, m."""
+        return np.asarray(np.linalg.norm(self.deflection[:, :3] - self.rest[:3], axis=1))
+
+    @property
+    @in_json("largest_deflection_m")
+    def largest_deflection(self) -> float:
+        """Largest distance by which the deformation moves the tool, m."""
+        return float(np.linalg.norm(self.deflection[:, :3], axis=1).max())
+
+    @property
+    @in_json("largest_residual_vibration_m")
+    def residual_vibration(self) -> float:
+        """Largest deviation of the tool from its rest position after the motion, m."""
+        return float(self.deviation[self.time >= self.motion_end].max(initial=0.0))
+
+    @property
+    @in_json(nullable=True)
+    def settling_time(self) -> float | None:
+        """Time from the end of the motion until the tool stays in the settling band, s.
+
+        None without a band, or if the tool has not settled at the end of the simulation.
+        """
+        band = self.options.settling_band
+        return None if band is None else self.settling(band)
+
+    def settling(self, band: float) -> float | None:
+        """Return the time from the end of the motion until the tool stays within a distance, s.
+
+        Args:
+            band: distance from the rest position, m.
+
+        Returns:
+            The time; None if the tool leaves the band at the last time.
+
+        Raises:
+            InputError: a band that is not positive.
+        """
+        if not band > 0.0:
+            raise InputError.of("band", f"is {band:g} m", "give a positive distance")
+        outside = np.flatnonzero((self.deviation > band) & (self.time >= self.motion_end))
+        if not len(outside):
+            return 0.0
+        last = int(outside[-1])
+        if last == len(self.time) - 1:
+            return None
+        return float(self.time[last + 1] - self.motion_end)
+
+    @property
+    def energy_error(self) -> np.ndarray:
+        """Error of the balance of kinetic and elastic energy, work and loss (N,), J."""
+        balance = self.kinetic + self.elastic - self.work + self.loss
+        return np.asarray(balance - balance[0])
+
+    def variables(self) -> Iterator[Variable]:
+        """Yield positions and deflections of the tool, forces and energies over time."""
+        yield time_axis(self.time)
+        yield from columns("tool", DIRECTIONS[:3], TWIST_UNITS[:3], self.tool)
+        yield from columns("deflection", DIRECTIONS, TWIST_UNITS, self.deflection)
+        yield from columns("axial", self.beams, ("N",) * len(self.beams), self.axial)
+        names, force_units = self.model.output_ports("actuators")
+        of_drive = dict(zip(names, force_units, strict=True))
+        drive_units = [of_drive.get(name, "") for name in self.drives]
+        yield from columns("drive", self.drives, drive_units, self.drive_force)
+        energies = np.stack([self.kinetic, self.elastic, self.work, self.loss], axis=-1)
+        yield from columns("energy", ("kinetic", "elastic", "work", "loss"), ("J",) * 4, energies)
+
+    def log(self) -> xr.Dataset:
+        """Return the tool's motion, forces and energies as a table over time."""
+        return log_of(self, "tool", "deflection", "axial", "drive", "energy")

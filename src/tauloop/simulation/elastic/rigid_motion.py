@@ -1,0 +1,193 @@
+"""Forces that the rigid motion of a machine exerts on its elastic coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.elasticity.assembled import AssembledStructure
+from tauloop.elasticity.beams import NODE_FREEDOMS, Array
+from tauloop.elasticity.machine_structure import MachineStructure
+from tauloop.elasticity.structure import Element
+from tauloop.equations.assembly.loops import nominal
+from tauloop.equations.topology import Topology
+from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.equations.values import BatchFunction
+from tauloop.mechanism.model import BASE, Mechanism
+from tauloop.mechanism.poses import skew
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RigidRates:
+    """Motion of all rigid bodies at N times, in the axes of the base.
+
+    Attributes:
+        origin: origins (N, 3) of the bodies, by name.
+        angular_velocity, angular_acceleration: ω and α (N, 3).
+        acceleration: of the origins (N, 3).
+        coordinates: accelerations (N,) of all coordinates, by name.
+    """
+
+    origin: Mapping[str, Array]
+    angular_velocity: Mapping[str, Array]
+    angular_acceleration: Mapping[str, Array]
+    acceleration: Mapping[str, Array]
+    coordinates: Mapping[str, Array]
+
+    def at_point(self, body: str, point: Array) -> Array:
+        """Return the acceleration (N, 3) of a point (N, 3) that moves with a body."""
+        r = point - self.origin[body]
+        omega = self.angular_velocity[body]
+        centripetal = np.cross(omega, np.cross(omega, r))
+        return np.asarray(
+            self.acceleration[body] + np.cross(self.angular_acceleration[body], r) + centripetal
+        )
+
+
+class RigidMotion:
+    """The function from coordinates to the motion of all bodies, compiled once for a machine."""
+
+    def __init__(self, mechanism: Mechanism, topology: Topology) -> None:
+        """Build the function."""
+        self._names = [body.name for body in mechanism.bodies if body.name != BASE]
+        self._topology = topology
+        q, v, a = (
+            ca.SX.sym(name, size)
+            for name, size in (("q", topology.n_q), ("v", topology.n_v), ("a", topology.n_v))
+        )
+        motion = tree_motion(topology, nominal(mechanism), Configuration(q, {}), v, a)
+        columns = []
+        for name in self._names:
+            body = motion.bodies[name]
+            rates = body.in_base
+            columns.append(ca.vertcat(body.p, rates.w, rates.alpha, rates.a))
+        values = ca.densify(ca.vertcat(ca.SX(0, 1), *columns))
+        self._function = BatchFunction(ca.Function("rates", [q, v, a], [values]))
+
+    def at(self, q: Array, v: Array, a: Array) -> RigidRates:
+        """Return the motion at coordinates (N, n_q), velocities and accelerations (N, n_v)."""
+        count = len(q)
+        flat = self._function([q, v, a], count)[0].reshape(count, -1, 4, 3)
+        zero = np.zeros((count, 3))
+        origin, omega, alpha, acceleration = (
+            {BASE: zero} | {name: flat[:, i, part] for i, name in enumerate(self._names)}
+            for part in range(4)
+        )
+        return RigidRates(
+            origin=origin,
+            angular_velocity=omega,
+            angular_acceleration=alpha,
+            acceleration=acceleration,
+            coordinates=dict(zip(self._topology.velocity_names, a.T, strict=True)),
+        )
+
+
+def inertia_forces(
+    machine: MachineStructure, assembled: AssembledStructure, rates: RigidRates
+) -> Array:
+    """Return the forces (N, n) that accelerate the undeformed machine, on its elastic coordinates.
+
+    Virtual work of all inertia forces of the rigid motion: Bᵀ (I [a; α] + [ω×(ω×h); ω×Jω]) of bodies,
+    and Eᵀ M [a] of elements, whose acceleration is linear along their axis.
+
+    Args:
+        machine: the machine.
+        assembled: its structure in minimal coordinates.
+        rates: its rigid motion at the same N poses.
+    """
+    total = np.zeros((assembled.samples, assembled.size))
+    for body in machine.structure.bodies:
+        if body.inertia is None:
+            continue
+        carrier = machine.carried_by[body.name]
+        I = np.asarray(body.inertia)
+        omega, alpha = rates.angular_velocity[carrier], rates.angular_acceleration[carrier]
+        twist = np.concatenate([rates.at_point(carrier, body.origin), alpha], axis=-1)
+        h = first_moment(I)
+        spin = np.cross(omega, np.einsum("...ij,...j->...i", I[..., 3:, 3:], omega))
+        gyroscopic = np.concatenate([np.cross(omega, np.cross(omega, h)), spin], axis=-1)
+        wrench = np.einsum("...ij,...j->...i", I, twist) + gyroscopic
+        total += np.einsum("nki,nk->ni", assembled.body_motion[body.name], wrench)
+    for element, motion in zip(machine.structure.elements, assembled.element_motion, strict=True):
+        M = element.matrices.mass
+        if M.any():
+            local = element_acceleration(machine, element, rates)
+            force = np.einsum("...ij,...j->...i", M, local)
+            total += np.einsum("nki,nk->ni", motion, force)
+    for joint, motion in zip(machine.structure.joints, assembled.joint_motion, strict=True):
+        if joint.inertia is None:
+            continue
+        for index in np.flatnonzero(joint.inertia.diagonal()):
+            name = joint.names[index]
+            if name not in rates.coordinates:
+                what = f"the inertia that moves with {name!r} is on a joint that closes a loop"
+                remedy = "give the inertia to a body, or cut the loop at another joint"
+                raise InputError.of(f"joints.{joint.name}", what, remedy)
+            moved = joint.inertia[index, index] * rates.coordinates[name]
+            total += motion[:, index] * moved[:, None]
+    return total
+
+
+def first_moment(inertia: Array) -> Array:
+    """Return the first moment of mass h (..., 3) in a spatial inertia (..., 6, 6)."""
+    block = inertia[..., 3:, :3]
+    return np.stack([block[..., 2, 1], block[..., 0, 2], block[..., 1, 0]], axis=-1)
+
+
+def element_acceleration(machine: MachineStructure, element: Element, rates: RigidRates) -> Array:
+    """Return the acceleration (N, k) of an undeformed element in its own coordinates."""
+    points = [
+        rates.at_point(machine.carried_by.get(item.body, BASE), item.point)
+        for item in element.attachments
+    ]
+    samples = len(points[0])
+    if element.beam is None:
+        # A reduced finite-element model belongs to a single body.
+        carrier = machine.carried_by.get(element.attachments[0].body, BASE)
+        turning = rates.angular_acceleration[carrier]
+    else:
+        turning = _turning(machine, element, rates, points)
+    parts = []
+    for item, point in zip(element.attachments, points, strict=True):
+        back = np.swapaxes(item.axes, -1, -2)
+        both = np.concatenate(
+            [np.einsum("...ij,...j->...i", back, vector) for vector in (point, turning)], axis=-1
+        )
+        parts.append(both[..., list(item.freedoms)])
+    parts.append(np.zeros((samples, element.internal)))
+    return np.concatenate(parts, axis=-1)
+
+
+def _turning(
+    machine: MachineStructure, element: Element, rates: RigidRates, points: list[Array]
+) -> Array:
+    """Return the rotation (N, 3) of a linear field of accelerations between the ends of a beam."""
+    first, last = element.attachments
+    line = last.point - first.point
+    length = np.linalg.norm(line, axis=-1, keepdims=True)
+    direction = line / length
+    across = np.cross(direction, points[1] - points[0]) / length
+    carrier = machine.carried_by.get(first.body, BASE)
+    spin = np.sum(direction * rates.angular_acceleration[carrier], axis=-1, keepdims=True)
+    return np.asarray(across + spin * direction)
+
+
+def velocity_terms(
+    machine: MachineStructure, rates: RigidRates, body: str, inertia: Array
+) -> Array:
+    """Return the matrix (N, 6, 6) of a rigid body's forces by its elastic velocity in rotation.
+
+    Particles at c from the origin move by δr = u + θ × c, so that δr̈ contains 2 θ̇ × (ω × c): the
+    force -2 S(ω × h) θ̇ and the moment -2 S(ω) Σ m c cᵀ θ̇.
+    """
+    omega = rates.angular_velocity[machine.carried_by[body]]
+    J = inertia[..., 3:, 3:]
+    second = 0.5 * np.trace(J, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - J
+    matrix = np.zeros((len(omega), NODE_FREEDOMS, NODE_FREEDOMS))
+    matrix[:, :3, 3:] = -2.0 * skew(np.cross(omega, first_moment(inertia)))
+    matrix[:, 3:, 3:] = -2.0 * skew(omega) @ second
+    return matrix

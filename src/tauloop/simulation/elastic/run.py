@@ -1,0 +1,353 @@
+"""One simulation of an elastic machine: time steps, energies and diagnostics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.result import Diagnostic, diagnostic, provenance
+from tauloop.elasticity.beams import Array
+from tauloop.elasticity.machine_poses import rigid_parts
+from tauloop.elasticity.machine_stiffness import MAX_BUCKLING_USE, MAX_DEFLECTION
+from tauloop.elasticity.machine_vibration import Vibration
+from tauloop.elasticity.modes import natural_modes
+from tauloop.elasticity.statics import buckling_factors
+from tauloop.integrate.linear import LinearMotion, integrate_linear
+from tauloop.mechanism.model import omission_diagnostics
+from tauloop.simulation.elastic.result import ElasticSimulation, ElasticSimulationOptions
+from tauloop.simulation.elastic.sampling import INTERPOLATION_TOLERANCE, RigidPath, SampledCourse
+from tauloop.simulation.elastic.time_course import TimeCourse
+
+#: Periods of the lowest mode that are simulated after a motion by default.
+PERIODS_AFTER = 10.0
+#: Steps per period of the lowest mode, and in all, of the first attempt.
+STEPS_PER_PERIOD, MIN_STEPS = 8, 100
+#: Number of steps at most.
+MAX_STEPS = 200_000
+#: Factor of the number of steps where the error is far from the tolerance by this order.
+MAX_FACTOR, ORDER = 4, 2
+#: Largest error of the energy balance of a reliable simulation, relative to the largest energy.
+ENERGY_TOLERANCE = 0.01
+#: Speeds that count as rest, relative to the largest.
+REST = 1e-6
+#: Fraction of the largest energy of the vibration above which a mode counts.
+ENERGY_SHARE = 0.01
+#: Steps per period of the highest mode that counts, for which its motion is known.
+MIN_STEPS_PER_PERIOD = 10.0
+#: Times at which the energy is divided among modes.
+MODE_TIMES = 64
+#: Times per batch where matrices are evaluated; limits the memory.
+BATCH = 256
+
+
+class ElasticRun:
+    """A machine along its motion, with its loads."""
+
+    def __init__(
+        self,
+        course: SampledCourse,
+        path: RigidPath | None,
+        motion_end: float,
+        wrench: Callable[[Array], Array],
+        released: Array,
+        options: ElasticSimulationOptions,
+        modes: Vibration,
+    ) -> None:
+        """Store them.
+
+        Args:
+            course: the structure along the motion.
+            path, motion_end: the motion; None and zero for none.
+            wrench: at the tool, (N, 6) at times (N,).
+            released: (6,) further wrench in whose equilibrium the machine starts.
+            options: duration and tolerance.
+            modes: vibration of the machine at its start.
+        """
+        self.course, self.path, self.motion_end = course, path, motion_end
+        self._runs: dict[int, LinearMotion] = {}
+        self.released, self.options, self.modes = released, options, modes
+        structure = course.structure
+
+        def acceleration(time: Array) -> Array:
+            if path is None:
+                return np.zeros((len(time), 0))
+            return np.asarray(path.at(np.minimum(time, motion_end)).acceleration)
+
+        self.equations = TimeCourse(structure.time, course.sampled, acceleration, wrench)
+        lowest = float(modes.frequency[0, 0])
+        after = PERIODS_AFTER / lowest
+        self.duration = options.duration or motion_end + after
+        self._first_steps = max(MIN_STEPS, math.ceil(STEPS_PER_PERIOD * lowest * self.duration))
+
+    def result(self) -> ElasticSimulation:
+        """Return the simulation."""
+        motion, error = self._integrated()
+        time, model = motion.time, self.modes.model
+        deflection = self._outputs("tool", motion)
+        axial = self._outputs("axial", motion)
+        kinetic, elastic, work, loss = self._energies(motion)
+        end = time[-1:]
+        rest = np.linalg.solve(self.equations.at("stiffness", end)[0], self.equations.loads(end)[0])
+        is_damped = bool(self.course.sampled.damping.any())
+        notes = self.course.structure.machine.notes
+        if not is_damped:
+            notes += ("no damping is stated, so that vibrations do not decay",)
+        machine = self.course.structure.machine
+        result = ElasticSimulation(
+            model=model,
+            options=self.options,
+            time=time,
+            motion_end=self.motion_end,
+            tool=self._tool_points(time),
+            deflection=deflection,
+            rest=self.equations.at("tool", end)[0] @ rest,
+            beams=self.course.beams,
+            axial=axial,
+            drives=self.course.drives,
+            drive_force=self._outputs("drives", motion),
+            kinetic=kinetic,
+            elastic=elastic,
+            work=work,
+            loss=loss,
+            frequency=self.modes.frequency[0],
+            link_modes=self.modes.link_modes,
+            poses=len(self.course.structure.time),
+            rigid=rigid_parts(model.mechanism, machine),
+            notes=notes,
+            diagnostics=(),
+            provenance=provenance(
+                options={
+                    "duration": self.duration,
+                    "tolerance": self.options.tolerance,
+                    "link_modes": self.options.link_modes,
+                    "shear": self.options.shear,
+                },
+                inputs={"machine": model.mechanism.name},
+            ),
+        )
+        return replace(result, diagnostics=tuple(self._diagnostics(result, motion, error)))
+
+    # Time steps
+
+    def _integrated(self) -> tuple[LinearMotion, float]:
+        """Return the motion with the number of steps that the tolerance needs, and its error.
+
+        The error is estimated by a motion with longer steps.
+        """
+        steps, factor = self._first_steps, 2
+        coarse = self._extrapolated(steps)
+        while True:
+            fine = self._extrapolated(steps * factor)
+            steps *= factor
+            error = self._step_error(coarse, fine, factor)
+            if error <= self.options.tolerance or 4 * steps > MAX_STEPS:
+                return fine, error
+            is_far = error > MAX_FACTOR**ORDER * self.options.tolerance
+            factor = MAX_FACTOR if is_far and 2 * MAX_FACTOR * steps <= MAX_STEPS else 2
+            coarse = fine
+
+    def _extrapolated(self, steps: int) -> LinearMotion:
+        """Return the motion by extrapolation from two runs, which have errors of second order."""
+        whole, halves = self._run(steps), self._run(2 * steps)
+        names = ("position", "velocity", "acceleration")
+        values = {
+            name: getattr(halves, name)[::2]
+            + (getattr(halves, name)[::2] - getattr(whole, name)) / 3.0
+            for name in names
+        }
+        return LinearMotion(time=whole.time, **values)
+
+    def _run(self, steps: int) -> LinearMotion:
+        """Return the motion by a number of time steps from static equilibrium; computed once."""
+        if steps not in self._runs:
+            self._runs[steps] = self._computed(steps)
+        return self._runs[steps]
+
+    def _computed(self, steps: int) -> LinearMotion:
+        """Return the motion by a number of time steps from static equilibrium."""
+        time = np.linspace(0.0, self.duration, steps + 1)
+        first, equations = time[:1], self.equations
+        tool = equations.at("tool", first)[0]
+        force = equations.loads(first)[0] + tool.T @ self.released
+        if self._moves_at_start():
+            force = force + equations.rigid(first)[0]
+        x = np.linalg.solve(equations.at("stiffness", first)[0], force)
+        return integrate_linear(equations.terms, time, x, np.zeros_like(x))
+
+    def _moves_at_start(self) -> bool:
+        """Return whether the motion does not start at rest."""
+        if self.path is None:
+            return False
+        speed = np.abs(self.path.at(self.course.structure.time).velocity).max(axis=1)
+        return bool(speed[0] > REST * speed.max())
+
+    def _step_error(self, coarse: LinearMotion, fine: LinearMotion, factor: int) -> float:
+        """Return the error of the shorter steps, relative to the largest change of the tool's position.
+
+        The order of the error is at least one: it is lower than that of the method where the loads
+        or the accelerations jump, as high modes are not resolved then.
+        """
+        known, better = (self._outputs("tool", motion)[:, :3] for motion in (coarse, fine))
+        change = np.linalg.norm(better - better[0], axis=1).max()
+        if change <= np.finfo(float).eps * np.abs(better).max() * len(better):
+            return 0.0
+        difference = np.linalg.norm(better[::factor] - known, axis=1).max()
+        return float(difference / change / (factor - 1))
+
+    # Results
+
+    def _outputs(self, name: str, motion: LinearMotion) -> Array:
+        """Return linear outputs (N, k) of the elastic coordinates."""
+        parts = []
+        for part in self._batches(motion):
+            rows = self.equations.at(name, motion.time[part])
+            parts.append(np.einsum("nki,ni->nk", rows, motion.position[part]))
+        return np.concatenate(parts)
+
+    @staticmethod
+    def _batches(motion: LinearMotion) -> Iterator[slice]:
+        """Yield the times in batches."""
+        for first in range(0, len(motion.time), BATCH):
+            yield slice(first, first + BATCH)
+
+    def _tool_points(self, time: Array) -> Array:
+        """Return the tool center point (N, 3) of the undeformed machine."""
+        points = self.course.structure.machine.tool_point
+        if self.path is None:
+            return np.broadcast_to(points[0], (len(time), 3))
+        from scipy.interpolate import CubicSpline  # of an extra
+
+        spline = CubicSpline(self.course.structure.time, points, axis=0)
+        return np.asarray(spline(np.minimum(time, self.motion_end)))
+
+    def _energies(self, motion: LinearMotion) -> tuple[Array, Array, Array, Array]:
+        """Return kinetic and elastic energy, work and loss (N,) of the elastic motion, J.
+
+        d/dt (½ ẋᵀ M ẋ + ½ xᵀ K x) = ẋᵀ f - ẋᵀ C ẋ + ẋᵀ (½ dM/dt - G) ẋ + ½ xᵀ dK/dt x. The last two terms
+        are work of the motors as well, which change the pose of the deformed machine.
+        """
+        kinetic, elastic, power, lost = (np.empty(len(motion.time)) for _ in range(4))
+        equations = self.equations
+        for part in self._batches(motion):
+            time, x, v = motion.time[part], motion.position[part], motion.velocity[part]
+
+            def form(matrix: Array, left: Array, right: Array | None = None) -> Array:
+                other = left if right is None else right
+                return np.asarray(np.einsum("ni,nij,nj->n", left, matrix, other))
+
+            damping = equations.at("damping", time)
+            gyroscopic = equations.terms(time).damping - damping
+            kinetic[part] = 0.5 * form(equations.at("mass", time), v)
+            elastic[part] = 0.5 * form(equations.at("stiffness", time), x)
+            lost[part] = form(damping, v)
+            by_pose = 0.5 * form(equations.rate("mass", time), v) - form(gyroscopic, v)
+            by_pose += 0.5 * form(equations.rate("stiffness", time), x)
+            power[part] = np.einsum("ni,ni->n", v, equations.force(time)) + by_pose
+        step = float(motion.time[1] - motion.time[0])
+        return kinetic, elastic, _integral(power, step), _integral(lost, step)
+
+    # Diagnostics
+
+    def _diagnostics(
+        self, result: ElasticSimulation, motion: LinearMotion, error: float
+    ) -> Iterator[Diagnostic]:
+        """Yield numbers that measure whether the simulation holds."""
+        yield diagnostic(
+            "error of the tool's deflection by the time steps, relative to its largest change",
+            error,
+            at_most=self.options.tolerance,
+            advice="simulate a shorter time, or accept a larger `tolerance`",
+        )
+        yield diagnostic(
+            "error of matrices that are interpolated between poses",
+            self.course.error,
+            at_most=INTERPOLATION_TOLERANCE,
+            advice="simulate a part of the motion, or a smoother one",
+        )
+        changed = result.work - result.work[0]
+        scale = max(float(np.ptp(result.elastic)), float(result.kinetic.max()), np.ptp(changed))
+        worst = float(np.abs(result.energy_error).max())
+        yield diagnostic(
+            "error of the energy balance, relative to the largest change of energy",
+            worst / scale if scale > 0.0 else 0.0,
+            at_most=ENERGY_TOLERANCE,
+            advice="give a smaller `tolerance`",
+        )
+        yield self._resolved_modes(motion)
+        size = self.course.structure.machine.structure.length
+        yield diagnostic(
+            "largest deflection, fraction of the machine's size",
+            result.largest_deflection / size,
+            at_most=MAX_DEFLECTION,
+            advice="the equations are linear in the deflection; reduce loads or accelerations",
+        )
+        yield from self._second_order(result)
+        yield from self.modes.model.limits.diagnostics(self.course.coordinates)
+        yield from omission_diagnostics(self.modes.model.mechanism)
+
+    def _second_order(self, result: ElasticSimulation) -> Iterator[Diagnostic]:
+        """Yield the size of the terms that linear equations leave out."""
+        structure = self.course.structure
+        at_poses = np.searchsorted(result.time, structure.time).clip(max=len(result.time) - 1)
+        compression = -result.axial.min(axis=1, initial=0.0)
+        axial = result.axial[at_poses]
+        # After the motion, the pose is the last one.
+        last = np.flatnonzero(result.time >= structure.time[-1])
+        if len(last):
+            axial[-1] = result.axial[last[np.argmax(compression[last])]]
+        forces = dict(zip(result.beams, axial.T, strict=True))
+        factors = buckling_factors(structure.assembled, structure.assembled.geometric(forces))
+        yield diagnostic(
+            "axial forces, fraction of the buckling load",
+            float((1.0 / factors).max()),
+            at_most=MAX_BUCKLING_USE,
+            advice="the stiffness is that of unloaded links: reduce loads or accelerations",
+        )
+        if self.path is not None:
+            fastest = structure.turning_rate() / (2.0 * math.pi * float(result.frequency[0]))
+            yield diagnostic(
+                "square of the largest rotation rate over the lowest natural frequency",
+                fastest**2,
+                at_most=MAX_BUCKLING_USE,
+                advice="centrifugal stiffness is left out: move slower, or stiffen the links",
+            )
+
+    def _resolved_modes(self, motion: LinearMotion) -> Diagnostic:
+        """Return the steps per period of the highest mode that has energy."""
+        structure = self.course.structure
+        chosen = np.unique(np.linspace(0, len(motion.time) - 1, MODE_TIMES).astype(int))
+        time, x, v = (values[chosen] for values in (motion.time, motion.position, motion.velocity))
+        K = self.equations.at("stiffness", time)
+        static = np.linalg.solve(K, self.equations.loads(time)[..., None])[..., 0]
+        away = x - static
+        potential = 0.5 * np.einsum("ni,nij,nj->n", away, K, away)
+        modes = natural_modes(structure.assembled)
+        pose = np.searchsorted(structure.time, time).clip(max=len(structure.time) - 1)
+        momentum = np.einsum("nij,nj->ni", (structure.assembled.mass @ structure.basis)[pose], v)
+        kinetic = 0.5 * np.einsum("nik,ni->nk", modes.shapes[pose], momentum) ** 2
+        largest = float((kinetic.sum(axis=1) + potential).max())
+        counts = np.flatnonzero(kinetic.max(axis=0) > ENERGY_SHARE * largest)
+        step = float(motion.time[1] - motion.time[0])
+        steps = None
+        if len(counts):
+            steps = 1.0 / (step * float(modes.frequencies[:, counts[-1]].max()))
+        return diagnostic(
+            "steps in a period of the highest mode that vibrates",
+            steps,
+            at_least=MIN_STEPS_PER_PERIOD,
+            advice="give a smaller `tolerance`",
+        )
+
+
+def _integral(values: Array, step: float) -> Array:
+    """Return the integral (N,) of equidistant values from the first one, with an error of step^4."""
+    if len(values) < 4:
+        return np.concatenate([[0.0], np.cumsum(0.5 * step * (values[1:] + values[:-1]))])
+    inner = 13.0 * (values[1:-2] + values[2:-1]) - values[:-3] - values[3:]
+    first = 9.0 * values[0] + 19.0 * values[1] - 5.0 * values[2] + values[3]
+    last = 9.0 * values[-1] + 19.0 * values[-2] - 5.0 * values[-3] + values[-4]
+    parts = np.concatenate([[0.0, first], inner, [last]]) * (step / 24.0)
+    return np.cumsum(parts)

@@ -1,0 +1,251 @@
+"""The structure of a machine at poses of its motion, as many as its interpolation needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.elasticity.assembled import AssembledStructure, assemble
+from tauloop.elasticity.beams import Array
+from tauloop.elasticity.machine_poses import (
+    gravity_vector,
+    machine_coordinates,
+    mass_problems,
+    require_elastic_data,
+)
+from tauloop.elasticity.machine_structure import (
+    MachineStructure,
+    StructureOptions,
+    machine_structure,
+)
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+from tauloop.model.motion import Motion
+from tauloop.motion import SampledMotion
+from tauloop.simulation.elastic.moving_structure import SampledStructure
+from tauloop.simulation.elastic.rigid_motion import RigidMotion
+from tauloop.simulation.elastic.time_course import INTERPOLATED, Sampled, TimeCourse
+
+#: Number of poses at first, and at most.
+FIRST_POSES, MAX_POSES = 33, 1025
+#: Relative error of interpolated matrices that is small enough.
+INTERPOLATION_TOLERANCE = 1e-4
+#: Factor by which half the distance of samples reduces the error of cubic splines.
+SPLINE_GAIN = 16.0
+
+
+class RigidPath(Protocol):
+    """A motion of the platform."""
+
+    def at(self, time: Array) -> SampledMotion:
+        """Return the motion at times (N,)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SampledCourse:
+    """The structure along a motion.
+
+    Attributes:
+        structure: the structure at P poses.
+        coordinates: (P, n_q) of the machine at these poses.
+        sampled: its matrices and forces.
+        error: relative error of the matrices between the poses.
+        beams, drives: names of beams and elastic drives.
+    """
+
+    structure: SampledStructure
+    coordinates: Array
+    sampled: Sampled
+    error: float
+    beams: tuple[str, ...]
+    drives: tuple[str, ...]
+
+
+def path_entry(model: Model, path: RigidPath) -> Motion:
+    """Return the functions of the coordinates that a motion is given in."""
+    stroke = getattr(path, "stroke", None)
+    return model.platform if stroke is None else model.motion(stroke.functions.ports.name)
+
+
+def sampled_course(
+    model: Model,
+    path: RigidPath | None,
+    duration: float,
+    pose: object | None,
+    settings: StructureOptions,
+    ratios: Callable[[Array], Array] | None,
+) -> SampledCourse:
+    """Return the structure of a machine along a motion, or at a pose.
+
+    Args:
+        model: the machine.
+        path: motion of the platform; None for a machine that does not move.
+        duration: of the motion, s.
+        pose: position of the platform without a motion.
+        settings: how the machine becomes a structure.
+        ratios: angular frequencies (P, k) -> damping ratios; None for no damping.
+    """
+    if path is None:
+        structure, q = _at_rest(model, pose, settings)
+        sampled, names = _quantities(model, structure, ratios)
+        return SampledCourse(
+            structure=structure,
+            coordinates=q,
+            sampled=sampled,
+            error=0.0,
+            beams=names[0],
+            drives=names[1],
+        )
+    poses = FIRST_POSES
+    while True:
+        time = np.linspace(0.0, duration, poses)
+        structure, q = _along(model, path, time, settings)
+        sampled, names = _quantities(model, structure, ratios)
+        error = _interpolation_error(structure, sampled)
+        if error <= INTERPOLATION_TOLERANCE or 2 * poses - 1 > MAX_POSES:
+            break
+        poses = 2 * poses - 1
+    return SampledCourse(
+        structure=structure,
+        coordinates=q,
+        sampled=sampled,
+        error=error,
+        beams=names[0],
+        drives=names[1],
+    )
+
+
+def _at_rest(
+    model: Model, pose: object | None, settings: StructureOptions
+) -> tuple[SampledStructure, Array]:
+    """Return the structure of a machine that does not move, and its coordinates (1, n_q)."""
+    q, _ = machine_coordinates(model, pose)
+    machine, assembled = _structure_at(model, q, settings)
+    rest = np.zeros((1, model.topology.n_v))
+    rates = RigidMotion(model.mechanism, model.topology).at(q, rest, rest)
+    structure = SampledStructure(
+        time=np.zeros(1),
+        machine=machine,
+        assembled=assembled,
+        rates=rates,
+        directions=(),
+        independent=np.zeros((1, 0)),
+    )
+    return structure, q
+
+
+def _along(
+    model: Model, path: RigidPath, time: Array, settings: StructureOptions
+) -> tuple[SampledStructure, Array]:
+    """Return the structure of a machine at times (P,) of a motion, and its coordinates."""
+    motion, entry = path.at(time), path_entry(model, path)
+    near = entry.track(motion.position).q
+    state = entry.kinematics(*motion.rates, start=near)
+    assert state.v is not None
+    assert state.a is not None
+    machine, assembled = _structure_at(model, state.q, settings)
+    embedding = entry.embedding(motion.position, start=near)
+    independent = motion.acceleration
+    bias = state.a - np.einsum("nij,nj->ni", embedding, independent)
+    rigid, rest = RigidMotion(model.mechanism, model.topology), np.zeros_like(state.v)
+    structure = SampledStructure(
+        time=time,
+        machine=machine,
+        assembled=assembled,
+        rates=rigid.at(state.q, state.v, bias),
+        directions=tuple(
+            rigid.at(state.q, rest, embedding[..., i]) for i in range(embedding.shape[-1])
+        ),
+        independent=independent,
+    )
+    return structure, state.q
+
+
+def _structure_at(
+    model: Model, q: Array, settings: StructureOptions
+) -> tuple[MachineStructure, AssembledStructure]:
+    """Return the structure of a machine at coordinates (P, n_q).
+
+    Raises:
+        InputError: the machine has no elastic data, or the file does not state where a mass is.
+        AssemblyError: a part can move without any deformation.
+    """
+    machine = machine_structure(model, q, settings)
+    require_elastic_data(model.mechanism, machine)
+    InputError.raise_if_any(mass_problems(machine, model.mechanism.file))
+    assembled = assemble(machine.structure)
+    assembled.require_no_mechanism()
+    return machine, assembled
+
+
+def _quantities(
+    model: Model, structure: SampledStructure, ratios: Callable[[Array], Array] | None
+) -> tuple[Sampled, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return the interpolated quantities of a structure, and the names of beams and drives."""
+    beams, axial = structure.axial()
+    drives, forces = _drive_forces(model.mechanism, structure)
+    undamped = np.zeros_like(structure.mass)
+    sampled = Sampled(
+        mass=structure.mass,
+        stiffness=structure.stiffness,
+        damping=undamped if ratios is None else structure.damping(ratios),
+        gyroscopic=structure.gyroscopic,
+        inertial=structure.inertial,
+        centrifugal=structure.centrifugal,
+        weight=structure.weight(gravity_vector(model.mechanism)),
+        tool=structure.tool,
+        axial=axial,
+        drives=forces,
+    )
+    return sampled, (beams, drives)
+
+
+def _drive_forces(
+    mechanism: Mechanism, structure: SampledStructure
+) -> tuple[tuple[str, ...], Array]:
+    """Return the names of elastic drives (d), and their forces on the machine (P, d, n)."""
+    ratios = {actuator.name: actuator.drives for actuator in mechanism.actuators}
+    names, rows = [], []
+    for name, motion, stiffness in structure.assembled.elastic_items:
+        if name not in ratios or motion.shape[1] != 1:
+            continue
+        drives = ratios[name]
+        # Several coordinates are combined by their ratios already.
+        ratio = mechanism.value(drives[0][1]) if len(drives) == 1 else 1.0
+        names.append(name)
+        rows.append((-(stiffness @ motion) / ratio)[:, 0])
+    if not rows:
+        return (), np.zeros((len(structure.time), 0, structure.assembled.size))
+    return tuple(names), np.asarray(np.stack(rows, axis=1) @ structure.basis)
+
+
+def _interpolation_error(structure: SampledStructure, sampled: Sampled) -> float:
+    """Return the estimated error of splines through all samples, relative to the largest values.
+
+    Forces by velocities are compared with all forces by the rigid motion, and those by elastic
+    velocities with the momentum over the time of the motion.
+    """
+    time = structure.time
+    coarse = TimeCourse(time[::2], sampled.every_second(), _nothing, _nothing)
+    by_acceleration = np.einsum("pnm,pm->pn", sampled.inertial, structure.independent)
+    references = {
+        "centrifugal": np.abs(by_acceleration).max(initial=0.0),
+        "gyroscopic": 2.0 * np.pi / time[-1] * np.abs(sampled.mass).max(initial=0.0),
+    }
+    worst = 0.0
+    for name in INTERPOLATED:
+        exact = getattr(sampled, name)[1::2]
+        scale = np.abs(getattr(sampled, name)).max(initial=references.get(name, 0.0))
+        if scale > 0.0:
+            difference = np.abs(coarse.at(name, time[1::2]) - exact).max(initial=0.0)
+            worst = max(worst, float(difference / scale))
+    return worst / SPLINE_GAIN
+
+
+def _nothing(time: Array) -> Array:
+    """Return no values (N, 0)."""
+    return np.zeros((len(time), 0))
