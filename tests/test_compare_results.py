@@ -24,9 +24,10 @@ WITHOUT_RESULT = {"env cache", "env doctor", "run plant", "study show"}
 NEW = {
     "accuracy thermal",
     "accuracy tolerances",
+    "design certify",
+    "design motors",
     "export transmission",
     "log describe",
-    "motors",
     "run stream",
     "stiffness",
     "vibration",

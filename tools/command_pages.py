@@ -64,6 +64,7 @@ EXPLAINING_PAGES = {
     "kinematics.md": "fk, ik, jacobian, modes",
     "elastic-machines.md": "stiffness, vibration, accuracy thermal",
     "how-to/tolerances.md": "accuracy tolerances",
+    "how-to/prove-a-workspace.md": "design certify",
     "workspace.md": "workspace",
     "motion.md": "plan stroke",
     "fastest-motion.md": "plan path",

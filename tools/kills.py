@@ -313,6 +313,10 @@ COMMANDS = {
         *("accuracy", "thermal", str(TUBES), "--out", "{out}/heat.csv"),
         *("--out", "{out}/heat.png", "--out", "{out}/heat.json"),
     ),
+    "proof": (
+        *("design", "certify", "delta", "--ranges", "x=-0.05:0.05,y=-0.05:0.05"),
+        *("--proof", "{out}/proof.json"),
+    ),
     "control-c": ("drive", "step", "single_motor_axis", "--duration", "0.2", "--out", "{out}"),
     "tolerances": (
         *("accuracy", "tolerances", "five_bar", "--tolerances", "*=0.1mm", "--samples", "5"),

@@ -71,6 +71,11 @@ if TYPE_CHECKING:
         allocate_tolerances as allocate_tolerances,
         tolerance_map as tolerance_map,
     )
+    from tauloop.design.certify import (
+        CertifyOptions as CertifyOptions,
+        certify as certify,
+        check_certificate as check_certificate,
+    )
     from tauloop.display import plot as plot
     from tauloop.drives import (
         BacklashOptions as BacklashOptions,

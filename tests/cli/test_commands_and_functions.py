@@ -147,8 +147,11 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     f"vibration {TUBES} --pose x=50mm --count 3 --motor-state free": lambda _: tl.vibration(
         TUBES, "x=50mm", count=3, motor_state="free"
     ),
-    "motors five_bar FOLDER/motion.csv --payload 0.1": lambda folder: tl.size_motors(
+    "design motors five_bar FOLDER/motion.csv --payload 0.1": lambda folder: tl.size_motors(
         tl.load("five_bar"), folder / "motion.csv", payload=0.1
+    ),
+    "design certify five_bar --ranges x=-0.02:0.02,y=0.4:0.44 --parallel 0.2": lambda _: tl.certify(
+        tl.load("five_bar"), ranges={"x": (-0.02, 0.02), "y": (0.4, 0.44)}, parallel=0.2
     ),
     "dynamics CABLES --preload 20": lambda _: tl.inverse_dynamics(
         tl.loads(CONSTRAINED.text()), tl.DynamicsOptions(preload=20.0)

@@ -186,7 +186,7 @@ def test_a_group_prints_its_help_and_has_two_commands(name: str) -> None:
 def test_the_top_level_has_five_sections_of_verbs_and_fits_on_a_screen() -> None:
     verbs = {name: entry for section in HELP_SECTIONS.values() for name, entry in section.items()}
     assert list(HELP_SECTIONS) == ["Start", "Compute", "Plan", "Measure", "Deliver"]
-    assert len(verbs) == 24
+    assert len(verbs) == 23
     assert [entry for entry in verbs.values() if isinstance(entry, CommandGroup)] == [
         PLAN,
         EXPORT,

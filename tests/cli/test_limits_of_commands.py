@@ -26,7 +26,7 @@ WORDS = {
     "modes": ("{machine}",),
     "workspace": ("{machine}", "--ranges", "x=-0.01:0.01,y=0.41:0.43", "--resolution", "0.01"),
     "dynamics": ("{machine}",),
-    "motors": ("{machine}", "{given}/motion.csv"),
+    "design motors": ("{machine}", "{given}/motion.csv"),
     "plan stroke": ("{machine}", "--end", "x=0.002", "--duration", "1"),
     "simulate": ("{machine}", "--duration", "0.002"),
     "control follow": (
@@ -48,6 +48,7 @@ WORDS = {
 }
 #: The other commands, and why they have no such option.
 WITHOUT = {
+    "design certify": "proves that its whole box is within the stops",
     "accuracy ballbar": "has it; its machine needs drive lines (see test_drives_machine.py)",
     **dict.fromkeys(
         ("stiffness", "vibration", "accuracy thermal"),

@@ -499,7 +499,7 @@ def test_motors_are_sized_for_a_planned_stroke_with_a_payload(tmp_path):
         stroke,
     )
     catalogue = Path(__file__).parents[2] / "examples" / "motors.yaml"
-    command = ("motors", "delta", stroke, "--catalogue", catalogue)
+    command = ("design", "motors", "delta", stroke, "--catalogue", catalogue)
     written = run_json(*command, "--payload", "0.3kg")
     lighter = run_json(*command)
     assert [load["name"] for load in written["loads"]] == [f"leg{i}.motor" for i in (1, 2, 3)]

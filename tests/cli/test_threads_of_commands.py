@@ -12,7 +12,7 @@ from tauloop.cli.commands import COMMANDS
 #: Commands with the option; what others compute is no batch: few poses, or fits whose steps follow
 #: one another.
 HAVING = (
-    *("fk", "ik", "modes", "workspace", "dynamics", "motors", "simulate", "identify"),
+    *("fk", "ik", "modes", "workspace", "dynamics", "design motors", "simulate", "identify"),
     "calibrate",
     *("plan excitation", "plan poses", "control follow", "control collision", "log forces"),
     *("accuracy backlash", "drive tune", "drive fit", "study run"),

@@ -40,7 +40,8 @@ NO_STUDY = {
     "log describe": "describes one log",
     "log subtract": "writes a log of two",
     "log track": "follows a log over time, from a saved fit",
-    "motors": "takes a table of a motion",
+    "design motors": "takes a table of a motion",
+    "design certify": "has a study of its own: one box after the other",
     **dict.fromkeys(
         ("stiffness", "vibration", "accuracy tolerances"), "take several poses in Python"
     ),

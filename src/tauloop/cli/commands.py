@@ -231,12 +231,6 @@ HELP_SECTIONS: Mapping[str, Mapping[str, CommandEntry | CommandGroup]] = {
             "Compute natural frequencies and frequency responses.",
             ("tl.vibration",),
         ),
-        "motors": CommandEntry(
-            "compute.motors",
-            "motors",
-            "Size motors and gears for a motion, from a catalogue.",
-            ("tl.size_motors",),
-        ),
         "simulate": CommandEntry(
             "compute.simulate",
             "simulate",
@@ -341,6 +335,23 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
                 "thermal",
                 "Compute the error of the tool by thermal expansion.",
                 ("tl.thermal_expansion",),
+            ),
+        },
+    ),
+    "design": CommandGroup(
+        "Motors and certified boxes of a design.",
+        {
+            "motors": CommandEntry(
+                "design.motors",
+                "motors",
+                "Size motors and gears for a motion, from a catalogue.",
+                ("tl.size_motors",),
+            ),
+            "certify": CommandEntry(
+                "design.certify",
+                "certify",
+                "Prove that every pose of a box is reached, away from stops and singularities.",
+                ("tl.certify", "tl.check_certificate"),
             ),
         },
     ),

@@ -2,6 +2,11 @@
 
 It uses models, their kinematics and their elasticity; it must not import simulation,
 identification or display.
+
+Examples:
+    >>> import tauloop as tl
+    >>> tl.certify("delta", ranges="x=-50:50 mm,y=-50:50 mm").verdict
+    'proved'
 """
 
 from __future__ import annotations
@@ -11,6 +16,13 @@ from typing import TYPE_CHECKING
 from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tauloop.design.certify import (
+        CertificateCheck as CertificateCheck,
+        Certification as Certification,
+        CertifyOptions as CertifyOptions,
+        certify as certify,
+        check_certificate as check_certificate,
+    )
     from tauloop.design.tolerances.allocation import (
         ToleranceAllocation as ToleranceAllocation,
         ToleranceAllocationOptions as ToleranceAllocationOptions,

@@ -97,26 +97,73 @@ def halves(
     return np.concatenate([child_level, child_level]), np.concatenate([lower, upper]), middle
 
 
-def covers(level: np.ndarray, index: np.ndarray) -> bool:
-    """Return whether boxes cover the whole domain without overlap, by whole numbers alone.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divisions:
+    """Divisions of a domain into boxes, each with a point of the common face.
+
+    Attributes:
+        points: middles of the faces (n, k), exact fractions of the ranges.
+        lower, upper: boxes (n,) that contain the point, one on each side.
+    """
+
+    points: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+def divisions(level: np.ndarray, index: np.ndarray) -> Divisions | None:
+    """Return the divisions if boxes cover the whole domain without overlap, by whole numbers alone.
 
     A cell is covered if it is a box; else along some axis every box of it lies in one half, and both
     halves are covered. Boxes of a bisection have such an axis.
+
+    Args:
+        level, index: the boxes (N, k).
+
+    Returns:
+        The divisions; None where the boxes do not cover the domain, or overlap.
     """
-    pending = [(np.arange(len(level)), np.zeros(level.shape[1], dtype=int))]
+    k = level.shape[1]
+    if ((level < 0) | (level > MAX_LEVEL) | (index < 0)).any() or (index >> level).any():
+        return None
+    points: list[np.ndarray] = []
+    lowers: list[int] = []
+    uppers: list[int] = []
+    zero = np.zeros(k, dtype=np.int64)
+    pending = [(np.arange(len(level)), zero, zero)]
     while pending:
-        members, cell = pending.pop()
-        if len(members) == 0:
-            return False
+        members, cell, place = pending.pop()
         own = level[members]
         if len(members) == 1 and (own[0] == cell).all():
             continue
         divided = np.flatnonzero((own > cell).all(axis=0))
-        if len(divided) == 0:
-            return False
+        if len(members) == 0 or len(divided) == 0:
+            return None
         axis = int(divided[0])
         bit = (index[members, axis] >> (own[:, axis] - cell[axis] - 1)) & 1
-        deeper = cell.copy()
+        point = (2 * place + 1) * 0.5 ** (cell + 1)
+        deeper, above = cell.copy(), 2 * place[axis] + np.array([0, 1])
         deeper[axis] += 1
-        pending += [(members[bit == 0], deeper), (members[bit == 1], deeper)]
-    return bool(((index >= 0) & (index < (1 << level))).all())
+        for half, boxes in ((0, lowers), (1, uppers)):
+            part = members[bit == half]
+            inner = place.copy()
+            inner[axis] = above[half]
+            pending.append((part, deeper, inner))
+            width = 0.5 ** level[part]
+            around = (index[part] * width <= point) & (point <= (index[part] + 1) * width)
+            holding = part[around.all(axis=1)]
+            if len(holding) == 0:
+                return None
+            boxes.append(int(holding[0]))
+        points.append(point)
+    n = len(points)
+    return Divisions(
+        points=np.array(points).reshape(n, k),
+        lower=np.array(lowers, dtype=int),
+        upper=np.array(uppers, dtype=int),
+    )
+
+
+def covers(level: np.ndarray, index: np.ndarray) -> bool:
+    """Return whether boxes (N, k) cover the whole domain without overlap."""
+    return divisions(level, index) is not None

@@ -42,6 +42,8 @@ NEWTON_STEPS = 3
 #: Share of the motion of all coordinates in the choice of the direction that is halved; the rest is
 #: the change of the unit rows.
 MOTION_SHARE = 0.1
+#: Reserve of proofs, so that another arithmetic confirms them.
+SURE = 1.0 - 1e-9
 #: Errors of singular values and eigenvalues of LAPACK at a pose, relative to values of order one.
 POINT_ERROR = 1e-12
 
@@ -68,7 +70,7 @@ class Requirements:
 
     Attributes:
         parallel: smallest singular value of the matrix of unit rows must exceed this.
-        serial, constraint: the measures of `tl.singularities` must exceed these.
+        serial, constraint: the measures of `tauloop.kinematics.singularities` must exceed these.
         clearance: smallest distance of the center lines of rods, m; zero for none.
     """
 
@@ -232,7 +234,7 @@ def _closed(problem: PoseProblem, boxes: Boxes) -> tuple[Enclosure, list[Form]]:
     D = _minus_one(multiplied(C, J)).largest() * (scale / scale[:, None])
     within = (z + (D @ width[:, :, None])[:, :, 0]) * INFLATION
     tight = (z + (D @ within[:, :, None])[:, :, 0]) * INFLATION
-    closed = (within < width).all(axis=1) if n else np.ones(N, dtype=bool)
+    closed = (within < SURE * width).all(axis=1) if n else np.ones(N, dtype=bool)
     enclosure = Enclosure(
         boxes=boxes,
         sensitivity=S,
@@ -314,7 +316,7 @@ def _positive(name: str, x: Form) -> Claim:
         lower=lower,
         middle=x.rows[0],
         slopes=x.rows[1:-1].T,
-        proved=lower > 0.0,
+        proved=lower > (1.0 - SURE) * np.abs(x.rows[0]),
         refuted=upper < 0.0,
     )
 
@@ -357,7 +359,7 @@ def _velocities(K: Matrix, m: int) -> tuple[Matrix, np.ndarray]:
 
 
 def _velocity_claims(K: Matrix, m: int, wanted: Requirements) -> list[Claim]:
-    """Return the claims on the measures of `tl.singularities` that need all velocities."""
+    """Return the claims on the measures of `tauloop.kinematics.singularities` that need all velocities."""
     claims = []
     if wanted.serial > 0.0:
         S, valid = _velocities(K, m)
@@ -396,7 +398,7 @@ def _eigenvalue_claim(
     valid = np.isfinite(gram.rows).all(axis=(0, 2, 3))
     limits = np.broadcast_to(np.asarray(limit, dtype=float), valid.shape)
     crude = np.where(valid, eigenvalue_bounds(gram)[0], -np.inf)
-    proved = crude > limits
+    proved = crude > limits + (1.0 - SURE) * np.abs(crude)
     middle = np.where(valid[:, None, None], gram.rows[0], 0.0)
     values, vectors = np.linalg.eigh(middle)
     v = vectors[:, :, 0]
@@ -405,7 +407,8 @@ def _eigenvalue_claim(
     open_boxes = np.flatnonzero(~proved & valid & (predicted > limits))
     if len(open_boxes):
         part = Matrix(gram.rows[:, open_boxes], gram.size[open_boxes])
-        proved[open_boxes] = is_definite(part, limits[open_boxes])
+        reserve = (1.0 - SURE) * np.abs(values[open_boxes, -1])
+        proved[open_boxes] = is_definite(part, limits[open_boxes] + reserve)
     # W^T W exceeds its lower bound by the square of the remainder, which vanishes at points only
     is_point = np.abs(gram.rows[1:-1]).sum(axis=(0, 2, 3)) == 0.0
     claim = Claim(
@@ -489,7 +492,7 @@ def _clearance_claims(
                 lower=lower - wanted.clearance,
                 middle=distance - wanted.clearance,
                 slopes=slopes,
-                proved=lower > wanted.clearance,
+                proved=SURE * lower > wanted.clearance,
                 refuted=is_point & (distance + widest < wanted.clearance),
             )
         )

@@ -170,6 +170,8 @@ _OWN = (
         plots="motion.motion_plots:cycle_plots",
         scene="motion.motion_plots:motion_scene",
     ),
+    _OwnPart("CertificateCheck", "motion.certificate_tables:certificate_check_tables"),
+    _OwnPart("Certification", "motion.certificate_tables:certificate_tables"),
     _OwnPart("CompiledCache", "machines.cache_tables"),
     _OwnPart("Conversion", "machines.conversion_tables", figure=_MACHINE_DRAWING),
     _OwnPart("Description", "machines.machine_tables:description_tables", figure=_MACHINE_DRAWING),

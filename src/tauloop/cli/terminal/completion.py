@@ -13,7 +13,7 @@ from typing import Any
 TAKES_MACHINE = frozenset(
     {
         *("demo", "show", "check", "view", "convert", "fk", "ik", "jacobian", "modes"),
-        *("workspace", "dynamics", "stiffness", "vibration", "motors", "simulate"),
+        *("workspace", "dynamics", "stiffness", "vibration", "simulate"),
         *("identify", "calibrate", "verify"),
         *("plan stroke", "plan path", "plan transfer", "plan cycle", "plan excitation"),
         *("plan poses", "export c", "export controller", "export fmu", "export linuxcnc"),
@@ -22,7 +22,7 @@ TAKES_MACHINE = frozenset(
         *("accuracy backlash", "accuracy ballbar", "accuracy thermal", "accuracy tolerances"),
         *("model equations", "model reduce"),
         *("model cost", "model base-parameters", "model link-parameters", "log forces"),
-        *("log describe", "log track"),
+        *("log describe", "log track", "design motors", "design certify"),
     }
 )
 #: Endings of machine files.

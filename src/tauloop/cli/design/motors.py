@@ -1,4 +1,4 @@
-"""``tauloop motors``: loads of motors over a motion, and motors and gears that carry them."""
+"""``tauloop design motors``: loads of motors over a motion, and motors and gears that carry them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Commands that choose the parts and boxes of a design."""

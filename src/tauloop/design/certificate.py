@@ -1,0 +1,175 @@
+"""Files of proofs: the machine, the claims, and every box with its unknowns as exact numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tauloop.common.errors import InputError, Problem
+from tauloop.common.files import write_text
+from tauloop.common.records import dataclass
+from tauloop.formats.library import dumps
+from tauloop.model import Model
+
+#: Name and version of the format.
+FORMAT = "tauloop-certificate/1"
+#: Keys of a file.
+KEYS = (
+    "format",
+    "machine",
+    "text_sha256",
+    "claims",
+    "axes",
+    "start",
+    "varied",
+    "lower",
+    "upper",
+    "unknowns",
+    "path",
+    "boxes",
+    "solutions",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProofClaims:
+    """What a certificate claims about every pose of its box.
+
+    Attributes:
+        parallel, serial, constraint: least distances from singularities.
+        length: length of the moments of unit rows, m.
+        clearance: least distance of the center lines of rods, m; 0 for none.
+        cone: largest angle of rods from their direction at the reference, rad; None for none.
+        drawing: whether drawing ranges count as stops.
+        tolerances: largest deviations of parameters, SI.
+    """
+
+    parallel: float
+    serial: float
+    constraint: float
+    length: float
+    clearance: float
+    cone: float | None
+    drawing: bool
+    tolerances: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """Contents of a file.
+
+    Attributes:
+        machine: name of the machine.
+        text_sha256: hash of the machine's text.
+        claims: what is claimed.
+        axes: names of all axes of a pose.
+        start: their values where they do not vary (m,).
+        varied: indices of the axes that vary.
+        lower, upper: ranges of these axes.
+        unknowns: names of the unknowns.
+        cuts: fractions of the straight path from the reference to the center of the box.
+        path: unknowns at the middles of its pieces.
+        level, index: the boxes (N, k): along each axis from index / 2^level to
+            (index + 1) / 2^level of the range.
+        solutions: unknowns at their middles (N, n).
+    """
+
+    machine: str
+    text_sha256: str
+    claims: ProofClaims
+    axes: tuple[str, ...]
+    start: np.ndarray
+    varied: tuple[int, ...]
+    lower: np.ndarray
+    upper: np.ndarray
+    unknowns: tuple[str, ...]
+    cuts: np.ndarray
+    path: np.ndarray
+    level: np.ndarray
+    index: np.ndarray
+    solutions: np.ndarray
+
+
+def text_hash(model: Model) -> str:
+    """Return the hash of a machine's text with all parameter values."""
+    mechanism = model.mechanism
+    values = json.dumps(dict(sorted(mechanism.parameters.values.items())))
+    return hashlib.sha256((dumps(mechanism) + values).encode()).hexdigest()
+
+
+def write_proof(path: str | Path, proof: Proof) -> Path:
+    """Write a proof to a temporary file, which is then renamed.
+
+    Raises:
+        InputError: the folder does not exist or is not writable.
+    """
+    claims = proof.claims
+    contents: dict[str, Any] = {
+        "format": FORMAT,
+        "machine": proof.machine,
+        "text_sha256": proof.text_sha256,
+        "claims": {name: getattr(claims, name) for name in ProofClaims.__slots__},
+        "axes": list(proof.axes),
+        "start": proof.start.tolist(),
+        "varied": list(proof.varied),
+        "lower": proof.lower.tolist(),
+        "upper": proof.upper.tolist(),
+        "unknowns": list(proof.unknowns),
+        "path": {"cuts": proof.cuts.tolist(), "solutions": proof.path.tolist()},
+        "boxes": np.stack([proof.level, proof.index], axis=1).tolist(),
+        "solutions": proof.solutions.tolist(),
+    }
+    return write_text(Path(path), json.dumps(contents) + "\n")
+
+
+def read_proof(path: str | Path) -> Proof:
+    """Read a proof.
+
+    Raises:
+        InputError: the file is missing, not a certificate, or has wrong contents.
+    """
+    try:
+        contents = json.loads(Path(path).read_text(encoding="utf-8"))
+        if not isinstance(contents, dict) or contents.get("format") != FORMAT:
+            raise InputError.of(
+                str(path), f"not a certificate ({FORMAT})", "give a file of certify"
+            )
+        missing = [key for key in KEYS if key not in contents]
+        if missing:
+            raise InputError.of(str(path), f"lacks {', '.join(missing)}", "write it again")
+        return _proof(contents)
+    except OSError as error:
+        raise InputError(
+            Problem(
+                where=str(path), what=f"cannot be read: {error.strerror}", remedy="check the path"
+            )
+        ) from error
+    except (TypeError, ValueError, KeyError, OverflowError) as error:
+        raise InputError.of(
+            str(path), f"damaged certificate ({error})", "write it again"
+        ) from error
+
+
+def _proof(contents: dict[str, Any]) -> Proof:
+    k, n = len(contents["varied"]), len(contents["unknowns"])
+    boxes = np.array(contents["boxes"], dtype=np.int64).reshape(-1, 2, k)
+    return Proof(
+        machine=str(contents["machine"]),
+        text_sha256=str(contents["text_sha256"]),
+        claims=ProofClaims(**contents["claims"]),
+        axes=tuple(contents["axes"]),
+        start=np.array(contents["start"], dtype=float),
+        varied=tuple(int(i) for i in contents["varied"]),
+        lower=np.array(contents["lower"], dtype=float),
+        upper=np.array(contents["upper"], dtype=float),
+        unknowns=tuple(contents["unknowns"]),
+        cuts=np.array(contents["path"]["cuts"], dtype=float),
+        path=np.array(contents["path"]["solutions"], dtype=float).reshape(-1, n),
+        level=boxes[:, 0],
+        index=boxes[:, 1],
+        solutions=np.array(contents["solutions"], dtype=float).reshape(-1, n),
+    )

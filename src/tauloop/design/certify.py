@@ -1,0 +1,508 @@
+"""Certified boxes of poses from one call: a proof, a counterexample, or the best that was proved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.common.datasets import Variable, rows
+from tauloop.common.errors import InputError, PoseError, solving
+from tauloop.common.keywords import keywords
+from tauloop.common.optional import optional_module
+from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, json_keys
+from tauloop.common.progress import Progress
+from tauloop.common.records import dataclass
+from tauloop.common.result import Result, diagnostic, provenance
+from tauloop.design.certificate import Proof, ProofClaims, read_proof, text_hash, write_proof
+from tauloop.design.domain import Domain
+from tauloop.design.enclosure import Requirements
+from tauloop.design.problem import MAX_ROTATION, PoseProblem, pose_problem
+from tauloop.design.search import BoxSearch, Budget, search
+from tauloop.equations.named_values import full_name, numbers_of, ranges_of
+from tauloop.mechanism.description import units
+from tauloop.model import Model
+from tauloop.model.model import MachineSource, modeled
+
+#: Parts of a progress bar.
+PROGRESS_PARTS = 1000
+#: Largest growth of a box, and relative accuracy of its size.
+MAX_SCALE, SCALE_ACCURACY = 64.0, 0.01
+#: What a search shows.
+PROVED, REFUTED, UNDECIDED = "proved", "refuted", "undecided"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertifyOptions(Options):
+    """Box of poses, and what must hold at each of them.
+
+    Attributes:
+        ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit), and
+            of the rotation vector from the reference, such as 'rx=-10deg:10deg'.
+        pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), where it does not
+            vary; other coordinates are as in the reference pose.
+        parallel: least singular value of the unit rows: forces and moments of all rods and cut
+            joints while the actuators rest; 0 excludes singular poses only.
+        serial: least measure of serial singularity of `tauloop.kinematics.singularities`; 0 excludes singular poses
+            only.
+        constraint: least measure of constraint singularity of `tauloop.kinematics.singularities`; 0 excludes
+            singular poses only.
+        moment_length: length by which moments of the unit rows are divided; default: the
+            characteristic length of the machine.
+        clearance: smallest distance between center lines of rods, such as 20mm; 0 for none.
+        cone: largest angle of a rod at both ends from its direction at the reference, such as 30deg.
+        drawing_limits: count ranges for drawing as stops.
+        deviations: largest deviation of parameters, such as 'arm_length=0.1mm': every machine within
+            them is certified.
+        largest: scale the ranges about their middles to the largest box that is proved.
+        max_boxes: largest number of boxes that are evaluated.
+        time_limit: longest processor time of the search, such as 60s.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.CertifyOptions(ranges="x=-0.1:0.1", parallel=0.3).parallel
+        0.3
+    """
+
+    ranges: Mapping[str, tuple[float, float]] = option(
+        factory=dict,
+        read=ranges_of,
+        metavar="NAME=LOW:HIGH",
+        unit=(units.LENGTH, units.ANGLE, units.ONE),
+    )
+    pose: Mapping[str, float] = option(
+        factory=dict,
+        read=numbers_of,
+        metavar="VALUES",
+        unit=(units.LENGTH, units.ANGLE, units.ONE),
+    )
+    parallel: float = option(0.0, least=0.0)
+    serial: float = option(0.0, least=0.0, below=1.0)
+    constraint: float = option(0.0, least=0.0, below=1.0)
+    moment_length: float | None = option(None, above=0.0, metavar="LENGTH", unit=units.LENGTH)
+    clearance: float = option(0.0, least=0.0, metavar="LENGTH", unit=units.LENGTH)
+    cone: float | None = option(None, above=0.0, below=np.pi, metavar="ANGLE", unit=units.ANGLE)
+    drawing_limits: bool = option(False)
+    deviations: Mapping[str, float] = option(
+        factory=dict,
+        read=lambda text: numbers_of(text, "deviations"),
+        metavar="VALUES",
+        unit=(units.LENGTH, units.ANGLE, units.ONE),
+    )
+    largest: bool = option(False)
+    max_boxes: int = option(500_000, least=1)
+    time_limit: float = option(60.0, above=0.0, metavar="TIME", unit=units.TIME)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certification(Result):
+    """Outcome of a search for a proof over a box of poses.
+
+    Attributes:
+        model: the machine.
+        options: the box and the claims.
+        verdict: "proved", "refuted" or "undecided".
+        ranges: the box: ranges of the axes that vary.
+        scale: size of the box relative to the given ranges.
+        counterexample: a pose that violates a claim, by name of its axes; None if there is none.
+        violated: the claim that it violates; None without a counterexample.
+        excess: value of the violated quantity less its limit (negative); None without one.
+        measures: proved lower bounds of the distances from singularities over the whole box.
+        undecided: fraction of the volume that is not decided.
+        hardest: the claim that was hardest to prove in the undecided part; None without one.
+        boxes: number of proved boxes.
+        evaluated: number of evaluated boxes.
+        duration: processor time of the search, s.
+        assumed: loop equations that are redundant at exact dimensions and were not proved again.
+        outcome: the boxes of the proof.
+        problem: functions of the machine.
+    """
+
+    model: Model = field(metadata=json_keys(machine="mechanism.name"))
+    options: CertifyOptions = field(metadata=OMITTED)
+    verdict: str
+    ranges: dict[str, tuple[float, float]]
+    scale: float
+    counterexample: dict[str, float] | None
+    violated: str | None
+    excess: float | None
+    measures: dict[str, float]
+    undecided: float
+    hardest: str | None
+    boxes: int
+    evaluated: int
+    duration: float
+    assumed: tuple[str, ...]
+    outcome: BoxSearch = field(metadata=OMITTED)
+    problem: PoseProblem = field(metadata=OMITTED)
+
+    @property
+    def proof(self) -> Proof:
+        """The proof for a file.
+
+        Raises:
+            InputError: nothing is proved.
+        """
+        if self.verdict != PROVED:
+            what = f"the box is {self.verdict}, which leaves nothing to write"
+            raise InputError.of("proof", what, "certify a smaller box, or with a larger time_limit")
+        outcome, problem = self.outcome, self.problem
+        return Proof(
+            machine=self.model.mechanism.name,
+            text_sha256=text_hash(self.model),
+            claims=_claims(problem, self.options),
+            axes=problem.axes,
+            start=outcome.domain.start,
+            varied=outcome.domain.varied,
+            lower=outcome.domain.lower,
+            upper=outcome.domain.upper,
+            unknowns=problem.unknowns,
+            cuts=np.array(outcome.path.cuts),
+            path=outcome.path.unknowns,
+            level=outcome.level,
+            index=outcome.index,
+            solutions=outcome.unknowns,
+        )
+
+    def write_proof(self, path: str | Path) -> Path:
+        """Write the proof as a file that `tl.check_certificate` checks.
+
+        Raises:
+            InputError: nothing is proved, or the folder is not writable.
+        """
+        return write_proof(path, self.proof)
+
+    def _contents(self) -> dict[str, object]:
+        return {
+            "machine": self.model.mechanism.name,
+            "verdict": self.verdict,
+            "boxes": self.boxes,
+            "status": self.status,
+        }
+
+    def variables(self) -> Iterator[Variable]:
+        """Return the ranges of the box."""
+        yield from rows("axis", list(self.ranges))
+        for side, name in enumerate(("lower", "upper")):
+            values = [ends[side] for ends in self.ranges.values()]
+            yield Variable(name=name, values=values, over=("axis",), unit=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateCheck(Result):
+    """Outcome of the check of a certificate.
+
+    Attributes:
+        machine: name of the machine.
+        boxes: number of boxes of the certificate.
+        problems: what does not hold.
+        ranges: the certified box.
+        claims: what is claimed in it.
+    """
+
+    machine: str
+    boxes: int
+    problems: tuple[str, ...]
+    ranges: dict[str, tuple[float, float]]
+    claims: ProofClaims
+
+
+@keywords(CertifyOptions)
+@solving(PoseError)
+def certify(
+    machine: MachineSource,
+    options: CertifyOptions | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Certification:
+    """Prove that a machine reaches every pose of a box, away from stops and singularities.
+
+    Every pose is reachable on the reference's assembly mode, within stops, and farther from
+    singularities than stated; or a pose that is not, by interval arithmetic, is returned; or, at the
+    end of the budget, the best distance that was proved. Loops are closed by Krawczyk's test, on
+    boxes that branch and bound makes.
+
+    Args:
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
+        options: the box and the claims.
+        progress: called with the decided parts of the volume and their total.
+
+    Raises:
+        InputError: unknown names, empty ranges, or a machine that proofs do not cover: passive
+            freedoms, lines on drums, ball joints inside legs.
+        PoseError: the machine does not close around its reference pose.
+
+    Source: Merlet 2006, Parallel robots, chapter 7; Neumaier 1990, Interval methods for systems of
+    equations.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> result = tl.certify("delta", ranges="x=-0.1:0.1,y=-0.1:0.1,z=-0.5:-0.45")
+        >>> result.verdict, round(result.ranges["platform.z"][0], 3)
+        ('proved', -0.5)
+    """
+    options = options or CertifyOptions()
+    model = modeled(machine)
+    problem = _problem(model, _claims_of(model, options))
+    domain = _domain(problem, options)
+    wanted = _requirements(options)
+    budget = Budget(boxes=options.max_boxes, duration=options.time_limit)
+
+    def report(share: float) -> None:
+        if progress is not None:
+            progress(int(share * PROGRESS_PARTS), PROGRESS_PARTS)
+
+    outcome, scale = search(problem, wanted, domain, budget, report), 1.0
+    if options.largest:
+        outcome, scale = _largest(problem, wanted, domain, budget, outcome)
+    report(1.0)
+    return _result(model, options, problem, outcome, scale)
+
+
+def _result(
+    model: Model, options: CertifyOptions, problem: PoseProblem, outcome: BoxSearch, scale: float
+) -> Certification:
+    violation = outcome.counterexample
+    verdict = PROVED if outcome.is_proved else REFUTED if violation is not None else UNDECIDED
+    domain = outcome.domain
+    measures = {} if violation is not None else outcome.measures
+    return Certification(
+        model=model,
+        options=options,
+        verdict=verdict,
+        ranges={
+            problem.axes[axis]: (float(low), float(high))
+            for axis, low, high in zip(domain.varied, domain.lower, domain.upper, strict=True)
+        },
+        scale=scale,
+        counterexample=None
+        if violation is None
+        else dict(zip(problem.axes, map(float, violation.pose), strict=True)),
+        violated=None if violation is None else violation.claim,
+        excess=None if violation is None else violation.excess,
+        measures=measures,
+        undecided=outcome.undecided,
+        hardest=None if verdict != UNDECIDED else outcome.worst,
+        boxes=len(outcome.level),
+        evaluated=outcome.n_evaluated,
+        duration=outcome.duration,
+        assumed=problem.dropped,
+        outcome=outcome,
+        problem=problem,
+        diagnostics=(
+            diagnostic(
+                "poses that violate a claim",
+                int(violation is not None),
+                at_most=0.0,
+                advice=_violation_text(problem, outcome),
+            ),
+            diagnostic(
+                "fraction of the box that is not proved",
+                0.0 if verdict == PROVED else max(outcome.undecided, np.finfo(float).tiny),
+                at_most=0.0,
+                advice=_undecided_text(outcome),
+            ),
+        ),
+        provenance=provenance(
+            options={"ranges": dict(options.ranges), "parallel": options.parallel},
+            inputs={"machine": model.mechanism.name},
+        ),
+    )
+
+
+def _violation_text(problem: PoseProblem, outcome: BoxSearch) -> str:
+    violation = outcome.counterexample
+    if violation is None:
+        return ""
+    pose = ", ".join(
+        f"{name} = {value:.6g}" for name, value in zip(problem.axes, violation.pose, strict=True)
+    )
+    return f"{violation.claim} fails by {-violation.excess:.3g} at {pose}: certify a smaller box"
+
+
+def _undecided_text(outcome: BoxSearch) -> str:
+    if not outcome.path.is_complete:
+        share = 100.0 * outcome.path.cuts[-1]
+        return (
+            f"the straight path from the reference to the middle of the box is followed for {share:.3g} % "
+            "only: choose a box on the same side of singular poses and ends of reach"
+        )
+    if outcome.counterexample is not None:
+        return "the search ended at the violation"
+    return (
+        f"{outcome.worst} was hardest to prove: certify a smaller box, smaller distances, "
+        "or with a larger max_boxes and time_limit"
+    )
+
+
+def _claims_of(model: Model, options: CertifyOptions) -> ProofClaims:
+    length = options.moment_length or model.assembly.loops.length
+    return ProofClaims(
+        parallel=options.parallel,
+        serial=options.serial,
+        constraint=options.constraint,
+        length=length,
+        clearance=options.clearance,
+        cone=options.cone,
+        drawing=options.drawing_limits,
+        tolerances=dict(options.deviations),
+    )
+
+
+def _claims(problem: PoseProblem, options: CertifyOptions) -> ProofClaims:
+    return _claims_of(problem.model, options)
+
+
+def _problem(model: Model, claims: ProofClaims) -> PoseProblem:
+    """Return the functions that claims need."""
+    return pose_problem(
+        model,
+        tolerances=claims.tolerances,
+        with_drawing=claims.drawing,
+        cone=claims.cone,
+        clearance=claims.clearance > 0.0,
+        velocities=claims.serial > 0.0 or claims.constraint > 0.0,
+        length=claims.length,
+    )
+
+
+def _requirements(options: CertifyOptions) -> Requirements:
+    return Requirements(
+        parallel=options.parallel,
+        serial=options.serial,
+        constraint=options.constraint,
+        clearance=options.clearance,
+    )
+
+
+def _domain(problem: PoseProblem, options: CertifyOptions) -> Domain:
+    """Return the box.
+
+    Raises:
+        InputError: no ranges, unknown or repeated names, an empty range, or a rotation that is too
+            large.
+    """
+    if not options.ranges:
+        what = f"no range is given; the axes are {', '.join(problem.axes)}"
+        raise InputError.of("ranges", what, "give ranges, such as x=-0.1:0.1")
+    start = problem.reference[0].copy()
+    for name, value in options.pose.items():
+        start[problem.axes.index(full_name(problem.axes, name, "pose"))] = value
+    ends: dict[int, tuple[float, float]] = {}
+    for name, (low, high) in options.ranges.items():
+        axis = problem.axes.index(full_name(problem.axes, name, "ranges"))
+        if not low < high:
+            raise InputError.of(
+                "ranges", f"{name} is empty ({low:g} to {high:g})", "order its ends"
+            )
+        ends[axis] = (low, high)
+    varied = tuple(sorted(ends))
+    domain = Domain(
+        start=start,
+        varied=varied,
+        lower=np.array([ends[axis][0] for axis in varied]),
+        upper=np.array([ends[axis][1] for axis in varied]),
+    )
+    _require_small_rotations(problem, domain)
+    return domain
+
+
+def _require_small_rotations(problem: PoseProblem, domain: Domain) -> None:
+    largest = np.abs(domain.start).copy()
+    largest[list(domain.varied)] = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
+    turns = [axis.endswith((".rx", ".ry", ".rz")) for axis in problem.axes]
+    angle = float(np.linalg.norm(largest[np.array(turns)]))
+    if angle > MAX_ROTATION:
+        what = f"rotations reach {angle:.3g} rad from the reference, more than {MAX_ROTATION:g} rad"
+        raise InputError.of("ranges", what, "choose smaller rotations, or another reference")
+
+
+def _largest(
+    problem: PoseProblem, wanted: Requirements, domain: Domain, budget: Budget, first: BoxSearch
+) -> tuple[BoxSearch, float]:
+    """Return the proof of the largest scaled box, by bisection, and its scale."""
+
+    def attempt(scale: float) -> BoxSearch:
+        middle, half = 0.5 * (domain.lower + domain.upper), 0.5 * (domain.upper - domain.lower)
+        scaled = Domain(
+            start=domain.start,
+            varied=domain.varied,
+            lower=middle - scale * half,
+            upper=middle + scale * half,
+        )
+        _require_small_rotations(problem, scaled)
+        return search(problem, wanted, scaled, budget)
+
+    best, low, high = (first, 1.0, np.inf) if first.is_proved else (first, 0.0, 1.0)
+    scale = 2.0 if first.is_proved else 0.5
+    while 1.0 / MAX_SCALE <= scale <= MAX_SCALE and high > (1.0 + SCALE_ACCURACY) * low:
+        outcome = attempt(scale)
+        if outcome.is_proved:
+            best, low = outcome, scale
+        else:
+            high = scale
+        scale = 2.0 * low if np.isinf(high) else 0.5 * (low + high)
+    return (best, low) if best.is_proved else (first, 1.0)
+
+
+@solving(PoseError)
+def check_certificate(
+    machine: MachineSource, path: str | Path, *, progress: Progress | None = None
+) -> CertificateCheck:
+    """Check the proof of a certified box: every box once, in other arithmetic and without a search.
+
+    The boxes must cover the whole box without overlap, by exact dyadic fractions; in each of them the
+    claims are evaluated with the balls of python-flint's arb.
+
+    Args:
+        machine: the machine of the certificate.
+        path: file of `Certification.write_proof`.
+        progress: called with the numbers of checked and of all boxes.
+
+    Raises:
+        InputError: the file is not a certificate, or is damaged.
+        EngineError: python-flint is not installed.
+
+    Source: Johansson 2017, Arb: efficient arbitrary-precision midpoint-radius interval arithmetic.
+    """
+    optional_module("flint", "python-flint", "design")
+    from tauloop.design.checking import checked
+
+    proof = read_proof(path)
+    model = modeled(machine)
+    problems: tuple[str, ...] = ()
+    if text_hash(model) != proof.text_sha256:
+        problems = (
+            f"the certificate is that of another machine or other parameters ({proof.machine}, "
+            f"not {model.mechanism.name})",
+        )
+    else:
+        problem = _problem(model, proof.claims)
+        if problem.axes != proof.axes or problem.unknowns != proof.unknowns:
+            problems = ("the axes or unknowns are not those of the machine",)
+        elif len(proof.solutions) != len(proof.level):
+            problems = ("boxes and solutions differ in number",)
+        else:
+            problems = checked(problem, proof, progress).problems
+    return CertificateCheck(
+        machine=proof.machine,
+        boxes=len(proof.level),
+        problems=problems,
+        ranges={
+            proof.axes[axis]: (float(low), float(high))
+            for axis, low, high in zip(proof.varied, proof.lower, proof.upper, strict=True)
+        },
+        claims=proof.claims,
+        diagnostics=(
+            diagnostic(
+                "parts of the proof that do not hold",
+                len(problems),
+                at_most=0.0,
+                advice=f"{'; '.join(problems[:3])}: certify the box again",
+            ),
+        ),
+        provenance=provenance(options={}, inputs={"machine": proof.machine, "proof": str(path)}),
+    )

@@ -1,0 +1,351 @@
+"""Check of a certificate: every box once, in the balls of python-flint's arb, without a search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from flint import arb, ctx
+
+from tauloop.common.records import dataclass
+from tauloop.design.certificate import Proof, ProofClaims
+from tauloop.design.domain import divisions
+from tauloop.design.enclosure import COMMON_WIDTH, LEAST_WIDTH, OWN_WIDTH, newton
+from tauloop.design.intervals.balls import (
+    BALLS,
+    BallForm,
+    BallMatrix,
+    is_definite,
+    lower_square,
+)
+from tauloop.design.problem import PoseProblem
+from tauloop.geometry.clearance import segment_closest
+
+#: Bits of the numbers; those of NumPy have 53.
+PRECISION = 80
+#: Shrinks unit vectors of floating point, so that their length is at most one.
+SHORTER = 1.0 - 1e-14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """Outcome of a check.
+
+    Attributes:
+        n_boxes: number of boxes of the certificate.
+        problems: what does not hold, at most a few of each kind.
+    """
+
+    n_boxes: int
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cell:
+    """A box in balls: b = middle + generators t, y = unknowns + S (b - middle) + e, |e| < unique."""
+
+    middle: list[arb]
+    unknowns: list[float]
+    S: list[list[float]]
+    unique: list[float]
+    remainder: list[arb]
+    is_closed: bool
+    inputs: list[BallForm]
+
+
+def checked(
+    problem: PoseProblem, proof: Proof, progress: Callable[[int, int], None] | None = None
+) -> Checked:
+    """Return whether a proof holds.
+
+    Args:
+        problem: functions of the machine, with the claims of the proof.
+        proof: the contents of the certificate.
+        progress: called with the numbers of checked and of all boxes.
+    """
+    ctx.prec = PRECISION
+    parts = divisions(proof.level, proof.index)
+    if parts is None:
+        return Checked(
+            n_boxes=len(proof.level),
+            problems=("the boxes do not cover the whole box without overlap",),
+        )
+    problems: list[str] = []
+    cells = []
+    for i in range(len(proof.level)):
+        cell = _box(problem, proof, i)
+        cells.append(cell)
+        wrong = _failed(problem, proof.claims, cell) if cell.is_closed else "loops"
+        if wrong is not None:
+            problems.append(f"box {i}: {wrong}")
+        if progress is not None:
+            progress(i + 1, len(proof.level))
+    if not _follows_path(problem, proof, cells, parts.points):
+        problems.append("the path from the reference to the box does not keep one solution")
+    for point, lower, upper in zip(parts.points, parts.lower, parts.upper, strict=True):
+        at_face = _at(problem, _exact_pose(proof, point), cells[lower])
+        if not (_is_within(cells[lower], at_face) and _is_within(cells[upper], at_face)):
+            problems.append(f"boxes {lower} and {upper}: solutions are not shown to be the same")
+    return Checked(n_boxes=len(proof.level), problems=tuple(problems))
+
+
+def _exact_pose(proof: Proof, fractions: Sequence[float]) -> list[arb]:
+    pose = [arb(float(value)) for value in proof.start]
+    for axis, low, high, share in zip(
+        proof.varied, proof.lower, proof.upper, fractions, strict=True
+    ):
+        pose[axis] = arb(float(low)) + (arb(float(high)) - arb(float(low))) * arb(float(share))
+    return pose
+
+
+def _box(problem: PoseProblem, proof: Proof, i: int) -> _Cell:
+    half = 0.5 ** (proof.level[i] + 1)
+    middle = _exact_pose(proof, (2 * proof.index[i] + 1) * half)
+    k = len(proof.varied)
+    generators = [[arb(0)] * k for _ in proof.axes]
+    for column, axis in enumerate(proof.varied):
+        width = arb(float(proof.upper[column])) - arb(float(proof.lower[column]))
+        generators[axis][column] = width * arb(float(half[column]))
+    return _closed(problem, middle, generators, proof.solutions[i])
+
+
+def _at(problem: PoseProblem, pose: list[arb], near: _Cell) -> _Cell:
+    """Return the solution at a pose, from the first-order one of a box."""
+    return _closed(problem, pose, [[] for _ in pose], np.array(_predicted(near, pose)))
+
+
+def _predicted(cell: _Cell, pose: list[arb]) -> list[float]:
+    away = [float((b - c).mid()) for b, c in zip(pose, cell.middle, strict=True)]
+    return [
+        y + sum(s * a for s, a in zip(row, away, strict=True))
+        for y, row in zip(cell.unknowns, cell.S, strict=True)
+    ]
+
+
+def _closed(
+    problem: PoseProblem, middle: list[arb], generators: list[list[arb]], start: np.ndarray
+) -> _Cell:
+    """Return the enclosure of a box by Krawczyk's test."""
+    n, m, k = len(problem.unknowns), len(problem.axes), len(generators[0])
+    numbers = np.array([[float(b.mid()) for b in middle]])
+    with np.errstate(all="ignore"):
+        y, C, S = (values[0] for values in newton(problem, numbers, start[None]))
+    scale = problem.unknown_scale
+    zero = arb(0)
+    b_forms = [BallForm(middle[i], generators[i], zero) for i in range(m)]
+    p_forms = [
+        BallForm(arb(float(value)), [zero] * k, arb(float(tolerance)))
+        for value, tolerance in zip(problem.nominal, problem.tolerances, strict=True)
+    ]
+    slopes = [
+        [sum((arb(float(S[j, i])) * generators[i][c] for i in range(m)), zero) for c in range(k)]
+        for j in range(n)
+    ]
+
+    def widened(widths: Sequence[arb]) -> list[BallForm]:
+        unknowns = [BallForm(arb(float(y[j])), slopes[j], widths[j]) for j in range(n)]
+        return [*b_forms, *unknowns, *p_forms]
+
+    psi = BallMatrix.by_columns(problem.loops.run(widened([zero] * n), BALLS), n, 1, k)
+    z = [
+        row[0].largest() / float(scale[j]) for j, row in enumerate(psi.multiplied(C.tolist()).rows)
+    ]
+    most = max((float(value.upper()) for value in z), default=0.0)
+    widths = [
+        max(OWN_WIDTH * float(value.upper()) + COMMON_WIDTH * most, LEAST_WIDTH) for value in z
+    ]
+    unique = [width * float(s) for width, s in zip(widths, scale, strict=True)]
+    wide = widened([arb(value) for value in unique])
+    J = BallMatrix.by_columns(problem.jacobian.run(wide, BALLS), n, n, k)
+    near_one = J.multiplied(C.tolist()).rows
+    D = [
+        [
+            (near_one[i][j] - (1.0 if i == j else 0.0)).largest()
+            * float(scale[j])
+            / float(scale[i])
+            for j in range(n)
+        ]
+        for i in range(n)
+    ]
+
+    def newer(sizes: Sequence[arb]) -> list[arb]:
+        return [z[i] + sum((D[i][j] * sizes[j] for j in range(n)), zero) for i in range(n)]
+
+    within = newer([arb(width) for width in widths])
+    is_closed = all(bool(value < width) for value, width in zip(within, widths, strict=True))
+    tight = newer(within)
+    remainder = [
+        (value if value < other else other) * float(s)
+        for value, other, s in zip(tight, within, scale, strict=True)
+    ]
+    return _Cell(
+        middle=middle,
+        unknowns=y.tolist(),
+        S=S.tolist(),
+        unique=unique,
+        remainder=remainder,
+        is_closed=is_closed,
+        inputs=widened(remainder) if is_closed else [],
+    )
+
+
+def _is_within(cell: _Cell, point: _Cell) -> bool:
+    """Return whether the solution at a point is that of a box that contains the point."""
+    if not (cell.is_closed and point.is_closed):
+        return False
+    away = [b - c for b, c in zip(point.middle, cell.middle, strict=True)]
+    for j, width in enumerate(cell.unique):
+        first_order = sum((arb(s) * a for s, a in zip(cell.S[j], away, strict=True)), arb(0))
+        gap = abs(arb(point.unknowns[j]) - arb(cell.unknowns[j]) - first_order)
+        if not gap + point.remainder[j] < width:
+            return False
+    return True
+
+
+def _follows_path(
+    problem: PoseProblem, proof: Proof, cells: list[_Cell], faces: np.ndarray
+) -> bool:
+    """Return whether one solution leads from the reference to the center of the box."""
+    k = len(proof.varied)
+    start = [arb(float(value)) for value in problem.reference[0]]
+    end = _exact_pose(proof, [0.5] * k)
+    along = [b - a for a, b in zip(start, end, strict=True)]
+    cuts = proof.cuts
+    is_whole = len(cuts) > 1 and cuts[0] == 0.0 and cuts[-1] == 1.0
+    if not is_whole or (np.diff(cuts) <= 0).any() or len(proof.path) != len(cuts) - 1:
+        return False
+    here = _closed(problem, start, [[] for _ in start], problem.reference[1])
+    for first, last, y in zip(cuts[:-1], cuts[1:], proof.path, strict=True):
+        share, half = (arb(float(last)) + float(first)) / 2, (arb(float(last)) - float(first)) / 2
+        middle = [a + share * d for a, d in zip(start, along, strict=True)]
+        piece = _closed(problem, middle, [[half * d] for d in along], y)
+        at_end = [a + arb(float(last)) * d for a, d in zip(start, along, strict=True)]
+        there = _at(problem, at_end, piece)
+        if not (_is_within(piece, here) and _is_within(piece, there)):
+            return False
+        here = there
+    width = 0.5**proof.level
+    around = (proof.index * width <= 0.5) & (0.5 <= (proof.index + 1) * width)
+    return _is_within(cells[int(np.flatnonzero(around.all(axis=1))[0])], here)
+
+
+def _failed(problem: PoseProblem, claims: ProofClaims, cell: _Cell) -> str | None:
+    """Return the first claim that does not hold in a box."""
+    n, m, k = len(problem.unknowns), len(problem.axes), len(cell.inputs[0].g)
+    for i, (low, high) in enumerate(zip(*problem.axis_limits, strict=True)):
+        if not _is_between(cell.inputs[i], float(low), float(high)):
+            return f"limits of {problem.axes[i]}"
+    for limit in problem.limits:
+        if not _is_between(cell.inputs[m + limit.unknown], limit.lower, limit.upper):
+            return f"limits of {limit.name}"
+    values = problem.rows.run(cell.inputs, BALLS)
+    for name, value in zip(problem.inequalities, values[n * problem.n_free :], strict=True):
+        if not (value.lower() if isinstance(value, BallForm) else value) > 0:
+            return name
+    if problem.n_free:
+        units = BallMatrix.by_columns(values[: n * problem.n_free], n, problem.n_free, k)
+        if not is_definite(lower_square(units), arb(claims.parallel) ** 2):
+            return "parallel singularity"
+    if problem.velocities is not None:
+        K = BallMatrix.by_columns(problem.velocities.run(cell.inputs, BALLS), n, m + n, k)
+        if claims.serial > 0.0 and not _is_serial(K, m, claims.serial):
+            return "serial singularity"
+        if claims.constraint > 0.0 and not _is_constrained(K, claims.constraint):
+            return "constraint singularity"
+    return _too_close(problem, claims, cell) if problem.ends is not None else None
+
+
+def _is_between(x: BallForm, low: float, high: float) -> bool:
+    above = low == -np.inf or bool(x.lower() > low)
+    return above and (high == np.inf or bool(x.upper() < high))
+
+
+def _is_serial(K: BallMatrix, m: int, limit: float) -> bool:
+    """Return whether 1 / sqrt(1 + |S|^2) exceeds a limit, with (I + D) S = -C K."""
+    n = len(K.rows)
+    dependent = K.columns(range(m, m + n))
+    C = np.linalg.inv(np.array(dependent.middle())).tolist()
+    near_one = dependent.multiplied(C).rows
+    D = BallMatrix(
+        [[near_one[i][j] - (1.0 if i == j else 0.0) for j in range(n)] for i in range(n)],
+        K.n_symbols,
+    )
+    Q = K.columns(range(m)).multiplied(C)
+    size = [[x.largest() for x in row] for row in D.rows]
+    norm = max(sum(row, arb(0)).upper() for row in size)
+    if not norm < 0.95:
+        return False
+    largest = [[x.largest() for x in row] for row in Q.rows]
+    second = _times(size, _times(size, largest))
+    tail = [max(row[j].upper() for row in second) * norm / (1 - norm) for j in range(m)]
+    DQ = D.times(Q).rows
+    S = BallMatrix(
+        [
+            [_wider(Q.rows[i][j] - DQ[i][j], second[i][j] + tail[j]) for j in range(m)]
+            for i in range(n)
+        ],
+        K.n_symbols,
+    )
+    gram = S.transposed().times(S).rows
+    room = 1 / arb(limit) ** 2 - 1
+    rows = [[(room if i == j else arb(0)) - gram[i][j] for j in range(m)] for i in range(m)]
+    return is_definite(BallMatrix(rows, K.n_symbols), arb(0))
+
+
+def _times(A: list[list[arb]], B: list[list[arb]]) -> list[list[arb]]:
+    columns = list(zip(*B, strict=True))
+    return [
+        [sum((a * b for a, b in zip(row, column, strict=True)), arb(0)) for column in columns]
+        for row in A
+    ]
+
+
+def _wider(x: BallForm, by: arb) -> BallForm:
+    return BallForm(x.c, x.g, x.e + by)
+
+
+def _is_constrained(K: BallMatrix, limit: float) -> bool:
+    """Return whether smallest over largest singular value exceeds a limit."""
+    transposed = K.transposed()
+    middle = np.array(transposed.middle())
+    norm = float(np.linalg.norm(middle, ord=2)) * (1.0 + 1e-9)
+    fixed = BallMatrix([[arb(x) for x in row] for row in middle.tolist()], 0)
+    square = fixed.transposed().times(fixed).rows
+    n = len(square)
+    room = [
+        [(arb(norm) ** 2 if i == j else arb(0)) - square[i][j] for j in range(n)] for i in range(n)
+    ]
+    if not is_definite(BallMatrix(room, 0), arb(0)):
+        return False
+    around = sum((x.size**2 for row in K.rows for x in row), arb(0)).sqrt()
+    most = (arb(norm) + around) ** 2
+    return is_definite(lower_square(transposed), arb(limit) ** 2 * most)
+
+
+def _too_close(problem: PoseProblem, claims: ProofClaims, cell: _Cell) -> str | None:
+    """Return the first pair of rods whose distance is not proved."""
+    assert problem.ends is not None
+    values = problem.ends.run(cell.inputs, BALLS)
+    k = len(cell.inputs[0].g)
+    entries = BallMatrix([values], k).rows[0]
+    points = [entries[3 * i : 3 * i + 3] for i in range(len(entries) // 3)]
+    middles = np.array([[float(x.c.mid()) for x in point] for point in points])
+    for i, j in problem.pairs:
+        ends = (2 * i, 2 * i + 1, 2 * j, 2 * j + 1)
+        nearest, other = segment_closest(*(middles[end] for end in ends))
+        w = (nearest - other) / max(float(np.linalg.norm(nearest - other)), 1e-300) * SHORTER
+        is_unit = bool(sum((arb(float(x)) ** 2 for x in w), arb(0)) < 1)
+        gaps = [
+            sum(
+                (
+                    x * float(a) - y * float(a)
+                    for x, y, a in zip(points[s], points[t], w, strict=True)
+                ),
+                arb(0),
+            )
+            for s in ends[:2]
+            for t in ends[2:]
+        ]
+        if not is_unit or not all(gap.lower() > claims.clearance for gap in gaps):
+            return f"clearance of {problem.rods[i]} and {problem.rods[j]}"
+    return None

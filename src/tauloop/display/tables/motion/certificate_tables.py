@@ -1,0 +1,55 @@
+"""Tables of certified boxes, and of checks of their proofs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tauloop.design.certify import CertificateCheck, Certification
+from tauloop.display.pieces import Printed, Table
+from tauloop.display.tables import doubts, table
+
+
+def certificate_tables(result: Certification) -> Iterator[Printed]:
+    """Yield the box, the proved distances, and a pose that violates a claim."""
+    yield _box(f"Box of {result.model.mechanism.name}: {result.verdict}", result.ranges)
+    if result.options.largest and result.verdict == "proved":
+        yield f"largest proved scale of the given ranges about their middles: {result.scale:.3g}"
+    if result.measures:
+        yield table(
+            "Proved distances from singularities",
+            "kind",
+            ("at least", ".4g"),
+            rows=list(result.measures.items()),
+        )
+    if result.counterexample is not None:
+        yield table(
+            f"A pose that violates a claim: {result.violated}",
+            "axis",
+            ("value [m, rad]", ".6g"),
+            rows=list(result.counterexample.items()),
+        )
+    yield (
+        f"{result.boxes} boxes proved of {result.evaluated} evaluated in {result.duration:.2g} s of "
+        f"processor time; undecided: {100 * result.undecided:.3g} % of the volume"
+    )
+    if result.assumed:
+        yield f"redundant at exact dimensions, and not proved again: {len(result.assumed)} loop equations"
+    yield from doubts(result)
+
+
+def certificate_check_tables(result: CertificateCheck) -> Iterator[Printed]:
+    """Yield the box of a certificate, and what does not hold."""
+    state = "holds" if not result.problems else "does not hold"
+    yield _box(f"Certificate of {result.machine}: {state}", result.ranges)
+    yield f"{result.boxes} boxes checked"
+    yield from doubts(result)
+
+
+def _box(title: str, ranges: Mapping[str, tuple[float, float]]) -> Table:
+    return table(
+        title,
+        "axis",
+        ("from [m, rad]", ".6g"),
+        ("to [m, rad]", ".6g"),
+        rows=[(name, low, high) for name, (low, high) in ranges.items()],
+    )
