@@ -87,16 +87,10 @@ from tauloop.compiler.state import (
     Forces as Forces,
     State as State,
 )
-from tauloop.design.tolerances.allocation import (
-    ToleranceAllocation,
-    ToleranceAllocationOptions as ToleranceAllocationOptions,
-)
-from tauloop.design.tolerances.sources import (
-    Amounts,
-)
-from tauloop.design.tolerances.tolerance_map import (
-    ToleranceMap,
-    ToleranceMapOptions as ToleranceMapOptions,
+from tauloop.design.certify import (
+    CertificateCheck,
+    Certification,
+    CertifyOptions as CertifyOptions,
 )
 from tauloop.drives.axis.workflow import (
     DriveOptions as DriveOptions,
@@ -147,19 +141,9 @@ from tauloop.dynamics.motor_sizing import (
     MotorSizing,
     MotorSizingOptions as MotorSizingOptions,
 )
-from tauloop.elasticity.compensation.compensate import (
-    CompensatedPoses as CompensatedPoses,
-    CompensationOptions as CompensationOptions,
-)
 from tauloop.elasticity.machine_heat import (
     ThermalExpansion,
     ThermalExpansionOptions as ThermalExpansionOptions,
-)
-from tauloop.elasticity.machine_maps import (
-    ElasticMapOptions as ElasticMapOptions,
-)
-from tauloop.elasticity.machine_modes import (
-    VibrationOptions as VibrationOptions,
 )
 from tauloop.elasticity.machine_poses import (
     PoseInput,
@@ -170,6 +154,7 @@ from tauloop.elasticity.machine_stiffness import (
 )
 from tauloop.elasticity.machine_vibration import (
     Vibration,
+    VibrationOptions as VibrationOptions,
 )
 from tauloop.equations.assembly.assembly import (
     Assembly as Assembly,
@@ -197,12 +182,6 @@ from tauloop.export.fmu.export import (
     FmuExport,
     FmuOptions as FmuOptions,
 )
-from tauloop.export.hil.options import (
-    PlantOptions as PlantOptions,
-)
-from tauloop.export.hil.run import (
-    PlantRun,
-)
 from tauloop.export.linuxcnc.workflow import (
     LinuxcncExport,
     LinuxcncOptions as LinuxcncOptions,
@@ -221,6 +200,12 @@ from tauloop.formats.options import (
 )
 from tauloop.formats.xml.meshes import (
     MeshCopies,
+)
+from tauloop.hil.options import (
+    PlantOptions as PlantOptions,
+)
+from tauloop.hil.run import (
+    PlantRun,
 )
 from tauloop.identification.estimation.error_models import (
     ErrorModel,
@@ -470,6 +455,8 @@ from tauloop import (
     export as export,
     formats as formats,
     geometry as geometry,
+    gpu as gpu,
+    hil as hil,
     identification as identification,
     integrate as integrate,
     kinematics as kinematics,
@@ -485,25 +472,6 @@ from tauloop import (
 )
 
 __version__: str
-
-def allocate_tolerances(
-    machine: MachineSource,
-    poses: PoseInput = None,
-    options: ToleranceAllocationOptions | None = None,
-    *,
-    limits: Amounts | str | None = None,
-    grades: Sequence[int] = (),
-    costs: Amounts | str | None = None,
-    sources: ToleranceMapOptions | None = None,
-    tolerances: Amounts | str | None = None,
-    encoders: Amounts | str | None = None,
-    clearances: Amounts | str | None = None,
-    temperatures: float | str | Mapping[str, float | str] | None = None,
-    wrench: str | Mapping[str, str | float] | Sequence[float] | None = None,
-    common: Sequence[str] | str = (),
-    samples: int = 200,
-    seed: int = 0,
-) -> ToleranceAllocation: ...
 
 def assembly_modes(
     machine: MachineSource,
@@ -577,11 +545,31 @@ def calibrate(
     bounds: Mapping[str, Bounds] | str = ...,
     loss: Loss | str = ...,
     leave_out_weak: bool = False,
-    swap_search_time: float | str = 10.0,
+    exchanges: float | str = 10.0,
     scale_covariance: bool = True,
     refuse: bool = True,
     progress: PhaseProgress | None = None,
 ) -> Calibration: ...
+
+def certify(
+    machine: MachineSource,
+    options: CertifyOptions | None = None,
+    *,
+    ranges: Mapping[str, tuple[float | str, float | str]] | str = ...,
+    pose: Mapping[str, float | str] | str = ...,
+    parallel: float = 0.0,
+    serial: float = 0.0,
+    constraint: float = 0.0,
+    moment_length: float | str | None = None,
+    clearance: float | str = 0.0,
+    cone: float | str | None = None,
+    drawing_limits: bool = False,
+    deviations: Mapping[str, float | str] | str = ...,
+    largest: bool = False,
+    max_boxes: int = 500000,
+    time_limit: float | str = 60.0,
+    progress: Progress | None = None,
+) -> Certification: ...
 
 def check(
     machine: MachineSource,
@@ -589,6 +577,13 @@ def check(
     *,
     driven: bool = False,
 ) -> Inspection: ...
+
+def check_certificate(
+    machine: MachineSource,
+    path: str | Path,
+    *,
+    progress: Progress | None = None,
+) -> CertificateCheck: ...
 
 @overload
 def co_simulate(
@@ -606,23 +601,6 @@ def co_simulate(
     *,
     progress: Progress | None = ...,
 ) -> Simulation: ...
-
-def compensate(
-    machine: MachineSource,
-    poses: PoseInput = None,
-    options: CompensationOptions | None = None,
-    *,
-    wrench: str | Mapping[str, str | float] | Sequence[float] | None = None,
-    temperatures: float | str | Mapping[str, float | str] | None = None,
-    expansions: float | str | Mapping[str, float | str] | None = None,
-    weightless: bool = False,
-    motion: Path | str | None = None,
-    passes: int = 2,
-    velocity: object | None = None,
-    acceleration: object | None = None,
-    wrenches: object | None = None,
-    time: object | None = None,
-) -> CompensatedPoses: ...
 
 def control_compiled(
     machine: MachineSource,
@@ -735,17 +713,6 @@ def dumps(
     machine: object,
     meshes: MeshCopies | None = None,
 ) -> str: ...
-
-def elastic_map(
-    workspace: Workspace,
-    options: ElasticMapOptions | None = None,
-    *,
-    quantities: Sequence[str] | str = ('stiffness',),
-    temperatures: float | str | Mapping[str, float | str] = 1.0,
-    expansions: float | str | Mapping[str, float | str] | None = None,
-    shear: bool = False,
-    progress: Callable[[int, int], None] | None = None,
-) -> Workspace: ...
 
 def estimate_external_wrench(
     machine: MachineSource,
@@ -1564,21 +1531,6 @@ def thermal_expansion(
     expansions: float | str | Mapping[str, float | str] | None = None,
 ) -> ThermalExpansion: ...
 
-def tolerance_map(
-    machine: MachineSource,
-    poses: PoseInput = None,
-    options: ToleranceMapOptions | None = None,
-    *,
-    tolerances: Amounts | str | None = None,
-    encoders: Amounts | str | None = None,
-    clearances: Amounts | str | None = None,
-    temperatures: float | str | Mapping[str, float | str] | None = None,
-    wrench: str | Mapping[str, str | float] | Sequence[float] | None = None,
-    common: Sequence[str] | str = (),
-    samples: int = 200,
-    seed: int = 0,
-) -> ToleranceMap: ...
-
 def track_parameters(
     machine: MachineSource,
     log: LogSource,
@@ -1647,17 +1599,7 @@ def vibration(
     motor_state: str = 'locked',
     shear: bool = False,
     damping: float | None = None,
-    loaded: bool = False,
-    wrench: str | Mapping[str, str | float] | Sequence[float] | None = None,
-    weightless: bool = False,
-    servo_gains: str | Mapping[str, str | float | Mapping[str, str | float]] | None = None,
-    response_frequencies: str | Sequence[float] | None = None,
-    cutting_coefficient: float | str | None = None,
-    teeth: int = 0,
-    cutting_direction: str | Sequence[float] = 'x',
-    bandwidth: float | str | None = None,
     actuators: object | None = None,
-    motion: str | Path | None = None,
 ) -> Vibration: ...
 
 def view(
