@@ -92,6 +92,17 @@ from tauloop.design.certify import (
     Certification,
     CertifyOptions as CertifyOptions,
 )
+from tauloop.design.tolerances.allocation import (
+    ToleranceAllocation,
+    ToleranceAllocationOptions as ToleranceAllocationOptions,
+)
+from tauloop.design.tolerances.sources import (
+    Amounts,
+)
+from tauloop.design.tolerances.tolerance_map import (
+    ToleranceMap,
+    ToleranceMapOptions as ToleranceMapOptions,
+)
 from tauloop.drives.axis.workflow import (
     DriveOptions as DriveOptions,
     DriveStep,
@@ -141,9 +152,27 @@ from tauloop.dynamics.motor_sizing import (
     MotorSizing,
     MotorSizingOptions as MotorSizingOptions,
 )
+from tauloop.elasticity.compensation.compensate import (
+    CompensatedPoses as CompensatedPoses,
+    CompensationOptions as CompensationOptions,
+)
+from tauloop.elasticity.compensation.lookup_table import (
+    CompensationTable as CompensationTable,
+    CompensationTableOptions as CompensationTableOptions,
+)
+from tauloop.elasticity.machine_compliance import (
+    StaticCompliance,
+    StaticComplianceOptions as StaticComplianceOptions,
+)
 from tauloop.elasticity.machine_heat import (
     ThermalExpansion,
     ThermalExpansionOptions as ThermalExpansionOptions,
+)
+from tauloop.elasticity.machine_maps import (
+    ElasticMapOptions as ElasticMapOptions,
+)
+from tauloop.elasticity.machine_modes import (
+    VibrationOptions as VibrationOptions,
 )
 from tauloop.elasticity.machine_poses import (
     PoseInput,
@@ -154,7 +183,6 @@ from tauloop.elasticity.machine_stiffness import (
 )
 from tauloop.elasticity.machine_vibration import (
     Vibration,
-    VibrationOptions as VibrationOptions,
 )
 from tauloop.equations.assembly.assembly import (
     Assembly as Assembly,
@@ -164,6 +192,10 @@ from tauloop.equations.assembly.freedoms.locks import (
 )
 from tauloop.equations.ports import (
     Entry,
+)
+from tauloop.export.c.compensation_export import (
+    CompensationExport,
+    CompensationExportOptions as CompensationExportOptions,
 )
 from tauloop.export.c.export import (
     Export,
@@ -181,6 +213,12 @@ from tauloop.export.fmu.coupling import (
 from tauloop.export.fmu.export import (
     FmuExport,
     FmuOptions as FmuOptions,
+)
+from tauloop.export.hil.options import (
+    PlantOptions as PlantOptions,
+)
+from tauloop.export.hil.run import (
+    PlantRun,
 )
 from tauloop.export.linuxcnc.workflow import (
     LinuxcncExport,
@@ -200,12 +238,6 @@ from tauloop.formats.options import (
 )
 from tauloop.formats.xml.meshes import (
     MeshCopies,
-)
-from tauloop.hil.options import (
-    PlantOptions as PlantOptions,
-)
-from tauloop.hil.run import (
-    PlantRun,
 )
 from tauloop.identification.estimation.error_models import (
     ErrorModel,
@@ -361,6 +393,13 @@ from tauloop.simulation.controllers.workflow import (
     ControlComparison,
     ControlOptions as ControlOptions,
 )
+from tauloop.simulation.elastic.result import (
+    ElasticSimulation,
+    ElasticSimulationOptions as ElasticSimulationOptions,
+)
+from tauloop.simulation.elastic.workflow import (
+    MotionSource,
+)
 from tauloop.simulation.forces import (
     ForceLaw,
     Wrench,
@@ -455,8 +494,6 @@ from tauloop import (
     export as export,
     formats as formats,
     geometry as geometry,
-    gpu as gpu,
-    hil as hil,
     identification as identification,
     integrate as integrate,
     kinematics as kinematics,
@@ -472,6 +509,25 @@ from tauloop import (
 )
 
 __version__: str
+
+def allocate_tolerances(
+    machine: MachineSource,
+    poses: PoseInput = None,
+    options: ToleranceAllocationOptions | None = None,
+    *,
+    limits: Amounts | str | None = None,
+    grades: Sequence[int] = (),
+    costs: Amounts | str | None = None,
+    sources: ToleranceMapOptions | None = None,
+    tolerances: Amounts | str | None = None,
+    encoders: Amounts | str | None = None,
+    clearances: Amounts | str | None = None,
+    temperatures: float | str | Mapping[str, float | str] | None = None,
+    wrench: str | Mapping[str, str | float] | Sequence[float] | None = None,
+    common: Sequence[str] | str = (),
+    samples: int = 200,
+    seed: int = 0,
+) -> ToleranceAllocation: ...
 
 def assembly_modes(
     machine: MachineSource,
@@ -527,6 +583,7 @@ def calibrate(
     *,
     measure: str = 'position',
     noise: str | float | None = None,
+    temperature_noise: str | float = 0.0,
     encoder_noise: str | float | None = None,
     data: Path | str | None = None,
     parameters: Sequence[str] | str = (),
@@ -545,7 +602,7 @@ def calibrate(
     bounds: Mapping[str, Bounds] | str = ...,
     loss: Loss | str = ...,
     leave_out_weak: bool = False,
-    exchanges: float | str = 10.0,
+    swap_search_time: float | str = 10.0,
     scale_covariance: bool = True,
     refuse: bool = True,
     progress: PhaseProgress | None = None,
@@ -601,6 +658,35 @@ def co_simulate(
     *,
     progress: Progress | None = ...,
 ) -> Simulation: ...
+
+def compensate(
+    machine: MachineSource,
+    poses: PoseInput = None,
+    options: CompensationOptions | None = None,
+    *,
+    wrench: str | Mapping[str, str | float] | Sequence[float] | None = None,
+    temperatures: float | str | Mapping[str, float | str] | None = None,
+    expansions: float | str | Mapping[str, float | str] | None = None,
+    weightless: bool = False,
+    motion: Path | str | None = None,
+    passes: int = 2,
+    velocity: object | None = None,
+    acceleration: object | None = None,
+    wrenches: object | None = None,
+    time: object | None = None,
+) -> CompensatedPoses: ...
+
+def compensation_table(
+    machine: MachineSource,
+    options: CompensationTableOptions | None = None,
+    *,
+    ranges: Mapping[str, tuple[float | str, float | str]] | str | None = None,
+    table_tolerance: float | str = 1e-06,
+    wrench: str | Mapping[str, str | float] | Sequence[float] | None = None,
+    max_temperature: float | str = 5.0,
+    expansions: float | str | Mapping[str, float | str] | None = None,
+    weightless: bool = False,
+) -> CompensationTable: ...
 
 def control_compiled(
     machine: MachineSource,
@@ -714,6 +800,17 @@ def dumps(
     meshes: MeshCopies | None = None,
 ) -> str: ...
 
+def elastic_map(
+    workspace: Workspace,
+    options: ElasticMapOptions | None = None,
+    *,
+    quantities: Sequence[str] | str = ('stiffness',),
+    temperatures: float | str | Mapping[str, float | str] = 1.0,
+    expansions: float | str | Mapping[str, float | str] | None = None,
+    shear: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Workspace: ...
+
 def estimate_external_wrench(
     machine: MachineSource,
     log: LogSource,
@@ -749,6 +846,19 @@ def export_c(
     library: bool = False,
     progress: Progress | None = None,
 ) -> Export: ...
+
+def export_compensation(
+    machine: MachineSource,
+    folder: str | Path | None = None,
+    options: CompensationExportOptions | None = None,
+    *,
+    name: str | None = None,
+    precision: str = 'double',
+    passes: int = 2,
+    expansions: float | str | Mapping[str, float | str] | None = None,
+    weightless: bool = False,
+    seed: int = 0,
+) -> CompensationExport: ...
 
 def export_controller(
     machine: MachineSource,
@@ -798,6 +908,7 @@ def export_linuxcnc(
     name: str | None = None,
     max_acceleration: float | str = 1.0,
     servo_period: float | str = 0.001,
+    compensation: bool = False,
     progress: Progress | None = None,
 ) -> LinuxcncExport: ...
 
@@ -1218,6 +1329,8 @@ def plan_poses(
     options: PosePlanOptions | None = None,
     *,
     parameters: Sequence[str] | str = (),
+    loads: Sequence[str | Sequence[float]] | str = (),
+    max_force: float | str | None = None,
     measure: str = 'position',
     ball_center: Vector3 | str | None = None,
     coordinate: str | None = None,
@@ -1476,6 +1589,22 @@ def simulate_drive_line(
     record: Sequence[str] | str = (),
 ) -> DriveStep: ...
 
+def simulate_elastic(
+    machine: MachineSource,
+    motion: MotionSource | None = None,
+    options: ElasticSimulationOptions | None = None,
+    *,
+    duration: float | str | None = None,
+    wrench: str | Mapping[str, str | float] | Sequence[str | float] | Wrench | None = None,
+    release: str | Mapping[str, str | float] | Sequence[str | float] | None = None,
+    pose: str | Mapping[str, str | float] | Sequence[str | float] | None = None,
+    damping: float | None = None,
+    settling_band: float | str | None = None,
+    link_modes: int | None = None,
+    shear: bool = False,
+    tolerance: float = 0.001,
+) -> ElasticSimulation: ...
+
 def size_motors(
     machine: MachineSource,
     motion: str | Path | MotionForces,
@@ -1490,6 +1619,15 @@ def size_motors(
     progress: Progress | None = None,
 ) -> MotorSizing: ...
 
+def static_compliance(
+    machine: MachineSource,
+    pose: PoseInput = None,
+    options: StaticComplianceOptions | None = None,
+    *,
+    rated_load: float | str,
+    shear: bool = False,
+) -> StaticCompliance: ...
+
 def stiffness(
     machine: MachineSource,
     poses: PoseInput = None,
@@ -1499,6 +1637,8 @@ def stiffness(
     weightless: bool = False,
     loaded: bool = False,
     shear: bool = False,
+    temperatures: float | str | Mapping[str, float | str] = 0.0,
+    expansions: float | str | Mapping[str, float | str] | None = None,
     actuators: object | None = None,
 ) -> Stiffness: ...
 
@@ -1529,7 +1669,23 @@ def thermal_expansion(
     *,
     temperatures: float | str | Mapping[str, float | str] = 1.0,
     expansions: float | str | Mapping[str, float | str] | None = None,
+    log: Path | str | None = None,
 ) -> ThermalExpansion: ...
+
+def tolerance_map(
+    machine: MachineSource,
+    poses: PoseInput = None,
+    options: ToleranceMapOptions | None = None,
+    *,
+    tolerances: Amounts | str | None = None,
+    encoders: Amounts | str | None = None,
+    clearances: Amounts | str | None = None,
+    temperatures: float | str | Mapping[str, float | str] | None = None,
+    wrench: str | Mapping[str, str | float] | Sequence[float] | None = None,
+    common: Sequence[str] | str = (),
+    samples: int = 200,
+    seed: int = 0,
+) -> ToleranceMap: ...
 
 def track_parameters(
     machine: MachineSource,
@@ -1599,7 +1755,17 @@ def vibration(
     motor_state: str = 'locked',
     shear: bool = False,
     damping: float | None = None,
+    loaded: bool = False,
+    wrench: str | Mapping[str, str | float] | Sequence[float] | None = None,
+    weightless: bool = False,
+    servo_gains: str | Mapping[str, str | float | Mapping[str, str | float]] | None = None,
+    response_frequencies: str | Sequence[float] | None = None,
+    cutting_coefficient: float | str | None = None,
+    teeth: int = 0,
+    cutting_direction: str | Sequence[float] = 'x',
+    bandwidth: float | str | None = None,
     actuators: object | None = None,
+    motion: str | Path | None = None,
 ) -> Vibration: ...
 
 def view(

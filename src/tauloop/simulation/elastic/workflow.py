@@ -10,19 +10,15 @@ import numpy as np
 
 from tauloop.common.errors import InputError, PoseError, Problem, solving
 from tauloop.common.keywords import keywords
-from tauloop.dynamics.machine_dynamics import motion_table
 from tauloop.elasticity.beams import Array
+from tauloop.elasticity.machine_modes import LINK_MODE_FACTOR, stated_damping
 from tauloop.elasticity.machine_structure import StructureOptions
-from tauloop.elasticity.machine_vibration import (
-    LINK_MODE_FACTOR,
-    VibrationOptions,
-    stated_damping,
-    vibration,
-)
+from tauloop.elasticity.machine_vibration import VibrationOptions, vibration
 from tauloop.equations.named_values import TOOL_PORT, named_values
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
+from tauloop.model.motion_table import motion_table
 from tauloop.simulation.elastic.result import ElasticSimulation, ElasticSimulationOptions
 from tauloop.simulation.elastic.run import ElasticRun
 from tauloop.simulation.elastic.sampling import RigidPath, path_entry, sampled_course
