@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import platformdirs
 import pytest
 from compiled_machines import compiler, compilers
 from printed import printed
@@ -270,3 +271,14 @@ def test_what_is_kept_is_listed_and_cleared(tmp_path):
     assert list(tmp_path.iterdir()) == []
     assert listed().as_dict()["libraries"] == []
     assert cached_libraries(tmp_path / "missing") == ()
+
+
+@pytest.mark.parametrize("stated", [None, "", "/tmp/elsewhere", "relative", "~/not-expanded"])
+def test_the_cache_is_where_platformdirs_has_it(
+    monkeypatch: pytest.MonkeyPatch, stated: str | None
+) -> None:
+    if stated is None:
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    else:
+        monkeypatch.setenv("XDG_CACHE_HOME", stated)
+    assert cache.cache_folder() == Path(platformdirs.user_cache_dir("tauloop"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -24,6 +25,7 @@ from tauloop.compiler.c import Compiled
 from tauloop.compiler.c.calling import compiler as compiler_module
 from tauloop.compiler.c.calling.compiled import compile_function
 from tauloop.compiler.c.calling.compiler import (
+    COMPILERS,
     PORTABLE_FLAGS,
     Compiler,
     build,
@@ -123,6 +125,23 @@ def test_the_identity_resolves_the_processor():
     """The compiler's version, and the macros that -march=native stands for here."""
     assert "#define __SIZEOF_POINTER__" in compiler().identity
     assert compiler().identity.splitlines()[0].strip()
+
+
+def test_the_compiler_is_the_first_program_with_its_name_on_the_search_path(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folders = [tmp_path / name for name in ("text", "folder", "gcc", "cc")]
+    for folder in folders:
+        folder.mkdir()
+    (folders[0] / "cc").write_text("not a program")
+    (folders[1] / "cc").mkdir()
+    for folder, name in zip(folders[2:], ("gcc", "cc"), strict=True):
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    for path in (os.pathsep.join(map(str, folders)), str(folders[2]), str(folders[0]), ""):
+        monkeypatch.setenv("PATH", path)
+        wanted = next(filter(None, map(shutil.which, COMPILERS)), None)
+        assert compiler_module.compiler_path() == wanted
 
 
 def test_without_a_compiler_there_is_none(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import field
@@ -134,7 +135,13 @@ def compiled_cache(options: CacheOptions | None = None) -> CompiledCache:
 
 def cache_folder() -> Path:
     """Return the user's cache folder for compiled libraries."""
-    # Interpreted functions do not need this import.
+    stated = os.environ.get("XDG_CACHE_HOME", "")
+    if sys.platform == "linux" and "ANDROID_DATA" not in os.environ:
+        if os.path.isabs(stated):
+            return Path(stated, "tauloop")
+        if not stated:
+            return Path("~/.cache/tauloop").expanduser()
+    # The import takes half of the time of calling a function from the cache.
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("tauloop"))

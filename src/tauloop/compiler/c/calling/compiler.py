@@ -97,9 +97,19 @@ class Compiler:
 
 def compiler_path() -> str | None:
     """Return the path of the first C compiler on the search path, or None."""
-    import shutil  # it takes milliseconds, and code in memory needs no program
+    if os.name != "posix":
+        import shutil
 
-    return next(filter(None, map(shutil.which, COMPILERS)), None)
+        return next(filter(None, map(shutil.which, COMPILERS)), None)
+    # The import of `shutil` takes longer than calling a function from the cache.
+    folders = os.get_exec_path() if os.environ.get("PATH") != "" else []
+    paths = (os.path.join(folder, name) for name in COMPILERS for folder in folders)
+    return next(filter(_is_program, paths), None)
+
+
+def _is_program(path: str) -> bool:
+    """Return whether a file may be executed."""
+    return os.access(path, os.X_OK) and not os.path.isdir(path)
 
 
 def find_compiler() -> Compiler | None:
