@@ -32,6 +32,7 @@ NEW = {
     "stiffness",
     "vibration",
 }
+NEW |= {"accuracy compensate", "accuracy compensation-table", "export compensation"}
 DIAGNOSTIC = {"name": "gap", "value": 1e-12, "unit": "m", "lower": None, "upper": 1e-9}
 
 

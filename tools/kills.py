@@ -184,6 +184,15 @@ COMMANDS = {
         *("stiffness", str(TUBES), "--out", "{out}/stiffness.csv"),
         *("--out", "{out}/stiffness.png", "--out", "{out}/stiffness.json"),
     ),
+    "accuracy compensate": (
+        *("accuracy", "compensate", str(TUBES), "--wrench", "fx=100"),
+        *("--out", "{out}/motors.csv", "--out", "{out}/motors.json"),
+    ),
+    "accuracy compensation-table": (
+        *("accuracy", "compensation-table", str(TUBES), "--ranges", "x=-0.1:0.1"),
+        *("--out", "{out}/table.csv", "--out", "{out}/table.json"),
+    ),
+    "export compensation": ("export", "compensation", str(TUBES), "--out", "{out}"),
     "vibration": (
         *("vibration", str(TUBES), "--count", "3", "--damping", "0.02"),
         *("--out", "{out}/modes.csv", "--out", "{out}/modes.png", "--out", "{out}/modes.json"),

@@ -144,6 +144,17 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     f"accuracy thermal {TUBES} --pose x=50mm --temperatures triple1=2K,pair1=-1": lambda _: (
         tl.thermal_expansion(TUBES, "x=50mm", temperatures={"triple1": 2.0, "pair1": -1.0})
     ),
+    f"accuracy compensate {TUBES} --pose x=50mm --wrench fx=100 --temperatures 3K": lambda _: (
+        tl.compensate(TUBES, "x=50mm", wrench={"fx": 100.0}, temperatures=3.0)
+    ),
+    f"accuracy compensation-table {TUBES} --ranges x=-0.1:0.1,z=0:0.1 --wrench fx=100": lambda _: (
+        tl.compensation_table(
+            TUBES, ranges={"x": (-0.1, 0.1), "z": (0.0, 0.1)}, wrench={"fx": 100.0}
+        )
+    ),
+    f"export compensation {TUBES} --out FOLDER --name tubes --passes 1": lambda folder: (
+        tl.export_compensation(TUBES, folder, name="tubes", passes=1)
+    ),
     f"vibration {TUBES} --pose x=50mm --count 3 --motor-state free": lambda _: tl.vibration(
         TUBES, "x=50mm", count=3, motor_state="free"
     ),
@@ -383,6 +394,7 @@ QUICK |= {
     "env doctor",
     "study show",
 }
+QUICK |= {"accuracy compensate", "export compensation"}
 #: Commands whose bar is shown only for a search that these words do not ask for.
 SOMETIMES = {"new", "fk"}
 

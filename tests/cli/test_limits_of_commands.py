@@ -51,13 +51,19 @@ WITHOUT = {
     "design certify": "proves that its whole box is within the stops",
     "accuracy ballbar": "has it; its machine needs drive lines (see test_drives_machine.py)",
     **dict.fromkeys(
-        ("stiffness", "vibration", "accuracy thermal"),
+        (
+            "stiffness",
+            "vibration",
+            "accuracy thermal",
+            "accuracy compensate",
+            "accuracy compensation-table",
+        ),
         "have it; their machine needs elastic data (see test_elastic_commands.py)",
     ),
     **dict.fromkeys(
         (
             *("export controller", "export fmu", "export linuxcnc", "export ros2"),
-            "export transmission",
+            *("export transmission", "export compensation"),
         ),
         "have it, as of export c",
     ),

@@ -33,7 +33,7 @@ NO_STUDY = {
     **dict.fromkeys(
         (
             *("export c", "export controller", "export fmu", "export linuxcnc", "export ros2"),
-            "export transmission",
+            *("export transmission", "export compensation", "accuracy compensation-table"),
         ),
         "write files of their own",
     ),
@@ -43,7 +43,8 @@ NO_STUDY = {
     "design motors": "takes a table of a motion",
     "design certify": "has a study of its own: one box after the other",
     **dict.fromkeys(
-        ("stiffness", "vibration", "accuracy tolerances"), "take several poses in Python"
+        ("stiffness", "vibration", "accuracy tolerances", "accuracy compensate"),
+        "take several poses in Python",
     ),
     "run stream": "shows a motion over time",
     "run plant": "counts and times of a clock",

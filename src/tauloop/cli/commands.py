@@ -98,6 +98,12 @@ EXPORT = CommandGroup(
             "Write a machine or its controller as an FMU.",
             ("tl.export_fmu",),
         ),
+        "compensation": CommandEntry(
+            "deliver.export_compensation",
+            "export_compensation",
+            "Write corrected motor positions of a loaded machine as C99.",
+            ("tl.export_compensation",),
+        ),
         "linuxcnc": CommandEntry(
             "deliver.export_linuxcnc",
             "export_linuxcnc",
@@ -317,6 +323,18 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
                 "backlash",
                 "Map the tool's displacement by backlash of the actuators.",
                 ("tl.backlash_map",),
+            ),
+            "compensate": CommandEntry(
+                "accuracy.compensate",
+                "compensate",
+                "Correct motor positions for deflection and heat.",
+                ("tl.compensate",),
+            ),
+            "compensation-table": CommandEntry(
+                "accuracy.compensation_table",
+                "compensation_table",
+                "Make a lookup table of these corrections.",
+                ("tl.compensation_table",),
             ),
             "ballbar": CommandEntry(
                 "accuracy.ballbar",

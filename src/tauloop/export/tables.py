@@ -7,11 +7,12 @@ from typing import Any
 
 from tauloop.display.pieces import Paragraph, Printed
 from tauloop.display.tables import table
-from tauloop.export.c import Export
+from tauloop.export.c import CompensationExport, Export
 from tauloop.export.c.single_accuracy import OutputAccuracy
 from tauloop.export.controller import ControllerExport
 from tauloop.export.linuxcnc import LinuxcncExport
 from tauloop.export.transmission import TransmissionExport
+from tauloop.mechanism.suggestions import listing
 
 
 def export_tables(exported: Export) -> Iterator[Printed]:
@@ -27,6 +28,15 @@ def export_tables(exported: Export) -> Iterator[Printed]:
     if "CMakeLists.txt" in exported.files:
         check = "cmake -S . -B build && cmake --build build && ctest --test-dir build"
     yield f"check, in that folder: {check}"
+
+
+def compensation_export_tables(exported: CompensationExport) -> Iterator[Printed]:
+    """Yield the order of temperatures, and the measured error of the tool."""
+    if exported.parts:
+        yield f"temperatures in this order: {listing(exported.parts, 20)}"
+    if exported.tool_error is not None:
+        error = 1e9 * exported.tool_error
+        yield f"single precision moves the tool by at most {error:.3g} nm at the sampled poses"
 
 
 def _function_row(item: Mapping[str, Any]) -> tuple[object, ...]:

@@ -21,6 +21,7 @@ TAKES_MACHINE = frozenset(
         "control collision",
         *("accuracy backlash", "accuracy ballbar", "accuracy thermal", "accuracy tolerances"),
         *("model equations", "model reduce"),
+        *("accuracy compensate", "accuracy compensation-table", "export compensation"),
         *("model cost", "model base-parameters", "model link-parameters", "log forces"),
         *("log describe", "log track", "design motors", "design certify"),
     }

@@ -10,6 +10,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable, columns
 from tauloop.common.errors import AssemblyError, InputError, PoseError, solving
+from tauloop.common.files import csv_text
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
@@ -136,6 +137,13 @@ class CompensatedPoses(Result):
         for name in ("deflection", "heat", "remaining"):
             yield from columns(name, DIRECTIONS, units, getattr(self, name), over)
         yield Variable(name="second_order", values=self.second_order, unit="m", over=over)
+
+    def to_csv(self) -> str:
+        """Return a CSV text: time, poses, positions of actuators and twists of the tool."""
+        listed = list(self.variables())
+        heads = tuple(f"{item.name} [{item.unit}]" for item in listed)
+        values = np.column_stack([item.array() for item in listed])
+        return csv_text(heads, [tuple(row) for row in values.tolist()])
 
 
 @keywords(CompensationOptions)

@@ -14,6 +14,7 @@ from tauloop.common.files import csv_text
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, json_keys
+from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.compiler.state import solve_diagnostics
@@ -149,7 +150,10 @@ class CompensationTable(Result):
 @keywords(CompensationTableOptions)
 @solving(PoseError)
 def compensation_table(
-    machine: MachineSource, options: CompensationTableOptions | None = None
+    machine: MachineSource,
+    options: CompensationTableOptions | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> CompensationTable:
     """Return a lookup table of motor corrections over a grid of poses.
 
@@ -159,6 +163,7 @@ def compensation_table(
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: ranges, tolerance, and the largest wrench and temperatures.
+        progress: called with the completed and the total number of steps.
 
     Raises:
         InputError: the tolerance is not met with 20 000 points, a position is not a number that can
@@ -188,6 +193,7 @@ def compensation_table(
     wrench = named_values(TOOL_PORT, "wrench", options.wrench, np.zeros(6))
     table = _Corrections(model, built, np.asarray(wrench, float), options.max_temperature)
     names, ends = _axes(model, options)
+    stages, first_error = Stages(progress, 1), 0.0
     counts = [FIRST_POINTS] * len(names)
     while True:
         grid = tuple(np.linspace(*end, count) for end, count in zip(ends, counts, strict=True))
@@ -195,6 +201,9 @@ def compensation_table(
         errors = table.errors(names, grid, values)
         if max(errors) <= options.table_tolerance:
             break
+        first_error = max(first_error, *errors)
+        whole = np.log(first_error / options.table_tolerance)
+        stages.part(np.log(first_error / max(errors)), whole)
         worst = int(np.argmax(errors[: len(names)]))
         points, counts[worst] = int(np.prod(counts)), 2 * counts[worst] - 1
         # The error of linear interpolation is quadratic in the distance of points.
@@ -204,6 +213,7 @@ def compensation_table(
             what = f"is not met: {points} points leave {max(errors):.3g} m"
             remedy = "give a larger tolerance, smaller ranges or smaller loads"
             raise InputError.of("table_tolerance", what, remedy)
+    stages.done()
     count = int(np.prod(counts))
     motors, parts = len(model.mechanism.actuators), len(built.parts)
     flat = values.reshape(count, -1)
