@@ -22,6 +22,7 @@ from tauloop.common.names import deprecated
 WITHOUT_RESULT = {"env cache", "env doctor", "run plant", "study show"}
 #: Commands that version 0.1 did not have.
 NEW = {
+    "accuracy compliance",
     "accuracy thermal",
     "accuracy tolerances",
     "design certify",

@@ -49,6 +49,7 @@ GIVEN: dict[str, object] = {
     "results": (),
     "line": None,
     "workspace": None,
+    "rated_load": 100.0,
     "options": None,
     "coupling": None,
 }

@@ -62,7 +62,8 @@ EXPLAINING_PAGES = {
     "viewing.md": "view",
     "reports.md": "report",
     "kinematics.md": "fk, ik, jacobian, modes",
-    "elastic-machines.md": "stiffness, vibration, accuracy thermal, accuracy compensate, "
+    "elastic-machines.md": "stiffness, vibration, accuracy thermal, accuracy compliance, "
+    "accuracy compensate, "
     "accuracy compensation-table, export compensation",
     "how-to/tolerances.md": "accuracy tolerances",
     "how-to/prove-a-workspace.md": "design certify",

@@ -318,6 +318,10 @@ COMMANDS = {
             "{out}/links.png",
         ),
     ),
+    "compliance": (
+        *("accuracy", "compliance", str(TUBES), "500 N", "--out", "{out}/compliance.csv"),
+        *("--out", "{out}/compliance.png", "--out", "{out}/compliance.json"),
+    ),
     "thermal": (
         *("accuracy", "thermal", str(TUBES), "--out", "{out}/heat.csv"),
         *("--out", "{out}/heat.png", "--out", "{out}/heat.json"),

@@ -141,6 +141,9 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     f"stiffness {TUBES} --actuators track1.motor=10mm": lambda _: tl.stiffness(
         TUBES, actuators={"track1.motor": 0.01}
     ),
+    f"accuracy compliance {TUBES} 500N --pose x=50mm --shear": lambda _: tl.static_compliance(
+        TUBES, 500.0, "x=50mm", shear=True
+    ),
     f"accuracy thermal {TUBES} --pose x=50mm --temperatures triple1=2K,pair1=-1": lambda _: (
         tl.thermal_expansion(TUBES, "x=50mm", temperatures={"triple1": 2.0, "pair1": -1.0})
     ),
@@ -389,6 +392,7 @@ QUICK |= {
     "vibration",
     "accuracy tolerances",
     "accuracy thermal",
+    "accuracy compliance",
     "env schema",
     "env cache",
     "env doctor",

@@ -186,3 +186,19 @@ def test_several_poses_are_listed_with_the_weakest_part_of_each() -> None:
     poses, directions, *_ = part.tables(result)
     assert [row[-1] for row in poses.cells] == list(result.weakest)
     assert f"pose {1 + int(np.argmin(result.worst_translational))} of 2" in directions.title
+
+
+def test_static_compliance_is_listed_by_force(tmp_path: Path) -> None:
+    table, picture = tmp_path / "compliance.csv", tmp_path / "compliance.png"
+    words = ("accuracy", "compliance", TUBES, "1 kN")
+    shown = run(*words, "--out", table, "--out", picture).output
+    assert "ISO 9283" in shown
+    assert "[mm/N]" in shown
+    rows = rows_of(table)
+    assert len(rows) == 60
+    assert [row["direction"] for row in rows[::10]] == ["+x", "-x", "+y", "-y", "+z", "-z"]
+    result = tl.static_compliance(TUBES, 1000.0)
+    assert float(rows[9]["compliance [m/N]"]) == pytest.approx(result.compliance[0, 9])
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    (problem,) = run_json(*words[:3], "1 mm", code=2)["problems"]
+    assert problem["where"] == "rated_load"

@@ -55,6 +55,7 @@ WITHOUT = {
             "stiffness",
             "vibration",
             "accuracy thermal",
+            "accuracy compliance",
             "accuracy compensate",
             "accuracy compensation-table",
         ),

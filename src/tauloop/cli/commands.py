@@ -348,6 +348,12 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
                 "Compute errors of the tool by tolerances of parts.",
                 ("tl.tolerance_map",),
             ),
+            "compliance": CommandEntry(
+                "accuracy.compliance",
+                "compliance",
+                "Compute the displacement of the tool by forces (ISO 9283).",
+                ("tl.static_compliance",),
+            ),
             "thermal": CommandEntry(
                 "accuracy.thermal",
                 "thermal",

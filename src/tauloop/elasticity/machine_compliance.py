@@ -9,6 +9,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, PoseError, solving
+from tauloop.common.files import csv_text
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
@@ -30,7 +31,7 @@ from tauloop.elasticity.machine_structure import (
 )
 from tauloop.elasticity.preload import DeadLoad, preload_stiffness
 from tauloop.elasticity.statics import gravity_load
-from tauloop.mechanism.description.units import FORCE
+from tauloop.mechanism.description.units import FORCE, quantity
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
@@ -46,19 +47,17 @@ MAX_DISPLACEMENT = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticComplianceOptions(Options):
-    """The rated load, and the theory of beams.
+    """The theory of beams.
 
     Attributes:
-        rated_load: largest force at the tool center point, N.
         shear: include shear of beams (Timoshenko).
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.StaticComplianceOptions(rated_load="2 kN").rated_load
-        2000.0
+        >>> tl.StaticComplianceOptions(shear=True).shear
+        True
     """
 
-    rated_load: float = option(unit=FORCE, above=0.0, below=np.inf)
     shear: bool = option(False)
 
 
@@ -68,7 +67,7 @@ class StaticCompliance(Result):
 
     Attributes:
         model: the machine.
-        options: rated load and theory.
+        options: theory of beams.
         platform: (n,) position of the platform.
         tool: (3,) tool center point, m.
         directions: names of the directions.
@@ -105,6 +104,17 @@ class StaticCompliance(Result):
         """Largest compliance of all directions and forces, m/N."""
         return float(self.compliance.max())
 
+    def to_csv(self) -> str:
+        """Return a CSV text: displacement and compliance by direction and force."""
+        heads = [f"displacement.{axis} [m]" for axis in "xyz"]
+        rows: list[tuple[object, ...]] = []
+        for direction, moved, compliances in zip(
+            self.directions, self.displacement, self.compliance, strict=True
+        ):
+            for load, vector, compliance in zip(self.load, moved, compliances, strict=True):
+                rows.append((direction, float(load), *vector.tolist(), float(compliance)))
+        return csv_text(("direction", "force [N]", *heads, "compliance [m/N]"), rows)
+
     def variables(self) -> Iterator[Variable]:
         """Return the compliance and the displacements over direction and force."""
         yield Variable(name="direction", values=np.array(self.directions), over=("direction",))
@@ -120,6 +130,7 @@ class StaticCompliance(Result):
 @solving(PoseError)
 def static_compliance(
     machine: MachineSource,
+    rated_load: float | str,
     pose: PoseInput = None,
     options: StaticComplianceOptions | None = None,
 ) -> StaticCompliance:
@@ -132,8 +143,9 @@ def static_compliance(
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
+        rated_load: largest force at the tool center point, N, or a text with its unit.
         pose: one pose of the platform, see `stiffness`; by default the reference pose.
-        options: the rated load.
+        options: theory of beams.
 
     Raises:
         InputError: the machine has no elastic data, or an argument is wrong.
@@ -156,10 +168,8 @@ def static_compliance(
         >>> print(f"{1e3 * result.compliance[0, -1]:.4f} mm/N, {1e3 * result.distance[0, -1]:.2f} mm")
         0.0002 mm/N, 0.02 mm
     """
-    if options is None:
-        remedy = "give the largest force at the tool, such as rated_load='500 N'"
-        raise InputError.of("rated_load", "is missing", remedy)
-    model = modeled(machine)
+    model, options = modeled(machine), options or StaticComplianceOptions()
+    force = _force(rated_load)
     mechanism = model.mechanism
     q, reached = machine_coordinates(model, pose)
     if len(q) != 1:
@@ -168,7 +178,7 @@ def static_compliance(
     built = machine_structure(model, np.repeat(q, len(LOAD_DIRECTIONS), axis=0), settings)
     require_elastic_data(mechanism, built)
     gravity = gravity_vector(mechanism)
-    path = _Equilibrium(built, gravity, options.rated_load)
+    path = _Equilibrium(built, gravity, force)
     displacement = np.stack(list(path.positions()), axis=1)
     notes = built.notes
     if path.is_constrained:
@@ -180,7 +190,7 @@ def static_compliance(
         platform=model.platform_position(q)[0],
         tool=built.tool_point[0],
         directions=LOAD_DIRECTIONS,
-        load=FRACTIONS * options.rated_load,
+        load=FRACTIONS * force,
         displacement=displacement,
         notes=notes,
         diagnostics=(
@@ -189,10 +199,28 @@ def static_compliance(
             *omission_diagnostics(mechanism),
         ),
         provenance=provenance(
-            options={"rated_load": options.rated_load, "shear": options.shear},
-            inputs={"machine": mechanism.name},
+            options={"shear": options.shear},
+            inputs={"machine": mechanism.name, "rated_load": force},
         ),
     )
+
+
+def _force(rated_load: object) -> float:
+    """Return a rated load, N.
+
+    Raises:
+        InputError: not a positive force.
+    """
+    remedy = "give the largest force at the tool, such as 500.0 or '500 N'"
+    if isinstance(rated_load, str):
+        value = quantity("rated_load", rated_load, FORCE)
+    elif isinstance(rated_load, int | float | np.number):
+        value = float(rated_load)
+    else:
+        raise InputError.of("rated_load", f"is not a force: {rated_load!r}", remedy)
+    if not 0.0 < value < np.inf:
+        raise InputError.of("rated_load", f"is {value:g} N", remedy)
+    return value
 
 
 class _Equilibrium:

@@ -20,6 +20,7 @@ TAKES_MACHINE = frozenset(
         *("export ros2", "export transmission", "run plant", "run stream", "control follow"),
         "control collision",
         *("accuracy backlash", "accuracy ballbar", "accuracy thermal", "accuracy tolerances"),
+        "accuracy compliance",
         *("model equations", "model reduce"),
         *("accuracy compensate", "accuracy compensation-table", "export compensation"),
         *("model cost", "model base-parameters", "model link-parameters", "log forces"),
