@@ -152,6 +152,7 @@ if TYPE_CHECKING:
         loads as loads,
     )
     from tauloop.identification import (
+        DriveStiffnessOptions as DriveStiffnessOptions,
         ExcitationOptions as ExcitationOptions,
         IdentificationOptions as IdentificationOptions,
         LinkOptions as LinkOptions,
@@ -162,6 +163,7 @@ if TYPE_CHECKING:
         TermOptions as TermOptions,
         describe_log as describe_log,
         identify as identify,
+        identify_drive_stiffness as identify_drive_stiffness,
         link_parameters as link_parameters,
         plan_excitation as plan_excitation,
         subtract_actuator_forces as subtract_actuator_forces,

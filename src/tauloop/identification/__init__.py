@@ -14,6 +14,12 @@ from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.identification import excitation as excitation, online as online
+    from tauloop.identification.drive_stiffness import (
+        DriveEstimate as DriveEstimate,
+        DriveStiffness as DriveStiffness,
+        DriveStiffnessOptions as DriveStiffnessOptions,
+        identify_drive_stiffness as identify_drive_stiffness,
+    )
     from tauloop.identification.estimation.base_columns import (
         BaseRegression as BaseRegression,
         base_columns as base_columns,
