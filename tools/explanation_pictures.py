@@ -330,6 +330,35 @@ def singular_poses() -> Figure:
     return figure
 
 
+def proved_workspace() -> Figure:
+    """Draw the parts of a proved box of the five-bar, and a pose that refutes a larger one."""
+    boxes = {
+        "proved": {"x": (-0.12, 0.12), "y": (0.33, 0.47)},
+        "refuted": {"x": (-0.2, 0.2), "y": (0.25, 0.5)},
+    }
+    _, _, link = five_bar_lengths()
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    for axes, (title, ranges) in zip(figure.subplots(1, 2), boxes.items(), strict=True):
+        result = tl.certify("five_bar", ranges=ranges, parallel=0.4)
+        assert result.verdict == title
+        cranks = (2.2823, np.pi - 2.2823)
+        tip = where_circles_meet(*elbows(cranks), (link, link), 1.0)
+        five_bar_at(axes, f"{title} (at least 0.4)", cranks, tip, "")
+        outcome = result.outcome
+        domain, width = outcome.domain, 0.5**outcome.level
+        low = domain.lower + (domain.upper - domain.lower) * outcome.index * width
+        for corner, size in zip(low, (domain.upper - domain.lower) * width, strict=True):
+            axes.add_patch(
+                Rectangle(corner, *size, facecolor="#b7dfc9", edgecolor=GREEN, zorder=2.5)
+            )
+        whole = domain.upper - domain.lower
+        axes.add_patch(Rectangle(domain.lower, *whole, fill=False, edgecolor="black", zorder=2.6))
+        if result.counterexample is not None:
+            bad = list(result.counterexample.values())
+            axes.scatter(*bad, color=ORANGE, marker="x", s=120, linewidth=3, zorder=4)
+    return figure
+
+
 def calibration_directions() -> Figure:
     """Draw singular values of the 51 parameters of the six-link Gantry-Tau seen by a tracker."""
     name, rng = "gantry_tau_6link", np.random.default_rng(3)
@@ -632,6 +661,7 @@ DRAWINGS: dict[str, Callable[[], Figure]] = {
     "drive-lines": drive_lines,
     "motion-laws": motion_laws,
     "singular-poses": singular_poses,
+    "prove-a-workspace": proved_workspace,
     "calibration-directions": calibration_directions,
     "from-file-to-forces": from_file_to_forces,
     "loop-blocks": loop_blocks,

@@ -122,7 +122,9 @@ def test_a_bound_just_above_the_least_sample_is_refuted() -> None:
     assert counterexample.claim == "parallel singularity"
     names = ("x", "y", "z", "rx", "ry")
     values = {n: (v, v) for n, v in zip(names, counterexample.pose, strict=False)}
-    assert hexapod_samples(values, 1)[0][0] < sigma.min() + 0.005
+    least = hexapod_samples(values, 1)[0][0]
+    assert counterexample.excess == pytest.approx(least - sigma.min() - 0.005, abs=1e-9)
+    assert counterexample.excess < 0
 
 
 def test_the_delta_is_proved_with_its_arm_limits() -> None:

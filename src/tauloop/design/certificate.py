@@ -145,7 +145,7 @@ def read_proof(path: str | Path) -> Proof:
     except OSError as error:
         raise InputError(
             Problem(
-                where=str(path), what=f"cannot be read: {error.strerror}", remedy="check the path"
+                where="path", what=f"{path} cannot be read: {error.strerror}", remedy="correct it"
             )
         ) from error
     except (TypeError, ValueError, KeyError, OverflowError) as error:

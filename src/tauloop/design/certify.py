@@ -448,6 +448,7 @@ def _largest(
     return (best, low) if best.is_proved else (first, 1.0)
 
 
+@keywords()
 @solving(PoseError)
 def check_certificate(
     machine: MachineSource, path: str | Path, *, progress: Progress | None = None
@@ -467,11 +468,19 @@ def check_certificate(
         EngineError: python-flint is not installed.
 
     Source: Johansson 2017, Arb: efficient arbitrary-precision midpoint-radius interval arithmetic.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.check_certificate("delta", "missing.json")
+        Traceback (most recent call last):
+            ...
+        tauloop.common.errors.InputError: path: missing.json cannot be read: ...
+        ...
     """
+    proof = read_proof(path)
     optional_module("flint", "python-flint", "design")
     from tauloop.design.checking import checked
 
-    proof = read_proof(path)
     model = modeled(machine)
     problems: tuple[str, ...] = ()
     if text_hash(model) != proof.text_sha256:

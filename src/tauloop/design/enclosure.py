@@ -122,6 +122,8 @@ class Claim:
         proved: whether the quantity exceeds its limit in the whole box (N,).
         refuted: whether it does not, at every pose of the box (N,).
         measure: proved lower bound of the measure itself (N,), if it has one.
+        at_middle: the measure at the middle of the box (N,), if it has one.
+        limit: the limit of the measure, or of the quantity.
     """
 
     name: str
@@ -131,6 +133,14 @@ class Claim:
     proved: np.ndarray
     refuted: np.ndarray
     measure: np.ndarray | None = None
+    at_middle: np.ndarray | None = None
+    limit: float = 0.0
+
+    def excess(self, which: int) -> float:
+        """Return the quantity at the middle of a box less its limit."""
+        if self.at_middle is None:
+            return float(self.middle[which])
+        return float(self.at_middle[which]) - self.limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -388,7 +398,12 @@ def _singular_value_claim(name: str, W: Matrix, limit: float) -> Claim:
     """Return the claim that the smallest singular value exceeds a limit."""
     claim, smallest = _eigenvalue_claim(name, _lower_square(W), limit * limit)
     measure = np.sqrt(np.maximum(smallest, 0.0))
-    return replace(claim, measure=np.maximum(measure, np.where(claim.proved, limit, 0.0)))
+    return replace(
+        claim,
+        measure=np.maximum(measure, np.where(claim.proved, limit, 0.0)),
+        at_middle=np.sqrt(np.maximum(claim.middle + limit * limit, 0.0)),
+        limit=limit,
+    )
 
 
 def _eigenvalue_claim(
@@ -433,7 +448,12 @@ def _serial_claim(S: Matrix, limit: float, valid: np.ndarray) -> Claim:
     claim, _ = _eigenvalue_claim("serial singularity", matrix(rows), 0.0)
     _, largest = eigenvalue_bounds(gram)
     measure = np.where(valid, 1.0 / np.sqrt(1.0 + np.maximum(largest, 0.0)), 0.0)
-    return replace(claim, measure=np.maximum(measure, np.where(claim.proved, limit, 0.0)))
+    return replace(
+        claim,
+        measure=np.maximum(measure, np.where(claim.proved, limit, 0.0)),
+        at_middle=1.0 / np.sqrt(np.maximum(1.0 / limit**2 - claim.middle, 1.0)),
+        limit=limit,
+    )
 
 
 def _constraint_claim(K: Matrix, limit: float) -> Claim:
@@ -445,7 +465,12 @@ def _constraint_claim(K: Matrix, limit: float) -> Claim:
     most = (np.linalg.norm(middle, ord=2, axis=(1, 2)) + around + POINT_ERROR) ** 2
     claim, smallest = _eigenvalue_claim("constraint singularity", gram, limit * limit * most)
     measure = np.sqrt(np.maximum(smallest, 0.0) / most)
-    return replace(claim, measure=np.maximum(measure, np.where(claim.proved, limit, 0.0)))
+    return replace(
+        claim,
+        measure=np.maximum(measure, np.where(claim.proved, limit, 0.0)),
+        at_middle=np.sqrt(np.maximum(claim.middle / most + limit * limit, 0.0)),
+        limit=limit,
+    )
 
 
 def _clearance_claims(

@@ -18,7 +18,6 @@ from tauloop.common.records import dataclass
 from tauloop.design.domain import MAX_LEVEL, Domain, halves
 from tauloop.design.enclosure import (
     Boxes,
-    Claim,
     Enclosure,
     Requirements,
     closed_only,
@@ -373,13 +372,9 @@ def _first_violation(
                     pose=pose,
                     unknowns=unknowns,
                     claim=claim.name,
-                    excess=_excess(claim, int(which)),
+                    excess=claim.excess(int(which)),
                 )
     return None
-
-
-def _excess(claim: Claim, which: int) -> float:
-    return float(claim.middle[which])
 
 
 def _unconnected(
