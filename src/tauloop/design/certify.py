@@ -109,7 +109,8 @@ class Certification(Result):
         scale: size of the box relative to the given ranges.
         counterexample: a pose that violates a claim, by name of its axes; None if there is none.
         violated: the claim that it violates; None without a counterexample.
-        excess: value of the violated quantity less its limit (negative); None without one.
+        excess: value of the violated quantity less its limit (negative); None without one, and where
+            no assembly mode reaches the pose.
         measures: proved lower bounds of the distances from singularities over the whole box.
         undecided: fraction of the volume that is not decided.
         hardest: the claim that was hardest to prove in the undecided part; None without one.
@@ -282,7 +283,7 @@ def _result(
         if violation is None
         else dict(zip(problem.axes, map(float, violation.pose), strict=True)),
         violated=None if violation is None else violation.claim,
-        excess=None if violation is None else violation.excess,
+        excess=None if violation is None or np.isinf(violation.excess) else violation.excess,
         measures=measures,
         undecided=outcome.undecided,
         hardest=None if verdict != UNDECIDED else outcome.worst,
@@ -320,6 +321,8 @@ def _violation_text(problem: PoseProblem, outcome: BoxSearch) -> str:
     pose = ", ".join(
         f"{name} = {value:.6g}" for name, value in zip(problem.axes, violation.pose, strict=True)
     )
+    if np.isinf(violation.excess):
+        return f"{violation.claim} has no solution at {pose}: certify a smaller box"
     return f"{violation.claim} fails by {-violation.excess:.3g} at {pose}: certify a smaller box"
 
 

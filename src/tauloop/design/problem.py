@@ -83,6 +83,8 @@ class PoseProblem(ReprMixin):
         inequalities: names of the expressions that must not be negative.
         limits: limits of the unknowns.
         axis_limits: lower and upper limits (m,) of the axes; infinite without limits.
+        single_unknowns: equation and unknown of every loop equation with one unknown.
+        is_angle: whether each unknown is an angle (n,).
         dropped: loop equations that the assembly dropped because they follow from the others.
     """
 
@@ -106,6 +108,8 @@ class PoseProblem(ReprMixin):
     inequalities: tuple[str, ...]
     limits: tuple[UnknownLimit, ...]
     axis_limits: tuple[np.ndarray, np.ndarray]
+    single_unknowns: tuple[tuple[int, int], ...]
+    is_angle: np.ndarray
     dropped: tuple[str, ...]
 
     @property
@@ -231,8 +235,19 @@ def pose_problem(
         inequalities=names,
         limits=_limits(model, symbols, with_drawing),
         axis_limits=_axis_limits(model, symbols, with_drawing),
+        single_unknowns=_single_unknowns(by_y),
+        is_angle=np.array(
+            [c >= 0 and topology.is_angle[c] for c in symbols.unknown_coordinates], dtype=bool
+        ),
         dropped=tuple(assembly.loops.names[i] for i in assembly.dropped),
     )
+
+
+def _single_unknowns(by_y: ca.SX) -> tuple[tuple[int, int], ...]:
+    """Return equation and unknown of every loop equation with one unknown."""
+    pattern = np.array(ca.DM(by_y.sparsity(), 1).full()) != 0.0
+    equations = np.flatnonzero(pattern.sum(axis=1) == 1)
+    return tuple((int(i), int(np.flatnonzero(pattern[i])[0])) for i in equations)
 
 
 def _unit_rows(model: Model, K: ca.SX, A: np.ndarray, chosen: list[int], length: float) -> ca.SX:

@@ -25,12 +25,15 @@ from tauloop.design.enclosure import (
 )
 from tauloop.design.following import FollowedPath, follow, is_within, points, predicted
 from tauloop.design.problem import PoseProblem
+from tauloop.design.reach import unreachable
 
 #: Halvings of the whole box without a look at the parts, where its loops are not enclosed at once: a
 #: batch of a few boxes takes as long as a single one.
 FIRST_HALVINGS = 5
 #: Boxes of one batch, and poses that are tried as counterexamples after each.
 BATCH, TRIALS = 512, 8
+#: Poses of a batch whose reach is examined.
+REACH_TRIALS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +57,7 @@ class Counterexample:
         pose: its axes (m,).
         unknowns: its unknowns (n,).
         claim: the violated requirement.
-        excess: value less its limit; negative.
+        excess: value less its limit; negative, and infinite where no assembly mode reaches the pose.
     """
 
     pose: np.ndarray
@@ -348,7 +351,7 @@ def _violation(
         return None, worst
     b = np.clip(np.array(poses), *_corners(domain))
     trial = enclose(problem, wanted, points(b, np.array(starts)))
-    return _first_violation(problem, path, trial), worst
+    return _first_violation(problem, path, trial) or _out_of_reach(problem, trial), worst
 
 
 def _corners(domain: Domain) -> tuple[np.ndarray, np.ndarray]:
@@ -374,6 +377,21 @@ def _first_violation(
                     claim=claim.name,
                     excess=claim.excess(int(which)),
                 )
+    return None
+
+
+def _out_of_reach(problem: PoseProblem, trial: Enclosure) -> Counterexample | None:
+    """Return the first pose that no assembly mode reaches."""
+    for which in np.flatnonzero(~trial.closed)[-REACH_TRIALS:]:
+        pose = trial.boxes.middle[which]
+        unknown = unreachable(problem, pose)
+        if unknown is not None:
+            return Counterexample(
+                pose=pose,
+                unknowns=np.full(len(problem.unknowns), np.nan),
+                claim=f"reach: {unknown}",
+                excess=-np.inf,
+            )
     return None
 
 
