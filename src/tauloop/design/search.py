@@ -32,6 +32,8 @@ from tauloop.design.reach import unreachable
 FIRST_HALVINGS = 5
 #: Boxes of one batch, and poses that are tried as counterexamples after each.
 BATCH, TRIALS = 512, 8
+#: Claims with a measure.
+MEASURES = ("parallel singularity", "serial singularity", "constraint singularity")
 #: Poses of a batch whose reach is examined.
 REACH_TRIALS = 2
 
@@ -131,13 +133,14 @@ class _Tree:
 
 @dataclass(slots=True)
 class _Pending:
-    """Boxes to evaluate."""
+    """Boxes to evaluate; least: proved bounds of `MEASURES` from the box that was divided (N, 3)."""
 
     number: np.ndarray
     level: np.ndarray
     index: np.ndarray
     unknowns: np.ndarray
     priority: np.ndarray
+    least: np.ndarray
 
     def take(self, size: int) -> _Pending:
         """Remove and return a batch: half by priority, half by volume."""
@@ -196,7 +199,9 @@ def search(
     tree, proved = _Tree(), _Proved()
     measures: dict[str, float] = {}
     root = np.zeros((1, k), dtype=int)
-    pending = _Pending(np.zeros(1, dtype=int), root, root, path.last[None], np.zeros(1))
+    pending = _Pending(
+        np.zeros(1, dtype=int), root, root, path.last[None], np.zeros(1), np.zeros((1, 3))
+    )
     n_evaluated, volume, worst, counterexample = 0, 0.0, None, None
     while path.is_complete and len(pending.number):
         if n_evaluated >= budget.boxes or time.process_time() - started > budget.duration:
@@ -222,10 +227,10 @@ def search(
             pending.put(batch._part(~good))
             break
         pending.put(_divided(tree, domain, batch, enclosure, ~good))
-    for claim_name in measures if len(pending.number) or not path.is_complete else ():
-        measures[claim_name] = min(
-            measures[claim_name], _least_left(problem, wanted, domain, pending, claim_name)
-        )
+    for column, name in enumerate(MEASURES):
+        if name in measures and (len(pending.number) or not path.is_complete):
+            left = float(pending.least[:, column].min(initial=np.inf))
+            measures[name] = min(measures[name], left if path.is_complete else 0.0)
     level = np.concatenate([root[:0], *proved.level])
     index = np.concatenate([root[:0], *proved.index])
     unknowns = [part.boxes.unknowns[good] for part, good in proved.enclosures]
@@ -264,22 +269,6 @@ def _measure(measures: dict[str, float], enclosure: Enclosure, good: np.ndarray)
                 measures[claim.name] = min(known, float(claim.measure[good].min()))
 
 
-def _least_left(
-    problem: PoseProblem, wanted: Requirements, domain: Domain, pending: _Pending, name: str
-) -> float:
-    """Return the proved lower bound of a measure over the boxes that are left."""
-    least = np.inf
-    for first in range(0, len(pending.number), BATCH):
-        part = slice(first, first + BATCH)
-        boxes = domain.boxes(pending.level[part], pending.index[part], pending.unknowns[part])
-        enclosure = enclose(problem, wanted, boxes)
-        claims = [claim for claim in enclosure.claims if claim.name == name]
-        if not claims or claims[0].measure is None or not enclosure.closed.all():
-            return 0.0
-        least = min(least, float(np.nan_to_num(claims[0].measure, nan=0.0).min()))
-    return least if len(pending.number) else 0.0
-
-
 def _divided(
     tree: _Tree, domain: Domain, batch: _Pending, enclosure: Enclosure, chosen: np.ndarray
 ) -> _Pending:
@@ -298,7 +287,25 @@ def _divided(
         reach = np.maximum(np.abs(claim.middle), 1e-12)
         share = np.nan_to_num(least / reach, nan=0.0)[which]
         priority = np.minimum(priority, np.where(enclosure.closed[which], share, 0.0))
-    return _Pending(numbers, level, index, guess, np.concatenate([priority, priority]))
+    least = _proved_measures(enclosure, which)
+    return _Pending(
+        numbers,
+        level,
+        index,
+        guess,
+        np.concatenate([priority, priority]),
+        np.concatenate([least, least]),
+    )
+
+
+def _proved_measures(enclosure: Enclosure, which: np.ndarray) -> np.ndarray:
+    """Return the proved bounds of `MEASURES` in some boxes (N, 3)."""
+    least = np.zeros((len(which), len(MEASURES)))
+    for claim in enclosure.claims:
+        if claim.measure is not None:
+            values = np.where(enclosure.closed, np.nan_to_num(claim.measure, nan=0.0), 0.0)
+            least[:, MEASURES.index(claim.name)] = values[which]
+    return least
 
 
 def _first_boxes(tree: _Tree, domain: Domain, batch: _Pending, enclosure: Enclosure) -> _Pending:
@@ -311,7 +318,8 @@ def _first_boxes(tree: _Tree, domain: Domain, batch: _Pending, enclosure: Enclos
         numbers = tree.divide(batch.number, axis, faces)
         middles = domain.poses((2 * index + 1) * 0.5 ** (level + 1))
         guess = predicted(enclosure, np.zeros(len(numbers), dtype=int), middles)
-        batch = _Pending(numbers, level, index, guess, np.zeros(len(numbers)))
+        none = np.zeros((len(numbers), len(MEASURES)))
+        batch = _Pending(numbers, level, index, guess, none[:, 0], none)
     return batch
 
 
