@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -24,8 +25,11 @@ from matplotlib.patches import FancyBboxPatch, Rectangle
 import tauloop as tl
 from tauloop.calibration import (
     Position,
+    Series,
     calibration_problem,
+    fit_geometry,
     identifiability,
+    predicted_readings,
     read_measurements,
 )
 from tauloop.calibration.judging.observability import NULL_TOLERANCE
@@ -633,6 +637,54 @@ def actuator_map() -> Figure:
     return figure
 
 
+def loaded_calibration() -> Figure:
+    """Draw errors under loads before and after a calibration, and deviations of its unknowns."""
+    path = Path(__file__).parents[1] / "examples" / "elastic" / "gantry_tau.yaml"
+    drawing = tl.load(path)
+    soft = {"drive_stiffness": 12e6, "aluminium.young_modulus": 55e9}
+    built = drawing.with_values(soft)
+    rng = np.random.default_rng(0)
+    model = tl.Model(drawing)
+    series = []
+    for _ in range(2):
+        poses = rng.uniform(-0.2, 0.2, (20, 3)).repeat(3, axis=0)
+        motors = model.actuator_position(model.inverse_kinematics(poses).q)
+        loads = 500.0 * np.eye(3, 6)[np.arange(60) % 3]
+        tracker = Position(name="tracker")
+        item = Series(instrument=tracker, encoders=motors, readings=poses, noise=2e-5, loads=loads)
+        series.append(replace(item, readings=predicted_readings(built, item)))
+    measured_series, other = series
+    noise = 2e-5 * rng.standard_normal((60, 3))
+    measured_series = replace(measured_series, readings=measured_series.readings + noise)
+    problem = calibration_problem(drawing, [measured_series], tuple(soft))
+    result = fit_geometry(problem, rng)
+    figure = Figure(figsize=(8.6, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
+    for name, machine_file, color in (
+        ("drawing", drawing, ORANGE),
+        ("calibrated", result.mechanism, BLUE),
+    ):
+        error = 1e6 * (predicted_readings(machine_file, other) - other.readings)
+        size = np.linalg.norm(error, axis=1)
+        left.bar(np.arange(60), size, color=color, label=f"{name}: mean {size.mean():.1f} µm")
+    left.set(xlabel="other poses, under 500 N along x, y, z", ylabel="error of the tool, µm")
+    left.set_ylim(0.0, 42.0)
+    left.legend(frameon=False, ncols=2)
+    bars = {
+        estimate.name.replace("_", " "): 100 * estimate.half_width / estimate.tolerance * 0.3
+        for estimate in result.estimates
+        if estimate.half_width is not None
+    }
+    for k, item in enumerate(result.base_combinations):
+        assert item.half_width is not None
+        bars[f"combination {k + 1}"] = 100 * item.half_width * 0.3
+    names = list(bars)[::-1]
+    colors = [BLUE if name.startswith("combination") else GRAY for name in names]
+    right.barh(names, [bars[name] for name in names], color=colors)
+    right.set(xlabel="95 % interval, ± % of the value")
+    return figure
+
+
 #: Directions of a torque, rad.
 TURN = np.linspace(0.0, 2.0 * np.pi, 181)
 
@@ -674,6 +726,7 @@ DRAWINGS: dict[str, Callable[[], Figure]] = {
     "predictive-tracking": predictive_tracking,
     "actuator-map": actuator_map,
     "stiffness-map": stiffness_map,
+    "loaded-calibration": loaded_calibration,
 }
 
 

@@ -239,6 +239,10 @@ from tauloop.formats.options import (
 from tauloop.formats.xml.meshes import (
     MeshCopies,
 )
+from tauloop.identification.drive_stiffness import (
+    DriveStiffness,
+    DriveStiffnessOptions as DriveStiffnessOptions,
+)
 from tauloop.identification.estimation.error_models import (
     ErrorModel,
 )
@@ -686,6 +690,7 @@ def compensation_table(
     max_temperature: float | str = 5.0,
     expansions: float | str | Mapping[str, float | str] | None = None,
     weightless: bool = False,
+    progress: Progress | None = None,
 ) -> CompensationTable: ...
 
 def control_compiled(
@@ -1096,6 +1101,16 @@ def identify(
     gains: bool = False,
     progress: Progress | None = None,
 ) -> MachineIdentification: ...
+
+def identify_drive_stiffness(
+    machine: MachineSource,
+    logs: LogSource | Sequence[LogSource],
+    options: DriveStiffnessOptions | None = None,
+    *,
+    actuators: Sequence[str] | str = (),
+    cutoff: float | str | None = None,
+    hold_out: float = 0.25,
+) -> DriveStiffness: ...
 
 def inverse_dynamics(
     machine: MachineSource,
@@ -1621,10 +1636,10 @@ def size_motors(
 
 def static_compliance(
     machine: MachineSource,
+    rated_load: float | str,
     pose: PoseInput = None,
     options: StaticComplianceOptions | None = None,
     *,
-    rated_load: float | str,
     shear: bool = False,
 ) -> StaticCompliance: ...
 

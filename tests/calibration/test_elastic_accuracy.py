@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tauloop as tl
-from tauloop.calibration import Position, Series
+from tauloop.calibration import Position, Series, predicted_readings
 from tauloop.calibration.fitting import fit_geometry
 from tauloop.calibration.judging.base_combinations import base_combinations
 from tauloop.calibration.judging.statistics import (
@@ -71,12 +71,6 @@ def loaded_problem(
     return calibration_problem(machine, [series], names, tolerances=Tolerances(elastic=1.0))
 
 
-def predicted(machine: tl.Mechanism, series: Series) -> np.ndarray:
-    """Return the positions (N, 3) that a machine predicts for a series."""
-    problem = calibration_problem(machine, [series], ["tracker.frame.x"])
-    return problem.evaluate(np.zeros(1)).states[0].errors + series.readings
-
-
 def held_out_loads(
     machine: tl.Mechanism, plant: Plant, rng: np.random.Generator
 ) -> tuple[Series, np.ndarray]:
@@ -95,12 +89,12 @@ def test_compliances_predict_other_poses_and_loads(machine: tl.Mechanism) -> Non
     problem = loaded_problem(machine, plant, rng, *ELASTIC)
     exact = exact_readings(machine, plant, problem)
     series, truth = held_out_loads(machine, plant, rng)
-    assert rms(predicted(machine, series) - truth) > RIGID_ERROR
+    assert rms(predicted_readings(machine, series) - truth) > RIGID_ERROR
     errors = []
     for _ in range(DRAWS):
         noisy = problem.reading(exact + NOISE * rng.standard_normal(exact.shape))
         values = problem.values(solve_calibration(noisy).correction)
-        errors.append(predicted(machine.with_values(values), series) - truth)
+        errors.append(predicted_readings(machine.with_values(values), series) - truth)
     assert rms(np.array(errors)) < ELASTIC_BAR
 
 
@@ -199,8 +193,8 @@ def test_expansions_predict_other_temperatures(machine: tl.Mechanism) -> None:
     }
     other, truth = heated_series(machine, plant, HELD_OUT, offsets, rng)
     cold = replace(other, temperatures=np.zeros_like(other.temperatures))
-    assert rms(predicted(machine, cold) - truth) > COLD_ERROR
-    assert rms(predicted(result.mechanism, other) - truth) < HEAT_BAR
-    assert rms(predicted(machine, other) - truth) > 1.5 * rms(
-        predicted(result.mechanism, other) - truth
+    assert rms(predicted_readings(machine, cold) - truth) > COLD_ERROR
+    assert rms(predicted_readings(result.mechanism, other) - truth) < HEAT_BAR
+    assert rms(predicted_readings(machine, other) - truth) > 1.5 * rms(
+        predicted_readings(result.mechanism, other) - truth
     )

@@ -14,6 +14,7 @@ from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.calibration.fitting import FitOptions as FitOptions, fit_geometry as fit_geometry
+    from tauloop.calibration.judging.base_combinations import BaseCombination as BaseCombination
     from tauloop.calibration.judging.identifiability import (
         Identifiability as Identifiability,
         LeftOut as LeftOut,
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
         Selection as Selection,
         select_poses as select_poses,
     )
+    from tauloop.calibration.problem.predicted import predicted_readings as predicted_readings
     from tauloop.calibration.problem.problem import (
         CalibrationProblem as CalibrationProblem,
         Evaluation as Evaluation,

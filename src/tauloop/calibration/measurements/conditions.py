@@ -82,7 +82,7 @@ def read_conditions(
     """Return the loads and temperatures of all rows of a table.
 
     Args:
-        table: the table.
+        table: the measurements.
         count: number of its rows.
         chosen: its columns.
         units: units by group (``loads``, ``temperatures``) or column.
