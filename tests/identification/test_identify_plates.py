@@ -193,3 +193,17 @@ def test_spikes_of_twelve_deviations(seed: int) -> None:
     (spikes,) = bad_samples(log)
     assert set(np.flatnonzero(spikes.at)) <= set(places)
     assert spikes.at.sum() >= len(places) - 2
+
+
+def test_friction_between_two_reversals_is_not_a_spike() -> None:
+    """A motor that stops and moves on can reverse for a single sample, and its friction with it."""
+    time = np.arange(2000) / 250.0
+    speed = np.cos(2.0 * np.pi * 0.3 * time) - 0.4
+    speed[1500:1521] = 2e-3 * np.abs(np.arange(-10.0, 11.0))
+    speed[1510] = -1e-3
+    rng = np.random.default_rng(0)
+    position = np.stack([np.cumsum(speed) / 250.0] * 3, axis=1)
+    forces = 0.2 * speed[:, None] + 0.06 * np.sign(speed)[:, None]
+    forces = forces + 2e-3 * rng.standard_normal((len(time), 3))
+    log = planar_3rrr().signals(time, position, forces)
+    assert bad_samples(log) == ()

@@ -32,6 +32,14 @@ SPIKE_FACTOR, SPIKE_QUANTILE = 6.0, 0.9
 #: are above them.
 EXPECTED_FALSE_SPIKES = 1e-3
 NOISE_QUANTILES = (0.9, 0.95)
+#: Weights of the samples before a sample in the line that predicts it, the nearest first. Three
+#: samples predict noisy forces better, and two fast positions.
+LINE_WEIGHTS = {"position": (2.0, -1.0), "force": (4.0 / 3.0, 1.0 / 3.0, -2.0 / 3.0)}
+#: Between two reversals, friction can have a spike. A motor that moves on after this number of
+#: samples may have reversed twice, ...
+STOP_REACH = 10
+#: ... and within this number of samples spikes are at least this fraction of the range.
+STOP_MARGIN, STOP_SPIKE_SHARE = 3, 0.5
 #: Force spikes are at least this fraction of the range (without its outermost hundredths); encoder
 #: steps up to this number are not spikes.
 MIN_SPIKE_SHARE, MAX_ENCODER_STEPS = 0.02, 3.0
@@ -88,7 +96,8 @@ def bad_samples(log: Log) -> tuple[BadSamples, ...]:
         for name, values in by_channel(log, quantity).items():
             if len(values) < 2 * MIN_FROZEN_SAMPLES or not np.ptp(values):
                 continue
-            jumps = spike_samples(values, quantity)
+            position = positions.get(name) if quantity == "force" else None
+            jumps = spike_samples(values, quantity, position)
             if jumps.any():
                 problem = _spikes(quantity, name, values, jumps, time)
                 bad.append(
@@ -162,7 +171,9 @@ def without_bad_samples(log: Log, *, marks: bool = True) -> tuple[Signals, tuple
     return replace(raw, channels=tuple(kept)), tuple(stretch.problem for stretch in bad)
 
 
-def spike_samples(values: np.ndarray, quantity: str) -> np.ndarray:
+def spike_samples(
+    values: np.ndarray, quantity: str, position: np.ndarray | None = None
+) -> np.ndarray:
     """Return the samples (N,) that leave their neighbors' course and return to it.
 
     A spike has at most `MAX_SPIKE_SAMPLES` samples.
@@ -170,6 +181,8 @@ def spike_samples(values: np.ndarray, quantity: str) -> np.ndarray:
     Args:
         values: (N,) as measured.
         quantity: "position" or "force".
+        position: (N,) position of the motor of a force. Where it stops for a moment, dry friction
+            can have a spike, and other spikes must be larger.
     """
     at = np.zeros(len(values), dtype=bool)
     if len(values) < 2 * MIN_PLATEAU_SAMPLES:
@@ -191,13 +204,14 @@ def spike_samples(values: np.ndarray, quantity: str) -> np.ndarray:
         least = max(least, MIN_SPIKE_SHARE * float(high - low))
         wide = WIDE_SPIKE_SHARE * float(high - low)
     off_both = np.where(steps[:-1] * steps[1:] < 0.0, np.minimum(sizes[:-1], sizes[1:]), 0.0)[1:-1]
-    # a step, such as that of dry friction, leaves the line on one side only
-    off_lines = (inner - 2.0 * values[1:-3] + values[:-4], inner - 2.0 * values[3:-1] + values[4:])
-    is_off_both = off_lines[0] * off_lines[1] > 0.0
-    off_nearer_line = np.where(is_off_both, np.minimum(*np.abs(off_lines)), 0.0)
     # neighbors of a spike are off course too, and off both sides only by their own step
     least_off = 0.5 * np.maximum(least, off_course)
-    at[2:-2] = (off_course > least) & (off_both > least_off) & (off_nearer_line > least_off)
+    least_off_line = least_off if quantity == "position" else np.maximum(least, least_off)
+    off_nearer_line = _off_nearer_line(values, LINE_WEIGHTS[quantity])[2:-2]
+    at[2:-2] = (off_course > least) & (off_both > least_off) & (off_nearer_line > least_off_line)
+    if position is not None:
+        is_clear = off_course > STOP_SPIKE_SHARE * float(high - low)
+        at[2:-2] &= is_clear | ~_near_stops(position)[2:-2]
     for width in range(2, MAX_SPIKE_SAMPLES + 1):
         leaves, returns = steps[:-width], steps[width:]
         net = np.abs(values[width + 1 :] - values[: -width - 1])
@@ -206,6 +220,45 @@ def spike_samples(values: np.ndarray, quantity: str) -> np.ndarray:
         for first in np.flatnonzero(is_pulse):
             at[first + 1 : first + 1 + width] = True
     return at
+
+
+def _near_stops(position: np.ndarray) -> np.ndarray:
+    """Return the samples (N,) next to which a position stops for a moment and then moves on."""
+    stops = ~_moves_on(position, 1) & _moves_on(position, STOP_REACH)
+    near = stops.copy()
+    for shift in range(1, STOP_MARGIN + 1):
+        near[shift:] |= stops[:-shift]
+        near[:-shift] |= stops[shift:]
+    return near
+
+
+def _moves_on(position: np.ndarray, reach: int) -> np.ndarray:
+    """Return the samples (N,) before and after which a position moves in the same direction."""
+    direction = np.sign(position[reach:] - position[:-reach])
+    moves_on = np.zeros(len(position), dtype=bool)
+    moves_on[reach:-reach] = direction[reach:] * direction[:-reach] > 0.0
+    return moves_on
+
+
+def _off_nearer_line(values: np.ndarray, weights: Sequence[float]) -> np.ndarray:
+    """Return how far samples (N,) are off the lines through their neighbors on both sides.
+
+    It is the smaller distance, and zero for a sample between the lines or at the ends. A step, such
+    as that of dry friction, leaves the line on one side only.
+
+    Args:
+        values: (N,) as measured.
+        weights: weights of the samples on one side in the line, the nearest first.
+    """
+    count = len(weights)
+    inner = slice(count, len(values) - count)
+    kernel = np.array([0.0, *weights])
+    before = np.convolve(values, kernel)[inner]
+    after = np.convolve(values[::-1], kernel)[: len(values)][::-1][inner]
+    first, second = values[inner] - before, values[inner] - after
+    off = np.zeros(len(values))
+    off[inner] = np.where(first * second > 0.0, np.minimum(np.abs(first), np.abs(second)), 0.0)
+    return off
 
 
 def _largest_noise(sizes: np.ndarray) -> float:
