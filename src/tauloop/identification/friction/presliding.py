@@ -82,6 +82,8 @@ def presliding_columns(
     lengths: Mapping[str, float],
     staying: Collection[str] = (),
     starts: Mapping[str, float] | None = None,
+    *,
+    substeps: int = 1,
 ) -> tuple[np.ndarray, tuple[str, ...], tuple[str, ...]]:
     """Return the columns (N, n_out, n) of presliding friction, their names and their units.
 
@@ -92,17 +94,20 @@ def presliding_columns(
         lengths: presliding lengths, m or rad, by name of the element.
         staying: elements whose friction is also used at rest.
         starts: states at the first sample, by element; zero if they are not given.
+        substeps: number of steps between two samples, with speeds on a line.
     """
     names = tuple(lengths)
     speed, rows = motion.of(names)
+    if substeps > 1:
+        speed = _between(speed, substeps)
     states = [
         presliding_state(
             speed[:, [k]],
-            motion.period,
+            motion.period / substeps,
             np.array([lengths[name]]),
             start=np.array([(starts or {}).get(name, 0.0)]),
             stays=name in staying,
-        )
+        )[::substeps]
         for k, name in enumerate(names)
     ]
     columns = motion.decimated(rows * np.concatenate(states, axis=1)[:, None, :])
@@ -111,3 +116,10 @@ def presliding_columns(
         tuple(f"{name}.{PRESLIDING}" for name in names),
         tuple(motion.force_unit(name) for name in names),
     )
+
+
+def _between(speed: np.ndarray, substeps: int) -> np.ndarray:
+    """Return speeds (N, n) with values on lines between them, (N - 1) substeps + 1 in all."""
+    shares = np.arange(substeps)[:, None] / substeps
+    lines = speed[:-1, None] + shares * np.diff(speed, axis=0)[:, None]
+    return np.concatenate([lines.reshape(-1, speed.shape[1]), speed[-1:]])

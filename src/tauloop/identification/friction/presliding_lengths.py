@@ -35,10 +35,11 @@ NEGLIGIBLE_ERROR = 1e-4
 #: A deviation from 6 blocks is widened by this factor, so that twice of it contains 95 % (Student's
 #: distribution with 5 degrees of freedom).
 JACKKNIFE_FACTOR = 1.31
-#: Relative deviation of a length because the motion reverses between two samples, and because
-#: simulated measurements correct for errors of the motion only in part. In logs of an independent
-#: simulator, a length whose other deviation was 0.4 % was off by 0.8 %.
-SAMPLING_ERROR = 4e-3
+#: The motion between two samples is taken as monotonic, which changes lengths by the square of the
+#: sampling period. The length with this number of steps between samples shows this change, ...
+SUBSTEPS = 2
+#: ... except for the part that is left with them.
+SAMPLING_FACTOR = 1.0 / (1.0 - 1.0 / SUBSTEPS**2)
 #: Number of steps to the length whose simulated measurements give the length that fits best.
 CORRECTION_STEPS = 2
 #: Largest number of sweeps over all elements.
@@ -53,7 +54,7 @@ class PreslidingChoice(ReprMixin):
         lengths: lengths over which friction reverses, m or rad, by element; without elements for
             which no length reduces the error.
         deviations: standard deviations of the searched lengths, m or rad, by element: a jackknife
-            over the blocks of the logs, and the correction for errors of the motion.
+            over the blocks of the logs, the correction for errors of the motion, and the sampling.
         staying: elements of these whose friction is also used at rest; that of the others is zero
             at rest.
         starts: states at the first sample of each log, by element, from a fit to all blocks.
@@ -156,7 +157,8 @@ def _correct(
     Errors of the motion at reversals change the length that fits best. The change is found by the
     same search in simulated measurements whose lengths are known (Gourieroux, Monfort and Renault
     1993, Indirect inference). As the simulated errors are only similar to those of the log, the
-    deviation contains the whole correction.
+    deviation contains the whole correction. It also contains the change of the length by the
+    discretization of reversals between samples.
     """
     exact_logs = [entry.exact[0] for entry in again]
     measured_logs = [entry.measured[0] for entry in again]
@@ -170,9 +172,11 @@ def _correct(
         simulated = search.simulated(exact, measured, again)
         for name, length in best.items():
             search.lengths[name] *= length / simulated.best_length(name)
+    finer = search.with_substeps(SUBSTEPS)
     for name, length in best.items():
         corrected = search.lengths[name]
-        parts = (search.deviations[name] / length, np.log(corrected / length), SAMPLING_ERROR)
+        sampling = SAMPLING_FACTOR * np.log(finer.best_length(name) / search.best_length(name))
+        parts = (search.deviations[name] / length, np.log(corrected / length), sampling)
         search.deviations[name] = corrected * float(np.linalg.norm(parts))
     search.estimate_starts()
 
@@ -191,6 +195,7 @@ class _LengthSearch:
         self.deviations: dict[str, float] = {}
         self.staying: set[str] = set()
         self.starts: list[dict[str, float]] = [{} for _ in motions]
+        self._substeps = 1
         self._last: dict[tuple[int, str], tuple[tuple[float, bool, float], np.ndarray]] = {}
 
     def errors(self, lengths: Mapping[str, float], staying: Collection[str]) -> np.ndarray:
@@ -223,7 +228,9 @@ class _LengthSearch:
             return last[1]
         staying = (name,) if stays else ()
         motion = self._motions[number]
-        column, _, _ = presliding_columns(motion, {name: length}, staying, {name: start})
+        column, _, _ = presliding_columns(
+            motion, {name: length}, staying, {name: start}, substeps=self._substeps
+        )
         self._last[number, name] = (arguments, column)
         return column
 
@@ -317,6 +324,14 @@ class _LengthSearch:
             presliding_columns(motion, self.lengths, self.staying, of_log)[0]
             for motion, of_log in zip(motions, starts, strict=True)
         ]
+
+    def with_substeps(self, substeps: int) -> _LengthSearch:
+        """Return a search with a number of steps between two samples, from the same lengths."""
+        other = _LengthSearch(self._fits, self._motions, dict(self.lengths))
+        other.staying = set(self.staying)
+        other.starts = [dict(of_log) for of_log in self.starts]
+        other._substeps = substeps
+        return other
 
     def best_length(self, name: str) -> float:
         """Return the length of an element with the smallest error near its length."""
