@@ -99,9 +99,7 @@ if TYPE_CHECKING:
         size_motors as size_motors,
     )
     from tauloop.elasticity import (
-        CompensatedPoses as CompensatedPoses,
         CompensationOptions as CompensationOptions,
-        CompensationTable as CompensationTable,
         CompensationTableOptions as CompensationTableOptions,
         ElasticMapOptions as ElasticMapOptions,
         StaticComplianceOptions as StaticComplianceOptions,

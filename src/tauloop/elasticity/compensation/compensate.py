@@ -21,7 +21,7 @@ from tauloop.elasticity.compensation.tool_errors import LoadedTool, ToolLoads
 from tauloop.elasticity.machine_poses import PoseInput, machine_coordinates
 from tauloop.elasticity.machine_stiffness import DIRECTIONS, MAX_DEFLECTION
 from tauloop.equations.named_values import TOOL_PORT, named_values
-from tauloop.equations.ports import Port, checked, motor_port
+from tauloop.equations.ports import checked, motor_port, numbers
 from tauloop.equations.topology import integrate
 from tauloop.mechanism.description.units import EXPANSION, TEMPERATURE
 from tauloop.mechanism.model import omission_diagnostics
@@ -289,11 +289,9 @@ def _commanded(
         q = np.broadcast_to(q, (len(rates[0]), q.shape[1]))
     if time is None:
         return np.arange(len(q), dtype=float), q, rates
-    port = Port(name="time", columns=("time",), units=("s",))
-    times = np.reshape(np.asarray(time, dtype=float), (-1, 1))
-    times = checked({"time": port}, {"time": times})[0]["time"][:, 0]
-    if len(times) != len(q):
-        what = f"has {len(times)} values for {len(q)} samples"
+    times = np.atleast_1d(numbers(time, "time"))
+    if times.shape != (len(q),) or not np.isfinite(times).all():
+        what = f"has {times.size} values for {len(q)} samples, or values that are not finite"
         raise InputError.of("time", what, "give the time of each sample")
     return times, q, rates
 

@@ -55,6 +55,11 @@ class CompensationTableOptions(Options):
             parts of which the file states none. Bodies without beams and the base then scale as a
             whole.
         weightless: leave the weight of the machine out.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.CompensationTableOptions(table_tolerance="2 um").table_tolerance
+        2e-06
     """
 
     ranges: Mapping[str, tuple[float, float]] | None = option(

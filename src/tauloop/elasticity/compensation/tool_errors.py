@@ -79,12 +79,17 @@ class LoadedTool:
 
     Attributes:
         model: the machine.
-        loads: its loads.
+        loads: loads and temperatures at the samples.
         length: its characteristic length, m.
     """
 
     def __init__(self, model: Model, loads: ToolLoads) -> None:
-        """Store the machine and its loads."""
+        """Store the machine.
+
+        Args:
+            model: the machine.
+            loads: loads and temperatures at the samples.
+        """
         self.model, self.loads = model, loads
         self.length = float(machine_constants(model).shape.length)
 
