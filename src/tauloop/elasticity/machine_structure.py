@@ -471,6 +471,9 @@ class _StructureBuilder:
                 rotor = f"{actuator.name}.rotor"
                 shaft = ((self.servo.add_rotor(rotor, ratio**2 * inertia)[0][0], ratio),)
                 self.rotors[name] = rotor
+                self.notes.append(
+                    f"{name}: masses of its parts follow its ends, not the motor between them"
+                )
                 if stiffness is None:
                     locked.add(name)
                 else:
