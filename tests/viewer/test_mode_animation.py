@@ -18,6 +18,7 @@ from extras import extra
 import tauloop as tl
 from tauloop.elasticity.mode_shapes import ModeShapes
 from tauloop.mechanism.shipped import machine_path
+from tauloop.viewer import Viewer
 from tauloop.viewer.mode_animation import AMPLITUDE, FULL_SCALE, mode_mesh, save_modes
 
 extra("trimesh")
@@ -203,3 +204,38 @@ def test_a_film_moves(tmp_path: Path) -> None:
         save_modes(result, tmp_path / "modes.gif", mode=3)
     with pytest.raises(tl.InputError, match="unknown ending"):
         save_modes(result, tmp_path / "modes.avi")
+
+
+def test_the_viewer_moves_in_the_chosen_mode() -> None:
+    extra("viser")
+    model = tl.Model(tl.load(EXAMPLES / "four_bar.yaml"))
+    viewer = Viewer(model, port=0)
+    try:
+        panel = viewer.vibration
+        assert panel is not None
+        panel.calculate()
+        assert panel.mode == 0
+        assert panel.choice.options[1].startswith("mode 1: 19.31 Hz")
+        panel.choice.value = panel.choice.options[2]
+        panel.show(panel.choice.value)
+        viewer.advance(0.25 / 0.7)  # a quarter of a period: the machine is at its mean
+        mesh = panel.mesh
+        assert mesh is not None
+        at_mean = [node.vertices.copy() for node, _ in panel.nodes]
+        viewer.advance(0.25 / 0.7)
+        for (node, chosen), mean in zip(panel.nodes, at_mean, strict=True):
+            assert mean == pytest.approx(mesh.vertices[chosen], abs=1e-6)
+            expected = (
+                mesh.vertices[chosen] - AMPLITUDE * mesh.size * mesh.displacement[chosen, :, 1]
+            )
+            assert node.vertices == pytest.approx(expected.real, abs=1e-6)
+        viewer.show(model.assembly.q)
+        assert panel.mode is None
+        assert not panel.nodes
+    finally:
+        viewer.stop()
+    rigid = Viewer(tl.Model(tl.load("five_bar")), port=0)
+    try:
+        assert rigid.vibration is None
+    finally:
+        rigid.stop()

@@ -58,6 +58,17 @@ class ModeMesh:
     size: float
     view: tuple[float, float] | None
 
+    def at_phase(self, mode: int, phase: float, amplitude: float = 1.0) -> np.ndarray:
+        """Return the vertices (v, 3) at a phase (rad) of a mode by its index, m.
+
+        Args:
+            mode: index of the mode.
+            phase: rad.
+            amplitude: factor of the amplitude that is drawn.
+        """
+        moved = (self.displacement[:, :, mode] * np.exp(1j * phase)).real
+        return np.asarray(self.vertices + amplitude * AMPLITUDE * self.size * moved)
+
 
 def mode_mesh(result: Vibration, pose: int = 0) -> ModeMesh:
     """Return the solids of a machine with their displacements.
@@ -225,11 +236,9 @@ def _write_film(
     figure.suptitle(heading, fontsize=LARGE, color=TEXT, parse_math=False)
     axes: Any = figure.add_subplot(projection="3d")
     low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
-    moved = AMPLITUDE * mesh.size * mesh.displacement[:, :, mode - 1]
 
     def draw(state: int) -> None:
-        turn = np.exp(2j * np.pi * state / PERIOD_FRAMES)
-        triangles = (mesh.vertices + (moved * turn).real)[mesh.faces]
+        triangles = mesh.at_phase(mode - 1, 2.0 * np.pi * state / PERIOD_FRAMES)[mesh.faces]
         colors = lit(triangles, mesh.colors)
         axes.clear()
         axes.add_collection3d(

@@ -25,6 +25,7 @@ from tauloop.viewer.panel.gizmo import Gizmo, Puller
 from tauloop.viewer.panel.modes import ModeButtons
 from tauloop.viewer.panel.plots import Plots
 from tauloop.viewer.panel.sliders import Sliders, as_markdown
+from tauloop.viewer.panel.vibration import VibrationPanel
 from tauloop.viewer.panel.watch import Watch
 from tauloop.viewer.pictures import PicturePanel
 from tauloop.viewer.playback import Playback
@@ -66,6 +67,7 @@ class Viewer:
         ghosts: transparent machines at the same place.
         neighbors: machines next to the machine.
         forces, modes, workspace: panels; None for a machine that does not move.
+        vibration: panel of natural modes; None for a machine without elastic data.
         display: panel of views and of what the scene shows.
         pictures: panel that saves pictures and films.
     """
@@ -120,6 +122,7 @@ class Viewer:
         self.forces: ForceLayer | None
         self.modes: ModeButtons | None
         self.workspace: CloudPanel | None
+        self.vibration: VibrationPanel | None
         self.ghosts: list[Ghost]
         self._build(model, np.array(start if q is None else q), playback, layers or Layers())
 
@@ -188,6 +191,7 @@ class Viewer:
             Neighbor(self, number, machine) for number, machine in enumerate(layers.next_to, 1)
         ]
         self._marks = Marks(self)
+        self.vibration = VibrationPanel(self) if model.mechanism.has_elastic_data else None
         self.forces = self.modes = self.workspace = None
         if self._sliders.handles:  # the machine is driven and moves
             self.forces = ForceLayer(self, playback, is_on=layers.forces)
@@ -239,6 +243,8 @@ class Viewer:
             sample: index of the sample if the pose is one of the motion.
         """
         with self.lock:
+            if self.vibration is not None and self.vibration.mode is not None:
+                self.vibration.stop()
             self.q, self.sample = np.array(q), sample
             geometry = self.geometry
             self.scene.show(geometry)
@@ -288,6 +294,8 @@ class Viewer:
             self._watch.look()
         if self.clock is not None:
             self.clock.advance(elapsed)
+        if self.vibration is not None:
+            self.vibration.advance(elapsed)
 
     def run(self) -> None:
         """Serve until it is stopped or interrupted (Ctrl-C)."""

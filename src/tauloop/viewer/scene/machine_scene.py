@@ -228,6 +228,11 @@ class MachineScene:
             self.labels.put(f"/drives/{axis.name}", text, origin)
         self.labels.put("/tool_name", self.shape.platform, geometry.tool[state])
 
+    def set_visible(self, is_visible: bool) -> None:
+        """Show or hide the solids."""
+        for node in self._nodes.values():
+            node.visible = is_visible
+
     def arrange_labels(self, state: int = 0) -> None:
         """Move the labels of the state that is shown off motors and off each other."""
         if self.labels is not None:
