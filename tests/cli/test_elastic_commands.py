@@ -1,4 +1,4 @@
-"""``tauloop stiffness | vibration``: order of parts, units, files, stops and refusals."""
+"""``tauloop stiffness | vibration | simulate --elastic``: order of parts, units, files, stops and refusals."""
 
 from __future__ import annotations
 
@@ -202,3 +202,45 @@ def test_static_compliance_is_listed_by_force(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
     (problem,) = run_json(*words[:3], "1 mm", code=2)["problems"]
     assert problem["where"] == "rated_load"
+
+
+def test_simulated_deformation(slide: Path, tmp_path: Path) -> None:
+    table = tmp_path / "motion.csv"
+    words = ["simulate", str(slide), "--elastic", "--release", "fx=10", "--damping", "0.05"]
+    words += ["--settling-band", "0.1um"]
+    text = run(*words, "--out", str(table)).output
+    assert "largest deflection" in text
+    assert "settling time" in text
+    expected = tl.simulate_elastic(
+        slide, release={"fx": 10.0}, damping=0.05, settling_band="0.1 um"
+    )
+    result = run_json(*words)
+    assert result["settling_time"] == pytest.approx(expected.settling_time)
+    assert result["largest_deflection_m"] == pytest.approx(10.0 / 5e6)
+    assert len(rows_of(table)) == len(expected.time)
+
+
+def test_simulated_deformation_along_a_motion(slide: Path, tmp_path: Path) -> None:
+    motion = tmp_path / "motion.csv"
+    time = np.linspace(0.0, 0.1, 101)
+    place = 0.5e-3 * (1.0 - np.cos(2.0 * np.pi * time / 0.1))
+    rows = [f"{t},{x}" for t, x in zip(time, place, strict=True)]
+    motion.write_text("\n".join(["time [s],position.rail [m]", *rows]), encoding="utf-8")
+    result = run_json("simulate", str(slide), "--elastic", "--motion", str(motion))
+    # The motion starts with its largest acceleration: twice the static deflection by inertia.
+    acceleration = 0.5e-3 * (2.0 * np.pi / 0.1) ** 2
+    assert result["largest_deflection_m"] == pytest.approx(2.0 * 2.0 * acceleration / 5e6, rel=0.01)
+    assert result["motion_end_s"] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--damping", "0.1"], "--damping: has an effect with --elastic alone"),
+        (["--elastic", "--force", "motor=1"], "--force: has no effect with --elastic"),
+        (["--elastic", "--free"], "--free: has no effect with --elastic"),
+    ],
+)
+def test_refused_options_of_deformation(slide: Path, words: list[str], message: str) -> None:
+    text = run("simulate", str(slide), *words, code=2).output
+    assert message in text

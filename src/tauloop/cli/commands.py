@@ -241,7 +241,7 @@ HELP_SECTIONS: Mapping[str, Mapping[str, CommandEntry | CommandGroup]] = {
             "compute.simulate",
             "simulate",
             "Simulate a machine: constant forces, free motion, a round trip.",
-            ("tl.simulate", "tl.co_simulate"),
+            ("tl.simulate", "tl.co_simulate", "tl.simulate_elastic"),
         ),
     },
     "Plan": {"plan": PLAN},

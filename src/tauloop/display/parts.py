@@ -187,6 +187,11 @@ _OWN = (
         plots="identification.excitation_plots",
         scene="identification.excitation_plots:excitation_scene",
     ),
+    _OwnPart(
+        "ElasticSimulation",
+        "elasticity.motion_tables",
+        plots="elastic_plots:elastic_simulation_plots",
+    ),
     _OwnPart("Export", "tauloop.export.tables:export_tables"),
     _OwnPart("CompensationExport", "tauloop.export.tables:compensation_export_tables"),
     _OwnPart("CompensatedPoses", "elasticity.compensation_tables:compensated_tables"),

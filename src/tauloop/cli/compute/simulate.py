@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
@@ -56,14 +57,45 @@ def simulate(
         typer.Option(
             metavar="FILE",
             help="Motion from a table (CSV or Parquet) for a round trip, with columns time and "
-            "position.NAME of the platform; forward dynamics gets its forces from inverse dynamics.",
+            "position.NAME of the platform; forward dynamics gets its forces from inverse dynamics. "
+            "With --elastic, the motors follow it.",
+        ),
+    ] = None,
+    elastic: Annotated[
+        bool,
+        typer.Option(
+            "--elastic",
+            help="Simulate the deformation of an elastic machine whose motors follow --motion, or hold "
+            "--pose.",
+        ),
+    ] = False,
+    damping: Annotated[
+        float | None,
+        typer.Option(
+            help="Damping ratio of the modes of an elastic machine; default: that of the machine file."
+        ),
+    ] = None,
+    release: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VALUES",
+            help="Wrench in whose equilibrium an elastic machine starts, such as 'fx=10'; it then "
+            "ceases.",
+        ),
+    ] = None,
+    settling_band: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LENGTH",
+            help="Distance of the tool from its last rest position below which an elastic machine has "
+            "settled, such as 5um.",
         ),
     ] = None,
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
     threads: WorkersOption = "1",
 ) -> None:
-    """Simulate a machine: constant forces (or a free fall), a free motion, or a round trip.
+    """Simulate a machine: constant forces (or a free fall), a free motion, a round trip, deformation.
 
     Cables pull and can become slack; without --force their winches are locked at the start. With
     --fmu, a third-party FMU is an actuator or a drive. Exit code 1 when the end is not reached;
@@ -73,6 +105,22 @@ def simulate(
     """
     hertz = frequency("spring_frequency", spring_frequency)
     radians = angle("amplitude", amplitude)
+    deformation = {"damping": damping, "release": release, "settling_band": settling_band}
+    if elastic:
+        _require_elastic(options, coupling, free=free)
+        model = load_model(machine, side, threads=threads)
+        of_elastic = tl.ElasticSimulationOptions(
+            duration=options.duration,
+            wrench=options.wrench,
+            pose=options.pose,
+            damping=damping,
+            release=release,
+            settling_band=settling_band,  # type: ignore[arg-type]  # a text with a unit
+        )
+        deformed = tl.simulate_elastic(model, motion, of_elastic)
+        finish(deformed, log_file(out, deformed.log), within_limits=within_limits)
+        return
+    _refuse_without_elastic(deformation)
     chosen = _chosen(options, free, hertz, radians, motion, out)
     model = load_model(machine, side, threads=threads)
     with bar("simulation") as progress:
@@ -82,6 +130,58 @@ def simulate(
             result = tl.co_simulate(model, chosen, coupling, progress=progress)
     files = [] if isinstance(result, FreeMotionComparison) else [log_file(out, result.log)]
     finish(result, *files, within_limits=within_limits)
+
+
+#: Options of a simulation that one of deformation has too.
+ELASTIC_FIELDS = ("duration", "wrench", "pose")
+
+
+def _require_elastic(
+    options: tl.SimulationOptions, coupling: tl.FmuCoupling, *, free: bool
+) -> None:
+    """Refuse options that a simulation of deformation does not have.
+
+    Raises:
+        tl.InputError: options that do not fit together.
+    """
+    useless = [name for name in _changed(options) if name not in ELASTIC_FIELDS]
+    useless += ["--free"] * free + ["--fmu"] * (coupling != tl.FmuCoupling())
+    _refuse(useless, "--elastic")
+
+
+def _refuse_without_elastic(deformation: Mapping[str, object]) -> None:
+    """Refuse options of deformation without it.
+
+    Raises:
+        tl.InputError: options that have no effect.
+    """
+    tl.InputError.raise_if_any(
+        tl.Problem(where=name, what="has an effect with --elastic alone", remedy="add --elastic")
+        for name, value in deformation.items()
+        if value is not None
+    )
+
+
+def _changed(options: tl.SimulationOptions) -> list[str]:
+    """Return the names of options that differ from their defaults."""
+    general = tl.SimulationOptions()
+    return [
+        item.name
+        for item in fields(options)
+        if getattr(options, item.name) != getattr(general, item.name)
+    ]
+
+
+def _refuse(names: list[str], switch: str) -> None:
+    """Refuse options that have no effect.
+
+    Raises:
+        tl.InputError: there are any.
+    """
+    tl.InputError.raise_if_any(
+        tl.Problem(where=name, what=f"has no effect with {switch}", remedy="leave it out")
+        for name in names
+    )
 
 
 def _chosen(
@@ -100,18 +200,11 @@ def _chosen(
     if not free and motion is None:
         return options
     simulation, shared = ("--free", ()) if free else ("--motion", ("route",))
-    general = tl.SimulationOptions()
     useless = [
-        item.name
-        for item in fields(options)
-        if item.name not in ("duration", "integration", *shared)
-        and getattr(options, item.name) != getattr(general, item.name)
+        name for name in _changed(options) if name not in ("duration", "integration", *shared)
     ]
     useless += ["--out"] * (free and out is not None) + ["--motion"] * (free and motion is not None)
-    tl.InputError.raise_if_any(
-        tl.Problem(where=name, what=f"has no effect with {simulation}", remedy="leave it out")
-        for name in useless
-    )
+    _refuse(useless, simulation)
     if motion is None:
         duration, integration = options.duration or FreeMotionOptions.duration, options.integration
         return FreeMotionOptions(

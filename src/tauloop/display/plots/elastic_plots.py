@@ -1,4 +1,4 @@
-"""Plots of elastic machines: shares of parts, elastic energy of modes, frequency responses."""
+"""Plots of elastic machines: shares of parts, energy of modes, responses, deflection in motion."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import numpy as np
 
 from tauloop.common.errors import InputError
 from tauloop.display.pieces import Plot
-from tauloop.display.plots.building import by_name, rounded, traces
+from tauloop.display.plots.building import by_name, channels_over_time, rounded, traces
 from tauloop.elasticity.machine_compliance import StaticCompliance
 from tauloop.elasticity.machine_heat import ThermalExpansion
 from tauloop.elasticity.machine_responses import FrequencyResponses
 from tauloop.elasticity.machine_stiffness import DIRECTIONS, Stiffness
 from tauloop.elasticity.machine_vibration import Vibration
 from tauloop.elasticity.stability_lobes import StabilityLobes
+from tauloop.simulation.elastic.result import ElasticSimulation
 
 #: Frequencies of a response: number, and limits as fractions of the lowest and highest mode.
 RESPONSE_COUNT, LOWEST, HIGHEST = 400, 0.2, 1.2
@@ -195,3 +196,14 @@ def _over_frequency(
         log_x=True,
         log_y=log_y,
     )
+
+
+def elastic_simulation_plots(result: ElasticSimulation) -> Iterator[Plot]:
+    """Yield deflection, forces and energies over time."""
+    for title, quantity in (
+        ("Deflection of the tool", "deflection"),
+        ("Axial force of the links", "axial"),
+        ("Force of the drives", "drive"),
+        ("Energy of the elastic motion", "energy"),
+    ):
+        yield from channels_over_time(title, result, quantity)

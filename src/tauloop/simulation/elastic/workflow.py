@@ -169,14 +169,14 @@ def _wrench(
     options: ElasticSimulationOptions,
 ) -> tuple[Callable[[Array], Array], Array]:
     """Return the wrench (N, 6) at times (N,), and the wrench (6,) that the start releases."""
-    given = wrench_at_tool(options.wrench)
+    acting = wrench_at_tool(options.wrench)
     released = named_values(TOOL_PORT, "release", options.release, np.zeros(6))
 
     def at(time: Array) -> Array:
-        if given is None:
+        if acting is None:
             return np.zeros((len(time), 6))
-        if callable(given):
-            return np.array([given(float(t)) for t in time], dtype=float).reshape(-1, 6)
-        return np.broadcast_to(np.asarray(given, dtype=float), (len(time), 6))
+        if callable(acting):
+            return np.array([acting(float(t)) for t in time], dtype=float).reshape(-1, 6)
+        return np.broadcast_to(np.asarray(acting, dtype=float), (len(time), 6))
 
     return at, np.asarray(released, dtype=float)

@@ -1,0 +1,49 @@
+"""Tables of the motion of elastic machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tauloop.display.pieces import Printed
+from tauloop.display.tables import doubts, table
+from tauloop.simulation.elastic.result import ElasticSimulation
+
+
+def motion_tables(result: ElasticSimulation) -> Iterator[Printed]:
+    """Yield deflection, vibration after the motion, and the largest forces of links and drives."""
+    micro = 1e6
+    rows: list[tuple[str, float, str]] = [
+        ("largest deflection", micro * result.largest_deflection, "um"),
+        ("vibration after the motion", micro * result.residual_vibration, "um"),
+    ]
+    settled = result.settling_time
+    if settled is not None:
+        rows.append(("settling time", 1e3 * settled, "ms"))
+    yield table(
+        f"Deformation of {result.model.mechanism.name} in motion",
+        "tool",
+        ("value", ".4g"),
+        "unit",
+        rows=rows,
+        note=f"{result.time[-1]:.4g} s in {result.steps} steps, {result.poses} poses",
+    )
+    if settled is None and result.options.settling_band is not None:
+        yield "the tool has not settled at the end: simulate a longer time"
+    of_beams = zip(result.beams, result.axial.T, strict=True)
+    loads = [(name, force.max(), force.min()) for name, force in of_beams]
+    of_drives = zip(result.drives, result.drive_force.T, strict=True)
+    loads += [(name, force.max(), force.min()) for name, force in of_drives]
+    if loads:
+        yield table(
+            "Forces of links (tension is positive) and drives",
+            "part",
+            ("largest [N, N m]", ".4g"),
+            ("smallest [N, N m]", ".4g"),
+            rows=[(name, float(high), float(low)) for name, high, low in loads],
+        )
+    lowest = ", ".join(f"{value:.4g}" for value in np.asarray(result.frequency[:3]))
+    yield f"lowest frequencies at the start: {lowest} Hz"
+    yield from result.notes
+    yield from doubts(result)
