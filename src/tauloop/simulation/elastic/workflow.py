@@ -76,7 +76,7 @@ def simulate_elastic(
         ... ''')
         >>> result = tl.simulate_elastic(machine, release={"fx": 10.0}, settling_band="0.1 um")
         >>> print(f"{1e6 * result.largest_deflection:.0f} um, {1e3 * result.settling_time:.0f} ms")
-        2 um, 37 ms
+        2 um, 38 ms
     """
     model, options = modeled(machine), options or ElasticSimulationOptions()
     prescribed = None if motion is None else _prescribed(model, motion)
