@@ -104,6 +104,9 @@ def text_hash(model: Model) -> str:
 def write_proof(path: str | Path, proof: Proof) -> Path:
     """Write a proof to a temporary file, which is then renamed.
 
+    Returns:
+        The path.
+
     Raises:
         InputError: the folder does not exist or is not writable.
     """
@@ -127,7 +130,7 @@ def write_proof(path: str | Path, proof: Proof) -> Path:
 
 
 def read_proof(path: str | Path) -> Proof:
-    """Read a proof.
+    """Return the proof in a file.
 
     Raises:
         InputError: the file is missing, not a certificate, or has wrong contents.

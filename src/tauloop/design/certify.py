@@ -171,6 +171,9 @@ class Certification(Result):
     def write_proof(self, path: str | Path) -> Path:
         """Write the proof as a file that `tl.check_certificate` checks.
 
+        Returns:
+            The path.
+
         Raises:
             InputError: nothing is proved, or the folder is not writable.
         """
@@ -230,6 +233,9 @@ def certify(
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: the box and the claims.
         progress: called with the decided parts of the volume and their total.
+
+    Returns:
+        The verdict, with the boxes of the proof or a pose that violates a claim.
 
     Raises:
         InputError: unknown names, empty ranges, or a machine that proofs do not cover: passive
@@ -465,6 +471,9 @@ def check_certificate(
         machine: the machine of the certificate.
         path: file of `Certification.write_proof`.
         progress: called with the numbers of checked and of all boxes.
+
+    Returns:
+        What does not hold, if anything.
 
     Raises:
         InputError: the file is not a certificate, or is damaged.

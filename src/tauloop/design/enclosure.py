@@ -148,7 +148,7 @@ class Enclosure:
     """Enclosures of N boxes.
 
     Attributes:
-        boxes: the boxes.
+        boxes: middles, generators and unknowns.
         sensitivity: S (N, n, m).
         unique: half widths E (N, n) within which the solution is unique.
         remainder: half widths (N, n) that contain it, around y_0 + S B t.

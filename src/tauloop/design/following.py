@@ -86,6 +86,9 @@ def follow(problem: PoseProblem, start: np.ndarray, y: np.ndarray, end: np.ndarr
         problem: functions of the machine.
         start, end: poses (m,).
         y: unknowns at the start (n,).
+
+    Returns:
+        The pieces in which the solution is unique, as far as it is followed.
     """
     cuts, unknowns, step = [0.0], [], 1.0
     along = end - start

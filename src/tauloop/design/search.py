@@ -192,6 +192,9 @@ def search(
         domain: the box.
         budget: where the search ends.
         progress: called with the decided fraction of the volume.
+
+    Returns:
+        The proved boxes, or a pose that violates a requirement.
     """
     started = time.process_time()
     k = len(domain.varied)
