@@ -116,7 +116,7 @@ class PosePlanOptions(Options):
 
     parameters: tuple[str, ...] = option((), read=listed, metavar="NAMES")
     loads: tuple[str | tuple[float, ...], ...] = option(
-        (), read=_loads, repeated=True, flag="--load", metavar="VALUES"
+        (), read=_loads, repeated=True, metavar="VALUES"
     )
     max_force: float | None = option(None, least=0.0, metavar="FORCE", unit=units.FORCE)
     measure: str = option("position", choices=INSTRUMENT_KINDS)
