@@ -160,28 +160,28 @@ from tauloop.elasticity.compensation.lookup_table import (
     CompensationTable as CompensationTable,
     CompensationTableOptions as CompensationTableOptions,
 )
-from tauloop.elasticity.machine_compliance import (
+from tauloop.elasticity.static_analysis.rated_loads import (
     StaticCompliance,
     StaticComplianceOptions as StaticComplianceOptions,
 )
-from tauloop.elasticity.machine_heat import (
+from tauloop.elasticity.heat.expansion import (
     ThermalExpansion,
     ThermalExpansionOptions as ThermalExpansionOptions,
 )
-from tauloop.elasticity.machine_maps import (
+from tauloop.elasticity.static_analysis.maps import (
     ElasticMapOptions as ElasticMapOptions,
 )
-from tauloop.elasticity.machine_modes import (
+from tauloop.elasticity.vibrations.machine_modes import (
     VibrationOptions as VibrationOptions,
 )
-from tauloop.elasticity.machine_poses import (
+from tauloop.elasticity.machine.poses import (
     PoseInput,
 )
-from tauloop.elasticity.machine_stiffness import (
+from tauloop.elasticity.static_analysis.stiffness import (
     Stiffness,
     StiffnessOptions as StiffnessOptions,
 )
-from tauloop.elasticity.machine_vibration import (
+from tauloop.elasticity.vibrations.vibration import (
     Vibration,
 )
 from tauloop.equations.assembly.assembly import (

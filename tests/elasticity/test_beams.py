@@ -7,8 +7,8 @@ import pytest
 from scipy.linalg import eigh
 
 from tauloop.common.errors import InputError
-from tauloop.elasticity.beams import BeamMotion, BeamProperties, beam_matrices, chain_matrices
-from tauloop.elasticity.reduction import BALL, reduced_beam
+from tauloop.elasticity.frame.beams import BeamMotion, BeamProperties, beam_matrices, chain_matrices
+from tauloop.elasticity.frame.reduction import BALL, reduced_beam
 
 #: Aluminium tube 50 x 3 x 1 250 mm.
 YOUNG, DENSITY, OUTER, WALL, LENGTH = 70e9, 2700.0, 0.05, 0.003, 1.25

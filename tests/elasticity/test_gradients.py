@@ -11,8 +11,8 @@ from elastic_machines import DELTA, FLAT, FOUR_BAR, PRPAR, gantry, hexapod
 
 import tauloop as tl
 from tauloop.common.errors import InputError
-from tauloop.elasticity.beams import Array
-from tauloop.elasticity.machine_gradients import compliance_gradient
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.static_analysis.gradients import compliance_gradient
 from tauloop.mechanism.model import Mechanism
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -14,10 +14,10 @@ from elastic_machines import FOUR_BAR, gantry, hexapod
 
 import tauloop as tl
 from tauloop.common.errors import InputError
-from tauloop.elasticity.assembled import assemble
-from tauloop.elasticity.machine_structure import StructureOptions, machine_structure
-from tauloop.elasticity.preload import DeadLoad, geometric_stiffness
-from tauloop.elasticity.statics import buckling_factors, gravity_load, tool_compliance
+from tauloop.elasticity.frame.assembled import assemble
+from tauloop.elasticity.frame.preload import DeadLoad, geometric_stiffness
+from tauloop.elasticity.frame.statics import buckling_factors, gravity_load, tool_compliance
+from tauloop.elasticity.machine.structure import StructureOptions, machine_structure
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Mechanism
 

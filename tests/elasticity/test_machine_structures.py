@@ -10,11 +10,11 @@ from elastic_machines import FOUR_BAR, gantry, hexapod
 
 import tauloop as tl
 from tauloop.common.errors import InputError
-from tauloop.elasticity.assembled import assemble
-from tauloop.elasticity.beams import BeamMotion
-from tauloop.elasticity.machine_structure import StructureOptions, machine_structure
-from tauloop.elasticity.modes import natural_modes
-from tauloop.elasticity.statics import tool_compliance
+from tauloop.elasticity.frame.assembled import assemble
+from tauloop.elasticity.frame.beams import BeamMotion
+from tauloop.elasticity.frame.modes import natural_modes
+from tauloop.elasticity.frame.statics import tool_compliance
+from tauloop.elasticity.machine.structure import StructureOptions, machine_structure
 
 #: Rounding of equations with a condition number of about 1e6.
 ROUNDING = 1e-9

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from tauloop.common.errors import InputError
-from tauloop.elasticity.assembled import AssembledStructure, assemble
-from tauloop.elasticity.beams import BeamProperties
-from tauloop.elasticity.preload import DeadLoad, geometric_stiffness
-from tauloop.elasticity.reduction import BALL, reduced_beam
-from tauloop.elasticity.statics import axial_forces, end_loads, gravity_load
-from tauloop.elasticity.structure import (
+from tauloop.elasticity.frame.assembled import AssembledStructure, assemble
+from tauloop.elasticity.frame.beams import BeamProperties
+from tauloop.elasticity.frame.preload import DeadLoad, geometric_stiffness
+from tauloop.elasticity.frame.reduction import BALL, reduced_beam
+from tauloop.elasticity.frame.statics import axial_forces, end_loads, gravity_load
+from tauloop.elasticity.frame.structure import (
     ElasticJoint,
     RigidBody,
     RigidLink,

@@ -12,7 +12,7 @@ from scipy.linalg import expm
 
 import tauloop as tl
 from tauloop.common.errors import InputError
-from tauloop.elasticity.servo_modes import closed_loop_matrix
+from tauloop.elasticity.vibrations.servo_modes import closed_loop_matrix
 from tauloop.mechanism.expression import Constant
 
 #: Rounding of eigenvalues of matrices whose entries differ by ten orders.

@@ -7,7 +7,7 @@ import pytest
 
 import tauloop as tl
 from tauloop.common.errors import InputError
-from tauloop.elasticity.stability_lobes import directional_factors, milling_lobes
+from tauloop.elasticity.vibrations.stability_lobes import directional_factors, milling_lobes
 
 RATIO, COEFFICIENT = 0.05, 700e6
 STIFFNESS, MASS = 20e6, 40.0

@@ -8,11 +8,11 @@ from full_rods import SlidingTruss
 
 import tauloop as tl
 from tauloop.common.errors import AssemblyError, InputError
-from tauloop.elasticity.assembled import AssembledStructure, assemble
-from tauloop.elasticity.beams import BeamMotion, BeamProperties, Matrices
-from tauloop.elasticity.modes import frequency_response, modal_assurance, natural_modes
-from tauloop.elasticity.reduction import BALL, reduced_beam
-from tauloop.elasticity.statics import (
+from tauloop.elasticity.frame.assembled import AssembledStructure, assemble
+from tauloop.elasticity.frame.beams import BeamMotion, BeamProperties, Matrices
+from tauloop.elasticity.frame.modes import frequency_response, modal_assurance, natural_modes
+from tauloop.elasticity.frame.reduction import BALL, reduced_beam
+from tauloop.elasticity.frame.statics import (
     axial_forces,
     buckling_factors,
     end_loads,
@@ -21,7 +21,7 @@ from tauloop.elasticity.statics import (
     section_loads,
     tool_compliance,
 )
-from tauloop.elasticity.structure import (
+from tauloop.elasticity.frame.structure import (
     Attachment,
     ElasticJoint,
     Element,

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.elasticity.batch_compliance import compliance_matrices as compliance_matrices
     from tauloop.elasticity.compensation.compensate import (
         CompensatedPoses as CompensatedPoses,
         CompensationOptions as CompensationOptions,
@@ -30,28 +29,31 @@ if TYPE_CHECKING:
         CompensationTableOptions as CompensationTableOptions,
         compensation_table as compensation_table,
     )
-    from tauloop.elasticity.machine_compliance import (
-        StaticCompliance as StaticCompliance,
-        StaticComplianceOptions as StaticComplianceOptions,
-        static_compliance as static_compliance,
-    )
-    from tauloop.elasticity.machine_gradients import ElasticGradient as ElasticGradient
-    from tauloop.elasticity.machine_heat import (
+    from tauloop.elasticity.heat.expansion import (
         ThermalExpansion as ThermalExpansion,
         ThermalExpansionOptions as ThermalExpansionOptions,
         thermal_expansion as thermal_expansion,
     )
-    from tauloop.elasticity.machine_maps import (
+    from tauloop.elasticity.static_analysis.batch_compliance import (
+        compliance_matrices as compliance_matrices,
+    )
+    from tauloop.elasticity.static_analysis.gradients import ElasticGradient as ElasticGradient
+    from tauloop.elasticity.static_analysis.maps import (
         ELASTIC_QUANTITIES as ELASTIC_QUANTITIES,
         ElasticMapOptions as ElasticMapOptions,
         elastic_map as elastic_map,
     )
-    from tauloop.elasticity.machine_stiffness import (
+    from tauloop.elasticity.static_analysis.rated_loads import (
+        StaticCompliance as StaticCompliance,
+        StaticComplianceOptions as StaticComplianceOptions,
+        static_compliance as static_compliance,
+    )
+    from tauloop.elasticity.static_analysis.stiffness import (
         Stiffness as Stiffness,
         StiffnessOptions as StiffnessOptions,
         stiffness as stiffness,
     )
-    from tauloop.elasticity.machine_vibration import (
+    from tauloop.elasticity.vibrations.vibration import (
         Vibration as Vibration,
         VibrationOptions as VibrationOptions,
         vibration as vibration,

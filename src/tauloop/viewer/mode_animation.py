@@ -21,8 +21,8 @@ from tauloop.display.palette import LARGE, TEXT
 from tauloop.display.renderers.figure_style import blank
 from tauloop.display.renderers.machine_drawing import frame
 from tauloop.display.renderers.solid_drawing import LIGHT, ROUND_CORNERS, SHADE
-from tauloop.elasticity.machine_vibration import Vibration
-from tauloop.elasticity.mode_shapes import ModeShapes
+from tauloop.elasticity.vibrations.mode_shapes import ModeShapes
+from tauloop.elasticity.vibrations.vibration import Vibration
 from tauloop.geometry import frames, machine_solids, parts
 from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.viewer.film import film_problem, machine_view, write_frames

@@ -35,20 +35,20 @@ from tauloop.calibration.problem.loaded_machine import (
 from tauloop.calibration.problem.unknowns import Unknown
 from tauloop.common.errors import AssemblyError, InputError
 from tauloop.common.records import dataclass
-from tauloop.elasticity.assembled import AssembledStructure, assemble
-from tauloop.elasticity.machine_gradients import (
+from tauloop.elasticity.frame.assembled import AssembledStructure, assemble
+from tauloop.elasticity.frame.statics import gravity_load
+from tauloop.elasticity.frame.thermal import ThermalResponse, thermal_response
+from tauloop.elasticity.heat.expansion import stated_expansions, unit_expansion
+from tauloop.elasticity.machine.poses import gravity_vector
+from tauloop.elasticity.machine.structure import (
+    MachineStructure,
+    machine_structure,
+)
+from tauloop.elasticity.static_analysis.gradients import (
     geometric_parameters,
     item_motions,
     stiffness_gradient,
 )
-from tauloop.elasticity.machine_heat import stated_expansions, unit_expansion
-from tauloop.elasticity.machine_poses import gravity_vector
-from tauloop.elasticity.machine_structure import (
-    MachineStructure,
-    machine_structure,
-)
-from tauloop.elasticity.statics import gravity_load
-from tauloop.elasticity.thermal import ThermalResponse, thermal_response
 from tauloop.equations.assembly.loops import Loops, loops
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism

@@ -10,16 +10,16 @@ from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.problem.unknowns import Unknown
 from tauloop.common.errors import AssemblyError, InputError, Problem, Problems
 from tauloop.common.records import dataclass
-from tauloop.elasticity.assembled import assemble
-from tauloop.elasticity.machine_gradients import elastic_parameters
-from tauloop.elasticity.machine_heat import stated_expansions, unit_expansion
-from tauloop.elasticity.machine_poses import require_elastic_data
-from tauloop.elasticity.machine_structure import (
+from tauloop.elasticity.frame.assembled import assemble
+from tauloop.elasticity.frame.thermal import thermal_response
+from tauloop.elasticity.heat.expansion import stated_expansions, unit_expansion
+from tauloop.elasticity.machine.poses import require_elastic_data
+from tauloop.elasticity.machine.structure import (
     MachineStructure,
     StructureOptions,
     machine_structure,
 )
-from tauloop.elasticity.thermal import thermal_response
+from tauloop.elasticity.static_analysis.gradients import elastic_parameters
 from tauloop.mechanism.expression import ParameterTable
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import listing, suggestion

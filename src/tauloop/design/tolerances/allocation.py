@@ -22,8 +22,8 @@ from tauloop.design.tolerances.tolerance_map import (
     ToleranceMapOptions,
     tolerance_map,
 )
-from tauloop.elasticity.machine_poses import PoseInput
-from tauloop.elasticity.machine_stiffness import DIRECTIONS
+from tauloop.elasticity.machine.poses import PoseInput
+from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS
 from tauloop.model.model import MachineSource
 
 #: Directions in which errors can be limited, with their units.

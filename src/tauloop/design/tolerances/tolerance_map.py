@@ -41,10 +41,10 @@ from tauloop.design.tolerances.sources import (
     geometric_candidates,
     joint_candidates,
 )
-from tauloop.elasticity.machine_constants import machine_constants
-from tauloop.elasticity.machine_heat import ThermalExpansionOptions, thermal_expansion
-from tauloop.elasticity.machine_poses import CoordinateRows, PoseInput, machine_coordinates
-from tauloop.elasticity.machine_stiffness import DIRECTIONS, StiffnessOptions, stiffness
+from tauloop.elasticity.heat.expansion import ThermalExpansionOptions, thermal_expansion
+from tauloop.elasticity.machine.constants import machine_constants
+from tauloop.elasticity.machine.poses import CoordinateRows, PoseInput, machine_coordinates
+from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS, StiffnessOptions, stiffness
 from tauloop.equations.named_values import TOOL_PORT, named_values
 from tauloop.equations.ports import motor_port
 from tauloop.kinematics.states import random_states

@@ -9,12 +9,12 @@ import numpy as np
 from tauloop.common.errors import InputError
 from tauloop.display.pieces import Plot
 from tauloop.display.plots.building import by_name, channels_over_time, rounded, traces
-from tauloop.elasticity.machine_compliance import StaticCompliance
-from tauloop.elasticity.machine_heat import ThermalExpansion
-from tauloop.elasticity.machine_responses import FrequencyResponses
-from tauloop.elasticity.machine_stiffness import DIRECTIONS, Stiffness
-from tauloop.elasticity.machine_vibration import Vibration
-from tauloop.elasticity.stability_lobes import StabilityLobes
+from tauloop.elasticity.heat.expansion import ThermalExpansion
+from tauloop.elasticity.static_analysis.rated_loads import StaticCompliance
+from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS, Stiffness
+from tauloop.elasticity.vibrations.responses import FrequencyResponses
+from tauloop.elasticity.vibrations.stability_lobes import StabilityLobes
+from tauloop.elasticity.vibrations.vibration import Vibration
 from tauloop.simulation.elastic.result import ElasticSimulation
 
 #: Frequencies of a response: number, and limits as fractions of the lowest and highest mode.

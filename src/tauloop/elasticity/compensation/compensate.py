@@ -16,10 +16,10 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
-from tauloop.elasticity.beams import Array
 from tauloop.elasticity.compensation.tool_errors import LoadedTool, ToolLoads
-from tauloop.elasticity.machine_poses import PoseInput, machine_coordinates
-from tauloop.elasticity.machine_stiffness import DIRECTIONS, MAX_DEFLECTION
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.machine.poses import PoseInput, machine_coordinates
+from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS, MAX_DEFLECTION
 from tauloop.equations.named_values import TOOL_PORT, named_values
 from tauloop.equations.ports import checked, motor_port, numbers
 from tauloop.equations.topology import integrate

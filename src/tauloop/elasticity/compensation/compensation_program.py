@@ -17,14 +17,14 @@ from tauloop.common.records import dataclass
 from tauloop.compiler.expressions import MotionState, column
 from tauloop.compiler.functions.tool import WRENCH, tool_jacobian, tool_pose
 from tauloop.compiler.program import Evaluate, Newton, Program, Step
-from tauloop.elasticity.assembled import assemble
-from tauloop.elasticity.beams import Array
 from tauloop.elasticity.compensation.local_parts import LocalParts, local_parts, prevented_parts
 from tauloop.elasticity.compensation.symbolic_structure import SymbolicStructure
-from tauloop.elasticity.machine_heat import free_expansion
-from tauloop.elasticity.machine_poses import gravity_vector, require_elastic_data
-from tauloop.elasticity.machine_structure import StructureOptions, machine_structure
-from tauloop.elasticity.thermal import thermal_response
+from tauloop.elasticity.frame.assembled import assemble
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.frame.thermal import thermal_response
+from tauloop.elasticity.heat.expansion import free_expansion
+from tauloop.elasticity.machine.poses import gravity_vector, require_elastic_data
+from tauloop.elasticity.machine.structure import StructureOptions, machine_structure
 from tauloop.equations.assembly.closing import random_walk
 from tauloop.equations.operators import fast_operators
 from tauloop.equations.values import BatchFunction

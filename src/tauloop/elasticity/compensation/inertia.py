@@ -6,11 +6,11 @@ import casadi as ca
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.elasticity.assembled import AssembledStructure
-from tauloop.elasticity.beams import Array
-from tauloop.elasticity.machine_constants import machine_constants
-from tauloop.elasticity.machine_structure import MachineStructure
-from tauloop.elasticity.structure import Element, RigidBody
+from tauloop.elasticity.frame.assembled import AssembledStructure
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.frame.structure import Element, RigidBody
+from tauloop.elasticity.machine.constants import machine_constants
+from tauloop.elasticity.machine.structure import MachineStructure
 from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import BatchFunction

@@ -12,17 +12,17 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.records import dataclass
-from tauloop.elasticity.assembled import assemble
-from tauloop.elasticity.beams import Array
 from tauloop.elasticity.compensation.tool_errors import platform_directions
-from tauloop.elasticity.machine_constants import machine_constants
-from tauloop.elasticity.machine_structure import (
+from tauloop.elasticity.frame.assembled import assemble
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.frame.structure import ElasticJoint, Element, MotionCombination
+from tauloop.elasticity.frame.thermal import FreeExpansion
+from tauloop.elasticity.machine.constants import machine_constants
+from tauloop.elasticity.machine.structure import (
     MachineStructure,
     StructureOptions,
     machine_structure,
 )
-from tauloop.elasticity.structure import ElasticJoint, Element, MotionCombination
-from tauloop.elasticity.thermal import FreeExpansion
 from tauloop.model import Model
 
 #: Largest change of a part in its body's frame, relative to its size, that counts as rounding.

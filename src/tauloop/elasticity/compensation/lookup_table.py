@@ -18,13 +18,13 @@ from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.compiler.state import solve_diagnostics
-from tauloop.elasticity.beams import Array
 from tauloop.elasticity.compensation.compensation_program import (
     ACTUATORS,
     TEMPERATURES,
     CompensationProgram,
     compensation_program,
 )
+from tauloop.elasticity.frame.beams import Array
 from tauloop.equations.named_values import TOOL_PORT, full_name, named_values, ranges_of
 from tauloop.equations.ports import motor_port
 from tauloop.mechanism.description import units

@@ -15,7 +15,6 @@ import numpy as np
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
 from tauloop.compiler.builder import ProgramBuilder
-from tauloop.elasticity.beams import Array
 from tauloop.elasticity.compensation.local_parts import (
     LengthLaw,
     LocalElement,
@@ -24,6 +23,7 @@ from tauloop.elasticity.compensation.local_parts import (
     LocalPoint,
     LocalRod,
 )
+from tauloop.elasticity.frame.beams import Array
 from tauloop.mechanism.model import BASE
 
 #: Singular values of conditions, relative to the largest, below which they count as dependent.

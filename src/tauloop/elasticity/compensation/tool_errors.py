@@ -7,20 +7,20 @@ from collections.abc import Mapping
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.elasticity.assembled import AssembledStructure, assemble
-from tauloop.elasticity.beams import Array
 from tauloop.elasticity.compensation.inertia import inertia_load
-from tauloop.elasticity.machine_constants import machine_constants
-from tauloop.elasticity.machine_heat import ThermalExpansionOptions, thermal_expansion
-from tauloop.elasticity.machine_joints import free_twists
-from tauloop.elasticity.machine_poses import gravity_vector, require_elastic_data
-from tauloop.elasticity.machine_structure import (
+from tauloop.elasticity.frame.assembled import AssembledStructure, assemble
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.frame.preload import DeadLoad, preload_stiffness
+from tauloop.elasticity.frame.statics import gravity_load
+from tauloop.elasticity.heat.expansion import ThermalExpansionOptions, thermal_expansion
+from tauloop.elasticity.machine.constants import machine_constants
+from tauloop.elasticity.machine.joints import free_twists
+from tauloop.elasticity.machine.poses import gravity_vector, require_elastic_data
+from tauloop.elasticity.machine.structure import (
     MachineStructure,
     StructureOptions,
     machine_structure,
 )
-from tauloop.elasticity.preload import DeadLoad, preload_stiffness
-from tauloop.elasticity.statics import gravity_load
 from tauloop.mechanism.model import PLATFORM_JOINT
 from tauloop.mechanism.poses import FramePose
 from tauloop.model import Model

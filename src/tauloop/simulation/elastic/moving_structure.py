@@ -8,12 +8,12 @@ from functools import cached_property
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.elasticity.assembled import AssembledStructure
-from tauloop.elasticity.beams import NODE_FREEDOMS, Array
-from tauloop.elasticity.machine_structure import MachineStructure
-from tauloop.elasticity.modes import natural_modes
-from tauloop.elasticity.statics import gravity_load
-from tauloop.elasticity.structure import Element
+from tauloop.elasticity.frame.assembled import AssembledStructure
+from tauloop.elasticity.frame.beams import NODE_FREEDOMS, Array
+from tauloop.elasticity.frame.modes import natural_modes
+from tauloop.elasticity.frame.statics import gravity_load
+from tauloop.elasticity.frame.structure import Element
+from tauloop.elasticity.machine.structure import MachineStructure
 from tauloop.simulation.elastic.rigid_motion import (
     RigidRates,
     inertia_forces,

@@ -14,7 +14,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result
-from tauloop.elasticity.machine_stiffness import DIRECTIONS
+from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS
 from tauloop.logs.log import log_of
 from tauloop.mechanism.description import units
 from tauloop.model import Model

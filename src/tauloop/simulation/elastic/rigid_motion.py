@@ -9,10 +9,10 @@ import numpy as np
 
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
-from tauloop.elasticity.assembled import AssembledStructure
-from tauloop.elasticity.beams import NODE_FREEDOMS, Array
-from tauloop.elasticity.machine_structure import MachineStructure
-from tauloop.elasticity.structure import Element
+from tauloop.elasticity.frame.assembled import AssembledStructure
+from tauloop.elasticity.frame.beams import NODE_FREEDOMS, Array
+from tauloop.elasticity.frame.structure import Element
+from tauloop.elasticity.machine.structure import MachineStructure
 from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import Configuration, tree_motion

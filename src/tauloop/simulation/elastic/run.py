@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.common.result import Diagnostic, diagnostic, provenance
-from tauloop.elasticity.beams import Array
-from tauloop.elasticity.machine_poses import rigid_parts
-from tauloop.elasticity.machine_stiffness import MAX_BUCKLING_USE, MAX_DEFLECTION
-from tauloop.elasticity.machine_vibration import Vibration
-from tauloop.elasticity.modes import natural_modes
-from tauloop.elasticity.statics import buckling_factors
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.frame.modes import natural_modes
+from tauloop.elasticity.frame.statics import buckling_factors
+from tauloop.elasticity.machine.poses import rigid_parts
+from tauloop.elasticity.static_analysis.stiffness import MAX_BUCKLING_USE, MAX_DEFLECTION
+from tauloop.elasticity.vibrations.vibration import Vibration
 from tauloop.integrate.linear import LinearMotion, integrate_linear
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.simulation.elastic.result import ElasticSimulation, ElasticSimulationOptions

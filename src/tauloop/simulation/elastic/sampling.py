@@ -9,15 +9,15 @@ import numpy as np
 
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
-from tauloop.elasticity.assembled import AssembledStructure, assemble
-from tauloop.elasticity.beams import Array
-from tauloop.elasticity.machine_poses import (
+from tauloop.elasticity.frame.assembled import AssembledStructure, assemble
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.machine.poses import (
     gravity_vector,
     machine_coordinates,
     mass_problems,
     require_elastic_data,
 )
-from tauloop.elasticity.machine_structure import (
+from tauloop.elasticity.machine.structure import (
     MachineStructure,
     StructureOptions,
     machine_structure,

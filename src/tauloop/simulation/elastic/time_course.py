@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.elasticity.beams import Array
+from tauloop.elasticity.frame.beams import Array
 from tauloop.integrate.linear import LinearTerms
 
 #: Quantities of the structure that are interpolated.

@@ -10,10 +10,10 @@ import numpy as np
 
 from tauloop.common.errors import InputError, PoseError, Problem, solving
 from tauloop.common.keywords import keywords
-from tauloop.elasticity.beams import Array
-from tauloop.elasticity.machine_modes import LINK_MODE_FACTOR, stated_damping
-from tauloop.elasticity.machine_structure import StructureOptions
-from tauloop.elasticity.machine_vibration import VibrationOptions, vibration
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.machine.structure import StructureOptions
+from tauloop.elasticity.vibrations.machine_modes import LINK_MODE_FACTOR, stated_damping
+from tauloop.elasticity.vibrations.vibration import VibrationOptions, vibration
 from tauloop.equations.named_values import TOOL_PORT, named_values
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model

@@ -45,7 +45,7 @@ class VibrationPanel:
 
     def calculate(self) -> None:
         """Calculate the modes at the pose that is shown, and move in the first."""
-        from tauloop.elasticity.machine_vibration import vibration
+        from tauloop.elasticity.vibrations.vibration import vibration
         from tauloop.viewer.mode_animation import mode_mesh, mode_titles
 
         viewer = self._viewer

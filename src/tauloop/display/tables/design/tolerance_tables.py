@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.design.tolerances.tolerance_map import ToleranceMap
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
-from tauloop.elasticity.machine_stiffness import DIRECTIONS
+from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS
 
 #: Factors from SI units to those of the table, by unit.
 SHOWN_UNITS = {"m": (1e6, "um"), "rad": (1e6, "urad")}

@@ -10,7 +10,7 @@ from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
 from tauloop.elasticity.compensation.compensate import CompensatedPoses
 from tauloop.elasticity.compensation.lookup_table import CompensationTable
-from tauloop.elasticity.machine_stiffness import DIRECTIONS
+from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS
 from tauloop.equations.ports import motor_port
 
 #: Units of twists in the table.

@@ -8,10 +8,10 @@ import numpy as np
 
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
-from tauloop.elasticity.machine_compliance import FRACTIONS, StaticCompliance
-from tauloop.elasticity.machine_heat import ThermalExpansion
-from tauloop.elasticity.machine_stiffness import DIRECTIONS, Stiffness
-from tauloop.elasticity.machine_vibration import Vibration
+from tauloop.elasticity.heat.expansion import ThermalExpansion
+from tauloop.elasticity.static_analysis.rated_loads import FRACTIONS, StaticCompliance
+from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS, Stiffness
+from tauloop.elasticity.vibrations.vibration import Vibration
 from tauloop.mechanism.elastic.inertia import ElementMass
 from tauloop.mechanism.suggestions import listing
 

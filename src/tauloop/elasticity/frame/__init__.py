@@ -1,0 +1,1 @@
+"""Structures of beams, rigid bodies and joints: stiffness, mass, modes, preload and heat."""

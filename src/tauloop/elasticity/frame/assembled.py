@@ -1,0 +1,536 @@
+"""Minimal coordinates of a structure, and its stiffness and mass in them.
+
+Bodies hang on a tree of joints from the base, so a joint adds only its own motions as coordinates. A
+body that no joint holds moves freely by six. Joints that close loops are constraints, which are
+eliminated by their null space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+
+import numpy as np
+
+from tauloop.common.errors import AssemblyError, Problems
+from tauloop.common.records import dataclass
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.frame.structure import (
+    Attachment,
+    ElasticJoint,
+    MotionCombination,
+    RigidBody,
+    Structure,
+    in_local_axes,
+    transport,
+)
+from tauloop.mechanism.model import BASE
+from tauloop.mechanism.poses import skew
+
+#: Stiffness of a motion, relative to that of the elements which take part in it, below which it
+#: counts as none. Rounding errors are about 1e-15 of it.
+MECHANISM_TOLERANCE = 1e-12
+#: Factor of this tolerance above which a lower bound of the stiffness needs no eigenvalues: far more
+#: than the bound's rounding errors.
+BOUND_MARGIN = 100.0
+#: Singular values of constraints, relative to the largest, below which they count as dependent.
+RANK_TOLERANCE = 1e-9
+#: Part of a mechanism's largest motion above which a body is named.
+NAMED_MOTION = 0.1
+#: Names of the coordinates of a body that no joint holds.
+FREE_MOTIONS = ("x", "y", "z", "rx", "ry", "rz")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AssembledStructure:
+    """A structure in n minimal coordinates at N poses.
+
+    Attributes:
+        structure: the bodies, joints and elements.
+        coordinate_names: names of the coordinates before the constraints of loops, then those of
+            internal coordinates of elements.
+        body_motion: twists (N, 6, n) of the bodies' origins by the coordinates, by name.
+        element_motion: coordinates (N, k, n) of the elements.
+        joint_motion: motions (N, f, n) of the joints.
+        combination_motion: (N, 1, n) of the combinations with a stiffness.
+        tree: joints from the base outwards, each with the body nearer to the base and the other one.
+        constraints: number of constraints by closed loops, rigid links and gears.
+    """
+
+    structure: Structure
+    coordinate_names: tuple[str, ...]
+    body_motion: Mapping[str, Array]
+    element_motion: tuple[Array, ...]
+    joint_motion: tuple[Array, ...]
+    combination_motion: tuple[Array, ...] = ()
+    tree: tuple[tuple[ElasticJoint, str, str], ...] = ()
+    constraints: int = 0
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates n."""
+        return int(self.body_motion[BASE].shape[-1])
+
+    @property
+    def samples(self) -> int:
+        """Number of poses N."""
+        return int(self.body_motion[BASE].shape[0])
+
+    @cached_property
+    def elastic_items(self) -> tuple[tuple[str, Array, Array], ...]:
+        """Everything with stiffness: name, local coordinates (N, k, n), stiffness (..., k, k).
+
+        Local coordinates that meet no stiffness are left out.
+        """
+        structure = self.structure
+        items = [
+            (element.name, *_used(motion, element.matrices.stiffness))
+            for element, motion in zip(structure.elements, self.element_motion, strict=True)
+            if element.matrices.stiffness.any()
+        ]
+        for joint, motion in zip(structure.joints, self.joint_motion, strict=True):
+            if joint.stiffness is not None and joint.count:
+                items += _joint_items(joint, motion, joint.stiffness)
+        elastic = [item for item in structure.combinations if item.stiffness]
+        for combination, motion in zip(elastic, self.combination_motion, strict=True):
+            items.append((combination.name, motion, np.array([[combination.stiffness]])))
+        return tuple(items)
+
+    @cached_property
+    def stiffness(self) -> Array:
+        """Elastic stiffness (N, n, n)."""
+        return self._sum((motion, matrix) for _, motion, matrix in self.elastic_items)
+
+    @cached_property
+    def mass(self) -> Array:
+        """Mass (N, n, n) of elements, bodies and rotors."""
+        structure = self.structure
+        parts = [
+            (motion, element.matrices.mass)
+            for element, motion in zip(structure.elements, self.element_motion, strict=True)
+        ]
+        for body in structure.bodies:
+            if body.inertia is not None:
+                parts.append((self.body_motion[body.name], body.inertia))
+        for joint, motion in zip(structure.joints, self.joint_motion, strict=True):
+            if joint.inertia is not None:
+                parts.append((motion, joint.inertia))
+        return self._sum(parts)
+
+    @cached_property
+    def stiffness_scale(self) -> Array:
+        """Sums (N, n) of the magnitudes whose sum is the diagonal of the stiffness."""
+        scale = np.zeros((self.samples, self.size))
+        for _, motion, K in self.elastic_items:
+            magnitude = np.abs(motion)
+            scale += np.sum(magnitude * (np.abs(K) @ magnitude), axis=-2)
+        return scale
+
+    def _sum(self, parts: Iterable[tuple[Array, Array]]) -> Array:
+        """Return the sum of Bᵀ K B over local coordinates B and their matrices K."""
+        pairs = [_used(motion, matrix) for motion, matrix in parts]
+        empty = np.zeros((self.samples, 0, self.size))
+        B = np.concatenate([empty, *(motion for motion, _ in pairs)], axis=1)
+        KB = np.concatenate([empty, *(matrix @ motion for motion, matrix in pairs)], axis=1)
+        total = np.swapaxes(B, -1, -2) @ KB
+        return np.asarray(0.5 * (total + np.swapaxes(total, -1, -2)))
+
+    def geometric(self, axial: Mapping[str, Array]) -> Array:
+        """Return the stiffness (N, n, n) by axial forces in elements.
+
+        Args:
+            axial: forces (N,) by the names of elements, N; tension is positive.
+        """
+        parts = []
+        for element, motion in zip(self.structure.elements, self.element_motion, strict=True):
+            force = np.asarray(axial.get(element.name, 0.0), dtype=float)
+            parts.append((motion, force[..., None, None] * element.matrices.geometric))
+        return self._sum(parts)
+
+    def point_motion(self, body: str, point: Array, axes: Array | None = None) -> Array:
+        """Return the twist (N, 6, n) of a point of a body.
+
+        Args:
+            body: name of the body.
+            point: (N, 3) or (3,) in the base frame, m.
+            axes: (N, 3, 3) axes of the twist as columns; default: those of the base.
+        """
+        motion = transport(point - self.origin(body)) @ self.body_motion[body]
+        return motion if axes is None else in_local_axes(axes, motion)
+
+    def origin(self, body: str) -> Array:
+        """Return the origin (N, 3) or (3,) of a body."""
+        origins = {item.name: item.origin for item in self.structure.bodies}
+        return np.asarray(origins.get(body, np.zeros(3)))
+
+    @cached_property
+    def mechanisms(self) -> Array:
+        """Unit motions (N, n, d) that deform nothing; their number d must not depend on the pose.
+
+        Raises:
+            AssemblyError: their number is not the same at all poses.
+        """
+        scale = self.stiffness_scale
+        root = np.where(scale > 0.0, np.sqrt(np.where(scale > 0.0, scale, 1.0)), 1.0)
+        scaled = self.stiffness / root[:, :, None] / root[:, None, :]
+        if _smallest_eigenvalue_bound(scaled) > BOUND_MARGIN * MECHANISM_TOLERANCE:
+            return np.zeros((self.samples, self.size, 0))
+        eigenvalues, vectors = np.linalg.eigh(scaled)
+        counts = (eigenvalues < MECHANISM_TOLERANCE).sum(axis=1)
+        if not len(counts) or counts.max() == 0:
+            return np.zeros((self.samples, self.size, 0))
+        if counts.min() != counts.max():
+            loose = int(np.argmax(counts))
+            what = f"pose {loose} has {counts.max()} motions that deform nothing, others {counts.min()}"
+            raise AssemblyError.of("structure", what, "leave singular poses out")
+        return np.asarray(vectors[:, :, : counts[0]] / root[:, :, None])
+
+    def require_no_mechanism(self) -> None:
+        """Check that every motion deforms something.
+
+        Raises:
+            AssemblyError: bodies can move without any deformation; with their names.
+        """
+        loose = self.mechanisms
+        problems = Problems()
+        for column in _sparse_columns(loose[0]).T:
+            where, what = self._described(column)
+            remedy = (
+                "give an actuator, joint or link that holds this motion a stiffness, or lock it"
+            )
+            problems.add(where, what, remedy)
+        AssemblyError.raise_if_any(problems)
+
+    def _described(self, motion: Array) -> tuple[str, str]:
+        """Return which bodies move at the first pose by a motion (n,), and how."""
+        length = self.structure.length
+        twists = {
+            body.name: self.body_motion[body.name][0] @ motion for body in self.structure.bodies
+        }
+        size = {
+            name: float(np.linalg.norm(twist[:3]) + length * np.linalg.norm(twist[3:]))
+            for name, twist in twists.items()
+        }
+        largest = max(size.values(), default=0.0)
+        if largest == 0.0:
+            index = int(np.argmax(np.abs(motion)))
+            return "elements", f"an internal coordinate (number {index}) has no stiffness"
+        names = [name for name, value in size.items() if value >= NAMED_MOTION * largest]
+        first = max(names, key=lambda name: size[name])
+        twist = twists[first]
+        turning = float(np.linalg.norm(twist[3:]))
+        is_turning = turning * length > NAMED_MOTION * size[first]
+        direction = twist[3:] if is_turning else twist[:3]
+        direction = direction / np.linalg.norm(direction) + 0.0
+        text = ", ".join(f"{component:.3g}" for component in np.round(direction, 3) + 0.0)
+        verb = "turns about" if is_turning else "moves along"
+        others = f", with {', '.join(name for name in names if name != first)}," * (len(names) > 1)
+        return first, f"{verb} ({text}){others} and deforms nothing: a mechanism"
+
+
+def _used(motion: Array, matrix: Array) -> tuple[Array, Array]:
+    """Return the local coordinates (N, k, n) that a matrix (..., k, k) multiplies, and their part."""
+    size = matrix.shape[-1]
+    used = np.flatnonzero(matrix.reshape(-1, size).any(axis=0))
+    if len(used) == size:
+        return motion, matrix
+    return motion[:, used], matrix[..., used[:, None], used]
+
+
+def _smallest_eigenvalue_bound(matrices: Array) -> float:
+    """Return a lower bound of all eigenvalues of matrices (N, n, n): 1 / tr A⁻¹.
+
+    Zero where a matrix is not positive definite.
+    """
+    try:
+        L_inverse = np.linalg.inv(np.linalg.cholesky(matrices))
+    except np.linalg.LinAlgError:
+        return 0.0
+    largest = np.sum(L_inverse**2, axis=(1, 2)).max(initial=1.0)
+    return float(1.0 / largest) if np.isfinite(largest) else 0.0
+
+
+def _sparse_columns(motions: Array) -> Array:
+    """Return a basis (n, d) of the same space in which each column has few entries (echelon form)."""
+    basis = motions.copy()
+    rows = np.abs(basis).max(axis=1, initial=0.0)
+    weights = np.where(rows > 0.0, 1.0 / np.where(rows > 0.0, rows, 1.0), 0.0)
+    for column in range(basis.shape[1]):
+        remaining = np.abs(basis[:, column:]) * weights[:, None]
+        pivot_row, offset = np.unravel_index(int(np.argmax(remaining)), remaining.shape)
+        chosen = column + int(offset)
+        basis[:, [column, chosen]] = basis[:, [chosen, column]]
+        basis[:, column] /= basis[pivot_row, column]
+        factors = basis[pivot_row].copy()
+        factors[column] = 0.0
+        basis -= np.outer(basis[:, column], factors)
+        weights[pivot_row] = 0.0
+    return basis
+
+
+def assemble(structure: Structure) -> AssembledStructure:
+    """Return a structure in minimal coordinates.
+
+    Raises:
+        AssemblyError: the rank of the constraints of closed loops changes between the poses.
+    """
+    samples = structure.samples
+    origins = {body.name: body.origin for body in structure.bodies} | {BASE: np.zeros(3)}
+    steps = _tree(structure)
+    motion, names = _tree_motion(structure, steps, origins, samples)
+    in_tree = {step.name for step in steps if isinstance(step, ElasticJoint)}
+    closing = [joint for joint in structure.joints if joint.name not in in_tree]
+    constraints = _constraints(structure, closing, motion, origins)
+    if constraints:
+        basis = _allowed(structure, np.concatenate(constraints, axis=1), motion)
+        motion = {name: twist @ basis for name, twist in motion.items()}
+        names = [f"loop coordinate {i + 1}" for i in range(basis.shape[-1])]
+    internal = sum(element.internal for element in structure.elements)
+    kinematic = motion[BASE].shape[-1]
+    size = kinematic + internal
+    body_motion = {name: _widened(twist, size) for name, twist in motion.items()}
+    elements = _element_motion(structure, motion, origins, size)
+    for element in structure.elements:
+        names += [f"{element.name}.mode{i + 1}" for i in range(element.internal)]
+    joints = tuple(
+        _widened(_joint_motion(joint, motion, origins), size) for joint in structure.joints
+    )
+    elastic = [item for item in structure.combinations if item.stiffness]
+    by_name = _motions_by_name(structure, motion, origins) if elastic else {}
+    combinations = tuple(_widened(_combined(item, by_name), size) for item in elastic)
+    return AssembledStructure(
+        structure=structure,
+        coordinate_names=tuple(names),
+        body_motion=body_motion,
+        element_motion=elements,
+        joint_motion=joints,
+        combination_motion=combinations,
+        tree=_ordered(steps),
+        constraints=sum(row.shape[1] for row in constraints),
+    )
+
+
+def _ordered(
+    steps: list[ElasticJoint | RigidBody],
+) -> tuple[tuple[ElasticJoint, str, str], ...]:
+    """Return the joints of the tree with the body nearer to its root and the other one."""
+    reached = {BASE}
+    ordered = []
+    for step in steps:
+        if isinstance(step, RigidBody):
+            reached.add(step.name)
+            continue
+        ends = (step.parent, step.child) if step.parent in reached else (step.child, step.parent)
+        reached.add(ends[1])
+        ordered.append((step, *ends))
+    return tuple(ordered)
+
+
+def _widened(rows: Array, size: int) -> Array:
+    """Return rows (N, k, m) with zero columns appended up to `size`."""
+    return np.concatenate([rows, np.zeros((*rows.shape[:-1], size - rows.shape[-1]))], axis=-1)
+
+
+def _tree(structure: Structure) -> list[ElasticJoint | RigidBody]:
+    """Return the joints of the tree in their order, and bodies that no joint holds."""
+    reached = {BASE}
+    steps: list[ElasticJoint | RigidBody] = []
+    remaining = sorted(structure.joints, key=lambda joint: joint.count)
+    while True:
+        joint = next(
+            (item for item in remaining if (item.parent in reached) != (item.child in reached)),
+            None,
+        )
+        if joint is not None:
+            remaining.remove(joint)
+            reached |= {joint.parent, joint.child}
+            steps.append(joint)
+            continue
+        body = next((item for item in structure.bodies if item.name not in reached), None)
+        if body is None:
+            return steps
+        reached.add(body.name)
+        steps.append(body)
+
+
+def _tree_motion(
+    structure: Structure,
+    steps: list[ElasticJoint | RigidBody],
+    origins: Mapping[str, Array],
+    samples: int,
+) -> tuple[dict[str, Array], list[str]]:
+    """Return the twists (N, 6, m) of all bodies by the coordinates of the tree, and their names."""
+    size = sum(step.count if isinstance(step, ElasticJoint) else 6 for step in steps)
+    motion = {BASE: np.zeros((samples, 6, size))}
+    names: list[str] = []
+    for step in steps:
+        start = len(names)
+        if isinstance(step, RigidBody):
+            twist = np.zeros((samples, 6, size))
+            twist[:, range(6), range(start, start + 6)] = 1.0
+            motion[step.name] = twist
+            names += [f"{step.name}.{name}" for name in FREE_MOTIONS]
+            continue
+        is_reversed = step.parent not in motion
+        near, far = (step.child, step.parent) if is_reversed else (step.parent, step.child)
+        at_joint = transport(step.point - origins[near]) @ motion[near]
+        columns = slice(start, start + step.count)
+        at_joint[..., columns] += -step.motion if is_reversed else step.motion
+        motion[far] = transport(origins[far] - step.point) @ at_joint
+        names += step.names
+    return motion, names
+
+
+def _relative(
+    joint: ElasticJoint, motion: Mapping[str, Array], origins: Mapping[str, Array]
+) -> Array:
+    """Return the twist (N, 6, m) of a joint's child against its parent."""
+    child = transport(joint.point - origins[joint.child]) @ motion[joint.child]
+    parent = transport(joint.point - origins[joint.parent]) @ motion[joint.parent]
+    return np.asarray(child - parent)
+
+
+def _joint_motion(
+    joint: ElasticJoint, motion: Mapping[str, Array], origins: Mapping[str, Array]
+) -> Array:
+    """Return the motions (N, f, m) of a joint."""
+    relative = _relative(joint, motion, origins)
+    if not joint.count:
+        return relative[:, :0]
+    if joint.count > 1:
+        return np.asarray(np.linalg.pinv(joint.motion) @ relative)
+    direction = np.swapaxes(joint.motion, -1, -2)
+    return np.asarray(direction / (direction @ joint.motion) @ relative)
+
+
+def _constraints(
+    structure: Structure,
+    closing: list[ElasticJoint],
+    motion: Mapping[str, Array],
+    origins: Mapping[str, Array],
+) -> list[Array]:
+    """Return rows (N, c, m) of velocities that closed loops, rigid links and gears forbid."""
+    samples = len(motion[BASE])
+    weight = np.repeat([1.0, structure.length], 3)[:, None]
+    rows = []
+    for joint in closing:
+        allowed = np.broadcast_to(joint.motion * weight, (samples, 6, joint.count))
+        U, _, _ = np.linalg.svd(allowed, full_matrices=True)
+        blocked = U[..., joint.count :]
+        relative = _relative(joint, motion, origins) * weight
+        rows.append(np.swapaxes(blocked, -1, -2) @ relative)
+    for link in structure.links:
+        moved = [
+            (transport(point - origins[body]) @ motion[body])[:, :3]
+            for body, point in zip(link.bodies, link.points, strict=True)
+        ]
+        direction = np.broadcast_to(link.points[1] - link.points[0], (samples, 3))
+        direction = direction / np.linalg.norm(direction, axis=-1, keepdims=True)
+        rows.append(direction[:, None, :] @ (moved[1] - moved[0]))
+    rigid = [combination for combination in structure.combinations if not combination.stiffness]
+    if rigid:
+        by_name = _motions_by_name(structure, motion, origins)
+        rows += [_combined(combination, by_name) for combination in rigid]
+    return [row for row in rows if row.shape[1]]
+
+
+def _motions_by_name(
+    structure: Structure, motion: Mapping[str, Array], origins: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Return the rows (N, m) of all motions of joints by their full names."""
+    by_name: dict[str, Array] = {}
+    for joint in structure.joints:
+        rows = _joint_motion(joint, motion, origins)
+        by_name |= {name: rows[:, i] for i, name in enumerate(joint.names)}
+    return by_name
+
+
+def _combined(combination: MotionCombination, by_name: Mapping[str, Array]) -> Array:
+    """Return the row (N, 1, m) of a combination of motions."""
+    row = sum(np.asarray(ratio)[..., None] * by_name[name] for name, ratio in combination.terms)
+    return np.asarray(row)[:, None, :]
+
+
+def _allowed(structure: Structure, C: Array, motion: Mapping[str, Array]) -> Array:
+    """Return a basis (N, m, k) of the motions that constraints (N, c, m) allow.
+
+    Raises:
+        AssemblyError: its dimension changes between the poses.
+    """
+    weight = np.repeat([1.0, structure.length], 3)[:, None]
+    size = np.sqrt(np.max([np.sum((t * weight) ** 2, axis=1) for t in motion.values()], axis=0))
+    scale = np.where(size > 0.0, size, 1.0)
+    scaled = C / scale[:, None, :]
+    norms = np.linalg.norm(scaled, axis=-1, keepdims=True)
+    # Rows of links, joints and gears have different units.
+    scaled = scaled / np.where(norms > 0.0, norms, 1.0)
+    _, sigma, Vt = np.linalg.svd(scaled, full_matrices=True)
+    ranks = (sigma > RANK_TOLERANCE * sigma[:, :1]).sum(axis=1)
+    if ranks.min() != ranks.max():
+        what = f"closed loops have {ranks.min()} to {ranks.max()} independent constraints"
+        raise AssemblyError.of("structure", what, "leave singular poses out")
+    return np.asarray(np.swapaxes(Vt[:, ranks[0] :], -1, -2) / scale[:, :, None])
+
+
+def _element_motion(
+    structure: Structure, motion: Mapping[str, Array], origins: Mapping[str, Array], size: int
+) -> tuple[Array, ...]:
+    """Return the coordinates (N, k, n) of all elements; all attachments of a body in one product.
+
+    Args:
+        structure: the structure.
+        motion: twists (N, 6, m) of the bodies by the coordinates without internal ones.
+        origins: origins of the bodies.
+        size: number n of all coordinates; internal ones follow the others in the order of elements.
+    """
+    samples, kinematic = len(motion[BASE]), motion[BASE].shape[-1]
+    elements = []
+    held: dict[str, list[tuple[Array, Array]]] = {}
+    offset = kinematic
+    for element in structure.elements:
+        rows = np.zeros((samples, element.external + element.internal, size))
+        elements.append(rows)
+        inner = np.arange(element.internal)
+        rows[:, element.external + inner, offset + inner] = 1.0
+        offset += element.internal
+        first = 0
+        for attachment in element.attachments:
+            count = len(attachment.freedoms)
+            part = rows[:, first : first + count, :kinematic]
+            first += count
+            if attachment.body != BASE:
+                projection = _held_freedoms(attachment, origins[attachment.body])
+                held.setdefault(attachment.body, []).append((part, projection))
+    for body, parts in held.items():
+        stacked = np.concatenate(
+            [np.broadcast_to(item, (samples, *item.shape[-2:])) for _, item in parts], axis=1
+        )
+        moved = stacked @ motion[body]
+        first = 0
+        for part, _ in parts:
+            part[...] = moved[:, first : first + part.shape[1]]
+            first += part.shape[1]
+    return tuple(elements)
+
+
+def _joint_items(
+    joint: ElasticJoint, motion: Array, stiffness: Array
+) -> Iterator[tuple[str, Array, Array]]:
+    """Yield the parts with stiffness that hold a joint; see `AssembledStructure.elastic_items`."""
+    names = joint.items or (joint.name,) * joint.count
+    for name in dict.fromkeys(names):
+        rows = [k for k, item in enumerate(names) if item == name]
+        block = stiffness[..., rows, :][..., rows]
+        if block.any():
+            yield name, *_used(motion[..., rows, :], block)
+
+
+def _held_freedoms(attachment: Attachment, origin: Array) -> Array:
+    """Return the freedoms (..., k, 6) of an attachment by the twist of its body."""
+    back = np.swapaxes(attachment.axes, -1, -2)
+    arm = skew(attachment.point - origin)
+    both = np.zeros((*np.broadcast_shapes(back.shape[:-2], arm.shape[:-2]), 6, 6))
+    both[..., :3, :3] = back
+    both[..., :3, 3:] = -back @ arm
+    both[..., 3:, 3:] = back
+    return both[..., list(attachment.freedoms), :]

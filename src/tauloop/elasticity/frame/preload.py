@@ -1,0 +1,231 @@
+"""Geometric stiffness: how forces inside a structure, and loads on it, change its stiffness.
+
+The potential of all forces is expanded to second order in the coordinates, at a pose in which they
+are in equilibrium. A force f on a point r of a body adds f · ½ θ × (θ × r); an axial force P in a
+beam adds P / L across it, and its geometric stiffness inside. Forces keep their direction. Ends that
+transmit moments take part by these moments to first order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.elasticity.frame.assembled import AssembledStructure
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.frame.statics import axial_forces, end_loads
+from tauloop.elasticity.frame.structure import transport
+from tauloop.mechanism.poses import skew
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DeadLoad:
+    """A force and a moment on a point of a body that keep their direction.
+
+    Attributes:
+        body: name of the body.
+        point: (N, 3) or (3,) in the base frame, m.
+        wrench: (N, 6) or (6,) force and moment in the axes of the base, N and N m.
+    """
+
+    body: str
+    point: Array
+    wrench: Array
+
+
+def preload_stiffness(
+    assembled: AssembledStructure,
+    displacement: Array,
+    gravity: Array,
+    loads: tuple[DeadLoad, ...] = (),
+    internal: Mapping[str, Array] | None = None,
+) -> Array:
+    """Return the geometric stiffness (N, n, n), of beams alone where rigid parts close loops.
+
+    Args:
+        assembled: the structure.
+        displacement: (N, n) by which these loads deform it.
+        gravity: (3,) acceleration in the axes of the base, m/s^2.
+        loads: further loads.
+        internal: (N, external) further loads on the attachments of elements, such as those by heat,
+            which are in equilibrium.
+    """
+    if assembled.constraints:
+        at_ends = _end_loads(assembled, displacement, gravity, internal)
+        return assembled.geometric(axial_forces(assembled, at_ends))
+    return geometric_stiffness(assembled, displacement, gravity, loads, internal)
+
+
+def geometric_stiffness(
+    assembled: AssembledStructure,
+    displacement: Array,
+    gravity: Array,
+    loads: tuple[DeadLoad, ...] = (),
+    internal: Mapping[str, Array] | None = None,
+) -> Array:
+    """Return the geometric stiffness (N, n, n) of a loaded structure.
+
+    The pose is that of the loaded structure.
+
+    Args:
+        assembled: the structure.
+        displacement: (N, n) by which these loads deform it.
+        gravity: (3,) acceleration in the axes of the base, m/s^2.
+        loads: further loads.
+        internal: (N, external) further loads on the attachments of elements, such as those by heat,
+            which are in equilibrium.
+
+    Raises:
+        InputError: closed loops of rigid joints, rigid links or gears constrain the coordinates.
+    """
+    if assembled.constraints:
+        what = f"{assembled.constraints} rigid constraints close loops of this structure"
+        remedy = "give a rod, a body or a joint of each loop elastic data"
+        raise InputError.of("structure", what, remedy)
+    at_ends = _end_loads(assembled, displacement, gravity, internal)
+    total = assembled.geometric(axial_forces(assembled, at_ends))
+    forces = _BodyForces(assembled)
+    for element in assembled.structure.elements:
+        offset = 0
+        for attachment in element.attachments:
+            size = len(attachment.freedoms)
+            local = np.zeros((assembled.samples, 6))
+            local[:, list(attachment.freedoms)] = at_ends[element.name][..., offset : offset + size]
+            offset += size
+            wrench = np.concatenate(
+                [_turned(attachment.axes, local[:, :3]), _turned(attachment.axes, local[:, 3:])], -1
+            )
+            forces.add(attachment.body, attachment.point, wrench)
+    for load in loads:
+        forces.add(load.body, load.point, -load.wrench)
+    for body in assembled.structure.bodies:
+        if body.inertia is not None:
+            inertia = np.asarray(body.inertia)
+            weight = inertia[..., :3, :3] @ gravity
+            # The first moment of mass is in the block S(h) of the inertia.
+            moment = inertia[..., 3:, :3]
+            h = np.stack([moment[..., 2, 1], moment[..., 0, 2], moment[..., 1, 0]], axis=-1)
+            mass = inertia[..., 0, 0][..., None]
+            center = np.divide(h, mass, out=np.zeros_like(h), where=mass > 0.0)
+            wrench = np.concatenate([weight, np.zeros_like(weight)], axis=-1)
+            forces.add(body.name, body.origin + center, -wrench)
+    total += forces.second_derivative()
+    total += _of_joints(assembled, forces.gradients)
+    return np.asarray(0.5 * (total + np.swapaxes(total, -1, -2)))
+
+
+def _end_loads(
+    assembled: AssembledStructure,
+    displacement: Array,
+    gravity: Array,
+    internal: Mapping[str, Array] | None,
+) -> dict[str, Array]:
+    """Return the loads (N, external) on the attachments of each element."""
+    at_ends = end_loads(assembled, displacement, gravity)
+    for name, load in (internal or {}).items():
+        at_ends[name] = at_ends[name] + load
+    return at_ends
+
+
+def _turned(axes: Array, vector: Array) -> Array:
+    """Return vectors (N, 3) of local axes, which are columns, in those of the base."""
+    return np.asarray((axes @ vector[..., None])[..., 0])
+
+
+class _BodyForces:
+    """Sums of the forces on points of each body.
+
+    Attributes:
+        gradients: gradients (N, 6) of the potential by the motion of the bodies' origins.
+    """
+
+    def __init__(self, assembled: AssembledStructure) -> None:
+        """Start without forces."""
+        self.assembled = assembled
+        samples = assembled.samples
+        self.gradients = {name: np.zeros((samples, 6)) for name in assembled.body_motion}
+        self._forms = {name: np.zeros((samples, 3, 3)) for name in assembled.body_motion}
+
+    def add(self, body: str, point: Array, wrench: Array) -> None:
+        """Add a force and a moment on a point.
+
+        Args:
+            body: the body.
+            point: (N, 3) or (3,).
+            wrench: (N, 6) or (6,) gradient of the potential by the point's motion.
+        """
+        arm = point - self.assembled.origin(body)
+        force, moment = wrench[..., :3], wrench[..., 3:]
+        self.gradients[body][:, :3] += force
+        self.gradients[body][:, 3:] += moment + _turned(skew(arm), force)
+        self._forms[body] += _form(force, arm)
+
+    def second_derivative(self) -> Array:
+        """Return the second derivative (N, n, n) of the potential by the rotations of the bodies."""
+        size = self.assembled.size
+        total = np.zeros((self.assembled.samples, size, size))
+        for body, form in self._forms.items():
+            theta = self.assembled.body_motion[body][:, 3:]
+            if form.any() and theta.any():
+                total += np.swapaxes(theta, -1, -2) @ (form @ theta)
+        return total
+
+
+def _form(force: Array, arm: Array) -> Array:
+    """Return the matrix (..., 3, 3) of the form f · θ × (θ × r) / 2 in θ, doubled.
+
+    f · θ × (θ × r) = (θ · f) (θ · r) - θ² (f · r).
+
+    Args:
+        force, arm: f and r (..., 3).
+    """
+    outer = force[..., :, None] * arm[..., None, :]
+    inner = np.sum(force * arm, axis=-1)[..., None, None]
+    return np.asarray(0.5 * (outer + np.swapaxes(outer, -1, -2)) - inner * np.eye(3))
+
+
+def _quadratic(theta: Array, force: Array, arm: Array) -> Array:
+    """Return the matrix (N, n, n) of the form of a force and an arm (N, 3), see `_form`.
+
+    Args:
+        theta: rotation (N, 3, n) by the coordinates.
+        force, arm: f and r (N, 3).
+    """
+    if not theta.any():
+        return np.zeros(())
+    return np.asarray(np.swapaxes(theta, -1, -2) @ (_form(force, arm) @ theta))
+
+
+def _of_joints(assembled: AssembledStructure, gradients: Mapping[str, Array]) -> Array:
+    """Return the second derivative (N, n, n) by the motions of the tree's joints.
+
+    With the rotation θ of the near body, translation a and rotation b of the joint, and the arm r
+    from the joint to the far body's origin: δ²p = ½ θ×(θ×R) + θ×a + ½ b×(b×r) + θ×(b×r), where R
+    is from the near body's origin to the far one's, and δ²θ = ½ θ×b.
+    """
+    size = assembled.size
+    total = np.zeros((assembled.samples, size, size))
+    carried = dict(gradients)
+    for joint, near, far in reversed(assembled.tree):
+        gradient = carried[far]
+        force, moment = gradient[:, :3], gradient[:, 3:]
+        near_motion, far_motion = assembled.body_motion[near], assembled.body_motion[far]
+        r = np.broadcast_to(assembled.origin(far) - joint.point, force.shape)
+        whole = np.broadcast_to(assembled.origin(far) - assembled.origin(near), force.shape)
+        relative = (
+            transport(joint.point - assembled.origin(far)) @ far_motion
+            - transport(joint.point - assembled.origin(near)) @ near_motion
+        )
+        theta, a, b = near_motion[:, 3:], relative[:, :3], relative[:, 3:]
+        total += _quadratic(theta, force, whole) + _quadratic(b, force, r)
+        # f · θ × c = θᵀ (c × f) = -θᵀ S(f) c
+        moved = a - skew(r) @ b
+        mixed = -np.swapaxes(theta, -1, -2) @ skew(force) @ moved
+        mixed -= 0.5 * np.swapaxes(theta, -1, -2) @ skew(moment) @ b
+        total += mixed + np.swapaxes(mixed, -1, -2)
+        carry = np.swapaxes(transport(whole), -1, -2)
+        carried[near] = carried[near] + (carry @ gradient[..., None])[..., 0]
+    return total

@@ -1,0 +1,254 @@
+"""Static deformation of a structure: compliance at the tool, shares of elements, loads inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.elasticity.frame.assembled import AssembledStructure
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.frame.structure import Element
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ToolCompliance:
+    """The elastic motion of the tool by unit wrenches at N poses.
+
+    Attributes:
+        matrix: (N, 6, 6) twist (u, θ) of the tool by its wrench (f, m): m/N, rad/N, m/(N m), rad/(N m).
+        displacement: (N, n, 6) coordinates of the structure by unit wrenches.
+        shares: (N, 6, s) part of the deformation energy that each elastic item has under the unit
+            wrenches; sums to one.
+        items: names of the elastic items (s): elements, joints with stiffness, and combinations.
+    """
+
+    matrix: Array
+    displacement: Array
+    shares: Array
+    items: tuple[str, ...]
+
+
+def tool_compliance(
+    assembled: AssembledStructure,
+    body: str,
+    point: Array,
+    axes: Array | None = None,
+    *,
+    geometric: Array | None = None,
+) -> ToolCompliance:
+    """Return the compliance at a point of a body.
+
+    C = J K⁻¹ Jᵀ, with the motion J of the point.
+
+    Args:
+        assembled: the structure.
+        body: name of the body.
+        point: (N, 3) or (3,) in the base frame, m.
+        axes: (N, 3, 3) axes of twist and wrench as columns; default: those of the base.
+        geometric: (N, n, n) geometric stiffness that is added; its energy is not shared out.
+
+    Raises:
+        AssemblyError: a motion deforms nothing.
+    """
+    assembled.require_no_mechanism()
+    motion = assembled.point_motion(body, point, axes)
+    K = assembled.stiffness if geometric is None else assembled.stiffness + geometric
+    displacement = np.asarray(np.linalg.solve(K, np.swapaxes(motion, -1, -2)), dtype=float)
+    items, shares = energy_shares(assembled, displacement)
+    return ToolCompliance(
+        matrix=motion @ displacement, displacement=displacement, shares=shares, items=items
+    )
+
+
+def energy_shares(
+    assembled: AssembledStructure, displacement: Array
+) -> tuple[tuple[str, ...], Array]:
+    """Return the elastic items (s), and the part (N, c, s) of the energy that each of them has.
+
+    Args:
+        assembled: the structure.
+        displacement: (N, n, c) c displacements of the structure.
+    """
+    energies = []
+    for _, rows, stiffness in assembled.elastic_items:
+        local = rows @ displacement
+        energies.append(np.sum(local * (stiffness @ local), axis=1))
+    energy = np.stack(energies, axis=-1) if energies else np.zeros((*displacement.shape[::2], 0))
+    total = energy.sum(axis=-1, keepdims=True)
+    shares = np.divide(energy, total, out=np.zeros_like(energy), where=total > 0.0)
+    return tuple(name for name, _, _ in assembled.elastic_items), shares
+
+
+def gravity_load(assembled: AssembledStructure, gravity: Array) -> Array:
+    """Return the generalized forces (N, n) of the weight of bodies and elements.
+
+    Args:
+        assembled: the structure.
+        gravity: (3,) acceleration in the axes of the base, m/s^2.
+    """
+    load = np.zeros((assembled.samples, assembled.size))
+    field = np.concatenate([gravity, np.zeros(3)])
+    for body in assembled.structure.bodies:
+        if body.inertia is not None:
+            motion = assembled.body_motion[body.name]
+            load += np.einsum("...ki,...k->...i", motion, body.inertia @ field)
+    for element, motion in zip(assembled.structure.elements, assembled.element_motion, strict=True):
+        load += np.einsum("...ki,...k->...i", motion, element_weight(element, gravity))
+    return load
+
+
+def element_weight(element: Element, gravity: Array) -> Array:
+    """Return the forces (..., k) of an element's weight in its coordinates.
+
+    The mass multiplies the acceleration of a translation, which moves no internal coordinate of a
+    reduced beam.
+    """
+    parts = []
+    for attachment in element.attachments:
+        local = np.swapaxes(attachment.axes, -1, -2) @ gravity
+        both = np.concatenate([local, np.zeros_like(local)], axis=-1)
+        parts.append(both[..., list(attachment.freedoms)])
+    shape = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+    parts = [np.broadcast_to(part, (*shape, part.shape[-1])) for part in parts]
+    parts.append(np.zeros((*shape, element.internal)))
+    acceleration = np.concatenate(parts, axis=-1)
+    return np.asarray((element.matrices.mass @ acceleration[..., None])[..., 0])
+
+
+def end_loads(
+    assembled: AssembledStructure, displacement: Array, gravity: Array | None = None
+) -> dict[str, Array]:
+    """Return the forces and moments (N, external) on the attachments of each element.
+
+    They act on the element, in its local axes and in the order of its freedoms.
+
+    Args:
+        assembled: the structure.
+        displacement: (N, n) coordinates.
+        gravity: (3,) in the axes of the base, m/s^2; None for no weight of the elements.
+    """
+    loads = {}
+    for element, rows in zip(assembled.structure.elements, assembled.element_motion, strict=True):
+        local = (rows @ displacement[..., None])[..., 0]
+        load = (element.matrices.stiffness @ local[..., None])[..., 0]
+        if gravity is not None:
+            load = load - element_weight(element, gravity)
+        loads[element.name] = load[..., : element.external]
+    return loads
+
+
+def axial_forces(assembled: AssembledStructure, loads: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the mean axial forces (N,) of beams, N; tension is positive.
+
+    Args:
+        assembled: the structure.
+        loads: (N, external) loads on the attachments of each element, see `end_loads`.
+    """
+    forces = {}
+    for element in assembled.structure.elements:
+        beam = element.beam
+        if beam is None or beam.start[:1] != (0,):
+            continue
+        load = loads[element.name]
+        if beam.end[:1] == (0,):
+            forces[element.name] = 0.5 * (load[..., len(beam.start)] - load[..., 0])
+        else:
+            forces[element.name] = -load[..., 0]
+    return forces
+
+
+def section_loads(element: Element, load: Array, gravity: Array | None = None) -> Array:
+    """Return the forces and moments (N, e + 1, 6) in the sections at the nodes of a beam.
+
+    They act on the part before the section: tension, shear along y and z, torsion, bending about y
+    and z. They follow from the loads at the start and the weight before the section alone.
+
+    Args:
+        element: a beam.
+        load: (N, external) loads on its attachments, see `end_loads`.
+        gravity: (3,) in the axes of the base, m/s^2; None for no weight.
+    """
+    beam = element.beam
+    if beam is None:
+        raise ValueError(f"{element.name} is not a beam")
+    start = np.zeros((*load.shape[:-1], 6))
+    start[..., list(beam.start)] = load[..., : len(beam.start)]
+    lengths = beam.lengths
+    position = np.concatenate(
+        [np.zeros((*lengths.shape[:-1], 1)), np.cumsum(lengths, axis=-1)], axis=-1
+    )
+    local = np.zeros(3)
+    weight, first = np.zeros_like(position), np.zeros_like(position)
+    if gravity is not None:
+        weight, first = _weight_before(beam.lengths, np.asarray(beam.properties.mass))
+        local = np.swapaxes(element.attachments[0].axes, -1, -2) @ gravity
+    force, moment = start[..., None, :3], start[..., None, 3:]
+    local = local[..., None, :]
+    arm = first - weight * position
+    loads = np.empty((*np.broadcast_shapes(force.shape[:-1], position.shape), 6))
+    loads[..., :3] = -(force + weight[..., None] * local)
+    # The arms of the force at the start and of the weight lie along x.
+    loads[..., 3] = -moment[..., 0]
+    loads[..., 4] = arm * local[..., 2] - position * force[..., 2] - moment[..., 1]
+    loads[..., 5] = position * force[..., 1] - arm * local[..., 1] - moment[..., 2]
+    return loads
+
+
+def _weight_before(lengths: Array, density: Array) -> tuple[Array, Array]:
+    """Return the mass (..., e + 1) before each node of a chain, and its first moment."""
+    masses = lengths * density
+    ends = np.cumsum(lengths, axis=-1)
+    moments = masses * (ends - 0.5 * lengths)
+    zero = np.zeros((*lengths.shape[:-1], 1))
+    return (
+        np.concatenate([zero, np.cumsum(masses, axis=-1)], axis=-1),
+        np.concatenate([zero, np.cumsum(moments, axis=-1)], axis=-1),
+    )
+
+
+def buckling_factors(assembled: AssembledStructure, geometric: Array, count: int = 1) -> Array:
+    """Return the smallest positive load factors (N, count) at which the structure buckles.
+
+    (K + λ K_g) x = 0; infinite where no load factor exists.
+
+    Args:
+        assembled: the structure.
+        geometric: (N, n, n) geometric stiffness by the loads.
+        count: number of factors.
+
+    Raises:
+        AssemblyError: a motion deforms nothing.
+    """
+    assembled.require_no_mechanism()
+    L_inverse = np.linalg.inv(np.linalg.cholesky(assembled.stiffness))
+    scaled = L_inverse @ geometric @ np.swapaxes(L_inverse, -1, -2)
+    mu = np.linalg.eigvalsh(scaled)[:, :count]
+    # The stiffness itself is 1 here: what is smaller than its rounding errors counts as no load.
+    largest = np.abs(mu).max(axis=1, keepdims=True, initial=1.0)
+    floor = assembled.size * np.finfo(float).eps * largest
+    negative = mu < -floor
+    factors = np.where(negative, -1.0 / np.where(negative, mu, -1.0), np.inf)
+    missing = count - factors.shape[1]
+    return np.pad(factors, ((0, 0), (0, max(missing, 0))), constant_values=np.inf)
+
+
+def rod_buckling_load(element: Element) -> Array:
+    """Return the force (N,) at which a beam with ball ends buckles by itself, N; Euler's load.
+
+    π² E I / L² of a uniform tube with pinned ends, from its stiffness and geometric stiffness.
+    """
+    beam = element.beam
+    if beam is None:
+        raise ValueError(f"{element.name} is not a beam")
+    largest = []
+    for motion, (positions, _) in beam.places.items():
+        inner = positions[len(beam.motions[motion].ends) :]
+        if not motion.is_bending or not len(inner):
+            continue
+        part = beam.matrices.part(tuple(int(position) for position in inner))
+        scale = 1.0 / np.sqrt(np.diagonal(part.stiffness, axis1=-2, axis2=-1))
+        scaled = scale[..., :, None] * part.geometric * scale[..., None, :]
+        largest.append(np.linalg.eigvalsh(scaled)[..., -1])
+    return np.asarray(1.0 / np.max(largest, axis=0))

@@ -1,0 +1,342 @@
+"""Motion of a structure, and forces inside it, by the free expansion of its parts.
+
+A heated element has a free shape, which its stiffness resists being deformed from. A heated rigid
+body scales about its origin. A displacement of the structure is the sum of any motion that closes
+joints and rigid links with their heated parts, and of a motion of the cold structure that makes the
+energy of all elements smallest. Linear in the expansion.
+Source: Przemieniecki 1968, Theory of matrix structural analysis, chapter 5 (equivalent loads).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from tauloop.common.errors import AssemblyError
+from tauloop.common.records import dataclass
+from tauloop.elasticity.frame.assembled import AssembledStructure
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.frame.structure import (
+    Attachment,
+    ElasticJoint,
+    Element,
+    MotionCombination,
+    RigidLink,
+    Structure,
+    in_local_axes,
+    transport,
+)
+from tauloop.mechanism.model import BASE
+from tauloop.mechanism.suggestions import listing
+
+#: Singular values of constraints, relative to the largest, below which they count as dependent.
+RANK_TOLERANCE = 1e-9
+#: Gap that rigid parts leave, relative to the largest expansion, that counts as rounding.
+GAP_TOLERANCE = 1e-7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FreeExpansion:
+    """The expansion of a structure's parts by one kelvin of each of p causes.
+
+    Attributes:
+        count: number of causes p.
+        scaling: coefficients (p,) of rigid bodies and the base by name, 1/K; the others keep their
+            size.
+        elongation: changes of length (N, p) of elements and rigid links by name, m/K.
+    """
+
+    count: int
+    scaling: Mapping[str, Array]
+    elongation: Mapping[str, Array]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ThermalResponse:
+    """The motion of a structure and the loads in it by p causes, per kelvin.
+
+    Attributes:
+        structure: bodies, joints and elements of the heated machine.
+        expansion: free expansion of its parts per kelvin.
+        twist: twists (N, 6, p) of the bodies' origins by name.
+        loads: forces and moments (N, k, p) on the coordinates of each element by name.
+        deformations: elastic deformation (N, k, p) of elements, joints and combinations by name.
+        unbalance: largest generalized force that is left, relative to those of prevented expansion.
+        conditions: names (c) of the joints, rigid links and gears that a motion must close.
+        gaps: what remains open (N, c, p) at them, m/K; more than rounding where they are redundant.
+        sizes: largest free change (p,) at them, m/K.
+    """
+
+    structure: Structure
+    expansion: FreeExpansion
+    twist: Mapping[str, Array]
+    loads: Mapping[str, Array]
+    deformations: Mapping[str, Array]
+    unbalance: float
+    conditions: tuple[str, ...]
+    gaps: Array
+    sizes: Array
+
+    @property
+    def is_prevented(self) -> Array:
+        """Whether rigid parts prevent the expansion by each cause (p,) alone."""
+        largest = np.abs(self.gaps).max(axis=(0, 1), initial=0.0)
+        return np.asarray(largest > GAP_TOLERANCE * self.sizes.max(initial=0.0))
+
+    def require_closed(self, temperatures: Array) -> None:
+        """Check that rigid parts do not prevent the expansion by all causes (p,) or (N, p) together.
+
+        Raises:
+            AssemblyError: they do; with the parts.
+        """
+        left = (self.gaps @ temperatures[..., None])[..., 0]
+        error = np.abs(left).max(axis=0, initial=0.0)
+        limit = GAP_TOLERANCE * float((np.abs(temperatures) @ self.sizes).max(initial=0.0))
+        order = [int(index) for index in np.argsort(-error) if error[index] > limit]
+        if not order:
+            return
+        names = dict.fromkeys(self.conditions[index] for index in order)
+        what = (
+            f"rigid parts prevent an expansion by heat: a gap of {1e6 * error[order[0]]:.3g} um "
+            f"remains at {listing(names, 6)}"
+        )
+        remedy = "give joints, rods or drives of these loops a stiffness, from which forces follow"
+        raise AssemblyError.of(next(iter(names)), what, remedy)
+
+    def point_motion(self, body: str, point: Array) -> Array:
+        """Return the twist (N, 6, p) of a point (N, 3) of a body, per kelvin."""
+        frames = _Frames(self.structure, self.expansion)
+        offset = point - frames.origin(body)
+        return np.asarray(transport(offset) @ self.twist[body] + frames.expanded(body, point))
+
+
+class _Frames:
+    """Motion of points by the twists of all bodies, and by the expansion of their body."""
+
+    def __init__(self, structure: Structure, expansion: FreeExpansion) -> None:
+        """Number the bodies; their twists (u, L θ) are lengths."""
+        self.samples, self.length = structure.samples, structure.length
+        self.expansion = expansion
+        self.origins = {body.name: body.origin for body in structure.bodies}
+        self.first = {name: 6 * index for index, name in enumerate(self.origins)}
+        self.size = 6 * len(self.origins)
+        self.weight = np.repeat([1.0, self.length], 3)
+
+    def origin(self, body: str) -> Array:
+        """Return the origin (N, 3) or (3,) of a body."""
+        return np.asarray(self.origins.get(body, np.zeros(3)))
+
+    def expanded(self, body: str, point: Array) -> Array:
+        """Return the displacement (N, 6, p) of a body's point (N, 3) or (3,) by its expansion."""
+        result = np.zeros((self.samples, 6, self.expansion.count))
+        coefficients = self.expansion.scaling.get(body)
+        if coefficients is not None:
+            offset = np.broadcast_to(point - self.origin(body), (self.samples, 3))
+            result[:, :3] = offset[..., None] * coefficients
+        return result
+
+    def moved(self, body: str, point: Array) -> tuple[Array, Array]:
+        """Return the twist of a point: rows (N, 6, m) by all bodies, and (N, 6, p) by expansion."""
+        rows = np.zeros((self.samples, 6, self.size))
+        if body != BASE:
+            columns = slice(self.first[body], self.first[body] + 6)
+            rows[..., columns] = transport(point - self.origin(body)) / self.weight
+        return rows, self.expanded(body, point)
+
+    def relative(self, joint: ElasticJoint) -> tuple[Array, Array]:
+        """Return the twist of a joint's child against its parent, as `moved` does."""
+        child, parent = (self.moved(name, joint.point) for name in (joint.child, joint.parent))
+        return child[0] - parent[0], child[1] - parent[1]
+
+    def in_joint(self, joint: ElasticJoint) -> tuple[Array, Array]:
+        """Return the motions (N, f, m) and (N, f, p) of a joint."""
+        rows, expanded = self.relative(joint)
+        if not joint.count:
+            return rows[:, :0], expanded[:, :0]
+        inverse = np.linalg.pinv(joint.motion)
+        return inverse @ rows, inverse @ expanded
+
+    def attached(self, attachment: Attachment) -> tuple[Array, Array]:
+        """Return the freedoms (N, k, m) and (N, k, p) of an element's attachment."""
+        freedoms = list(attachment.freedoms)
+        rows, expanded = (
+            in_local_axes(attachment.axes, motion)[..., freedoms, :]
+            for motion in self.moved(attachment.body, attachment.point)
+        )
+        return rows, expanded
+
+    def combined(
+        self, combination: MotionCombination, joints: Mapping[str, tuple[Array, Array]]
+    ) -> tuple[Array, Array]:
+        """Return a combination (N, 1, m) and (N, 1, p) of motions of joints."""
+        rows = np.zeros((self.samples, 1, self.size))
+        expanded = np.zeros((self.samples, 1, self.expansion.count))
+        for name, ratio in combination.terms:
+            factor = np.asarray(ratio)[..., None, None]
+            rows = rows + factor * joints[name][0]
+            expanded = expanded + factor * joints[name][1]
+        return rows, expanded
+
+
+def thermal_response(assembled: AssembledStructure, expansion: FreeExpansion) -> ThermalResponse:
+    """Return the motion of a structure, and loads in its elements, per kelvin of each cause.
+
+    With x = x_0 + B y: A x_0 = c closes joints and links, and y minimizes
+    ½ Σ (D x - d)ᵀ K (D x - d) over the elements, with their free deformation d.
+
+    Args:
+        assembled: the structure.
+        expansion: free expansion of its parts.
+
+    Raises:
+        AssemblyError: a motion deforms nothing.
+    """
+    assembled.require_no_mechanism()
+    structure = assembled.structure
+    frames = _Frames(structure, expansion)
+    joints = _joints_by_name(frames, structure.joints)
+    conditions, A, c = _joined_conditions(frames, structure, joints)
+    x_0 = np.linalg.pinv(A, rcond=RANK_TOLERANCE) @ c
+    of_elements = tuple(_element_strains(assembled, frames, x_0))
+    of_springs = tuple(_spring_strains(assembled, frames, x_0, joints))
+    force = np.zeros((assembled.samples, assembled.size, expansion.count))
+    scale = np.zeros_like(force)
+    for motion, stiffness, strain in (*of_elements, *of_springs):
+        part = np.swapaxes(motion, -1, -2) @ (stiffness @ strain)
+        force += part
+        scale += np.abs(part)
+    y = -np.linalg.solve(assembled.stiffness, force)
+    rest = force + assembled.stiffness @ y
+    loads = {
+        element.name: stiffness @ (strain + motion @ y)
+        for element, (motion, stiffness, strain) in zip(
+            structure.elements, of_elements, strict=True
+        )
+    }
+    elastic = [item.name for item in structure.joints if item.stiffness is not None and item.count]
+    elastic += [item.name for item in structure.combinations if item.stiffness]
+    names = [*(element.name for element in structure.elements), *elastic]
+    deformations = {
+        name: strain + motion @ y
+        for name, (motion, _, strain) in zip(names, (*of_elements, *of_springs), strict=True)
+    }
+    twist = {BASE: np.zeros((assembled.samples, 6, expansion.count))}
+    for name, first in frames.first.items():
+        own = x_0[:, first : first + 6] / frames.weight[:, None]
+        twist[name] = own + assembled.body_motion[name] @ y
+    largest = scale.max(initial=0.0)
+    return ThermalResponse(
+        structure=structure,
+        expansion=expansion,
+        twist=twist,
+        loads=loads,
+        deformations=deformations,
+        unbalance=float(np.abs(rest).max(initial=0.0) / largest) if largest > 0.0 else 0.0,
+        conditions=conditions,
+        gaps=A @ x_0 - c,
+        sizes=np.abs(c).max(axis=(0, 1), initial=0.0),
+    )
+
+
+def _joints_by_name(
+    frames: _Frames, joints: tuple[ElasticJoint, ...]
+) -> dict[str, tuple[Array, Array]]:
+    """Return each motion (N, 1, m) and (N, 1, p) of all joints by its full name."""
+    by_name = {}
+    for joint in joints:
+        rows, expanded = frames.in_joint(joint)
+        for index, name in enumerate(joint.names):
+            by_name[name] = rows[:, index : index + 1], expanded[:, index : index + 1]
+    return by_name
+
+
+def _joined_conditions(
+    frames: _Frames, structure: Structure, joints: Mapping[str, tuple[Array, Array]]
+) -> tuple[tuple[str, ...], Array, Array]:
+    """Return names (c), rows A (N, c, m) and sides (N, c, p) of A x = c, in lengths."""
+    names: list[str] = []
+    rows = [np.zeros((frames.samples, 0, frames.size))]
+    gaps = [np.zeros((frames.samples, 0, frames.expansion.count))]
+    for name, row, gap in _conditions(frames, structure, joints):
+        names += [name] * row.shape[1]
+        rows.append(row)
+        gaps.append(gap)
+    A, c = np.concatenate(rows, axis=1), -np.concatenate(gaps, axis=1)
+    # Rows of links, joints and gears have different units.
+    norm = np.linalg.norm(A, axis=-1, keepdims=True)
+    norm = np.where(norm > 0.0, norm, 1.0)
+    return tuple(names), A / norm, c / norm
+
+
+def _conditions(
+    frames: _Frames, structure: Structure, joints: Mapping[str, tuple[Array, Array]]
+) -> Iterator[tuple[str, Array, Array]]:
+    """Yield names, rows (N, c, m) and gaps (N, c, p) of joints, rigid links and gears."""
+    weight = frames.weight[:, None]
+    for joint in structure.joints:
+        allowed = np.broadcast_to(joint.motion * weight, (frames.samples, 6, joint.count))
+        U, _, _ = np.linalg.svd(allowed, full_matrices=True)
+        blocked = np.swapaxes(U[..., joint.count :], -1, -2)
+        rows, gap = frames.relative(joint)
+        yield joint.name, blocked @ (weight * rows), blocked @ (weight * gap)
+    for link in structure.links:
+        yield link.name, *_link_condition(frames, link)
+    for combination in structure.combinations:
+        if not combination.stiffness:
+            yield combination.name, *frames.combined(combination, joints)
+
+
+def _link_condition(frames: _Frames, link: RigidLink) -> tuple[Array, Array]:
+    """Return the change of a link's length, (N, 1, m) and (N, 1, p), less its elongation."""
+    ends = [frames.moved(body, point) for body, point in zip(link.bodies, link.points, strict=True)]
+    direction = link.points[1] - link.points[0]
+    direction = direction / np.linalg.norm(direction, axis=-1, keepdims=True)
+    along = direction[..., None, :]
+    rows, gap = (along @ (ends[1][i] - ends[0][i])[:, :3] for i in range(2))
+    elongation = frames.expansion.elongation.get(link.name)
+    if elongation is not None:
+        gap = gap - elongation[:, None, :]
+    return rows, gap
+
+
+def _element_strains(
+    assembled: AssembledStructure, frames: _Frames, x_0: Array
+) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield motion D B (N, k, n), stiffness K and deformation D x_0 - d (N, k, p) of each element."""
+    elements = assembled.structure.elements
+    for element, motion in zip(elements, assembled.element_motion, strict=True):
+        ends = [frames.attached(attachment) for attachment in element.attachments]
+        rows = np.concatenate([rows for rows, _ in ends], axis=1)
+        strain = np.zeros((frames.samples, motion.shape[1], frames.expansion.count))
+        strain[:, : element.external] = rows @ x_0
+        strain[:, : element.external] += np.concatenate([expanded for _, expanded in ends], axis=1)
+        elongation = frames.expansion.elongation.get(element.name)
+        if elongation is not None:
+            for row, half in zip(axial_rows(element), (-0.5, 0.5), strict=True):
+                strain[:, row] -= half * elongation
+        yield motion, element.matrices.stiffness, strain
+
+
+def axial_rows(element: Element) -> tuple[int, int]:
+    """Return the rows of the displacements of an element's two ends along it."""
+    start, end = (attachment.freedoms for attachment in element.attachments)
+    return start.index(0), len(start) + end.index(0)
+
+
+def _spring_strains(
+    assembled: AssembledStructure,
+    frames: _Frames,
+    x_0: Array,
+    joints: Mapping[str, tuple[Array, Array]],
+) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield the same of joints and combinations with a stiffness."""
+    structure = assembled.structure
+    for joint, motion in zip(structure.joints, assembled.joint_motion, strict=True):
+        if joint.stiffness is not None and joint.count:
+            rows, expanded = frames.in_joint(joint)
+            yield motion, joint.stiffness, rows @ x_0 + expanded
+    elastic = [item for item in structure.combinations if item.stiffness]
+    for combination, motion in zip(elastic, assembled.combination_motion, strict=True):
+        rows, expanded = frames.combined(combination, joints)
+        yield motion, np.array([[combination.stiffness]]), rows @ x_0 + expanded

@@ -1,0 +1,1 @@
+"""Thermal expansion of machines."""

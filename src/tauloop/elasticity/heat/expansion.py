@@ -1,0 +1,662 @@
+"""Thermal expansion of a machine with its motors held: error of the tool, and forces by heat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from tauloop.common.datasets import Variable, columns
+from tauloop.common.errors import InputError, PoseError, Problem, Problems, solving
+from tauloop.common.files import csv_text
+from tauloop.common.keywords import keywords
+from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, in_json, json_keys
+from tauloop.common.records import dataclass
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
+from tauloop.elasticity.frame.assembled import AssembledStructure, assemble
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.frame.thermal import (
+    FreeExpansion,
+    ThermalResponse,
+    axial_rows,
+    thermal_response,
+)
+from tauloop.elasticity.heat.measured_temperatures import measured_temperatures
+from tauloop.elasticity.machine.poses import DIRECTIONS, PoseInput, machine_coordinates
+from tauloop.elasticity.machine.structure import MachineStructure, machine_structure
+from tauloop.elasticity.static_analysis.beam_loads import beam_stress
+from tauloop.equations.named_values import numbers_of
+from tauloop.mechanism.description.units import EXPANSION, TEMPERATURE, Dimension, quantity
+from tauloop.mechanism.elastic.beams import Beam
+from tauloop.mechanism.model import BASE, Mechanism, Rod, omission_diagnostics
+from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.model import Model
+from tauloop.model.model import MachineSource, modeled
+
+Value = TypeVar("Value")
+
+#: Largest error, as a fraction of the machine's size, for which equations are linear.
+MAX_ERROR = 0.01
+#: Largest generalized force that is left, relative to those of prevented expansion.
+MAX_UNBALANCE = 1e-6
+#: Note on what is not heated.
+REFERENCE_NOTE = (
+    "motors and encoders have their reference temperature; the travel of a slide expands with its"
+    " parent, and the error refers to the base's origin"
+)
+
+
+def temperatures_of(text: str) -> float | dict[str, float]:
+    """Return a temperature difference, or those by part, from a text such as ``link=2 K,base=1``."""
+    return _one_or_named("temperatures", text, TEMPERATURE)
+
+
+def expansions_of(text: str) -> float | dict[str, float]:
+    """Return a coefficient of expansion, or those by part, from a text such as ``base=12e-6``."""
+    return _one_or_named("expansions", text, EXPANSION)
+
+
+def _one_or_named(where: str, text: str, dimension: Dimension) -> float | dict[str, float]:
+    if "=" in text:
+        return numbers_of(text, where, dimension)
+    return quantity(where, text, dimension)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThermalExpansionOptions(Options):
+    """Temperatures and coefficients of expansion.
+
+    A name means a part, or all parts whose names begin with it and a dot.
+
+    Attributes:
+        temperatures: rise above the reference temperature by part, K; a number for all parts that
+            have a coefficient of expansion.
+        expansions: coefficients of expansion by part, 1/K, in place of the file's; a number for all
+            parts of which the file states none. Bodies without beams and the base then scale as a
+            whole.
+        log: table of measured temperatures in place of `temperatures`, with columns
+            ``temperature.PART [K]``; a row for each pose, or all rows for one pose.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.ThermalExpansionOptions(temperatures={"rod": "2 K"}).temperatures
+        {'rod': 2.0}
+    """
+
+    temperatures: float | Mapping[str, float] = option(
+        1.0, unit=TEMPERATURE, below=np.inf, read=temperatures_of, metavar="VALUES"
+    )
+    expansions: float | Mapping[str, float] | None = option(
+        None, unit=EXPANSION, below=np.inf, read=expansions_of, metavar="VALUES"
+    )
+    log: Path | None = option(None, metavar="FILE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThermalExpansion(Result):
+    """The error of a machine's tool by heat at N poses, with its motors held.
+
+    Twists are those of the tool center point, in the axes of the base.
+
+    Attributes:
+        model: the machine.
+        options: temperatures and coefficients.
+        platform: (N, n) positions of the platform.
+        tool: (N, 3) tool center points, m.
+        parts: names of the p parts that expand.
+        expansions: (p,) coefficients of expansion, 1/K.
+        temperatures: (p,) temperatures above the reference, K; (N, p) of a log.
+        per_kelvin: (N, 6, p) twist of the tool by one kelvin of each part, m/K and rad/K; NaN where
+            rigid parts prevent the expansion of this part alone.
+        error: (N, 6) twist of the tool by these temperatures, m and rad.
+        beams: names of the b elastic rods and beams.
+        axial: (N, b) axial forces in them by these temperatures, N; tension is positive.
+        moment: (N, b) largest bending moments in them, N m.
+        stress: (N, b) largest equivalent stress by heat in them, Pa; NaN for composite sections.
+        yield_safety: (N, b) strength over this stress; NaN where no strength is stated.
+        unexpanded: names of the parts without a coefficient of expansion.
+        notes: assumptions about this machine.
+    """
+
+    model: Model = field(metadata=json_keys(machine="mechanism.name"))
+    options: ThermalExpansionOptions = field(metadata=OMITTED)
+    platform: np.ndarray
+    tool: np.ndarray = field(metadata=json_keys("tool_m"))
+    parts: tuple[str, ...]
+    expansions: np.ndarray = field(metadata=json_keys("expansions_1_K"))
+    temperatures: np.ndarray = field(metadata=json_keys("temperatures_K"))
+    per_kelvin: np.ndarray = field(metadata=json_keys(nullable=True))
+    error: np.ndarray
+    beams: tuple[str, ...]
+    axial: np.ndarray = field(metadata=json_keys("axial_force_N"))
+    moment: np.ndarray = field(metadata=json_keys("moment_N_m"))
+    stress: np.ndarray = field(metadata=json_keys("stress_Pa", nullable=True))
+    yield_safety: np.ndarray = field(metadata=json_keys(nullable=True))
+    unexpanded: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    @in_json()
+    def distance(self) -> np.ndarray:
+        """Distance (N,) by which the tool moves at these temperatures, m."""
+        return np.asarray(np.linalg.norm(self.error[:, :3], axis=1))
+
+    @property
+    def worst(self) -> tuple[str, ...]:
+        """Part whose temperature moves the tool farthest, per pose; without any, that by 1 K.
+
+        Parts whose expansion alone is prevented are left out; "" if all are.
+        """
+        weight = self.temperatures if self.temperatures.any() else np.ones(len(self.parts))
+        moved = np.linalg.norm(self.per_kelvin[:, :3], axis=1) * np.abs(weight)
+        comparable = np.nan_to_num(moved, nan=-1.0)
+        return tuple(
+            self.parts[int(np.argmax(row))] if row.max() >= 0.0 else "" for row in comparable
+        )
+
+    def to_csv(self) -> str:
+        """Return a CSV text: the error of the tool by each part, per kelvin and at its temperature."""
+        units = ("m",) * 3 + ("rad",) * 3
+        heads = [f"{name} [{unit}/K]" for name, unit in zip(DIRECTIONS, units, strict=True)]
+        heads += [f"error.{name} [{unit}]" for name, unit in zip(DIRECTIONS, units, strict=True)]
+        temperatures = np.broadcast_to(self.temperatures, (len(self.tool), len(self.parts)))
+        rows: list[tuple[object, ...]] = []
+        for pose, (effects, rises) in enumerate(
+            zip(self.per_kelvin, temperatures, strict=True), start=1
+        ):
+            for part, effect, rise in zip(self.parts, effects.T, rises, strict=True):
+                rows.append((pose, part, float(rise), *effect.tolist(), *(rise * effect).tolist()))
+        return csv_text(("pose", "part", "temperature [K]", *heads), rows)
+
+    def variables(self) -> Iterator[Variable]:
+        """Return errors and forces over the poses."""
+        number = ("pose",)
+        yield Variable(name="pose", values=np.arange(1, len(self.tool) + 1), over=number)
+        port = self.model.platform.ports.position
+        yield from columns("position", port.columns, port.units, self.platform, number)
+        units = ("m",) * 3 + ("rad",) * 3
+        yield from columns("error", DIRECTIONS, units, self.error, number)
+        moved = np.linalg.norm(self.per_kelvin[:, :3], axis=1)
+        yield from columns("per_kelvin", self.parts, ("m/K",) * len(self.parts), moved, number)
+        yield from columns("axial", self.beams, ("N",) * len(self.beams), self.axial, number)
+        yield from columns("moment", self.beams, ("N m",) * len(self.beams), self.moment, number)
+        yield from columns("stress", self.beams, ("Pa",) * len(self.beams), self.stress, number)
+
+
+@keywords(ThermalExpansionOptions)
+@solving(PoseError)
+def thermal_expansion(
+    machine: MachineSource,
+    poses: PoseInput = None,
+    options: ThermalExpansionOptions | None = None,
+) -> ThermalExpansion:
+    """Return the error of a machine's tool by heat, per kelvin of each part, and forces by heat.
+
+    A beam has the free elongation α L ΔT, which acts like forces E A α ΔT at its ends. Temperatures
+    are uniform across sections, so that no beam bends by itself. Motors are held, and have their
+    reference temperature. A rigid body or the base with a coefficient scales as a whole; the travel
+    of a slide expands with its parent. The equations are linear in the temperatures.
+
+    Args:
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
+        poses: poses of the platform; by default the reference pose. One by names, such as
+            ``{"x": "10 mm"}``, or rows (N, n) of its independent coordinates, SI.
+        options: temperatures and coefficients of expansion.
+
+    Raises:
+        InputError: no part has a coefficient of expansion, or an argument is wrong.
+        AssemblyError: a part can move without any deformation, or rigid parts prevent the expansion.
+        PoseError: a pose is out of reach or singular.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> machine = tl.loads('''
+        ... format: tauloop-machine/1
+        ... name: arm
+        ... provenance: {status: chosen, source: example}
+        ... gravity: [0, 0, -9.81 m/s^2]
+        ... bodies:
+        ...   arm: {beams: {tube: {from: [0, 0, 0], to: elbow,
+        ...     tube: {outer: 50 mm, wall: 3 mm, material: aluminium}}}}
+        ... joints:
+        ...   shoulder: {type: revolute, axis: z, parent: base, child: arm}
+        ... frames: {elbow: {on: arm, at: [1 m, 0, 0]}}
+        ... actuators: {motor: {on: shoulder, force: 10 N m}}
+        ... platform: {body: arm, tool: {at: [1 m, 0, 0]}, independent: [shoulder]}
+        ... ''')
+        >>> result = tl.thermal_expansion(machine, temperatures={"arm.tube": 2.0})
+        >>> print(f"{result.worst[0]}: {1e6 * result.error[0, 0]:.0f} um")
+        arm.tube: 46 um
+    """
+    model, options = modeled(machine), options or ThermalExpansionOptions()
+    mechanism = model.mechanism
+    q, reached = machine_coordinates(model, poses)
+    built = machine_structure(model, q)
+    parts = tuple(_parts(mechanism, built))
+    known = _coefficients(parts, options, mechanism.file)
+    heated = tuple(part for part in parts if part.name in known)
+    unexpanded = tuple(part.name for part in parts if part.name not in known)
+    temperatures = _temperatures(heated, unexpanded, options, mechanism.file)
+    q = _repeated(q, temperatures)
+    if len(q) != built.structure.samples:
+        # Each row of the log is a pose of its own.
+        built = machine_structure(model, q)
+        parts = tuple(_parts(mechanism, built))
+    coefficients = np.array([known[part.name] for part in heated])
+    response = thermal_response(assemble(built.structure), _free_expansion(parts, known, len(q)))
+    response.require_closed(temperatures)
+    motion = response.point_motion(built.tool_body, built.tool_point)
+    error = by_temperatures(motion, temperatures)
+    per_kelvin = np.where(response.is_prevented, np.nan, motion)
+    carriers = {part.carrier for part in parts if part.length is not None}
+    beams, axial, moment = _forces(response, carriers, temperatures)
+    stress, yield_safety = _stresses(built, response, beams, temperatures)
+    notes = (*built.notes, REFERENCE_NOTE)
+    if unexpanded:
+        notes += (f"without expansion: {listing(unexpanded)}",)
+    if response.is_prevented.any():
+        prevented = np.array([part.name for part in heated])[response.is_prevented]
+        notes += (f"rigid parts prevent the expansion alone of {listing(prevented)}",)
+    return ThermalExpansion(
+        model=model,
+        options=options,
+        platform=model.platform_position(q),
+        tool=built.tool_point,
+        parts=tuple(part.name for part in heated),
+        expansions=coefficients,
+        temperatures=temperatures,
+        per_kelvin=per_kelvin,
+        error=error,
+        beams=beams,
+        axial=axial,
+        moment=moment,
+        stress=stress,
+        yield_safety=yield_safety,
+        unexpanded=unexpanded,
+        notes=notes,
+        diagnostics=(
+            *_diagnostics(response, error),
+            *reached,
+            *omission_diagnostics(mechanism),
+        ),
+        provenance=provenance(
+            options={"temperatures": options.temperatures, "expansions": options.expansions},
+            inputs={"machine": mechanism.name, "poses": len(q)},
+        ),
+    )
+
+
+def free_expansion(
+    mechanism: Mechanism,
+    built: MachineStructure,
+    expansions: float | Mapping[str, float] | None = None,
+) -> tuple[tuple[str, ...], FreeExpansion]:
+    """Return the names of the parts with a coefficient of expansion, and their free expansion.
+
+    Args:
+        mechanism: the machine.
+        built: its structure at N poses.
+        expansions: see `ThermalExpansionOptions`.
+
+    Raises:
+        InputError: a name is unknown.
+    """
+    parts = tuple(_parts(mechanism, built))
+    if expansions is None and all(part.stated is None for part in parts):
+        return (), FreeExpansion(count=0, scaling={}, elongation={})
+    options = ThermalExpansionOptions(expansions=expansions)
+    known = _coefficients(parts, options, mechanism.file)
+    names = tuple(part.name for part in parts if part.name in known)
+    return names, _free_expansion(parts, known, built.structure.samples)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _ExpandingPart:
+    """A part that can expand.
+
+    Attributes:
+        name: its name.
+        stated: coefficient of expansion of the file, 1/K; None where it states none.
+        carrier: name of its element, rigid link or rigid body.
+        length: (N,) length that expands, m; None for a rigid body, which scales.
+        nodes: nodes at the ends of a body's beam.
+    """
+
+    name: str
+    stated: float | None
+    carrier: str
+    length: Array | None = None
+    nodes: tuple[str, ...] = ()
+
+
+def _parts(mechanism: Mechanism, built: MachineStructure) -> Iterator[_ExpandingPart]:
+    """Yield all parts that can expand: rods, beams of bodies, rigid bodies and the base."""
+    structure = built.structure
+    lengths = {
+        link.name: np.linalg.norm(link.points[1] - link.points[0], axis=-1)
+        for link in structure.links
+    }
+    for element in structure.elements:
+        if len(element.attachments) == 2:
+            start, end = (attachment.point for attachment in element.attachments)
+            lengths[element.name] = np.linalg.norm(end - start, axis=-1)
+    for rod in mechanism.rods:
+        carrier = rod.name if rod.name in lengths else f"{rod.name}.length"
+        # Nothing holds the length of a rod that is neither.
+        if carrier in lengths:
+            yield from _rod_parts(mechanism, rod, carrier, lengths[carrier])
+    elements = {element.name: element for element in structure.elements}
+    reduced = {item.body for item in mechanism.structures}
+    for body in mechanism.bodies:
+        if body.name == BASE or body.name in reduced:
+            continue
+        for beam in body.beams:
+            name = f"{body.name}.{beam.name}"
+            stated = _stated_expansion(mechanism, beam.beam)
+            nodes = tuple(attachment.body for attachment in elements[name].attachments)
+            yield _ExpandingPart(
+                name=name, stated=stated, carrier=name, length=lengths[name], nodes=nodes
+            )
+        if not body.beams:
+            yield _ExpandingPart(name=body.name, stated=None, carrier=body.name)
+    if BASE not in reduced:
+        yield _ExpandingPart(name=BASE, stated=None, carrier=BASE)
+
+
+def _rod_parts(
+    mechanism: Mechanism, rod: Rod, carrier: str, distance: Array
+) -> Iterator[_ExpandingPart]:
+    """Yield the parts of a rod; where those of a telescopic rod overlap, both are stretched alike."""
+    lower, upper = rod.lower_beam, rod.upper_beam
+    if lower is None or upper is None:
+        stated = None if lower is None else _stated_expansion(mechanism, lower)
+        yield _ExpandingPart(name=rod.name, stated=stated, carrier=carrier, length=distance)
+        return
+    value = mechanism.value
+    first, second = value(lower.length), value(upper.length)
+    overlap = first + second - distance
+    EA = [value(beam.segments[0].start.properties.axial_stiffness) for beam in (lower, upper)]
+    for label, beam, other, stiffness in (
+        ("lower", lower, second, EA[0]),
+        ("upper", upper, first, EA[1]),
+    ):
+        yield _ExpandingPart(
+            name=f"{rod.name}.{label}",
+            stated=_stated_expansion(mechanism, beam),
+            carrier=carrier,
+            length=distance - other + overlap * stiffness / sum(EA),
+        )
+
+
+def _stated_expansion(mechanism: Mechanism, beam: Beam) -> float | None:
+    """Return the mean coefficient of expansion of a beam; None where a section has none."""
+    total = length = 0.0
+    for segment in beam.segments:
+        section = segment.start
+        material = section.material
+        expansion = section.expansion if material is None else material.expansion
+        if expansion is None:
+            return None
+        own = mechanism.value(segment.length)
+        total += own * mechanism.value(expansion)
+        length += own
+    return total / length
+
+
+def _named(
+    where: str, values: Mapping[str, Value], parts: tuple[str, ...], problems: Problems
+) -> dict[str, Value]:
+    """Return values by part from those by names; unknown and repeated names are noted."""
+    result: dict[str, Value] = {}
+    for name, value in values.items():
+        matches = [part for part in parts if part == name or part.startswith(f"{name}.")]
+        if not matches:
+            remedy = suggestion(name, parts) or f"choose among {listing(parts, 20)}"
+            problems.add(f"{where}.{name}", "is not a part that can expand", remedy)
+        for part in matches:
+            if part in result:
+                what = f"gives {part}, which another name gives too"
+                problems.add(f"{where}.{name}", what, "give each part once")
+            result[part] = value
+    return result
+
+
+def _coefficients(
+    parts: tuple[_ExpandingPart, ...], options: ThermalExpansionOptions, file: str
+) -> dict[str, float]:
+    """Return the coefficients of expansion by the names of parts that have any.
+
+    Raises:
+        InputError: unknown names, or no part has a coefficient.
+    """
+    known = {part.name: part.stated for part in parts if part.stated is not None}
+    coefficients = options.expansions
+    if isinstance(coefficients, Mapping):
+        problems = Problems()
+        known |= _named("expansions", coefficients, tuple(part.name for part in parts), problems)
+        InputError.raise_if_any(problems)
+    elif coefficients is not None:
+        known = {part.name: float(coefficients) for part in parts} | known
+    if not known:
+        what = "no part has a coefficient of expansion"
+        remedy = (
+            "give rods and bodies sections of a material with an `expansion`, or give"
+            " `expansions`, such as {'base': 12e-6}"
+        )
+        raise InputError.of("machine", what, remedy, file=file)
+    return known
+
+
+def _temperatures(
+    heated: tuple[_ExpandingPart, ...],
+    unexpanded: tuple[str, ...],
+    options: ThermalExpansionOptions,
+    file: str,
+) -> Array:
+    """Return the temperatures (p,) of the parts that expand, K; (N, p) from a log of N rows.
+
+    Raises:
+        InputError: unknown names, or a name whose parts have no coefficient of expansion.
+    """
+    temperatures: float | Mapping[str, float | Array] = options.temperatures
+    if options.log is not None:
+        temperatures = measured_temperatures(options.log)
+    if not isinstance(temperatures, Mapping):
+        return np.full(len(heated), float(temperatures))
+    names = tuple(part.name for part in heated)
+    problems = Problems()
+    by_part = _named("temperatures", temperatures, (*names, *unexpanded), problems)
+    InputError.raise_if_any(problems)
+    InputError.raise_if_any(_without_expansion(temperatures, names, unexpanded, file))
+    rows = np.broadcast_arrays(*(by_part.get(name, 0.0) for name in names))
+    return np.stack(rows, axis=-1).astype(float)
+
+
+def _without_expansion(
+    temperatures: Mapping[str, object],
+    names: tuple[str, ...],
+    unexpanded: tuple[str, ...],
+    file: str,
+) -> Iterator[Problem]:
+    """Yield a problem for each name all of whose parts have no coefficient of expansion."""
+    for name in temperatures:
+        if any(part == name or part.startswith(f"{name}.") for part in names):
+            continue
+        parts = [part for part in unexpanded if part == name or part.startswith(f"{name}.")]
+        what = f"{listing(parts)} has no coefficient of expansion"
+        remedy = (
+            f"give its material an `expansion`, or give expansions={{{parts[0]!r}: 12e-6}} (1/K)"
+        )
+        yield Problem(f"temperatures.{name}", what, remedy, file=file)
+
+
+def _repeated(q: Array, temperatures: Array) -> Array:
+    """Return coordinates (N, n_q), one pose repeated for all rows of temperatures (N, p).
+
+    Raises:
+        InputError: the numbers of poses and rows differ.
+    """
+    if temperatures.ndim == 1 or len(q) == len(temperatures):
+        return q
+    if len(q) > 1:
+        what = f"has {len(temperatures)} rows for {len(q)} poses"
+        raise InputError.of("log", what, "give a row for each pose, or one pose for all rows")
+    return np.repeat(q, len(temperatures), axis=0)
+
+
+def by_temperatures(per_kelvin: Array, temperatures: Array) -> Array:
+    """Return the sum (N, k) of effects (N, k, p) by temperatures (p,) or (N, p)."""
+    return np.asarray((per_kelvin @ temperatures[..., None])[..., 0])
+
+
+def _free_expansion(
+    parts: tuple[_ExpandingPart, ...], known: Mapping[str, float], samples: int
+) -> FreeExpansion:
+    """Return the free expansion by one kelvin of each part that has a coefficient.
+
+    Offsets from a node of a body expand like the mean of the beams at that node.
+
+    Args:
+        parts: all parts.
+        known: coefficients of expansion by part, 1/K.
+        samples: number of poses N.
+    """
+    heated = [part.name for part in parts if part.name in known]
+    scaling: dict[str, Array] = {}
+    elongation: dict[str, Array] = {}
+    at_nodes: dict[str, list[Array]] = {}
+    for part in parts:
+        unit = np.zeros(len(heated))
+        if part.name in known:
+            unit[heated.index(part.name)] = known[part.name]
+        if part.length is None:
+            scaling[part.carrier] = unit
+            continue
+        changes = np.broadcast_to(part.length, (samples,))[:, None] * unit
+        elongation[part.carrier] = elongation.get(part.carrier, 0.0) + changes
+        for node in part.nodes:
+            at_nodes.setdefault(node, []).append(unit)
+    scaling |= {node: np.mean(units, axis=0) for node, units in at_nodes.items()}
+    return FreeExpansion(count=len(heated), scaling=scaling, elongation=elongation)
+
+
+def _forces(
+    response: ThermalResponse, carriers: set[str], temperatures: Array
+) -> tuple[tuple[str, ...], Array, Array]:
+    """Return the names of rods and beams, and axial forces and bending moments (N, b) in them.
+
+    Without loads between its ends, a beam has its largest moment at one of them.
+
+    Args:
+        response: the heated structure.
+        carriers: names of the elements that are rods and beams.
+        temperatures: (p,) of the parts, K.
+    """
+    names, axial, moment = [], [], []
+    for element in response.structure.elements:
+        if element.name not in carriers:
+            continue
+        load = by_temperatures(response.loads[element.name], temperatures)
+        start, end = axial_rows(element)
+        names.append(element.name)
+        axial.append(0.5 * (load[:, end] - load[:, start]))
+        at_ends = [np.zeros(len(load))]
+        offset = 0
+        for attachment in element.attachments:
+            rows = [offset + i for i, freedom in enumerate(attachment.freedoms) if freedom > 3]
+            at_ends.append(np.linalg.norm(load[:, rows], axis=1))
+            offset += len(attachment.freedoms)
+        moment.append(np.max(at_ends, axis=0))
+    shape = (response.structure.samples, 0)
+    if not names:
+        return (), np.zeros(shape), np.zeros(shape)
+    return tuple(names), np.stack(axial, axis=1), np.stack(moment, axis=1)
+
+
+def _stresses(
+    built: MachineStructure, response: ThermalResponse, names: tuple[str, ...], temperatures: Array
+) -> tuple[Array, Array]:
+    """Return the largest equivalent stress by heat, Pa, and safety against yield (N, b)."""
+    elements = {element.name: element for element in response.structure.elements}
+    stress = np.full((response.structure.samples, len(names)), np.nan)
+    strength = np.full_like(stress, np.nan)
+    for column, name in enumerate(names):
+        load = by_temperatures(response.loads[name], temperatures)
+        stressed = beam_stress(built, elements[name], load[:, : elements[name].external])
+        if stressed is not None:
+            stress[:, column], strength[:, column] = stressed
+    with np.errstate(divide="ignore"):
+        safety = np.where(np.isnan(strength), np.nan, strength / stress)
+    return stress, safety
+
+
+def heat_loads(
+    mechanism: Mechanism,
+    built: MachineStructure,
+    assembled: AssembledStructure,
+    options: ThermalExpansionOptions,
+) -> dict[str, Array]:
+    """Return the loads (N, external) by heat on the attachments of each element.
+
+    Args:
+        mechanism: the machine.
+        built: its structure.
+        assembled: the same in minimal coordinates.
+        options: temperatures and coefficients.
+
+    Raises:
+        InputError: see `thermal_expansion`.
+        AssemblyError: rigid parts prevent the expansion.
+    """
+    parts = tuple(_parts(mechanism, built))
+    known = _coefficients(parts, options, mechanism.file)
+    heated = tuple(part for part in parts if part.name in known)
+    unexpanded = tuple(part.name for part in parts if part.name not in known)
+    temperatures = _temperatures(heated, unexpanded, options, mechanism.file)
+    response = thermal_response(assembled, _free_expansion(parts, known, assembled.samples))
+    response.require_closed(temperatures)
+    return {
+        element.name: by_temperatures(response.loads[element.name], temperatures)[
+            :, : element.external
+        ]
+        for element in built.structure.elements
+    }
+
+
+def _diagnostics(response: ThermalResponse, error: Array) -> Iterator[Diagnostic]:
+    """Yield numbers that measure whether the result holds."""
+    yield diagnostic(
+        "largest error by heat, fraction of the machine's size",
+        np.linalg.norm(error[:, :3], axis=1).max() / response.structure.length,
+        at_most=MAX_ERROR,
+        advice="the equations are linear in the temperatures; reduce them, or leave singular poses out",
+    )
+    yield diagnostic(
+        "forces by heat that do not balance, fraction of those of prevented expansion",
+        response.unbalance,
+        at_most=MAX_UNBALANCE,
+        advice="check stiffnesses that differ by many orders of magnitude",
+    )
+
+
+def stated_expansions(mechanism: Mechanism, built: MachineStructure) -> dict[str, float | None]:
+    """Return the coefficients of expansion that a file states, 1/K, of all parts that can expand."""
+    return {part.name: part.stated for part in _parts(mechanism, built)}
+
+
+def unit_expansion(
+    mechanism: Mechanism, built: MachineStructure, names: Sequence[str]
+) -> FreeExpansion:
+    """Return the free expansion of parts by a temperature times coefficient of one.
+
+    Args:
+        mechanism: the machine.
+        built: its structure.
+        names: the parts that expand; the order of the causes is that of `stated_expansions`.
+    """
+    parts = tuple(_parts(mechanism, built))
+    return _free_expansion(parts, dict.fromkeys(names, 1.0), built.structure.samples)

@@ -1,0 +1,1 @@
+"""The elastic structure of a machine at its poses."""

@@ -1,0 +1,200 @@
+"""Beams of a machine file as numbers: sections, strength, and the masses that the file states."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.elasticity.frame.beams import Array, BeamProperties
+from tauloop.mechanism.elastic.beams import Beam, BeamSegment
+from tauloop.mechanism.elastic.inertia import ElementMass
+from tauloop.mechanism.elastic.sections import SectionProperties
+from tauloop.mechanism.expression import ZERO, Expression
+from tauloop.mechanism.model import Mechanism
+
+#: Pieces of constant section that a tapered segment is divided into. Their stiffness is that of
+#: their middle, with an error of about 1e-4 where the diameter doubles along the segment.
+TAPER_PIECES = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SectionStrength:
+    """What the stress in a section follows from; every value is an array over pieces.
+
+    Attributes:
+        area: m^2.
+        modulus_y, modulus_z: section moduli against bending about y and z, m^3.
+        torsion_modulus: against torsion, m^3.
+        strength: stress at which the material yields or breaks, Pa; NaN where not stated.
+        is_round: whether stresses by both bending moments add as vectors.
+    """
+
+    area: Array
+    modulus_y: Array
+    modulus_z: Array
+    torsion_modulus: Array
+    strength: Array
+    is_round: bool
+
+    def followed_by(self, other: SectionStrength) -> SectionStrength:
+        """Return the pieces of this beam, followed by those of another one."""
+        arrays = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in ("area", "modulus_y", "modulus_z", "torsion_modulus", "strength")
+        }
+        return SectionStrength(**arrays, is_round=self.is_round and other.is_round)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NumericBeam:
+    """A beam of the file in numbers, divided into pieces of constant section.
+
+    Attributes:
+        lengths: (s,) of the pieces, m.
+        properties: sections of the pieces.
+        strength: what stresses follow from; None for composite sections.
+        fittings: point masses at start and end, kg.
+    """
+
+    lengths: Array
+    properties: BeamProperties
+    strength: SectionStrength | None
+    fittings: tuple[float, float]
+
+
+def stated_mass(
+    mechanism: Mechanism, name: str, mass: Expression | None, beams: Collection[Beam], spread: bool
+) -> ElementMass:
+    """Return the stated mass of a link, and the masses of its parts.
+
+    Args:
+        mechanism: the machine.
+        name: the rod or body.
+        mass: its stated mass; None for none.
+        beams: elastic beams that the link consists of.
+        spread: whether the file states that the difference is spread along them.
+    """
+    sections = sum(mechanism.value(beam.section_mass().mass) for beam in beams)
+    fittings = sum(mechanism.value(fitting) for beam in beams for fitting in (beam.fittings or ()))
+    total = 0.0 if mass is None else mechanism.value(mass)
+    return ElementMass(
+        element=name, mass=total, section=sections, fittings=fittings, is_distributed=spread
+    )
+
+
+def numeric_beam(
+    mechanism: Mechanism, beam: Beam, *, mass_factor: float, shear: bool
+) -> NumericBeam:
+    """Return a beam in numbers.
+
+    Args:
+        mechanism: the machine.
+        beam: the beam of the file.
+        mass_factor: factor of the mass per length, by which a larger stated mass is spread.
+        shear: whether its shear and rotary inertia are included (Timoshenko).
+    """
+    lengths: list[float] = []
+    for segment in beam.segments:
+        pieces = _piece_count(segment)
+        lengths += [mechanism.value(segment.length) / pieces] * pieces
+    sections = piece_sections(beam)
+
+    def values(items: list[Expression]) -> Array:
+        return np.array([mechanism.value(item) for item in items])
+
+    rotary = [values([section.rotary_inertia[i] for section in sections]) for i in range(2)]
+    properties = {
+        "axial": values([section.axial_stiffness for section in sections]),
+        "torsional": values([section.torsional_stiffness for section in sections]),
+        "bending_y": values([section.bending_stiffness[0] for section in sections]),
+        "bending_z": values([section.bending_stiffness[1] for section in sections]),
+        "mass": mass_factor * values([section.mass_per_length for section in sections]),
+        "polar_inertia": mass_factor * (rotary[0] + rotary[1]),
+    }
+    if shear and all(section.shear_stiffness is not None for section in sections):
+        along = [section.shear_stiffness for section in sections if section.shear_stiffness]
+        properties["shear_y"] = values([pair[0] for pair in along])
+        properties["shear_z"] = values([pair[1] for pair in along])
+        properties["rotary_y"] = mass_factor * rotary[0]
+        properties["rotary_z"] = mass_factor * rotary[1]
+    first, second = (mechanism.value(mass) for mass in beam.fittings or (ZERO, ZERO))
+    return NumericBeam(
+        lengths=np.array(lengths),
+        properties=BeamProperties(**properties),
+        strength=_strength(mechanism, sections, beam.is_round),
+        fittings=(first, second),
+    )
+
+
+def piece_sections(beam: Beam) -> list[SectionProperties]:
+    """Return the sections of a beam's pieces of constant section."""
+    return [
+        section
+        for segment in beam.segments
+        for section in _sections(segment, _piece_count(segment))
+    ]
+
+
+def piece_lengths(beam: Beam) -> list[tuple[Expression, int]]:
+    """Return the length of its segment, and the number of the segment's pieces, for each piece."""
+    counts = [(segment.length, _piece_count(segment)) for segment in beam.segments]
+    return [(length, count) for length, count in counts for _ in range(count)]
+
+
+def _piece_count(segment: BeamSegment) -> int:
+    """Return the number of pieces that a segment is divided into."""
+    return TAPER_PIECES if segment.is_tapered else 1
+
+
+def _sections(segment: BeamSegment, pieces: int) -> list[SectionProperties]:
+    """Return the sections in the middle of equal pieces of a segment."""
+    middles = (np.arange(pieces) + 0.5) / pieces
+    return [segment.section(float(fraction)).properties for fraction in middles]
+
+
+def _strength(
+    mechanism: Mechanism, sections: list[SectionProperties], is_round: bool
+) -> SectionStrength | None:
+    """Return what stresses follow from; None if a section is composite."""
+    rows = []
+    for section in sections:
+        if section.area is None or section.extent is None:
+            return None
+        area, EA = mechanism.value(section.area), mechanism.value(section.axial_stiffness)
+        E = EA / area
+        y, z = (mechanism.value(distance) for distance in section.extent)
+        I_y, I_z = (mechanism.value(stiffness) / E for stiffness in section.bending_stiffness)
+        limit = np.nan if section.strength is None else mechanism.value(section.strength)
+        # The largest distance from the axis and the polar moment: exact for round sections.
+        torsion = (I_y + I_z) / (max(y, z) if is_round else np.hypot(y, z))
+        rows.append((area, I_y / z, I_z / y, torsion, limit))
+    area_, modulus_y, modulus_z, torsion_, strength = np.array(rows).T
+    return SectionStrength(
+        area=area_,
+        modulus_y=modulus_y,
+        modulus_z=modulus_z,
+        torsion_modulus=torsion_,
+        strength=strength,
+        is_round=is_round,
+    )
+
+
+def equivalent_stress(strength: SectionStrength, loads: Array, pieces: Array) -> Array:
+    """Return von Mises' stress (N, e + 1) in sections, Pa, without that by shear forces.
+
+    √(σ² + 3 τ²) with σ = |N| / A + |M| / W and τ = |T| / W_t.
+
+    Args:
+        strength: of the pieces.
+        loads: (N, e + 1, 6) forces and moments in the sections.
+        pieces: (e + 1,) piece to which each section belongs.
+    """
+    force, torsion = np.abs(loads[..., 0]), np.abs(loads[..., 3])
+    about_y, about_z = np.abs(loads[..., 4]), np.abs(loads[..., 5])
+    by_y, by_z = about_y / strength.modulus_y[pieces], about_z / strength.modulus_z[pieces]
+    bending = np.hypot(by_y, by_z) if strength.is_round else by_y + by_z
+    normal = force / strength.area[pieces] + bending
+    shear = torsion / strength.torsion_modulus[pieces]
+    return np.asarray(np.sqrt(normal**2 + 3.0 * shear**2))

@@ -1,0 +1,149 @@
+"""Joints of a machine as twists that they allow, freely or against a stiffness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tauloop.common.errors import InputError
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.frame.structure import ElasticJoint
+from tauloop.mechanism.elastic.beams import Compliance
+from tauloop.mechanism.model import Joint, Mechanism
+from tauloop.mechanism.poses import FramePose
+
+#: Eigenvalues of a joint's compliance or stiffness, relative to the largest, that count as zero.
+ZERO_COMPLIANCE = 1e-12
+#: Free directions of the built-in kinds without axes, in the axes of the parent's frame: indices of
+#: (u, θ).
+FIXED_DIRECTIONS = {
+    "fixed": (),
+    "spherical": (3, 4, 5),
+    "planar": (0, 1, 5),
+    "schoenflies": (0, 1, 2, 5),
+    "translational": (0, 1, 2),
+    "free": (0, 1, 2, 3, 4, 5),
+}
+
+
+def free_twists(joint: Joint, parent: FramePose, child: FramePose) -> Array:
+    """Return the twists (N, 6, f) that a joint leaves free, at the origin of the child's frame.
+
+    They are in the axes of the base and in the order of the joint's velocities.
+
+    Args:
+        joint: a joint of a built-in kind.
+        parent, child: the joint's frames at N poses.
+
+    Raises:
+        InputError: the joint's kind is that of a plugin.
+    """
+    samples = len(child.position)
+    axes = ["xyz".index(axis) for axis in joint.axes]
+    if joint.kind in FIXED_DIRECTIONS:
+        directions = FIXED_DIRECTIONS[joint.kind]
+        twists = np.zeros((samples, 6, len(directions)))
+        for column, index in enumerate(directions):
+            rows = slice(0, 3) if index < 3 else slice(3, 6)
+            twists[:, rows, column] = parent.rotation[..., index % 3]
+        return twists
+    if joint.kind == "universal":
+        twists = np.zeros((samples, 6, 2))
+        twists[:, 3:, 0] = parent.rotation[..., axes[0]]
+        twists[:, 3:, 1] = child.rotation[..., axes[1]]
+        return twists
+    places = {"revolute": (3,), "prismatic": (0,), "cylindrical": (3, 0)}
+    if joint.kind not in places:
+        what = f"the elasticity of a joint of the kind {joint.kind!r} is not known"
+        raise InputError.of(f"joints.{joint.name}", what, "use a built-in kind of joint")
+    twists = np.zeros((samples, 6, len(places[joint.kind])))
+    for column, first in enumerate(places[joint.kind]):
+        twists[:, first : first + 3, column] = parent.rotation[..., axes[0]]
+    return twists
+
+
+def elastic_directions(
+    mechanism: Mechanism, compliance: Compliance, rotation: Array, free: Array, length: float
+) -> tuple[Array, Array]:
+    """Return the twists (N, 6, e) in which a joint's bearings yield, and their stiffness (N, e, e).
+
+    Args:
+        mechanism: the machine.
+        compliance: of the bearings, in the axes of the parent's frame.
+        rotation: (N, 3, 3) of the parent's frame.
+        free: (N, 6, f) twists that the joint leaves free; bearings do not resist them.
+        length: length that weighs rotations against translations, m.
+    """
+    matrix = np.array([[mechanism.value(x) for x in row] for row in compliance.matrix])
+    turned = np.zeros((len(rotation), 6, 6))
+    turned[:, :3, :3] = turned[:, 3:, 3:] = rotation
+    weight = np.repeat([1.0, length], 3)
+    # In coordinates (u, length θ), in which all numbers are lengths.
+    scaled_free = np.swapaxes(turned, -1, -2) @ free * weight[:, None]
+    if compliance.is_stiffness:
+        scaled = matrix / weight[:, None] / weight
+    else:
+        scaled = matrix * weight[:, None] * weight
+    count = free.shape[-1]
+    U, _, _ = np.linalg.svd(scaled_free, full_matrices=True)
+    held = U[..., count:] if count else np.broadcast_to(np.eye(6), (len(rotation), 6, 6))
+    part = np.swapaxes(held, -1, -2) @ scaled @ held
+    values, vectors = np.linalg.eigh(0.5 * (part + np.swapaxes(part, -1, -2)))
+    largest = np.abs(values).max(initial=0.0)
+    # A direction without stiffness is loose and named as such; one without compliance is rigid.
+    yields = np.all(values > ZERO_COMPLIANCE * largest, axis=0) | compliance.is_stiffness
+    directions = (held @ vectors)[..., yields]
+    chosen = values[:, yields]
+    stiffness = chosen if compliance.is_stiffness else 1.0 / chosen
+    twists = turned @ (directions / weight[:, None])
+    return twists, stiffness[:, :, None] * np.eye(stiffness.shape[-1])
+
+
+def elastic_joint(
+    joint: Joint,
+    ends: tuple[str, str],
+    point: Array,
+    free: tuple[Array, tuple[str, ...]],
+    bearings: tuple[Array, Array] | None,
+    springs: Mapping[str, float],
+    inertias: Mapping[str, float],
+    drives: Mapping[str, str],
+) -> ElasticJoint:
+    """Return a joint with its free, driven and yielding motions.
+
+    Args:
+        joint: the joint of the machine.
+        ends: bodies or nodes of the structure.
+        point: (N, 3) origin of the child's frame.
+        free: twists (N, 6, f) that remain, and their names.
+        bearings: twists (N, 6, e) and stiffness (N, e, e); None for rigid ones.
+        springs, inertias: stiffness and inertia that act on single motions, by name.
+        drives: actuators that alone hold single motions, by the name of the motion.
+    """
+    twists, names = free
+    count = len(names)
+    samples = len(point)
+    moved = twists if bearings is None else np.concatenate([twists, bearings[0]], axis=-1)
+    size = moved.shape[-1]
+    K, M = np.zeros((samples, size, size)), np.zeros((size, size))
+    for index, name in enumerate(names):
+        K[:, index, index] = springs.get(name, 0.0)
+        M[index, index] = inertias.get(name, 0.0)
+    if bearings is not None:
+        K[:, count:, count:] = bearings[1]
+    prefix = f"{joint.name}."
+    labels = tuple("" if name == joint.name else name.removeprefix(prefix) for name in names)
+    bearing_labels = tuple(f"bearing{i + 1}" for i in range(size - count))
+    return ElasticJoint(
+        name=joint.name,
+        parent=ends[0],
+        child=ends[1],
+        point=point,
+        motion=moved,
+        stiffness=K if K.any() else None,
+        inertia=M if M.any() else None,
+        motion_names=labels + bearing_labels,
+        items=tuple(drives.get(name, joint.name) for name in names)
+        + (joint.name,) * (size - count),
+    )

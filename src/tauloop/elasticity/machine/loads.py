@@ -1,0 +1,139 @@
+"""Loads of a machine in equilibrium, and the geometric stiffness by them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+from tauloop.common.errors import AssemblyError, InputError
+from tauloop.common.records import dataclass
+from tauloop.elasticity.frame.assembled import AssembledStructure
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.frame.preload import DeadLoad, geometric_stiffness, preload_stiffness
+from tauloop.elasticity.frame.statics import element_weight, gravity_load
+from tauloop.elasticity.machine.poses import gravity_vector
+from tauloop.elasticity.machine.structure import MachineStructure
+from tauloop.elasticity.vibrations.servo_modes import servo_rows
+from tauloop.equations.named_values import TOOL_PORT, named_values
+from tauloop.mechanism.model import Mechanism
+
+#: Part of all loads that may act along a motion that nothing holds.
+EQUILIBRIUM_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MachineLoads:
+    """Weight and a constant wrench at the tool.
+
+    Attributes:
+        gravity: (3,) acceleration in the axes of the base, m/s^2.
+        wrench: (6,) force and moment in the axes of the base, N and N m.
+    """
+
+    gravity: Array
+    wrench: Array
+
+
+class LoadOptions(Protocol):
+    """Options that state loads; see `VibrationOptions`."""
+
+    @property
+    def loaded(self) -> bool:
+        """Whether loads count."""
+
+    @property
+    def weightless(self) -> bool:
+        """Whether the weight is left out."""
+
+    @property
+    def wrench(self) -> str | Mapping[str, str | float] | tuple[float, ...] | None:
+        """Wrench at the tool."""
+
+
+def machine_loads(mechanism: Mechanism, options: LoadOptions) -> MachineLoads | None:
+    """Return the loads whose geometric stiffness counts; None if the options do not ask for them.
+
+    Raises:
+        InputError: a wrench without `loaded`, or a wrong one.
+    """
+    if not options.loaded:
+        for name, value in (("wrench", options.wrench), ("weightless", options.weightless)):
+            if value:
+                what = "loads do not change the frequencies of the unloaded machine"
+                raise InputError.of(name, what, "set `loaded`, or leave it out")
+        return None
+    wrench = np.asarray(named_values(TOOL_PORT, "wrench", options.wrench, np.zeros(6)), float)
+    gravity = np.zeros(3) if options.weightless else gravity_vector(mechanism)
+    return MachineLoads(gravity=gravity, wrench=wrench)
+
+
+def loaded_stiffness(
+    built: MachineStructure,
+    assembled: AssembledStructure,
+    loads: MachineLoads,
+    *,
+    is_estimate: bool = False,
+) -> Array:
+    """Return the geometric stiffness (N, n, n) of loads in equilibrium.
+
+    Controlled motors hold their positions. Other motions that deform nothing, such as those of free
+    motors, must be in equilibrium by themselves.
+
+    Args:
+        built: the machine.
+        assembled: its structure.
+        loads: weight and wrench.
+        is_estimate: whether beams alone count where rigid parts close loops.
+
+    Raises:
+        AssemblyError: the loads move something that nothing holds.
+        InputError: rigid parts close loops.
+    """
+    motion = assembled.point_motion(built.tool_body, built.tool_point)
+    load = gravity_load(assembled, loads.gravity) + np.swapaxes(motion, -1, -2) @ loads.wrench
+    by_loads = preload_stiffness if is_estimate else geometric_stiffness
+    at_tool = DeadLoad(body=built.tool_body, point=built.tool_point, wrench=loads.wrench)
+    K = assembled.stiffness
+    if built.drives:
+        held, _, _ = servo_rows(assembled, built.lengths, built.drives)
+        _, _, Vt = np.linalg.svd(held, full_matrices=True)
+        Z = np.swapaxes(Vt[:, held.shape[1] :], -1, -2)
+        left = np.swapaxes(Z, -1, -2)
+        displacement = (Z @ np.linalg.solve(left @ K @ Z, left @ load[..., None]))[..., 0]
+        return by_loads(assembled, displacement, loads.gravity, (at_tool,))
+    free = assembled.mechanisms
+    if free.shape[-1]:
+        _require_equilibrium(assembled, load, free, loads)
+        # A spring against the free motions, which nothing stretches.
+        scale = np.trace(K, axis1=1, axis2=2)[:, None, None]
+        K = K + scale * free @ np.swapaxes(free, -1, -2)
+    displacement = np.asarray(np.linalg.solve(K, load[..., None]))[..., 0]
+    return by_loads(assembled, displacement, loads.gravity, (at_tool,))
+
+
+def _require_equilibrium(
+    assembled: AssembledStructure, load: Array, free: Array, loads: MachineLoads
+) -> None:
+    """Check that loads (N, n) do no work along free motions (N, n, d).
+
+    Raises:
+        AssemblyError: they do; with the part of all loads.
+    """
+    length = assembled.structure.length
+    largest = np.zeros((len(free), free.shape[-1]))
+    total = np.linalg.norm(loads.wrench[:3]) + np.linalg.norm(loads.wrench[3:]) / length
+    for body in assembled.structure.bodies:
+        twist = assembled.body_motion[body.name] @ free
+        moved = np.linalg.norm(twist[:, :3], axis=1) + length * np.linalg.norm(twist[:, 3:], axis=1)
+        largest = np.maximum(largest, moved)
+        if body.inertia is not None:
+            total += np.max(body.inertia[..., 0, 0]) * np.linalg.norm(loads.gravity)
+    for element in assembled.structure.elements:
+        total += np.linalg.norm(element_weight(element, loads.gravity), axis=-1).max()
+    work = np.abs(np.einsum("ni,nid->nd", load, free))
+    part = (work / np.where(largest > 0.0, largest, 1.0)).max(initial=0.0) / (total or 1.0)
+    if part > EQUILIBRIUM_TOLERANCE:
+        what = f"free motors are not in equilibrium: {part:.2g} of all loads moves them"
+        raise AssemblyError.of("loaded", what, "lock the motors, or leave `loaded` out")

@@ -1,0 +1,589 @@
+"""The compliance of a machine as a function of its coordinates and of all its parameters.
+
+A structure is in equilibrium where its mixed energy (Hellinger-Reissner) is stationary:
+
+    L_ab = w_a · J x_b + w_b · J x_a - Σ (f_a · B x_b + f_b · B x_a - f_a · F f_b)
+
+with wrenches w at the tool, twists of the bodies and motions of the joints x, deformations B x, forces
+f and flexibilities F of all items; F = 0 where an item is rigid. There L_ab is the compliance C_ab,
+and its derivative is that of the expression with x and f fixed: no derivative of the equilibrium is
+needed. Positions follow from the closure of loops by the implicit function theorem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.elasticity.frame.assembled import AssembledStructure
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.frame.structure import ElasticJoint, Element
+from tauloop.elasticity.machine.beams import piece_lengths, piece_sections
+from tauloop.elasticity.machine.joints import FIXED_DIRECTIONS
+from tauloop.elasticity.static_analysis.gradients import ElasticLaw
+from tauloop.equations.assembly.loops import closure, nominal, stacked
+from tauloop.equations.operators import cross
+from tauloop.equations.tree import TreeMotion, coordinate_rates, symbolic_motion
+from tauloop.equations.values import BatchFunction, Values
+from tauloop.mechanism.elastic.beams import Beam, BodyBeam
+from tauloop.mechanism.elastic.sections import SectionProperties
+from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement, Rod
+from tauloop.model import Model
+
+#: Singular values of equilibrium and loop equations, relative to the largest, that count as zero.
+RANK_TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SymbolicItem:
+    """An item that deforms, or a rigid connection.
+
+    Attributes:
+        name: element, joint or combination.
+        deformation: B (m, n_x), deformation by the twists and motions x.
+        flexibility: F (m, m); None for a rigid connection or one with a stiffness.
+        stiffness: K (m, m) in place of a flexibility.
+        force: forces (N, m, 6) by unit wrenches; None if they follow from equilibrium.
+    """
+
+    name: str
+    deformation: ca.SX
+    flexibility: ca.SX | None = None
+    stiffness: ca.SX | None = None
+    force: Array | None = None
+
+
+class SymbolicStructure:
+    """Expressions of a machine's structure over its coordinates and some of its parameters.
+
+    Attributes:
+        q, theta: symbols of the coordinates and of the parameters.
+        items: all items.
+        tool: twist of the tool (6, n_x) by x.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        assembled: AssembledStructure,
+        tool_body: str,
+        laws: Collection[ElasticLaw],
+        displacement: Array,
+        names: Sequence[str],
+        *,
+        has_shear: bool,
+    ) -> None:
+        """Make the expressions.
+
+        Args:
+            model: the machine.
+            assembled: its structure in minimal coordinates at N poses.
+            tool_body: body or node that carries the tool.
+            laws: expressions of all elastic items.
+            displacement: (N, n, 6) these coordinates by unit wrenches at the tool.
+            names: parameters that are symbols.
+            has_shear: whether beams have shear.
+        """
+        self.model, self.assembled = model, assembled
+        self.mechanism: Mechanism = model.assembly.loops.mechanism
+        self.displacement, self.names, self.has_shear = displacement, tuple(names), has_shear
+        self.theta = ca.SX.sym("theta", len(names))
+        symbols = {name: self.theta[i] for i, name in enumerate(names)}
+        self.values: Values = nominal(self.mechanism, symbols)
+        self.motion: TreeMotion = symbolic_motion(model.topology, self.values)
+        self.q = self.motion.q
+        structure = assembled.structure
+        self.origins = dict(self._origins())
+        self.first = {body.name: 6 * i for i, body in enumerate(structure.bodies)}
+        size = 6 * len(structure.bodies)
+        self.motion_columns: dict[str, int] = {}
+        for joint in structure.joints:
+            for name in joint.names:
+                self.motion_columns[name] = size
+                size += 1
+        self.size = size
+        self.laws = {law.item: law for law in laws}
+        tool = self.mechanism.platform.tool
+        self.tool = self._point(tool_body, self.position(tool))
+        self.items = tuple(self._items())
+
+    # Frames
+
+    def position(self, placement: Placement) -> ca.SX:
+        """Return the origin (3,) of a frame in the base frame."""
+        return self.motion.point(placement).p
+
+    def _rotation(self, placement: Placement) -> ca.SX:
+        """Return the axes (3, 3) of a frame in the base frame, as columns."""
+        return self.motion.bodies[placement.body].R @ self.values.rotation(placement.turns)
+
+    def _origins(self) -> Iterator[tuple[str, ca.SX]]:
+        """Yield the origins (3,) of all bodies and nodes by name."""
+        yield BASE, ca.SX(3, 1)
+        for body in self.mechanism.bodies:
+            moved = self.motion.bodies[body.name]
+            yield body.name, moved.p
+            for beam in body.beams:
+                for end, place in (("start", beam.start), ("end", beam.end)):
+                    name = f"{body.name}.{beam.name}.{end}"
+                    yield name, moved.p + moved.R @ self.values.vector(place)
+        for item in self.mechanism.structures:
+            moved = self.motion.bodies[item.body]
+            for number, place in enumerate(item.nodes):
+                name = f"{item.name}.node{number + 1}"
+                yield name, moved.p + moved.R @ self.values.vector(place)
+
+    def _point(self, body: str, point: ca.SX) -> ca.SX:
+        """Return the twist (6, n_x) of a point of a body by x."""
+        twist = ca.SX(6, self.size)
+        if body != BASE:
+            first = self.first[body]
+            arm = point - self.origins[body]
+            for i in range(6):
+                twist[i, first + i] = 1.0
+            twist[:3, first + 3 : first + 6] = -ca.skew(arm)
+        return twist
+
+    def carried(self, body: str, point: ca.SX, twist: ca.SX) -> ca.SX:
+        """Return the twist (6, n) of a point of a body by that of its origin."""
+        arm = point - self.origins[body]
+        return ca.vertcat(twist[:3, :] - ca.skew(arm) @ twist[3:, :], twist[3:, :])
+
+    # Items
+
+    def _items(self) -> Iterator[SymbolicItem]:
+        """Yield all items."""
+        structure = self.assembled.structure
+        rods = {rod.name: rod for rod in self.mechanism.rods}
+        beams = {
+            f"{body.name}.{beam.name}": (body.name, beam)
+            for body in self.mechanism.bodies
+            for beam in body.beams
+        }
+        motions = self.assembled.element_motion
+        for element, rows in zip(structure.elements, motions, strict=True):
+            if not element.matrices.stiffness.any():
+                continue
+            load = element.matrices.stiffness @ (rows @ self.displacement)
+            if element.name in rods:
+                yield self._rod_item(rods[element.name], element, load)
+            elif element.name in beams:
+                yield self._beam_item(*beams[element.name], element, load)
+            else:
+                yield self._reduced_item(element, load)
+        for link in structure.links:
+            rod = rods[link.name.removesuffix(".length")]
+            yield SymbolicItem(name=link.name, deformation=self._stretch(rod, link.bodies))
+        joints = {joint.name: joint for joint in self.mechanism.joints}
+        rows_of = dict(zip(structure.joints, self.assembled.joint_motion, strict=True))
+        for joint, rows in rows_of.items():
+            yield from self._joint_items(joints[joint.name], joint, rows @ self.displacement)
+        yield from self._combination_items()
+
+    def _stretch(self, rod: Rod, bodies: tuple[str, str]) -> ca.SX:
+        """Return the elongation (1, n_x) of a rod by x."""
+        start, end = self.position(rod.start), self.position(rod.end)
+        along = (end - start) / ca.norm_2(end - start)
+        moved = self._point(bodies[1], end) - self._point(bodies[0], start)
+        return along.T @ moved[:3, :]
+
+    def _rod_item(self, rod: Rod, element: Element, load: Array) -> SymbolicItem:
+        """Return a rod that carries tension: E A in series with springs."""
+        law = self.laws[rod.name]
+        compliance = ca.SX(0)
+        for spring in law.springs:
+            compliance += 1.0 / self.values.scalar(spring)
+        if law.beams:
+            for length, EA in self._axial_pieces(rod, law.beams):
+                compliance += length / EA
+        start, end = element.attachments
+        force = load[:, [len(start.freedoms) + end.freedoms.index(0)]]
+        return SymbolicItem(
+            name=rod.name,
+            deformation=self._stretch(rod, (start.body, end.body)),
+            flexibility=compliance,
+            force=force,
+        )
+
+    def _axial_pieces(self, rod: Rod, beams: Sequence[Beam]) -> Iterator[tuple[ca.SX, ca.SX]]:
+        """Yield length and E A of the pieces of a rod."""
+        if len(beams) == 1:
+            yield from (
+                (length, self.values.scalar(section.axial_stiffness))
+                for length, section in self._pieces(beams[0])
+            )
+            return
+        distance = ca.norm_2(self.position(rod.end) - self.position(rod.start))
+        (first, lower), (second, upper) = (next(iter(self._pieces(beam))) for beam in beams)
+        below, above = (self.values.scalar(section.axial_stiffness) for section in (lower, upper))
+        yield distance - second, below
+        yield first + second - distance, below + above
+        yield distance - first, above
+
+    def _pieces(self, beam: Beam) -> Iterator[tuple[ca.SX, SectionProperties]]:
+        """Yield length and section of the pieces of a beam."""
+        lengths = piece_lengths(beam)
+        for (length, count), section in zip(lengths, piece_sections(beam), strict=True):
+            yield ca.SX(self.values.scalar(length)) / count, section
+
+    def _beam_item(self, body: str, beam: BodyBeam, element: Element, load: Array) -> SymbolicItem:
+        """Return a beam between two nodes: flexibility of its end against its start."""
+        start, end = (self.values.vector(place) for place in (beam.start, beam.end))
+        x = (end - start) / ca.norm_2(end - start)
+        across = self._across(beam)
+        y = cross(across, x)
+        y = y / ca.norm_2(y)
+        axes = self.motion.bodies[body].R @ ca.horzcat(x, y, cross(x, y))
+        near, far = (attachment.body for attachment in element.attachments)
+        # The node of an end has its place, so twists of both nodes are those of the ends.
+        length = ca.norm_2(end - start)
+        at_end = self._point(near, self.origins[near] + axes[:, 0] * length)
+        relative = self._point(far, self.origins[far]) - at_end
+        local = ca.vertcat(axes.T @ relative[:3, :], axes.T @ relative[3:, :])
+        return SymbolicItem(
+            name=element.name,
+            deformation=local,
+            flexibility=self._end_flexibility(beam.beam),
+            force=load[:, 6:12],
+        )
+
+    def _across(self, beam: BodyBeam) -> ca.SX:
+        """Return the direction (3,) near which a beam's axis z is, in body coordinates."""
+        if beam.z_axis is not None:
+            return ca.SX(np.array(beam.z_axis))
+        value = self.mechanism.value
+        start, end = (np.array([value(x) for x in place]) for place in (beam.start, beam.end))
+        return ca.SX(np.eye(3)[int(np.argmin(np.abs(end - start)))])
+
+    def _end_flexibility(self, beam: Beam) -> ca.SX:
+        """Return the flexibility (6, 6) of a beam's end with its start clamped, in local axes.
+
+        Integrals of the unit load over the pieces: M_z = m_z + f_y d and M_y = m_y - f_z d at the
+        distance d from the end.
+        """
+        F = ca.SX(6, 6)
+        pieces = list(self._pieces(beam))
+        scalar = self.values.scalar
+        rest = sum((length for length, _ in pieces), ca.SX(0))
+        sections = [section for _, section in pieces]
+        has_shear = self.has_shear and all(item.shear_stiffness is not None for item in sections)
+        for length, section in pieces:
+            far, near = rest, rest - length
+            rest = near
+            EI_y, EI_z = (scalar(stiffness) for stiffness in section.bending_stiffness)
+            first, second = (far**2 - near**2) / 2.0, (far**3 - near**3) / 3.0
+            F[0, 0] += length / scalar(section.axial_stiffness)
+            F[3, 3] += length / scalar(section.torsional_stiffness)
+            F[1, 1] += second / EI_z
+            F[1, 5] += first / EI_z
+            F[5, 5] += length / EI_z
+            F[2, 2] += second / EI_y
+            F[2, 4] -= first / EI_y
+            F[4, 4] += length / EI_y
+            if has_shear and section.shear_stiffness is not None:
+                GA_y, GA_z = (scalar(stiffness) for stiffness in section.shear_stiffness)
+                F[1, 1] += length / GA_y
+                F[2, 2] += length / GA_z
+        F[5, 1], F[4, 2] = F[1, 5], F[2, 4]
+        return F
+
+    def _reduced_item(self, element: Element, load: Array) -> SymbolicItem:
+        """Return a finite-element model: its stiffness is constant in the axes of its body."""
+        item = next(item for item in self.mechanism.structures if item.name == element.name)
+        back = self.motion.bodies[item.body].R.T
+        parts = []
+        for attachment in element.attachments:
+            twist = self._point(attachment.body, self.origins[attachment.body])
+            parts += [back @ twist[:3, :], back @ twist[3:, :]]
+        return SymbolicItem(
+            name=element.name,
+            deformation=ca.vertcat(*parts),
+            stiffness=ca.SX(np.asarray(element.matrices.stiffness)),
+            force=load,
+        )
+
+    def _joint_items(
+        self, joint: Joint, elastic: ElasticJoint, moved: Array
+    ) -> Iterator[SymbolicItem]:
+        """Yield a joint's rigid directions and bearings, and the springs against its motions."""
+        law = self.laws.get(joint.name, ElasticLaw(item=joint.name))
+        point = self.position(joint.child)
+        relative = self._point(elastic.child, point) - self._point(elastic.parent, point)
+        free = self.free_twists(joint)
+        columns = {
+            name: self.motion_columns[name]
+            for name in joint.velocity_names
+            if name in self.motion_columns
+        }
+        held = relative
+        for index, name in enumerate(joint.velocity_names):
+            if name in columns:
+                moves = ca.SX(6, self.size)
+                moves[:, columns[name]] = free[:, index]
+                held = held - moves
+        springs = dict(law.motions)
+        for index, full in enumerate(elastic.names):
+            row = ca.SX(1, self.size)
+            row[0, self.motion_columns[full]] = 1.0
+            if index in springs:
+                stiffness = self.values.scalar(springs[index])
+                number = self.mechanism.value(springs[index])
+                yield SymbolicItem(
+                    name=full,
+                    deformation=row,
+                    flexibility=1.0 / ca.SX(stiffness),
+                    force=number * moved[:, [index]],
+                )
+        if joint.compliance is None:
+            yield SymbolicItem(name=joint.name, deformation=held)
+            return
+        matrix = ca.SX(6, 6)
+        for i, row_ in enumerate(joint.compliance.matrix):
+            for j, expression in enumerate(row_):
+                matrix[i, j] = self.values.scalar(expression)
+        turn = ca.diagcat(self._rotation(joint.parent), self._rotation(joint.parent))
+        turned = turn @ matrix @ turn.T
+        if not joint.compliance.is_stiffness:
+            yield SymbolicItem(name=joint.name, deformation=held, flexibility=turned)
+            return
+        if set(columns) != set(joint.velocity_names):
+            what = "a rigid motor and a stiffness of bearings hold this joint"
+            remedy = "give the motor a stiffness, or the bearings a compliance"
+            raise InputError.of(f"joints.{joint.name}", what, remedy)
+        # Bearings resist what is left of the relative motion in the joint's metric.
+        weight = np.diag(np.repeat([1.0, self.assembled.structure.length], 3) ** 2)
+        projected = relative
+        if joint.velocity_names:
+            project = ca.solve(free.T @ weight @ free, free.T @ weight)
+            moves = project @ relative
+            projected = relative - free @ moves
+            for index, name in enumerate(joint.velocity_names):
+                row = ca.SX(1, self.size)
+                row[0, columns[name]] = 1.0
+                yield SymbolicItem(name=f"{joint.name} {name}", deformation=moves[index, :] - row)
+        yield SymbolicItem(name=joint.name, deformation=projected, stiffness=turned)
+
+    def free_twists(self, joint: Joint) -> ca.SX:
+        """Return the twists (6, f) that a joint leaves free, see `free_twists`."""
+        parent, child = self._rotation(joint.parent), self._rotation(joint.child)
+        axes = ["xyz".index(axis) for axis in joint.axes]
+        columns: list[tuple[int, ca.SX]] = []
+        if joint.kind in FIXED_DIRECTIONS:
+            columns = [(i - i % 3, parent[:, i % 3]) for i in FIXED_DIRECTIONS[joint.kind]]
+        elif joint.kind == "universal":
+            columns = [(3, parent[:, axes[0]]), (3, child[:, axes[1]])]
+        else:
+            firsts = {"revolute": (3,), "prismatic": (0,), "cylindrical": (3, 0)}[joint.kind]
+            columns = [(first, parent[:, axes[0]]) for first in firsts]
+        twists = ca.SX(6, len(columns))
+        for k, (first, direction) in enumerate(columns):
+            twists[first : first + 3, k] = direction
+        return twists
+
+    def _combination_items(self) -> Iterator[SymbolicItem]:
+        """Yield gears, and motors that drive several coordinates."""
+        terms = {item.name: item.terms for item in self.mechanism.couplings}
+        terms |= {item.name: item.drives for item in self.mechanism.actuators}
+        structure = self.assembled.structure
+        elastic = [item for item in structure.combinations if item.stiffness]
+        rows_of = dict(
+            zip((item.name for item in elastic), self.assembled.combination_motion, strict=True)
+        )
+        for combination in structure.combinations:
+            ratios = dict(terms[combination.name])
+            row = ca.SX(1, self.size)
+            for name, _ in combination.terms:
+                row[0, self.motion_columns[name]] += self.values.scalar(ratios[name])
+            if combination.name not in rows_of:
+                yield SymbolicItem(name=combination.name, deformation=row)
+                continue
+            spring = self.laws[combination.name].springs[0]
+            force = self.mechanism.value(spring) * (rows_of[combination.name] @ self.displacement)
+            yield SymbolicItem(
+                name=combination.name,
+                deformation=row,
+                flexibility=1.0 / ca.SX(self.values.scalar(spring)),
+                force=force,
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ComplianceDerivatives:
+    """Compliance of a machine from its mixed energy, and its derivatives at fixed poses.
+
+    Attributes:
+        compliance: (N, 6, 6) recomputed.
+        derivatives: (N, 6, 6, p) by the parameters.
+    """
+
+    compliance: Array
+    derivatives: Array
+
+
+def compliance_derivatives(symbolic: SymbolicStructure, q: Array) -> ComplianceDerivatives:
+    """Return the derivatives of the compliance by parameters, at fixed independent coordinates.
+
+    Args:
+        symbolic: expressions of the machine.
+        q: coordinates (N, n_q).
+    """
+    samples = len(q)
+    theta = np.array(symbolic.mechanism.parameters.vector(symbolic.names), dtype=float)
+    x = _twists_and_motions(symbolic)
+    forces = _forces(symbolic, q, theta, x)
+    size, rows = symbolic.size, forces.shape[1]
+    X, f = ca.SX.sym("x", size, 6), ca.SX.sym("f", rows, 6)
+    energy = _mixed_energy(symbolic, X, f)
+    upper = [(i, j) for j in range(6) for i in range(j + 1)]
+    entries = ca.vertcat(*(energy[i, j] for i, j in upper))
+    variables = ca.vertcat(symbolic.theta, symbolic.q)
+    jacobian = ca.jacobian(entries, variables)
+    inputs = [symbolic.q, symbolic.theta, ca.vec(X), ca.vec(f)]
+    outputs = [ca.densify(entries), ca.densify(ca.vec(jacobian))]
+    function = BatchFunction(ca.Function("derivatives", inputs, outputs))
+    numbers = [
+        q,
+        np.tile(theta, (samples, 1)),
+        np.swapaxes(x, 1, 2).reshape(samples, -1),
+        np.swapaxes(forces, 1, 2).reshape(samples, -1),
+    ]
+    values, flat = function(numbers, samples)
+    count = len(theta)
+    partial = np.swapaxes(flat.reshape(samples, -1, len(upper)), 1, 2)
+    total = partial[..., :count] + partial[..., count:] @ _coordinate_derivatives(
+        symbolic, q, theta
+    )
+    compliance = np.zeros((samples, 6, 6))
+    derivatives = np.zeros((samples, 6, 6, count))
+    for k, (i, j) in enumerate(upper):
+        compliance[:, i, j] = compliance[:, j, i] = values[:, k]
+        derivatives[:, i, j] = derivatives[:, j, i] = total[:, k]
+    return ComplianceDerivatives(compliance=compliance, derivatives=derivatives)
+
+
+def _mixed_energy(symbolic: SymbolicStructure, X: ca.SX, f: ca.SX) -> ca.SX:
+    """Return L (6, 6) for unit wrenches, with twists and motions X (n_x, 6) and forces f (M, 6)."""
+    work = symbolic.tool @ X
+    energy = work + work.T
+    first = 0
+    for item in symbolic.items:
+        count = item.deformation.shape[0]
+        force = f[first : first + count, :]
+        first += count
+        strain = item.deformation @ X
+        if item.stiffness is not None:
+            energy -= strain.T @ item.stiffness @ strain
+            continue
+        mixed = force.T @ strain
+        energy -= mixed + mixed.T
+        if item.flexibility is not None:
+            energy += force.T @ item.flexibility @ force
+    return energy
+
+
+def _twists_and_motions(symbolic: SymbolicStructure) -> Array:
+    """Return the twists of all bodies and the motions of all joints (N, n_x, 6) by unit wrenches."""
+    assembled, displacement = symbolic.assembled, symbolic.displacement
+    structure = assembled.structure
+    parts = [assembled.body_motion[body.name] @ displacement for body in structure.bodies]
+    parts += [rows @ displacement for rows in assembled.joint_motion]
+    return np.concatenate(parts, axis=1)
+
+
+def _forces(symbolic: SymbolicStructure, q: Array, theta: Array, x: Array) -> Array:
+    """Return the forces of all items (N, M, 6); those of rigid ones follow from equilibrium.
+
+    B_uᵀ f_u = Jᵀ - B_kᵀ f_k with the known forces f_k; a bearing with a compliance has F f_u = B_u x
+    too. Of redundant constraints the solution with the least norm is taken.
+    """
+    samples, size = len(q), symbolic.size
+    items = symbolic.items
+    outputs = [ca.densify(ca.vec(symbolic.tool))]
+    outputs += [ca.densify(ca.vec(item.deformation)) for item in items]
+    open_items = [item for item in items if item.force is None]
+    outputs += [
+        ca.densify(ca.vec(item.flexibility)) for item in open_items if item.flexibility is not None
+    ]
+    function = BatchFunction(ca.Function("items", [symbolic.q, symbolic.theta], outputs))
+    tool, *values = function([q, np.tile(theta, (samples, 1))], samples)
+
+    def matrices(flat: Array, columns: int) -> Array:
+        return np.swapaxes(flat.reshape(samples, columns, -1), 1, 2)
+
+    length = symbolic.assembled.structure.length
+    weight = np.ones(size)
+    for first in symbolic.first.values():
+        weight[first + 3 : first + 6] = 1.0 / length
+    rest = np.swapaxes(matrices(tool, size), 1, 2)
+    unknown = []
+    for item, flat in zip(items, values, strict=False):
+        B = matrices(flat, size)
+        if item.force is None:
+            unknown.append(B)
+        else:
+            rest = rest - np.swapaxes(B, 1, 2) @ item.force
+    solved = np.zeros((samples, 0, 6))
+    if unknown:
+        B_u = np.concatenate(unknown, axis=1)
+        A = np.swapaxes(B_u, 1, 2) * weight[:, None]
+        right = rest * weight[:, None]
+        flexible = iter(values[len(items) :])
+        first = 0
+        rows, sides = [A], [right]
+        for item, B in zip(open_items, unknown, strict=True):
+            count = B.shape[1]
+            if item.flexibility is not None:
+                F = matrices(next(flexible), count)
+                scale = np.abs(F).max(axis=(1, 2), keepdims=True)
+                row = np.zeros((samples, count, B_u.shape[1]))
+                row[..., first : first + count] = F / scale
+                rows.append(row)
+                sides.append(B @ x / scale)
+            first += count
+        A, right = np.concatenate(rows, axis=1), np.concatenate(sides, axis=1)
+        solved = np.linalg.pinv(A, rcond=RANK_TOLERANCE) @ right
+    forces, first = [], 0
+    for item in items:
+        count = item.deformation.shape[0]
+        if item.force is None:
+            forces.append(solved[:, first : first + count])
+            first += count
+        else:
+            forces.append(np.broadcast_to(item.force, (samples, count, 6)))
+    return np.concatenate(forces, axis=1)
+
+
+def _coordinate_derivatives(symbolic: SymbolicStructure, q: Array, theta: Array) -> Array:
+    """Return the derivatives (N, n_q, p) of the coordinates by parameters at a fixed pose.
+
+    K_d v_d = -∂φ/∂θ for the velocities v_d that are not independent, dq = N v.
+    """
+    samples, assembly = len(q), symbolic.model.assembly
+    topology = symbolic.model.topology
+    n_v, count = topology.n_v, len(theta)
+    rows = closure(symbolic.mechanism, symbolic.motion)
+    if not rows:
+        return np.zeros((samples, q.shape[1], count))
+    phi, rate, _ = stacked(rows)
+    K = ca.jacobian(rate, symbolic.motion.v)
+    N = coordinate_rates(topology, symbolic.q)
+    outputs = [ca.densify(ca.vec(item)) for item in (K, ca.jacobian(phi, symbolic.theta), N)]
+    function = BatchFunction(ca.Function("closure", [symbolic.q, symbolic.theta], outputs))
+    flat = function([q, np.tile(theta, (samples, 1))], samples)
+    K_, phi_theta, N_ = (
+        np.swapaxes(part.reshape(samples, columns, -1), 1, 2)
+        for part, columns in zip(flat, (n_v, count, n_v), strict=True)
+    )
+    held = {*assembly.independent, *assembly.locked}
+    moving = [i for i in range(n_v) if i not in held]
+    loops = assembly.loops
+    row_scale, v_scale = loops.row_scale[:, None], loops.velocity_scale[moving]
+    scaled = row_scale * K_[..., moving] * v_scale
+    v = np.zeros((samples, n_v, count))
+    right = -row_scale * phi_theta
+    v[:, moving] = v_scale[:, None] * (np.linalg.pinv(scaled, rcond=RANK_TOLERANCE) @ right)
+    return np.asarray(N_ @ v)

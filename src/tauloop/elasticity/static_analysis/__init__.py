@@ -1,0 +1,1 @@
+"""Stiffness, stress, buckling and compliance of machines."""

@@ -1,0 +1,227 @@
+"""Compliance at many poses: a function of the coordinates, made once for each machine."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.errors import AssemblyError, PoseError, solving
+from tauloop.compiler.c.calling.evaluator import BatchRuns
+from tauloop.compiler.program import Evaluate, Program
+from tauloop.elasticity.frame.assembled import MECHANISM_TOLERANCE, AssembledStructure, assemble
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.frame.statics import tool_compliance
+from tauloop.elasticity.frame.structure import ElasticJoint
+from tauloop.elasticity.machine.constants import machine_constants
+from tauloop.elasticity.machine.poses import (
+    PoseInput,
+    machine_coordinates,
+    require_elastic_data,
+)
+from tauloop.elasticity.machine.structure import (
+    MachineStructure,
+    StructureOptions,
+    machine_structure,
+)
+from tauloop.elasticity.machine.symbolic_structure import SymbolicStructure
+from tauloop.equations.operators import fast_operators
+from tauloop.equations.values import BatchFunction
+from tauloop.mechanism.model import BASE
+from tauloop.model import Model
+from tauloop.model.model import MachineSource, modeled
+
+#: Number of poses from which the equations are compiled.
+MIN_COMPILED_POSES = 256
+
+
+@solving(PoseError)
+def compliance_matrices(
+    machine: MachineSource,
+    poses: PoseInput = None,
+    *,
+    actuators: object | None = None,
+    shear: bool = False,
+) -> np.ndarray:
+    """Return the compliance (N, 6, 6) of a machine at its tool, as `stiffness` has it, without loads.
+
+    Twists (m, rad) by wrenches (N, N m) of the tool center point, in the axes of the base. Where no
+    rigid parts close loops and joints have rigid bearings, the equations are made once as a function
+    of the coordinates, which takes a few microseconds for each pose.
+
+    Args:
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
+        poses: poses of the platform, see `stiffness`; by default the reference pose.
+        actuators: positions of the actuators of one pose, instead of poses of the platform.
+        shear: include shear of beams (Timoshenko).
+
+    Raises:
+        InputError: the machine has no elastic data, or an argument is wrong.
+        AssemblyError: a part can move without any deformation.
+        PoseError: a pose is out of reach or singular.
+
+    Examples:
+        >>> from tauloop.elasticity import compliance_matrices
+        >>> import tauloop as tl
+        >>> machine = tl.loads('''
+        ... format: tauloop-machine/1
+        ... name: slide
+        ... provenance: {status: chosen, source: example}
+        ... gravity: [0, 0, -9.81 m/s^2]
+        ... bodies: {cart: {mass: 2 kg}}
+        ... joints: {rail: {type: prismatic, axis: x, parent: base, child: cart}}
+        ... actuators: {motor: {on: rail, force: 10 N, stiffness: 5 N/um}}
+        ... platform: {body: cart, independent: [rail]}
+        ... ''')
+        >>> print(f"{compliance_matrices(machine)[0, 0, 0]:.1e} m/N")
+        2.0e-07 m/N
+    """
+    model = modeled(machine)
+    q, _ = machine_coordinates(model, poses, actuators)
+    return compliance_at(model, q, has_shear=shear)
+
+
+def compliance_at(model: Model, q: Array, *, has_shear: bool) -> Array:
+    """Return the compliance (N, 6, 6) at coordinates (N, n_q)."""
+    function = machine_constants(model).stored(
+        ("compliance", has_shear), lambda: _compliance_function(model, q[:1], has_shear=has_shear)
+    )
+    if function is None:
+        built, assembled = _structure(model, q, has_shear=has_shear)
+        return tool_compliance(assembled, built.tool_body, built.tool_point).matrix
+    entries, pivots = function(q)
+    if not len(q) or pivots.min() > MECHANISM_TOLERANCE:
+        compliance = np.empty((len(q), 6, 6))
+        rows, columns = np.tril_indices(6)
+        compliance[:, rows, columns] = entries
+        compliance[:, columns, rows] = entries
+        return compliance
+    loose = int(np.argmin(pivots.min(axis=1)))
+    _, assembled = _structure(model, q[loose : loose + 1], has_shear=has_shear)
+    assembled.require_no_mechanism()
+    what = f"pose {loose} is nearly a mechanism: a pivot is {pivots[loose].min():.1e} of its terms"
+    raise AssemblyError.of("structure", what, "leave singular poses out")
+
+
+def _structure(
+    model: Model, q: Array, *, has_shear: bool
+) -> tuple[MachineStructure, AssembledStructure]:
+    """Return the structure of a machine, also in minimal coordinates.
+
+    Raises:
+        InputError: the machine has no elastic data.
+    """
+    settings = StructureOptions(has_shear=has_shear, has_rod_modes=False)
+    built = machine_structure(model, q, settings)
+    require_elastic_data(model.mechanism, built)
+    return built, assemble(built.structure)
+
+
+class _ComplianceFunction:
+    """The function q -> lower triangle of C (N, 21), and pivots of K (N, n) relative to its terms."""
+
+    def __init__(self, model: Model, function: ca.Function) -> None:
+        """Store the function; machine code is made when it first evaluates many poses."""
+        step = Evaluate(
+            function=BatchFunction(function), inputs=("q",), outputs=("entries", "pivot_ratios")
+        )
+        self._program = Program(
+            name="compliance", steps=(step,), outputs=step.outputs, closed_forms=(), pivots=()
+        )
+        self._runs = BatchRuns(model.evaluator)
+
+    def __call__(self, q: Array) -> tuple[Array, Array]:
+        """Return both outputs at coordinates (N, n_q)."""
+        n, inputs = len(q), {"q": np.ascontiguousarray(q)}
+        if n < MIN_COMPILED_POSES:
+            outputs, _ = self._program.run(inputs, n)
+        else:
+            outputs, _ = self._runs(self._program, inputs, n)
+        return outputs["entries"], outputs["pivot_ratios"]
+
+
+@fast_operators()
+def _compliance_function(model: Model, q: Array, *, has_shear: bool) -> _ComplianceFunction | None:
+    """Return the function q -> lower triangle of C (21), and pivots of K (n) relative to its terms.
+
+    C = J K⁻¹ Jᵀ with K = Bᵀ F⁻¹ B in the coordinates of the tree, by K = L D Lᵀ without pivoting:
+    K is positive definite. None where closed loops constrain these coordinates, or bearings yield.
+
+    Raises:
+        InputError: the machine has no elastic data.
+        AssemblyError: a part can move without any deformation.
+    """
+    built, assembled = _structure(model, q, has_shear=has_shear)
+    has_bearings = any(law.bearings is not None for law in built.laws)
+    if assembled.constraints or has_bearings:
+        return None
+    compliance = tool_compliance(assembled, built.tool_body, built.tool_point)
+    symbolic = SymbolicStructure(
+        model,
+        assembled,
+        built.tool_body,
+        built.laws,
+        compliance.displacement,
+        (),
+        has_shear=has_shear,
+    )
+    x = _tree_motion(symbolic)
+    size = x.shape[1]
+    K = ca.SX(size, size)
+    for item in symbolic.items:
+        B = item.deformation @ x
+        if item.stiffness is not None:
+            K += B.T @ item.stiffness @ B
+        elif item.flexibility is not None:
+            F = ca.sparsify(item.flexibility)
+            K += B.T @ (B / F if F.numel() == 1 else ca.inv(F) @ B)
+    K = ca.sparsify(K)
+    D, LT, order = ca.ldl(K)
+    J = symbolic.tool @ x
+    C = J @ ca.ldl_solve(ca.densify(J.T), D, LT, order)
+    lower = ca.vertcat(*(C[i, j] for i in range(6) for j in range(i + 1)))
+    diagonal = ca.diag(K)[list(order)]
+    outputs = [ca.densify(lower), ca.densify(ca.vec(D) / diagonal)]
+    function = ca.Function("compliance", [symbolic.q], outputs, {"cse": True})
+    return _ComplianceFunction(model, function)
+
+
+def _tree_motion(symbolic: SymbolicStructure) -> ca.SX:
+    """Return twists and motions x (n_x, n) by the coordinates of the tree; see `assemble`."""
+    assembled = symbolic.assembled
+    joints: list[tuple[ElasticJoint, str, str]] = list(assembled.tree)
+    structure = assembled.structure
+    placed = {far for _, _, far in joints}
+    free = [body.name for body in structure.bodies if body.name not in placed]
+    counted = sum(joint.count for joint, _, _ in joints)
+    size = 6 * len(free) + counted
+    x = ca.SX(symbolic.size, size)
+    twists = {BASE: ca.SX(6, size)}
+    column = 0
+    for name in free:
+        twist = ca.SX(6, size)
+        for i in range(6):
+            twist[i, column + i] = 1.0
+        twists[name] = twist
+        column += 6
+    by_name = {joint.name: joint for joint in symbolic.mechanism.joints}
+    for joint, near, far in joints:
+        point = symbolic.position(by_name[joint.name].child)
+        moved = symbolic.carried(near, point, twists[near])
+        directions = symbolic.free_twists(by_name[joint.name])
+        indices = [
+            index
+            for index, name in enumerate(by_name[joint.name].velocity_names)
+            if name in symbolic.motion_columns
+        ]
+        sign = 1.0 if near == joint.parent else -1.0
+        for index, name in zip(indices, joint.names, strict=True):
+            step = ca.SX(6, size)
+            step[:, column] = sign * directions[:, index]
+            moved = moved + step
+            x[symbolic.motion_columns[name], column] = 1.0
+            column += 1
+        arm = symbolic.origins[far] - point
+        twists[far] = ca.vertcat(moved[:3, :] - ca.skew(arm) @ moved[3:, :], moved[3:, :])
+    for name, first in symbolic.first.items():
+        x[first : first + 6, :] = twists[name]
+    return x

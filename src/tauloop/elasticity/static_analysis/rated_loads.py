@@ -1,0 +1,294 @@
+"""Static compliance as ISO 9283 tests it: displacement of the tool by growing forces along the axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import field
+
+import numpy as np
+
+from tauloop.common.datasets import Variable
+from tauloop.common.errors import InputError, PoseError, solving
+from tauloop.common.files import csv_text
+from tauloop.common.keywords import keywords
+from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, in_json, json_keys
+from tauloop.common.records import dataclass
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
+from tauloop.elasticity.frame.assembled import AssembledStructure, assemble
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.frame.deformed import deformed_structure
+from tauloop.elasticity.frame.preload import DeadLoad, preload_stiffness
+from tauloop.elasticity.frame.statics import gravity_load
+from tauloop.elasticity.machine.poses import (
+    PoseInput,
+    gravity_vector,
+    machine_coordinates,
+    require_elastic_data,
+)
+from tauloop.elasticity.machine.structure import (
+    MachineStructure,
+    StructureOptions,
+    machine_structure,
+)
+from tauloop.mechanism.description.units import FORCE, quantity
+from tauloop.mechanism.model import omission_diagnostics
+from tauloop.model import Model
+from tauloop.model.model import MachineSource, modeled
+
+#: Directions of the forces, in the axes of the base.
+LOAD_DIRECTIONS = ("+x", "-x", "+y", "-y", "+z", "-z")
+_UNITS = np.array([sign * axis for axis in np.eye(3) for sign in (1.0, -1.0)])
+#: Fractions of the rated load.
+FRACTIONS = np.arange(1, 11) / 10.0
+#: Largest displacement, as a fraction of the machine's size, that equations of second order describe.
+MAX_DISPLACEMENT = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticComplianceOptions(Options):
+    """The theory of beams.
+
+    Attributes:
+        shear: include shear of beams (Timoshenko).
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.StaticComplianceOptions(shear=True).shear
+        True
+    """
+
+    shear: bool = option(False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticCompliance(Result):
+    """Displacement of the tool by forces of 10 % to 100 % of a rated load in d = 6 directions.
+
+    Attributes:
+        model: the machine.
+        options: theory of beams.
+        platform: (n,) position of the platform.
+        tool: (3,) tool center point, m.
+        directions: names of the directions.
+        load: (10,) forces, N.
+        displacement: (6, 10, 3) displacement of the tool center point by each force, m, from where
+            the weight alone holds it.
+        notes: assumptions about this machine.
+    """
+
+    model: Model = field(metadata=json_keys(machine="mechanism.name"))
+    options: StaticComplianceOptions = field(metadata=OMITTED)
+    platform: np.ndarray
+    tool: np.ndarray = field(metadata=json_keys("tool_m"))
+    directions: tuple[str, ...]
+    load: np.ndarray = field(metadata=json_keys("load_N"))
+    displacement: np.ndarray = field(metadata=json_keys("displacement_m"))
+    notes: tuple[str, ...]
+
+    @property
+    @in_json("distance_m")
+    def distance(self) -> np.ndarray:
+        """Distance (6, 10) by which the tool center point moves, m."""
+        return np.asarray(np.linalg.norm(self.displacement, axis=-1))
+
+    @property
+    @in_json("compliance_m_N")
+    def compliance(self) -> np.ndarray:
+        """Distance per force (6, 10), m/N."""
+        return np.asarray(self.distance / self.load)
+
+    @property
+    @in_json("worst_m_N")
+    def worst(self) -> float:
+        """Largest compliance of all directions and forces, m/N."""
+        return float(self.compliance.max())
+
+    def to_csv(self) -> str:
+        """Return a CSV text: displacement and compliance by direction and force."""
+        heads = [f"displacement.{axis} [m]" for axis in "xyz"]
+        rows: list[tuple[object, ...]] = []
+        for direction, moved, compliances in zip(
+            self.directions, self.displacement, self.compliance, strict=True
+        ):
+            for load, vector, compliance in zip(self.load, moved, compliances, strict=True):
+                rows.append((direction, float(load), *vector.tolist(), float(compliance)))
+        return csv_text(("direction", "force [N]", *heads, "compliance [m/N]"), rows)
+
+    def variables(self) -> Iterator[Variable]:
+        """Return the compliance and the displacements over direction and force."""
+        yield Variable(name="direction", values=np.array(self.directions), over=("direction",))
+        yield Variable(name="load", values=self.load, over=("load",), unit="N")
+        over = ("direction", "load")
+        yield Variable(name="compliance", values=self.compliance, over=over, unit="m/N")
+        for k, axis in enumerate("xyz"):
+            values = self.displacement[..., k]
+            yield Variable(name=f"displacement.{axis}", values=values, over=over, unit="m")
+
+
+@keywords(StaticComplianceOptions)
+@solving(PoseError)
+def static_compliance(
+    machine: MachineSource,
+    rated_load: float | str,
+    pose: PoseInput = None,
+    options: StaticComplianceOptions | None = None,
+) -> StaticCompliance:
+    """Return the static compliance of a machine at its tool, by the procedure of ISO 9283.
+
+    Forces along the three axes of the base, in both directions, grow by steps of 10 % to the rated
+    load; the displacement of the tool is that of the loaded equilibrium against the one by weight
+    alone. The equilibrium is followed along the force: dx/dF = (K + K_g)⁻¹ Jᵀ at the deformed
+    geometry. Motors are held. The model has no friction or backlash, so repetitions are equal.
+
+    Args:
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
+        rated_load: largest force at the tool center point, N, or a text with its unit.
+        pose: one pose of the platform, see `stiffness`; by default the reference pose.
+        options: theory of beams.
+
+    Raises:
+        InputError: the machine has no elastic data, or an argument is wrong.
+        AssemblyError: a part can move without any deformation.
+        PoseError: the pose is out of reach or singular.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> machine = tl.loads('''
+        ... format: tauloop-machine/1
+        ... name: slide
+        ... provenance: {status: chosen, source: example}
+        ... gravity: [0, 0, -9.81 m/s^2]
+        ... bodies: {cart: {mass: 2 kg}}
+        ... joints: {rail: {type: prismatic, axis: x, parent: base, child: cart}}
+        ... actuators: {motor: {on: rail, force: 10 N, stiffness: 5 N/um}}
+        ... platform: {body: cart, independent: [rail]}
+        ... ''')
+        >>> result = tl.static_compliance(machine, rated_load=100.0)
+        >>> print(f"{1e3 * result.compliance[0, -1]:.4f} mm/N, {1e3 * result.distance[0, -1]:.2f} mm")
+        0.0002 mm/N, 0.02 mm
+    """
+    model, options = modeled(machine), options or StaticComplianceOptions()
+    force = _force(rated_load)
+    mechanism = model.mechanism
+    q, reached = machine_coordinates(model, pose)
+    if len(q) != 1:
+        raise InputError.of("pose", f"gives {len(q)} poses", "give one")
+    settings = StructureOptions(has_shear=options.shear, has_rod_modes=False)
+    built = machine_structure(model, np.repeat(q, len(LOAD_DIRECTIONS), axis=0), settings)
+    require_elastic_data(mechanism, built)
+    gravity = gravity_vector(mechanism)
+    path = _Equilibrium(built, gravity, force)
+    displacement = np.stack(list(path.positions()), axis=1)
+    notes = built.notes
+    if path.is_constrained:
+        notes += ("rigid parts close loops: forces in beams alone change the stiffness",)
+    largest = float(np.linalg.norm(displacement, axis=-1).max())
+    return StaticCompliance(
+        model=model,
+        options=options,
+        platform=model.platform_position(q)[0],
+        tool=built.tool_point[0],
+        directions=LOAD_DIRECTIONS,
+        load=FRACTIONS * force,
+        displacement=displacement,
+        notes=notes,
+        diagnostics=(
+            *_diagnostics(largest / built.structure.length),
+            *reached,
+            *omission_diagnostics(mechanism),
+        ),
+        provenance=provenance(
+            options={"shear": options.shear},
+            inputs={"machine": mechanism.name, "rated_load": force},
+        ),
+    )
+
+
+def _force(rated_load: object) -> float:
+    """Return a rated load, N.
+
+    Raises:
+        InputError: not a positive force.
+    """
+    remedy = "give the largest force at the tool, such as 500.0 or '500 N'"
+    if isinstance(rated_load, str):
+        value = quantity("rated_load", rated_load, FORCE)
+    elif isinstance(rated_load, int | float | np.number):
+        value = float(rated_load)
+    else:
+        raise InputError.of("rated_load", f"is not a force: {rated_load!r}", remedy)
+    if not 0.0 < value < np.inf:
+        raise InputError.of("rated_load", f"is {value:g} N", remedy)
+    return value
+
+
+class _Equilibrium:
+    """The equilibrium of a machine along six growing forces, as six poses."""
+
+    def __init__(self, built: MachineStructure, gravity: Array, rated_load: float) -> None:
+        """Start at the pose, which is that of the machine under its weight."""
+        self.built, self.gravity = built, gravity
+        self.wrench = rated_load * np.concatenate([_UNITS, np.zeros_like(_UNITS)], axis=1)
+        self.twists = {body.name: np.zeros((len(_UNITS), 6)) for body in built.structure.bodies}
+        self.is_constrained = False
+        self._arm = built.tool_point - self._origin(built)
+
+    @staticmethod
+    def _origin(built: MachineStructure) -> Array:
+        origins = {body.name: body.origin for body in built.structure.bodies}
+        return origins.get(built.tool_body, np.zeros(3))
+
+    def positions(self) -> Iterator[Array]:
+        """Yield the displacement (6, 3) of the tool at each fraction of the rated load."""
+        before = 0.0
+        for fraction in FRACTIONS:
+            step = fraction - before
+            rates = self._rates(self.twists, before)
+            middle = {name: twist + 0.5 * step * rates[name] for name, twist in self.twists.items()}
+            rates = self._rates(middle, before + 0.5 * step)
+            for name, rate in rates.items():
+                self.twists[name] = self.twists[name] + step * rate
+            before = float(fraction)
+            yield self._tool(self.twists) - self.built.tool_point
+
+    def _tool(self, twists: dict[str, Array]) -> Array:
+        """Return the tool center point (6, 3)."""
+        name = self.built.tool_body
+        if name not in twists:
+            return self.built.tool_point
+        u, theta = twists[name][:, :3], twists[name][:, 3:]
+        turned = np.cross(theta, self._arm)
+        return np.asarray(self.built.tool_point + u + turned + 0.5 * np.cross(theta, turned))
+
+    def _rates(self, twists: dict[str, Array], fraction: float) -> dict[str, Array]:
+        """Return the change (6, 6) of the bodies' twists by the fraction of the rated load."""
+        assembled = assemble(deformed_structure(self.built.structure, twists))
+        assembled.require_no_mechanism()
+        self.is_constrained = bool(assembled.constraints)
+        tool, point = self.built.tool_body, self._tool(twists)
+        by_wrench = (
+            np.swapaxes(assembled.point_motion(tool, point), -1, -2) @ self.wrench[..., None]
+        )
+        tangent = assembled.stiffness + self._geometric(assembled, point, by_wrench, fraction)
+        change = np.linalg.solve(tangent, by_wrench)
+        return {name: (assembled.body_motion[name] @ change)[..., 0] for name in twists}
+
+    def _geometric(
+        self, assembled: AssembledStructure, point: Array, by_wrench: Array, fraction: float
+    ) -> Array:
+        """Return the geometric stiffness (6, n, n) by weight and a fraction of the rated load."""
+        load = gravity_load(assembled, self.gravity)[..., None] + fraction * by_wrench
+        displacement = np.asarray(np.linalg.solve(assembled.stiffness, load), dtype=float)[..., 0]
+        at_tool = DeadLoad(body=self.built.tool_body, point=point, wrench=fraction * self.wrench)
+        return preload_stiffness(assembled, displacement, self.gravity, (at_tool,))
+
+
+def _diagnostics(largest: float) -> Iterator[Diagnostic]:
+    """Yield numbers that measure whether the result holds."""
+    yield diagnostic(
+        "largest displacement, fraction of the machine's size",
+        largest,
+        at_most=MAX_DISPLACEMENT,
+        advice="the motion of the bodies is accurate to second order; reduce the rated load",
+    )

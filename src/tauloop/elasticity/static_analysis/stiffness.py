@@ -1,0 +1,517 @@
+"""Stiffness, deflection, stress and buckling of a machine with its motors held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+
+import numpy as np
+
+from tauloop.common.datasets import Variable, columns
+from tauloop.common.errors import PoseError, solving
+from tauloop.common.files import csv_text
+from tauloop.common.keywords import keywords
+from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, in_json, json_keys
+from tauloop.common.records import dataclass
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
+from tauloop.elasticity.frame.assembled import AssembledStructure, assemble
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.frame.preload import DeadLoad, geometric_stiffness, preload_stiffness
+from tauloop.elasticity.frame.statics import (
+    ToolCompliance,
+    end_loads,
+    energy_shares,
+    gravity_load,
+    tool_compliance,
+)
+from tauloop.elasticity.heat.expansion import (
+    ThermalExpansionOptions,
+    expansions_of,
+    heat_loads,
+    temperatures_of,
+)
+from tauloop.elasticity.machine.poses import (
+    DIRECTIONS as DIRECTIONS,
+    PoseInput,
+    gravity_vector,
+    machine_coordinates,
+    require_elastic_data,
+    rigid_parts,
+)
+from tauloop.elasticity.machine.structure import (
+    StructureOptions,
+    machine_structure,
+)
+from tauloop.elasticity.machine.symbolic_structure import SymbolicStructure, compliance_derivatives
+from tauloop.elasticity.static_analysis.beam_loads import BeamLoads, beam_loads
+from tauloop.elasticity.static_analysis.gradients import (
+    ElasticGradient,
+    ElasticLaw,
+    compliance_parameters,
+    require_parameters,
+)
+from tauloop.equations.named_values import TOOL_PORT, named_values
+from tauloop.mechanism.description.units import EXPANSION, TEMPERATURE
+from tauloop.mechanism.elastic.inertia import ElementMass
+from tauloop.mechanism.model import omission_diagnostics
+from tauloop.model import Model
+from tauloop.model.model import MachineSource, modeled
+
+#: Units of translational and rotational stiffness.
+STIFFNESS_UNITS = ("N/m",) * 3 + ("N m/rad",) * 3
+#: Modes of each link and plane that represent bending where buckling is calculated.
+BUCKLING_MODES = 3
+#: Largest relative difference of the energy of all elements and the work of a wrench.
+ENERGY_TOLERANCE = 1e-6
+#: Fraction of the buckling load above which loads change the stiffness noticeably.
+MAX_BUCKLING_USE = 0.05
+#: Largest deflection, as a fraction of the machine's size, for which equations are linear.
+MAX_DEFLECTION = 0.01
+#: Relative step of differences, whose errors of second order cancel (Richardson).
+DIFFERENCE_STEP = 1e-3
+#: Note on a load factor where the geometric stiffness of constraints is not known.
+CONSTRAINED_NOTE = (
+    "rigid rods or joints close loops: the load factor accounts for axial forces in beams alone"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StiffnessOptions(Options):
+    """Loads, also those by heat (see `thermal_expansion`), and the theory of beams.
+
+    Attributes:
+        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
+        weightless: leave the weight of the machine out.
+        loaded: include the geometric stiffness of all loads; the poses are then those of the loaded
+            machine.
+        shear: include shear of beams (Timoshenko).
+        temperatures: rise above the reference temperature by part, K; a number for all parts that
+            have a coefficient of expansion.
+        expansions: coefficients of expansion by part, 1/K, in place of the file's; a number for all
+            parts of which the file states none. Bodies without beams and the base then scale as a
+            whole.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.StiffnessOptions(wrench={"fx": 100.0}).wrench
+        {'fx': 100.0}
+    """
+
+    wrench: str | Mapping[str, str | float] | tuple[float, ...] | None = option(
+        None, read=str, metavar="VALUES"
+    )
+    weightless: bool = option(False)
+    loaded: bool = option(False)
+    shear: bool = option(False)
+    temperatures: float | Mapping[str, float] = option(
+        0.0, unit=TEMPERATURE, below=np.inf, read=temperatures_of, metavar="VALUES"
+    )
+    expansions: float | Mapping[str, float] | None = option(
+        None, unit=EXPANSION, below=np.inf, read=expansions_of, metavar="VALUES"
+    )
+
+    @property
+    def has_heat(self) -> bool:
+        """Whether a part has another temperature than the reference."""
+        if isinstance(self.temperatures, Mapping):
+            return any(self.temperatures.values())
+        return bool(self.temperatures)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stiffness(Result):
+    """The stiffness of a machine at N poses with its motors held.
+
+    Twists and wrenches are those of the tool center point, in the axes of the base.
+
+    Attributes:
+        model: the machine.
+        options: loads and theory.
+        platform: (N, n) positions of the platform.
+        tool: (N, 3) tool center points, m.
+        compliance: (N, 6, 6) twist (m, rad) per wrench (N, N m).
+        items: names of the s elastic items.
+        shares: (N, 6, s) part of the compliance in each direction that each item causes.
+        worst_shares: (N, s) the same in the worst direction of force.
+        deflection: (N, 6) twist of the tool by weight and wrench, m and rad.
+        beams: names of the b beams.
+        axial: (N, b) mean axial forces in beams under these loads, N; tension is positive.
+        stress: (N, b) largest equivalent stress in each beam, Pa; NaN for composite sections.
+        yield_safety: (N, b) strength over stress; NaN where no strength is stated.
+        buckling_safety: (N, b) Euler's load of the single beam over its compression; infinite in
+            tension, NaN where its ends are not balls.
+        load_factor: (N,) factor of all loads at which the whole machine buckles.
+        masses: stated masses of elastic links, and those of their parts.
+        rigid: names of the parts that count as rigid.
+        notes: assumptions about this machine.
+        structure: the structure in n minimal coordinates.
+        unit_displacement: (N, n, 6) its coordinates by unit wrenches at the tool.
+        laws: expressions that the stiffness of the items follows from.
+        tool_body: body or node of the structure that carries the tool.
+        coordinates: (N, n_q) coordinates of the machine.
+    """
+
+    model: Model = field(metadata=json_keys(machine="mechanism.name"))
+    options: StiffnessOptions = field(metadata=OMITTED)
+    platform: np.ndarray
+    tool: np.ndarray = field(metadata=json_keys("tool_m"))
+    compliance: np.ndarray
+    items: tuple[str, ...]
+    shares: np.ndarray
+    worst_shares: np.ndarray
+    deflection: np.ndarray
+    beams: tuple[str, ...]
+    axial: np.ndarray = field(metadata=json_keys("axial_force_N"))
+    stress: np.ndarray = field(metadata=json_keys("stress_Pa", nullable=True))
+    yield_safety: np.ndarray = field(metadata=json_keys(nullable=True))
+    buckling_safety: np.ndarray = field(metadata=json_keys(nullable=True))
+    load_factor: np.ndarray = field(metadata=json_keys(nullable=True))
+    masses: tuple[ElementMass, ...]
+    rigid: tuple[str, ...]
+    notes: tuple[str, ...]
+    structure: AssembledStructure = field(metadata=OMITTED)
+    unit_displacement: np.ndarray = field(metadata=OMITTED)
+    laws: tuple[ElasticLaw, ...] = field(metadata=OMITTED)
+    tool_body: str = field(metadata=OMITTED)
+    coordinates: np.ndarray = field(metadata=OMITTED)
+
+    @property
+    @in_json(nullable=True)
+    def stiffness(self) -> np.ndarray:
+        """Inverse of the compliance (N, 6, 6); NaN where the tool is rigid in a direction."""
+        result = np.full_like(self.compliance, np.nan)
+        scale = np.sqrt(np.diagonal(self.compliance, axis1=1, axis2=2))
+        for pose, (matrix, size) in enumerate(zip(self.compliance, scale, strict=True)):
+            if size.min() > 0.0:
+                unit = matrix / np.outer(size, size)
+                result[pose] = np.linalg.inv(unit) / np.outer(size, size)
+        return result
+
+    @property
+    @in_json(nullable=True)
+    def directional(self) -> np.ndarray:
+        """Stiffness (N, 6) against a force or moment in each direction alone: 1 / C_ii."""
+        diagonal = np.diagonal(self.compliance, axis1=1, axis2=2)
+        return np.divide(1.0, diagonal, out=np.full(diagonal.shape, np.inf), where=diagonal > 0.0)
+
+    @property
+    @in_json(nullable=True)
+    def worst_translational(self) -> np.ndarray:
+        """Smallest stiffness (N,) against a force in any direction, N/m."""
+        return worst_stiffness(self.compliance[:, :3, :3])[0]
+
+    @property
+    @in_json()
+    def worst_translational_direction(self) -> np.ndarray:
+        """Direction (N, 3) of the force with the largest deflection along it."""
+        return worst_stiffness(self.compliance[:, :3, :3])[1]
+
+    @property
+    @in_json(nullable=True)
+    def worst_rotational(self) -> np.ndarray:
+        """Smallest stiffness (N,) against a moment about any axis, N m/rad."""
+        return worst_stiffness(self.compliance[:, 3:, 3:])[0]
+
+    @property
+    def weakest(self) -> tuple[str, ...]:
+        """Item with the largest share of the compliance in the worst direction of force, per pose."""
+        return tuple(self.items[index] for index in np.argmax(self.worst_shares, axis=1))
+
+    def elastic_gradient(self, parameters: Sequence[str] | None = None) -> ElasticGradient:
+        """Return the derivatives of the compliance by parameters of the machine file.
+
+        The independent coordinates of the platform and the motors' drives are held; other
+        coordinates follow from the closure of the loops. The derivatives are exact, except with
+        `loaded`: those are differences of fourth order, with an estimate of their error.
+
+        Args:
+            parameters: names of independent parameters; default: all of geometry and elasticity.
+
+        Raises:
+            InputError: a parameter is unknown.
+
+        Examples:
+            >>> import tauloop as tl
+            >>> machine = tl.loads('''
+            ... format: tauloop-machine/1
+            ... name: slide
+            ... provenance: {status: chosen, source: example}
+            ... gravity: [0, 0, -9.81 m/s^2]
+            ... parameters: {k: 5 N/um}
+            ... bodies: {cart: {mass: 2 kg}}
+            ... joints: {rail: {type: prismatic, axis: x, parent: base, child: cart}}
+            ... actuators: {motor: {on: rail, force: 10 N, stiffness: k}}
+            ... platform: {body: cart, independent: [rail]}
+            ... ''')
+            >>> gradient = tl.stiffness(machine).elastic_gradient()
+            >>> gradient.parameters, f"{gradient.compliance[0, 0, 0, 0]:.2g}"
+            (('k',), '-4e-14')
+        """
+        mechanism = self.model.mechanism
+        names = parameters
+        if names is None:
+            names = compliance_parameters(mechanism, self.laws)
+        require_parameters(mechanism, names)
+        if self.options.loaded:
+            return self._loaded_gradient(names)
+        symbolic = SymbolicStructure(
+            self.model,
+            self.structure,
+            self.tool_body,
+            self.laws,
+            self.unit_displacement,
+            names,
+            has_shear=self.options.shear,
+        )
+        result = compliance_derivatives(symbolic, self.coordinates)
+        scale = np.sqrt(np.diagonal(self.compliance, axis1=1, axis2=2))
+        scale = np.where(scale > 0.0, scale, 1.0)
+        difference = np.abs(result.compliance - self.compliance)
+        error = (difference / scale[:, :, None] / scale[:, None, :]).max()
+        return ElasticGradient(
+            parameters=tuple(names), compliance=result.derivatives, error=float(error)
+        )
+
+    def _loaded_gradient(self, names: Sequence[str]) -> ElasticGradient:
+        """Return the derivatives of the compliance with loads, by differences of fourth order."""
+        mechanism = self.model.mechanism
+
+        def compliance(name: str, value: float) -> np.ndarray:
+            changed = Model(mechanism.with_values({name: value}))
+            return stiffness(changed, self.platform, self.options).compliance
+
+        columns, errors = [], []
+        for name in names:
+            nominal = mechanism.parameters[name].value
+            step = DIFFERENCE_STEP * (abs(nominal) or self.structure.structure.length)
+            coarse, fine = (
+                (compliance(name, nominal + h) - compliance(name, nominal - h)) / (2.0 * h)
+                for h in (step, 0.5 * step)
+            )
+            columns.append((4.0 * fine - coarse) / 3.0)
+            largest = np.abs(columns[-1]).max()
+            # The second-order difference of half the step errs by a third of this.
+            errors.append(np.abs(fine - coarse).max() / largest if largest > 0.0 else 0.0)
+        return ElasticGradient(
+            parameters=tuple(names),
+            compliance=np.stack(columns, axis=-1),
+            error=float(max(errors, default=0.0)),
+        )
+
+    def variables(self) -> Iterator[Variable]:
+        """Return stiffness, deflection and loads over the poses."""
+        number = ("pose",)
+        yield Variable(name="pose", values=np.arange(1, len(self.tool) + 1), over=number)
+        port = self.model.platform.ports.position
+        yield from columns("position", port.columns, port.units, self.platform, number)
+        yield from columns("stiffness", DIRECTIONS, STIFFNESS_UNITS, self.directional, number)
+        worst = np.stack([self.worst_translational, self.worst_rotational], axis=1)
+        names = ("translational", "rotational")
+        yield from columns("worst_stiffness", names, ("N/m", "N m/rad"), worst, number)
+        yield from columns(
+            "deflection", DIRECTIONS, ("m",) * 3 + ("rad",) * 3, self.deflection, number
+        )
+        yield from columns("axial", self.beams, ("N",) * len(self.beams), self.axial, number)
+        yield from columns("stress", self.beams, ("Pa",) * len(self.beams), self.stress, number)
+        yield Variable(name="load_factor", values=self.load_factor, over=number)
+
+    def to_csv(self) -> str:
+        """Return a CSV text: the compliance in each direction that each item causes."""
+        units = ("m/N",) * 3 + ("rad/(N m)",) * 3
+        heads = [f"{name} [{unit}]" for name, unit in zip(DIRECTIONS, units, strict=True)]
+        diagonal = np.diagonal(self.compliance, axis1=1, axis2=2)
+        rows: list[tuple[object, ...]] = []
+        for pose, (total, shares) in enumerate(zip(diagonal, self.shares, strict=True), start=1):
+            parts = zip(self.items, shares.T, strict=True)
+            rows += [(pose, name, *(total * share).tolist()) for name, share in parts]
+        return csv_text(("pose", "part", *heads), rows)
+
+
+def worst_stiffness(compliance: Array) -> tuple[Array, Array]:
+    """Return the smallest stiffness (N,), and its direction (N, 3), of compliances (N, 3, 3)."""
+    values, vectors = np.linalg.eigh(compliance)
+    largest = values[:, -1]
+    stiffness = np.divide(1.0, largest, out=np.full(len(largest), np.inf), where=largest > 0.0)
+    direction = vectors[:, :, -1]
+    rows = np.arange(len(direction))
+    sign = np.sign(direction[rows, np.argmax(np.abs(direction), axis=1)])
+    return stiffness, direction * sign[:, None]
+
+
+@keywords(StiffnessOptions)
+@solving(PoseError)
+def stiffness(
+    machine: MachineSource,
+    poses: PoseInput = None,
+    options: StiffnessOptions | None = None,
+    *,
+    actuators: object | None = None,
+) -> Stiffness:
+    """Return the stiffness of a machine at its tool, and its deflection, stress and buckling.
+
+    Motors are held; their drives yield by the stiffness that the file states. Compliance, shares and
+    deflection are those of small motions about the pose. A load factor includes the geometric
+    stiffness of all loads.
+
+    Args:
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
+        poses: poses of the platform; by default the reference pose. One by names, such as
+            ``{"x": "10 mm"}``, or rows (N, n) of its independent coordinates, SI.
+        options: loads and theory.
+        actuators: positions of the actuators of one pose, instead of poses of the platform.
+
+    Raises:
+        InputError: the machine has no elastic data, or an argument is wrong.
+        AssemblyError: a part can move without any deformation.
+        PoseError: a pose is out of reach or singular.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> machine = tl.loads('''
+        ... format: tauloop-machine/1
+        ... name: slide
+        ... provenance: {status: chosen, source: example}
+        ... gravity: [0, 0, -9.81 m/s^2]
+        ... bodies: {cart: {mass: 2 kg}}
+        ... joints: {rail: {type: prismatic, axis: x, parent: base, child: cart}}
+        ... actuators: {motor: {on: rail, force: 10 N, stiffness: 5 N/um}}
+        ... platform: {body: cart, independent: [rail]}
+        ... ''')
+        >>> result = tl.stiffness(machine, wrench={"fx": 10.0})
+        >>> print(f"{result.directional[0, 0]:.0f} N/m, {1e6 * result.deflection[0, 0]:.0f} um")
+        5000000 N/m, 2 um
+    """
+    model, options = modeled(machine), options or StiffnessOptions()
+    mechanism = model.mechanism
+    q, reached = machine_coordinates(model, poses, actuators)
+    settings = StructureOptions(modes=BUCKLING_MODES, has_shear=options.shear, has_rod_modes=False)
+    built = machine_structure(model, q, settings)
+    require_elastic_data(mechanism, built)
+    assembled = assemble(built.structure)
+    gravity = np.zeros(3) if options.weightless else gravity_vector(mechanism)
+    wrench = np.asarray(named_values(TOOL_PORT, "wrench", options.wrench, np.zeros(6)), float)
+    motion = assembled.point_motion(built.tool_body, built.tool_point)
+    load = gravity_load(assembled, gravity) + np.swapaxes(motion, -1, -2) @ wrench
+    displacement = np.linalg.solve(assembled.stiffness, load[..., None])[..., 0]
+    deflection = (motion @ displacement[..., None])[..., 0]
+    notes = built.notes
+    if assembled.constraints:
+        notes += (CONSTRAINED_NOTE,)
+    tool_load = DeadLoad(body=built.tool_body, point=built.tool_point, wrench=wrench)
+    by_heat = None
+    if options.has_heat:
+        heated = ThermalExpansionOptions(
+            temperatures=options.temperatures, expansions=options.expansions
+        )
+        by_heat = heat_loads(mechanism, built, assembled, heated)
+    by_loads = geometric_stiffness if options.loaded else preload_stiffness
+    geometric = by_loads(assembled, displacement, gravity, (tool_load,), by_heat)
+    compliance = tool_compliance(
+        assembled,
+        built.tool_body,
+        built.tool_point,
+        geometric=geometric if options.loaded else None,
+    )
+    worst = worst_stiffness(compliance.matrix[:, :3, :3])[1]
+    in_worst = compliance.displacement[:, :, :3] @ worst[..., None]
+    at_ends = end_loads(assembled, displacement, gravity)
+    for name, load_by_heat in (by_heat or {}).items():
+        at_ends[name] = at_ends[name] + load_by_heat
+    loads = beam_loads(built, assembled, at_ends, gravity, geometric)
+    rigid = rigid_parts(mechanism, built)
+    return Stiffness(
+        model=model,
+        options=options,
+        platform=model.platform_position(q),
+        tool=built.tool_point,
+        compliance=compliance.matrix,
+        items=compliance.items,
+        shares=compliance.shares,
+        worst_shares=energy_shares(assembled, in_worst)[1][:, 0],
+        deflection=deflection,
+        beams=loads.names,
+        axial=loads.axial,
+        stress=loads.stress,
+        yield_safety=loads.yield_safety,
+        buckling_safety=loads.buckling_safety,
+        load_factor=loads.load_factor,
+        masses=built.masses,
+        rigid=rigid,
+        notes=notes,
+        structure=assembled,
+        unit_displacement=compliance.displacement,
+        laws=built.laws,
+        tool_body=built.tool_body,
+        coordinates=q,
+        diagnostics=(
+            *_diagnostics(assembled, compliance, deflection, loads, is_loaded=options.loaded),
+            *reached,
+            *omission_diagnostics(mechanism),
+        ),
+        provenance=provenance(
+            options={
+                "wrench": wrench.tolist(),
+                "weightless": options.weightless,
+                "loaded": options.loaded,
+                "shear": options.shear,
+                "temperatures": options.temperatures,
+                "expansions": options.expansions,
+            },
+            inputs={"machine": mechanism.name, "poses": len(q)},
+        ),
+    )
+
+
+def _diagnostics(
+    assembled: AssembledStructure,
+    compliance: ToolCompliance,
+    deflection: Array,
+    loads: BeamLoads,
+    *,
+    is_loaded: bool,
+) -> Iterator[Diagnostic]:
+    """Yield numbers that measure whether the result holds."""
+    if not is_loaded:
+        yield _energy_diagnostic(assembled, compliance)
+    size = assembled.structure.length
+    yield diagnostic(
+        "largest deflection, fraction of the machine's size",
+        np.linalg.norm(deflection[:, :3], axis=1).max() / size,
+        at_most=MAX_DEFLECTION,
+        advice="the equations are linear in the deflection; reduce the loads",
+    )
+    yield diagnostic(
+        "loads, fraction of the buckling load",
+        (1.0 / loads.load_factor).max(),
+        at_most=1.0 if is_loaded else MAX_BUCKLING_USE,
+        advice="reduce the loads"
+        if is_loaded
+        else "the stiffness is that of the unloaded machine: set `loaded` to include the loads",
+    )
+    for name, values, advice in (
+        ("yield", loads.yield_safety, "choose a larger section or a stronger material"),
+        ("buckling", loads.buckling_safety, "choose a rod with a larger bending stiffness"),
+    ):
+        known = values[~np.isnan(values)]
+        if len(known) and np.isfinite(known.min()):
+            yield diagnostic(
+                f"smallest safety against {name}", known.min(), at_least=1.0, advice=advice
+            )
+
+
+def _energy_diagnostic(assembled: AssembledStructure, compliance: ToolCompliance) -> Diagnostic:
+    """Return the difference of the energy of all elements and the work of unit wrenches."""
+    work = np.diagonal(compliance.matrix, axis1=1, axis2=2)
+    energy = np.zeros_like(work)
+    for _, rows, matrix in assembled.elastic_items:
+        local = rows @ compliance.displacement
+        energy += np.sum(local * (matrix @ local), axis=1)
+    scale = np.abs(work).max(axis=0)
+    error = np.abs(energy - work) / np.where(scale > 0.0, scale, 1.0)
+    return diagnostic(
+        "energy of all elements against the work of unit wrenches",
+        error.max(),
+        at_most=ENERGY_TOLERANCE,
+        advice="check stiffnesses that differ by many orders of magnitude",
+    )

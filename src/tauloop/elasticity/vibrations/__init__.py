@@ -1,0 +1,1 @@
+"""Natural frequencies, responses, position loops and stability lobes of machines."""

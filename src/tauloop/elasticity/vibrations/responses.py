@@ -1,0 +1,263 @@
+"""Frequency responses of a machine: forces at the tool to its motion, motors to encoders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import field
+
+import numpy as np
+
+from tauloop.common.datasets import Variable
+from tauloop.common.errors import InputError
+from tauloop.common.plain import OMITTED, in_json, json_keys
+from tauloop.common.records import dataclass
+from tauloop.common.shown import ReprMixin
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.frame.modes import (
+    VibrationModes,
+    frequency_response,
+    natural_modes,
+    require_damping,
+)
+from tauloop.elasticity.vibrations.machine_modes import MachineModes, stated_damping
+from tauloop.elasticity.vibrations.servo_drives import motion_row
+from tauloop.elasticity.vibrations.servo_modes import servo_response
+from tauloop.mechanism.description.units import FREQUENCY, UnitError, interval
+from tauloop.mechanism.model import Mechanism
+
+#: Separates the first and the last frequency of a range, as in 1..200.
+RANGE = ".."
+#: Number of frequencies of a range.
+RANGE_COUNT = 200
+#: Frequencies as numbers, Hz, or as a range.
+Frequencies = str | tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrequencyResponses(ReprMixin):
+    """Responses of a machine at N poses to harmonic inputs at f frequencies.
+
+    Responses are complex: outputs are their real parts times exp(2 i π f t).
+
+    Attributes:
+        frequency: (f,) Hz.
+        tool: (N, f, 6, 6) twist of the tool by its wrench, in the axes of the base.
+        actuators: names of the u actuators with encoders; none where motors are locked.
+        encoder: (N, f, u, u) positions at the encoders by forces of the motors, with open position
+            loops; None where motors are locked.
+        reference: (N, f, u, u) positions at the encoders by the references of the position loops;
+            None where there are no loops.
+    """
+
+    frequency: np.ndarray = field(metadata=json_keys("frequency_Hz"))
+    tool: np.ndarray = field(metadata=OMITTED)
+    actuators: tuple[str, ...]
+    encoder: np.ndarray | None = field(metadata=OMITTED)
+    reference: np.ndarray | None = field(metadata=OMITTED)
+
+    @property
+    @in_json()
+    def tool_amplitude(self) -> np.ndarray:
+        """Amplitude (N, f, 3) of the tool by unit forces in the same direction, m/N."""
+        return np.abs(np.diagonal(self.tool[..., :3, :3], axis1=-2, axis2=-1))
+
+    @property
+    @in_json()
+    def tool_phase(self) -> np.ndarray:
+        """Phase (N, f, 3) of the same responses, rad."""
+        return np.asarray(np.angle(np.diagonal(self.tool[..., :3, :3], axis1=-2, axis2=-1)))
+
+    @property
+    def dynamic_stiffness(self) -> np.ndarray:
+        """Force over amplitude (N, f, 3) in each direction alone, N/m; infinite where rigid."""
+        return _inverse(self.tool_amplitude)
+
+    @property
+    def worst_dynamic_stiffness(self) -> np.ndarray:
+        """Smallest ratio (N, f) of a harmonic force in any direction and the amplitude, N/m."""
+        return _inverse(np.linalg.norm(self.tool[..., :3, :3], ord=2, axis=(-2, -1)))
+
+    @property
+    @in_json(nullable=True)
+    def least_dynamic_stiffness(self) -> np.ndarray:
+        """Smallest of these values (N,) at all frequencies, N/m."""
+        return np.asarray(self.worst_dynamic_stiffness.min(axis=1))
+
+    @property
+    @in_json("least_at_Hz")
+    def least_at(self) -> np.ndarray:
+        """Frequency (N,) of the smallest dynamic stiffness, Hz."""
+        return np.asarray(self.frequency[np.argmin(self.worst_dynamic_stiffness, axis=1)])
+
+    def variables(self) -> Iterator[Variable]:
+        """Return amplitudes over poses and frequencies."""
+        over = ("pose", "frequency")
+        yield Variable(name="frequency", values=self.frequency, over=("frequency",), unit="Hz")
+        for k, axis in enumerate("xyz"):
+            values = self.tool_amplitude[..., k]
+            yield Variable(name=f"tool_amplitude.{axis}", values=values, over=over, unit="m/N")
+        worst = self.worst_dynamic_stiffness
+        yield Variable(name="dynamic_stiffness", values=worst, over=over, unit="N/m")
+
+
+def _inverse(values: Array) -> Array:
+    """Return 1 / x; infinite for zero."""
+    return np.divide(1.0, values, out=np.full(values.shape, np.inf), where=values > 0.0)
+
+
+def read_frequencies(frequencies: object) -> Array:
+    """Return frequencies (f,), Hz, of numbers, or of a range such as ``1..200`` or ``5 Hz..1 kHz``.
+
+    Those of a range are spaced evenly on a logarithmic scale.
+
+    Raises:
+        InputError: not positive numbers, or not a range.
+    """
+    if isinstance(frequencies, str):
+        try:
+            if RANGE in frequencies:
+                ends = interval(frequencies, RANGE, FREQUENCY, is_si=True)
+                is_range = 0.0 < ends.lower < ends.upper < np.inf
+                frequencies = np.geomspace(ends.lower, ends.upper, RANGE_COUNT) if is_range else ()
+            else:
+                frequencies = [FREQUENCY.read(part) for part in frequencies.split(",")]
+        except UnitError as error:
+            raise InputError.of("frequencies", error.what, error.remedy) from error
+    try:
+        values = np.atleast_1d(np.asarray(frequencies, dtype=float))
+    except (TypeError, ValueError):
+        values = np.array([np.nan])
+    if values.ndim != 1 or not len(values) or not np.all((values >= 0.0) & np.isfinite(values)):
+        what = "these are not numbers that are zero or positive"
+        raise InputError.of("frequencies", what, "give frequencies in Hz, or a range: 1..200")
+    return values
+
+
+def chosen_damping(
+    mechanism: Mechanism, count: int, damping: object | None, loss_factor: float | None
+) -> tuple[Array | None, float | None]:
+    """Return damping ratios or a loss factor, of a call or else of the machine file.
+
+    Raises:
+        InputError: neither states a damping, or a value is wrong.
+    """
+    if damping is None and loss_factor is None:
+        return stated_damping(mechanism, count)
+    ratios = None if damping is None else np.asarray(damping, dtype=float)
+    require_damping(ratios, loss_factor)
+    return ratios, loss_factor
+
+
+def tool_responses(
+    result: MachineModes,
+    motion: Array,
+    frequencies: Array,
+    damping: Array | None,
+    loss_factor: float | None,
+) -> Array:
+    """Return the twists (N, f, 6, 6) of the tool by harmonic wrenches; see `Vibration`.
+
+    Args:
+        result: modes of the machine.
+        motion: (N, 6, n) twist of the tool by its coordinates.
+        frequencies: (f,), Hz.
+        damping: ratios of the modes.
+        loss_factor: in place of ratios.
+    """
+    if (result.servo is not None or result.modes.free) and not frequencies.min() > 0.0:
+        what = "free motors do not resist a constant force"
+        raise InputError.of("frequencies", f"contain zero: {what}", "give positive numbers")
+    if result.servo is not None:
+        return servo_response(
+            result.servo.plant,
+            motion,
+            motion,
+            frequencies,
+            damping=damping,
+            loss_factor=loss_factor,
+        )
+    modes, static = result.modes, None
+    if modes.free:
+        modes = _all_modes(result)
+    else:
+        static = motion @ np.linalg.solve(result.stiffness, np.swapaxes(motion, -1, -2))
+    return frequency_response(
+        modes,
+        motion,
+        motion,
+        frequencies,
+        damping=damping,
+        loss_factor=loss_factor,
+        static=static,
+    )
+
+
+def frequency_responses(
+    mechanism: Mechanism,
+    result: MachineModes,
+    frequencies: Array,
+    damping: Array | None,
+    loss_factor: float | None,
+) -> FrequencyResponses:
+    """Return all responses of a machine; see `FrequencyResponses`.
+
+    Args:
+        mechanism: the machine.
+        result: its modes.
+        frequencies: (f,), Hz.
+        damping: ratios of the modes.
+        loss_factor: in place of ratios.
+    """
+    built, assembled = result.built, result.assembled
+    motion = assembled.point_motion(built.tool_body, built.tool_point)
+    tool = tool_responses(result, motion, frequencies, damping, loss_factor)
+    names: tuple[str, ...] = ()
+    encoder = reference = None
+    if result.servo is not None:
+        plant = result.servo.plant
+        names = tuple(drive.actuator for drive in built.drives)
+        encoder = servo_response(
+            plant,
+            plant.position,
+            plant.torque,
+            frequencies,
+            damping=damping,
+            loss_factor=loss_factor,
+            is_open=True,
+        )
+        reference = servo_response(
+            plant,
+            plant.position,
+            plant.torque,
+            frequencies,
+            damping=damping,
+            loss_factor=loss_factor,
+            reference=True,
+        )
+    elif not result.settings.are_motors_held:
+        names = tuple(actuator.name for actuator in mechanism.actuators)
+        rows = []
+        for actuator in mechanism.actuators:
+            terms = tuple((name, mechanism.value(ratio)) for name, ratio in actuator.drives)
+            rows.append(motion_row(assembled, built.lengths, terms))
+        position = np.stack(rows, axis=1)
+        encoder = frequency_response(
+            _all_modes(result),
+            position,
+            position,
+            frequencies,
+            damping=damping,
+            loss_factor=loss_factor,
+        )
+    return FrequencyResponses(
+        frequency=frequencies,
+        tool=tool,
+        actuators=names,
+        encoder=encoder,
+        reference=reference,
+    )
+
+
+def _all_modes(result: MachineModes) -> VibrationModes:
+    """Return all modes that have mass."""
+    return natural_modes(result.assembled, geometric=result.geometric, may_be_free=True)

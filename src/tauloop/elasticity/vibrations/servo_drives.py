@@ -1,0 +1,249 @@
+"""Motors under position control as parts of a structure: rotors, drive lines, encoders, torques."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.elasticity.frame.assembled import AssembledStructure
+from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.frame.structure import ElasticJoint, MotionCombination, RigidBody
+from tauloop.elasticity.vibrations.servo_control import ServoLaw
+from tauloop.mechanism.drive_line import (
+    Connection,
+    DriveLine,
+    DualDrive,
+    LuGre,
+    Shaft,
+)
+from tauloop.mechanism.expression import Expression
+from tauloop.mechanism.model import BASE, Actuator, Mechanism
+
+#: Names of motions of the structure, and the factor of each; their sum is a position.
+Terms = tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RodLength:
+    """The distance of two points as a motion of the structure.
+
+    Attributes:
+        bodies: the two bodies.
+        points: (N, 3) of both, in the base frame, m.
+    """
+
+    bodies: tuple[str, str]
+    points: tuple[Array, Array]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ServoDrive:
+    """What a controlled motor measures, where its torque acts, and what damps its drive line.
+
+    Attributes:
+        actuator: its name.
+        torque: motion on which the torque of the motor acts.
+        position, speed: motions that the encoders measure.
+        law: the control.
+        dampers: motions with a viscous resistance, and its coefficient.
+    """
+
+    actuator: str
+    torque: Terms
+    position: Terms
+    speed: Terms
+    law: ServoLaw
+    dampers: tuple[tuple[Terms, float], ...] = ()
+
+
+def motion_row(
+    assembled: AssembledStructure, lengths: Mapping[str, RodLength], terms: Terms
+) -> Array:
+    """Return a sum of motions (N, n) by the coordinates of a structure."""
+    row = np.zeros((assembled.samples, assembled.size))
+    joints = zip(assembled.structure.joints, assembled.joint_motion, strict=True)
+    by_name = {name: motion[:, k] for joint, motion in joints for k, name in enumerate(joint.names)}
+    for name, factor in terms:
+        row += factor * (by_name[name] if name in by_name else _length(assembled, lengths[name]))
+    return row
+
+
+def _length(assembled: AssembledStructure, item: RodLength) -> Array:
+    """Return the change (N, n) of a distance."""
+    direction = item.points[1] - item.points[0]
+    direction = direction / np.linalg.norm(direction, axis=-1, keepdims=True)
+    start, end = (
+        assembled.point_motion(body, point)[:, :3]
+        for body, point in zip(item.bodies, item.points, strict=True)
+    )
+    return np.einsum("...k,...kn->...n", direction, end - start)
+
+
+class ServoParts:
+    """Collects rotors and drive lines for a structure.
+
+    Attributes:
+        bodies, joints, combinations: what is added to the structure.
+        drives: the controlled motors.
+        notes: what the linear model leaves out.
+    """
+
+    def __init__(self, mechanism: Mechanism, laws: Mapping[str, ServoLaw]) -> None:
+        """Start without parts.
+
+        Args:
+            mechanism: the machine.
+            laws: laws of the actuators.
+        """
+        self.mechanism, self.laws = mechanism, laws
+        self.bodies: list[RigidBody] = []
+        self.joints: list[ElasticJoint] = []
+        self.combinations: list[MotionCombination] = []
+        self.drives: list[ServoDrive] = []
+        self.notes: list[str] = []
+
+    def add_rotor(self, name: str, inertia: float) -> Terms:
+        """Add a body that one coordinate moves along x, and return its motion."""
+        twist = np.zeros((6, 1))
+        twist[0] = 1.0
+        self.bodies.append(RigidBody(name=name, origin=np.zeros(3)))
+        self.joints.append(
+            ElasticJoint(
+                name=name,
+                parent=BASE,
+                child=name,
+                point=np.zeros(3),
+                motion=twist,
+                inertia=np.array([[inertia]]) if inertia else None,
+                motion_names=("",),
+            )
+        )
+        return ((name, 1.0),)
+
+    def add_motor(self, actuator: Actuator, shaft: Terms) -> None:
+        """Add the control of a motor that acts on a motion directly, with friction on its side."""
+        dampers: tuple[tuple[Terms, float], ...] = ()
+        friction = actuator.friction
+        if friction is not None and friction.viscous is not None:
+            dampers = ((shaft, self.mechanism.value(friction.viscous)),)
+        self.drives.append(
+            ServoDrive(
+                actuator=actuator.name,
+                torque=shaft,
+                position=shaft,
+                speed=shaft,
+                law=self.laws[actuator.name],
+                dampers=dampers,
+            )
+        )
+
+    def add_line(self, actuator: Actuator, line: DriveLine, load: Terms) -> None:
+        """Add the inertias, shafts, encoders and motors of a drive line on a motion of the machine.
+
+        Inertias that move rigidly with the load are those of its motion already, see `load_inertia`.
+        """
+        value = self.mechanism.value
+        positions = {line.performance.of: load}
+        for group in _rigid_groups(line, value):
+            first = next(iter(group))
+            at = load
+            if first != line.performance.of:
+                inertia_sum = sum(
+                    r**2 * value(line.inertia(name).value) for name, r in group.items()
+                )
+                at = self.add_rotor(f"{actuator.name}.{first}", inertia_sum)
+            positions |= {name: _scaled(at, factor) for name, factor in group.items()}
+        dampers: list[tuple[Terms, float]] = []
+        for connection in line.connections:
+            self._add_shaft(actuator, connection, positions, dampers)
+        for inertia in line.inertias:
+            law = inertia.friction
+            if law is not None and law.viscous is not None and value(law.viscous):
+                dampers.append((positions[inertia.name], value(law.viscous)))
+            if isinstance(law, LuGre) or (law is not None and law.coulomb is not None):
+                self.notes.append(f"{actuator.name}.{inertia.name}: dry friction is left out")
+        drive = line.control.drive
+        driving = drive.master if isinstance(drive, DualDrive) else drive.motor
+        on = {motor.name: motor.on for motor in line.motors}
+        measured = {encoder.name: encoder.on for encoder in line.encoders}
+        self.drives.append(
+            ServoDrive(
+                actuator=actuator.name,
+                torque=positions[on[driving]],
+                position=positions[measured[line.control.encoder]],
+                speed=positions[measured[line.control.speed_encoder or line.control.encoder]],
+                law=self.laws[actuator.name],
+                dampers=tuple(dampers),
+            )
+        )
+        if isinstance(drive, DualDrive):
+            self.notes.append(f"{actuator.name}: the slave motor holds its preload")
+
+    def _add_shaft(
+        self,
+        actuator: Actuator,
+        connection: Connection,
+        positions: Mapping[str, Terms],
+        dampers: list[tuple[Terms, float]],
+    ) -> None:
+        """Add the spring and the damper of a connection: D = ratio q_first - q_second."""
+        if connection.compliance is None:
+            return
+        value = self.mechanism.value
+        first = _scaled(positions[connection.first], value(connection.ratio))
+        terms = (*first, *_scaled(positions[connection.second], -1.0))
+        name = f"{actuator.name}.{connection.name}"
+        moving = tuple((motion, np.asarray(factor)) for motion, factor in terms)
+        stiffness = value(connection.compliance.stiffness)
+        self.combinations.append(MotionCombination(name=name, terms=moving, stiffness=stiffness))
+        damping = value(connection.compliance.damping)
+        if damping:
+            dampers.append((terms, damping))
+        if not isinstance(connection.compliance, Shaft):
+            self.notes.append(f"{name}: its gap counts as closed")
+
+
+def load_inertia(line: DriveLine, mechanism: Mechanism) -> float:
+    """Return the inertia of a line that moves rigidly with its load, at the load."""
+    group = _rigid_groups(line, mechanism.value)[0]
+    return sum(
+        factor**2 * mechanism.value(line.inertia(name).value)
+        for name, factor in group.items()
+        if name != line.performance.of
+    )
+
+
+def _rigid_groups(line: DriveLine, value: Callable[[Expression], float]) -> list[dict[str, float]]:
+    """Return the inertias of a line that move together, by their motion per motion of the first.
+
+    The group of the load is the first one, and the load its first inertia.
+    """
+    names = [line.performance.of, *(inertia.name for inertia in line.inertias)]
+    rigid = [connection for connection in line.connections if connection.compliance is None]
+    groups: list[dict[str, float]] = []
+    reached: set[str] = set()
+    for name in names:
+        if name in reached:
+            continue
+        group = {name: 1.0}
+        waiting = [name]
+        while waiting:
+            here = waiting.pop()
+            for connection in rigid:
+                ratio = value(connection.ratio)
+                if connection.first == here and connection.second not in group:
+                    group[connection.second] = ratio * group[here]
+                    waiting.append(connection.second)
+                elif connection.second == here and connection.first not in group:
+                    group[connection.first] = group[here] / ratio
+                    waiting.append(connection.first)
+        reached |= group.keys()
+        groups.append(group)
+    return groups
+
+
+def _scaled(terms: Terms, factor: float) -> Terms:
+    """Return a multiple of a motion."""
+    return tuple((name, factor * own) for name, own in terms)

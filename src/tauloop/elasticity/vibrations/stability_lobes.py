@@ -1,0 +1,250 @@
+"""Stability lobes of cutting: the depth of cut above which a machine chatters, over the spindle speed.
+
+Sources: Tlusty and Polacek 1963 (one cutting edge); Altintas and Budak 1995, Analytical prediction of
+stability lobes in milling, CIRP Annals 44 (zero-order solution).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import field
+
+import numpy as np
+
+from tauloop.common.datasets import Variable
+from tauloop.common.errors import InputError
+from tauloop.common.plain import in_json, json_keys
+from tauloop.common.records import dataclass
+from tauloop.common.shown import ReprMixin
+from tauloop.elasticity.frame.beams import Array
+
+#: Chatter frequencies around each mode: number, and largest relative distance; they are close
+#: together near the mode (sinh).
+MODE_COUNT, MODE_RANGE, MODE_FOCUS = 401, 0.5, 8.0
+#: Frequencies between the modes: number, and limits as fractions of the lowest and highest mode.
+BROAD_COUNT, LOWEST, HIGHEST = 400, 0.2, 4.0
+#: Number of lobes, and of spindle speeds of a diagram.
+LOBES, SPEED_COUNT = 30, 600
+#: Names of directions.
+AXES = {axis: np.eye(3)[k] for k, axis in enumerate("xyz")}
+Direction = str | tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StabilityLobes(ReprMixin):
+    """Limits of the depth of cut at one pose.
+
+    Attributes:
+        cutting_coefficient: force per area of the chip, N/m^2.
+        teeth: number of teeth; 0 for turning with one edge.
+        chatter_frequency: (f,) Hz.
+        depth: (f,) depth of cut at which the machine vibrates at this frequency, m; NaN where it
+            does not.
+        speed: (l, f) spindle speeds of the lobes, revolutions per second.
+        spindle_speed: (s,) spindle speeds of the diagram, revolutions per second.
+        limit: (s,) smallest of the depths at these speeds, m; infinite where no lobe is.
+    """
+
+    cutting_coefficient: float
+    teeth: int
+    chatter_frequency: np.ndarray = field(metadata=json_keys("chatter_frequency_Hz"))
+    depth: np.ndarray = field(metadata=json_keys("depth_m", nullable=True))
+    speed: np.ndarray = field(metadata=json_keys("speed_per_s", nullable=True))
+    spindle_speed: np.ndarray = field(metadata=json_keys("spindle_speed_per_s"))
+    limit: np.ndarray = field(metadata=json_keys("limit_m", nullable=True))
+
+    @property
+    @in_json("least_depth_m", nullable=True)
+    def least_depth(self) -> float:
+        """Depth of cut that is stable at every speed, m; infinite if the machine never chatters."""
+        return float(np.nanmin(self.depth, initial=np.inf))
+
+    def limit_at(self, speed: float | Array) -> Array:
+        """Return the largest stable depth (s,) at spindle speeds (s,), revolutions per second."""
+        return _envelope(self.speed, self.depth, np.atleast_1d(np.asarray(speed, dtype=float)))
+
+    def variables(self) -> Iterator[Variable]:
+        """Return the limit over the spindle speed."""
+        over = ("spindle_speed",)
+        yield Variable(name="spindle_speed", values=self.spindle_speed, over=over, unit="Hz")
+        yield Variable(name="limit", values=self.limit, over=over, unit="m")
+
+
+def chatter_frequencies(natural: Array) -> Array:
+    """Return frequencies (f,), Hz, that resolve the responses near natural frequencies (k,), Hz."""
+    steps = np.linspace(-1.0, 1.0, MODE_COUNT)
+    offsets = MODE_RANGE * np.sinh(MODE_FOCUS * steps) / np.sinh(MODE_FOCUS)
+    near = np.outer(natural, 1.0 + offsets).ravel()
+    broad = np.geomspace(LOWEST * natural.min(), HIGHEST * natural.max(), BROAD_COUNT)
+    return np.unique(np.concatenate([near, broad]))
+
+
+def unit_direction(name: str, direction: Direction) -> Array:
+    """Return a unit vector (3,) of an axis such as ``x``, or of three numbers.
+
+    Raises:
+        InputError: neither.
+    """
+    remedy = "give x, y, z, or three numbers such as 1,0,1"
+    if isinstance(direction, str):
+        if direction.strip() in AXES:
+            return np.asarray(AXES[direction.strip()])
+        try:
+            vector = np.array([float(part) for part in direction.split(",")])
+        except ValueError:
+            raise InputError.of(name, f"is {direction!r}", remedy) from None
+    else:
+        vector = np.asarray(direction, dtype=float)
+    size = float(np.linalg.norm(vector))
+    if vector.shape != (3,) or not (np.isfinite(size) and size > 0.0):
+        raise InputError.of(name, f"is {direction!r}", remedy)
+    return np.asarray(vector / size)
+
+
+def turning_lobes(
+    frequency: Array, response: Array, cutting_coefficient: float, normal: Array, force: Array
+) -> StabilityLobes:
+    """Return the lobes of one cutting edge.
+
+    1 + K b (1 - exp(-i ω T)) G(ω) = 0 with G = nᵀ G f: b = -1 / (2 K Re G), where Re G is negative.
+
+    Args:
+        frequency: (f,), Hz, increasing.
+        response: (f, 3, 3) displacement of the tool by forces, m/N.
+        cutting_coefficient: K, force per area of the chip, N/m^2.
+        normal: n (3,), the motion that makes the chip thinner.
+        force: direction f (3,) of the cutting force on the tool.
+    """
+    oriented = np.einsum("i,fij,j->f", normal, response, force)
+    depth = _limit(oriented.real, 2.0 * cutting_coefficient)
+    # 1 - exp(-i ε) has the phase π/2 - ε/2; with G it must be that of a negative number.
+    phase = np.mod(2.0 * np.angle(oriented) - np.pi, 2.0 * np.pi)
+    return _lobes(frequency, depth, phase, cutting_coefficient, 0)
+
+
+def _limit(real: Array, factor: float) -> Array:
+    """Return -1 / (factor · real) where the real part is negative, else NaN."""
+    return np.divide(-1.0, factor * real, out=np.full(real.shape, np.nan), where=real < 0.0)
+
+
+def milling_lobes(
+    frequency: Array,
+    response: Array,
+    cutting_coefficient: float,
+    teeth: int,
+    *,
+    radial_ratio: float,
+    start_angle: float,
+    exit_angle: float,
+) -> StabilityLobes:
+    """Return the lobes of a milling cutter, by the mean of its directional factors.
+
+    det(1 + Λ A G) = 0, Λ = -(z / 4 π) b K_t (1 - exp(-i ω T)).
+
+    Args:
+        frequency: (f,), Hz, increasing.
+        response: (f, 2, 2) displacement of the tool in the directions of feed and normal, m/N.
+        cutting_coefficient: K_t, tangential force per area of the chip, N/m^2.
+        teeth: number of teeth z.
+        radial_ratio: radial force over tangential force.
+        start_angle, exit_angle: rotation of a tooth at which it enters and leaves, from the normal
+            towards the feed, rad.
+    """
+    A = directional_factors(radial_ratio, start_angle, exit_angle)
+    product = A @ response
+    # 1 / Λ are the eigenvalues of -A G.
+    inverse = _continuous(np.asarray(np.linalg.eigvals(-product), dtype=complex))
+    values = np.divide(1.0, inverse, out=np.full(inverse.shape, np.nan + 0j), where=inverse != 0.0)
+    real, imaginary = values.real, values.imag
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kappa = imaginary / real
+        depth = -2.0 * np.pi * real * (1.0 + kappa**2) / (teeth * cutting_coefficient)
+    depth = np.where(real < 0.0, depth, np.nan)
+    phase = np.pi - 2.0 * np.arctan(kappa)
+    both = [
+        _lobes(frequency, depth[:, k], phase[:, k], cutting_coefficient, teeth) for k in range(2)
+    ]
+    first, second = both
+    speeds = np.geomspace(
+        min(first.spindle_speed[0], second.spindle_speed[0]),
+        max(first.spindle_speed[-1], second.spindle_speed[-1]),
+        SPEED_COUNT,
+    )
+    return StabilityLobes(
+        cutting_coefficient=cutting_coefficient,
+        teeth=teeth,
+        chatter_frequency=np.concatenate([frequency, frequency]),
+        depth=np.concatenate([first.depth, second.depth]),
+        speed=np.concatenate([first.speed, second.speed], axis=1),
+        spindle_speed=speeds,
+        limit=np.minimum(first.limit_at(speeds), second.limit_at(speeds)),
+    )
+
+
+def _continuous(pairs: np.ndarray) -> np.ndarray:
+    """Return pairs of eigenvalues (f, 2) in an order in which both change little between rows."""
+    same = np.abs(np.diff(pairs, axis=0)).sum(axis=1)
+    swapped = np.abs(pairs[1:] - pairs[:-1, ::-1]).sum(axis=1)
+    is_swapped = np.concatenate([[0], np.cumsum(swapped < same) % 2]).astype(bool)
+    return np.where(is_swapped[:, None], pairs[:, ::-1], pairs)
+
+
+def directional_factors(radial_ratio: float, start_angle: float, exit_angle: float) -> Array:
+    """Return the integrals (2, 2) of the directional factors of milling; Altintas and Budak 1995."""
+
+    def integrals(angle: float) -> Array:
+        cos, sin, r = np.cos(2.0 * angle), np.sin(2.0 * angle), radial_ratio
+        return 0.5 * np.array(
+            [
+                [cos - 2.0 * r * angle + r * sin, -sin - 2.0 * angle + r * cos],
+                [-sin + 2.0 * angle + r * cos, -cos - 2.0 * r * angle - r * sin],
+            ]
+        )
+
+    return integrals(exit_angle) - integrals(start_angle)
+
+
+def _lobes(
+    frequency: Array, depth: Array, phase: Array, cutting_coefficient: float, teeth: int
+) -> StabilityLobes:
+    """Return the lobes whose waves have a phase (f,) between two passes of a tooth."""
+    turns = phase[None, :] / (2.0 * np.pi) + np.arange(LOBES)[:, None]
+    passing = np.divide(frequency, turns, out=np.full(turns.shape, np.nan), where=turns > 0.0)
+    speed = np.where(np.isfinite(depth), passing / max(teeth, 1), np.nan)
+    known = speed[np.isfinite(speed)]
+    shown = frequency[np.isfinite(depth)]
+    lowest = 1.0 if not len(known) else float(known.min())
+    highest = 2.0 * (float(shown.max()) if len(shown) else 1.0) / max(teeth, 1)
+    speeds = np.geomspace(lowest, max(highest, 2.0 * lowest), SPEED_COUNT)
+    return StabilityLobes(
+        cutting_coefficient=cutting_coefficient,
+        teeth=teeth,
+        chatter_frequency=frequency,
+        depth=depth,
+        speed=speed,
+        spindle_speed=speeds,
+        limit=_envelope(speed, depth, speeds),
+    )
+
+
+def _envelope(speed: Array, depth: Array, at: Array) -> Array:
+    """Return the smallest depth (s,) of all lobes (l, f) at speeds (s,), on lines between points."""
+    order = np.argsort(at)
+    ordered = at[order]
+    start, end = speed[:, :-1], speed[:, 1:]
+    is_line = np.isfinite(start) & np.isfinite(end) & (start != end)
+    ends = np.stack([start[is_line], end[is_line]])
+    depths = np.stack(
+        [np.broadcast_to(values, start.shape)[is_line] for values in (depth[:-1], depth[1:])]
+    )
+    first = np.searchsorted(ordered, ends.min(axis=0), side="left")
+    last = np.searchsorted(ordered, ends.max(axis=0), side="right")
+    counts = last - first
+    line = np.repeat(np.arange(len(counts)), counts)
+    place = np.arange(len(line)) - np.repeat(np.cumsum(counts) - counts, counts) + first[line]
+    share = (ordered[place] - ends[0, line]) / (ends[1, line] - ends[0, line])
+    limit = np.full(at.shape, np.inf)
+    np.minimum.at(
+        limit, order[place], depths[0, line] + share * (depths[1, line] - depths[0, line])
+    )
+    return limit
