@@ -31,7 +31,7 @@ def deformed_structure(structure: Structure, twists: Mapping[str, Array]) -> Str
         structure: the structure at N poses.
         twists: twists (N, 6) of the bodies' origins by name.
     """
-    moved = _Motion(structure, twists)
+    moved = _MovedBodies(structure, twists)
     return replace(
         structure,
         bodies=tuple(moved.body(body) for body in structure.bodies),
@@ -41,7 +41,7 @@ def deformed_structure(structure: Structure, twists: Mapping[str, Array]) -> Str
     )
 
 
-class _Motion:
+class _MovedBodies:
     """Finite motion of bodies by twists."""
 
     def __init__(self, structure: Structure, twists: Mapping[str, Array]) -> None:
