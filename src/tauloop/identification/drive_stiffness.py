@@ -150,6 +150,9 @@ def identify_drive_stiffness(
             position.COORDINATE of all coordinates that it drives, or of the platform.
         options: actuators and preparation.
 
+    Returns:
+        Stiffness, damping and motor inertia of each drive, with intervals.
+
     Raises:
         InputError: an actuator is not in the machine.
         LogError: no drive has both sides in the logs.

@@ -95,9 +95,9 @@ def inertia_forces(
     and Eᵀ M [a] of elements, whose acceleration is linear along their axis.
 
     Args:
-        machine: the machine.
-        assembled: its structure in minimal coordinates.
-        rates: its rigid motion at the same N poses.
+        machine: bodies, joints and elements at N poses.
+        assembled: these in minimal coordinates.
+        rates: rigid motion at the same poses.
     """
     total = np.zeros((assembled.samples, assembled.size))
     for body in machine.structure.bodies:
