@@ -153,33 +153,33 @@ from tauloop.dynamics.motor_sizing import (
     MotorSizingOptions as MotorSizingOptions,
 )
 from tauloop.elasticity.compensation.compensate import (
-    CompensatedPoses as CompensatedPoses,
+    CompensatedPoses,
     CompensationOptions as CompensationOptions,
 )
 from tauloop.elasticity.compensation.lookup_table import (
-    CompensationTable as CompensationTable,
+    CompensationTable,
     CompensationTableOptions as CompensationTableOptions,
-)
-from tauloop.elasticity.static_analysis.rated_loads import (
-    StaticCompliance,
-    StaticComplianceOptions as StaticComplianceOptions,
 )
 from tauloop.elasticity.heat.expansion import (
     ThermalExpansion,
     ThermalExpansionOptions as ThermalExpansionOptions,
 )
+from tauloop.elasticity.machine.poses import (
+    PoseInput,
+)
 from tauloop.elasticity.static_analysis.maps import (
     ElasticMapOptions as ElasticMapOptions,
 )
-from tauloop.elasticity.vibrations.machine_modes import (
-    VibrationOptions as VibrationOptions,
-)
-from tauloop.elasticity.machine.poses import (
-    PoseInput,
+from tauloop.elasticity.static_analysis.rated_loads import (
+    StaticCompliance,
+    StaticComplianceOptions as StaticComplianceOptions,
 )
 from tauloop.elasticity.static_analysis.stiffness import (
     Stiffness,
     StiffnessOptions as StiffnessOptions,
+)
+from tauloop.elasticity.vibrations.machine_modes import (
+    VibrationOptions as VibrationOptions,
 )
 from tauloop.elasticity.vibrations.vibration import (
     Vibration,
