@@ -41,16 +41,16 @@ class ConditionColumns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Conditions:
+class PoseConditions:
     """Loads and temperatures of the rows of a table, as in `Series`."""
 
     loads: np.ndarray | None
     thermometers: tuple[str, ...]
     temperatures: np.ndarray | None
 
-    def rows(self, rows: np.ndarray) -> Conditions:
+    def rows(self, rows: np.ndarray) -> PoseConditions:
         """Return those of some rows."""
-        return Conditions(
+        return PoseConditions(
             loads=None if self.loads is None else self.loads[rows],
             thermometers=self.thermometers,
             temperatures=None if self.temperatures is None else self.temperatures[rows],
@@ -78,7 +78,7 @@ def read_conditions(
     chosen: ConditionColumns,
     units: Mapping[str, str],
     findings: Findings,
-) -> Conditions:
+) -> PoseConditions:
     """Return the loads and temperatures of all rows of a table.
 
     Args:
@@ -111,7 +111,7 @@ def read_conditions(
         values = _column(table, where, column, "difference of temperature", group, findings)
         if temperatures is not None and values is not None:
             temperatures[:, index] = values
-    return Conditions(loads=loads, thermometers=names, temperatures=temperatures)
+    return PoseConditions(loads=loads, thermometers=names, temperatures=temperatures)
 
 
 def _column(
