@@ -658,8 +658,8 @@ def loaded_calibration() -> Figure:
     measured_series = replace(measured_series, readings=measured_series.readings + noise)
     problem = calibration_problem(drawing, [measured_series], tuple(soft))
     result = fit_geometry(problem, rng)
-    figure = Figure(figsize=(8.6, 3.4), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
+    figure = Figure(figsize=(9.0, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.3, 1))
     for name, machine_file, color in (
         ("drawing", drawing, ORANGE),
         ("calibrated", result.mechanism, BLUE),
@@ -668,8 +668,8 @@ def loaded_calibration() -> Figure:
         size = np.linalg.norm(error, axis=1)
         left.bar(np.arange(60), size, color=color, label=f"{name}: mean {size.mean():.1f} µm")
     left.set(xlabel="other poses, under 500 N along x, y, z", ylabel="error of the tool, µm")
-    left.set_ylim(0.0, 42.0)
-    left.legend(frameon=False, ncols=2)
+    left.set_ylim(0.0, 48.0)
+    left.legend(frameon=False, loc="upper left")
     bars = {
         estimate.name.replace("_", " "): 100 * estimate.half_width / estimate.tolerance * 0.3
         for estimate in result.estimates
@@ -681,7 +681,7 @@ def loaded_calibration() -> Figure:
     names = list(bars)[::-1]
     colors = [BLUE if name.startswith("combination") else GRAY for name in names]
     right.barh(names, [bars[name] for name in names], color=colors)
-    right.set(xlabel="95 % interval, ± % of the value")
+    right.set(xlabel="95 % interval, ± %")
     return figure
 
 
