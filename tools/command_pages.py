@@ -393,16 +393,16 @@ def overview() -> Iterator[str]:
     yield f"## {COMMON.replace('-', ' ').capitalize()}\n"
     yield "All commands:\n"
     yield from (line for line, item in shared().items() if item.opts[0] in EVERYWHERE)
-    yield "\nCommands about a machine; all but `--set` are for [files of other tools](importing.md):\n"
+    yield "\nCommands about a machine; all except `--set` apply only to [imported files](importing.md):\n"
     yield from (line for line, item in shared().items() if line in machine_options())
-    yield "\nCommands that name them in their section:\n"
+    yield '\nCommands that list them after "Also":\n'
     yield from (
         line
         for line, item in shared().items()
         if option_line(item) not in machine_options() and item.opts[0] not in EVERYWHERE
     )
     yield "\n## Keywords in Python\n"
-    yield "An option is the keyword of the same name: `--tool-jerk 500` is `tool_jerk=500`."
+    yield "Each option is a keyword argument of the same name: `--tool-jerk 500` is `tool_jerk=500`."
     for flag, names in sorted(python_names().items()):
         yield f"`{flag}` is {', '.join(map(code, sorted(names)))}."
     yield ""

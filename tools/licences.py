@@ -139,7 +139,7 @@ def tables() -> str:
     unstated = [f"{other} (through {name})" for other, name, text in along if text == "not stated"]
     lines += [
         "",
-        f"They have {len(along)} further packages as dependencies. Copyleft among these: {', '.join(copyleft)}.",
+        f"They pull in {len(along)} transitive dependencies. Copyleft among these: {', '.join(copyleft)}.",
     ]
     lines += [f"Without a statement in their metadata: {', '.join(unstated)}."] if unstated else []
     return "\n".join(lines)

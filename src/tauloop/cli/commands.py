@@ -301,7 +301,7 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
             "step": CommandEntry(
                 "drive.step",
                 "step",
-                "Simulate a step of a drive line.",
+                "Simulate the step response of a drive line.",
                 ("tl.simulate_drive_line",),
             ),
             "tune": CommandEntry(
@@ -321,7 +321,7 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
             "backlash": CommandEntry(
                 "accuracy.backlash",
                 "backlash",
-                "Map the tool's displacement by backlash of the actuators.",
+                "Map the tool's displacement due to actuator backlash.",
                 ("tl.backlash_map",),
             ),
             "compensate": CommandEntry(
@@ -339,25 +339,25 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
             "ballbar": CommandEntry(
                 "accuracy.ballbar",
                 "ballbar",
-                "Simulate a machine with drive lines on a circle.",
+                "Simulate a ballbar test of a machine with drive lines.",
                 ("tl.ballbar",),
             ),
             "tolerances": CommandEntry(
                 "accuracy.tolerances",
                 "tolerances",
-                "Compute errors of the tool by tolerances of parts.",
+                "Compute errors of the tool due to tolerances of parts.",
                 ("tl.tolerance_map",),
             ),
             "compliance": CommandEntry(
                 "accuracy.compliance",
                 "compliance",
-                "Compute the displacement of the tool by forces (ISO 9283).",
+                "Compute the displacement of the tool under load (ISO 9283).",
                 ("tl.static_compliance",),
             ),
             "thermal": CommandEntry(
                 "accuracy.thermal",
                 "thermal",
-                "Compute the error of the tool by thermal expansion.",
+                "Compute the error of the tool due to thermal expansion.",
                 ("tl.thermal_expansion",),
             ),
         },

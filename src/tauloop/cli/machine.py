@@ -46,7 +46,8 @@ class ImportArguments:
         Path | None,
         typer.Option(
             "--side",
-            help="Side file of a URDF: gravity, platform, transmissions, friction, loops; or Gepetto's robot.yaml.",
+            help="YAML file that completes a URDF (gravity, platform, transmissions, friction, loops); or "
+            "Gepetto's robot.yaml.",
         ),
     ] = None
     platform_body: Annotated[
@@ -107,7 +108,8 @@ class ImportArguments:
     origins: Annotated[
         bool,
         typer.Option(
-            "--origins", help="Make all six numbers of every URDF origin parameters, also zeros."
+            "--origins",
+            help="Turn all six numbers of each URDF origin into parameters, including zeros.",
         ),
     ] = False
 

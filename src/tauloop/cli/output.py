@@ -56,7 +56,7 @@ JsonFileOption = Annotated[
 
 #: The option `--json` of every command.
 JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print JSON for machines instead of text.")
+    bool, typer.Option("--json", help="Print machine-readable JSON instead of text.")
 ]
 #: The option `--quiet` of every command.
 QuietOption = Annotated[

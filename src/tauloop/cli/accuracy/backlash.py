@@ -1,4 +1,4 @@
-"""``tauloop accuracy backlash``: the tool's displacement by backlash of the actuators."""
+"""``tauloop accuracy backlash``: the tool's displacement due to actuator backlash."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def backlash(
     within_limits: WithinLimitsOption = False,
     threads: WorkersOption = "1",
 ) -> None:
-    """Map the tool's displacement by backlash of the actuators, over the workspace and a section.
+    """Map the tool's displacement due to actuator backlash, over the workspace and a planar slice.
 
     Exit code 1 when the map is doubtful: no pose can be used, or forward kinematics disagrees.
     """

@@ -16,7 +16,7 @@ def ballbar(
     side: ImportArguments | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
-    """Simulate a circle of a machine with drive lines, and compare variants of its drives.
+    """Simulate a ballbar test of a machine with drive lines, and compare variants of its drives.
 
     The variants are two motors, one motor, no play, and rigid drives. Radial deviations refer to
     the circle of best fit (ISO 230-4). Exit code 1 when a run ends early or is doubtful.

@@ -20,7 +20,7 @@ def thermal(
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
-    """Compute the error of the tool by thermal expansion, per kelvin of each part.
+    """Compute the error of the tool due to thermal expansion, per kelvin of each part.
 
     Motors are held. Parts expand by the coefficient of their material, or by --expansions, which
     also gives one to rigid bodies and the base. Exit code 1 when the error is doubtful, or the pose

@@ -1,4 +1,4 @@
-"""``tauloop accuracy tolerances``: errors of the tool by tolerances of parts and joints."""
+"""``tauloop accuracy tolerances``: errors of the tool due to tolerances of parts and joints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def tolerances(
     pose: PoseOption = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
-    """Compute the largest errors of the tool by tolerances, at a pose or over the workspace.
+    """Compute the largest errors of the tool due to tolerances, at a pose or over the workspace.
 
     Actuators are held. Each leg has its own error of a parameter that legs share. Exit code 1 when
     the tolerances are too wide for first-order errors, or redundant loops do not close.

@@ -21,8 +21,8 @@ def fk(
 
     The machine is followed from its reference pose; --all-modes lists every pose in which its loops
     close. Passive degrees of freedom that are not named come to rest under springs, gravity and
-    stops. Exit code 1 when a pose is beyond a stop, when the straight line from the reference pose
-    does not lead to it, or when nothing holds a passive degree of freedom.
+    stops. Exit code 1 when a pose is beyond a stop, when continuation along a straight line from
+    the reference pose does not reach it, or when nothing holds a passive degree of freedom.
     """
     model = load_model(machine, side, within_limits=options.within_limits, threads=threads)
     with bars(not options.all_modes) as report:

@@ -20,8 +20,8 @@ def ik(
     """Compute inverse kinematics: the actuator positions at a given pose of the platform.
 
     The working mode is that of the reference pose; --all-modes lists every posture of the legs.
-    Exit code 1 when a pose is beyond a stop, or when the straight line from the reference pose does
-    not lead to it.
+    Exit code 1 when a pose is beyond a stop, or when continuation along a straight line from the
+    reference pose does not reach it.
     """
     model = load_model(machine, side, within_limits=options.within_limits, threads=threads)
     with bars(not options.all_modes) as report:

@@ -41,7 +41,7 @@ def simulate(
         str,
         typer.Option(
             metavar="FREQUENCY",
-            help="Natural frequency of the springs of a free motion, such as 4Hz.",
+            help="Natural frequency of the springs of a free motion, Hz, such as 4Hz.",
         ),
     ] = f"{FreeMotionOptions.frequency:g}",
     amplitude: Annotated[
@@ -95,7 +95,7 @@ def simulate(
     within_limits: WithinLimitsOption = False,
     threads: WorkersOption = "1",
 ) -> None:
-    """Simulate a machine: constant forces (or a free fall), a free motion, a round trip, deformation.
+    """Simulate constant forces, free motion, an inverse/forward dynamics round trip, or deformation.
 
     Cables pull and can become slack; without --force their winches are locked at the start. With
     --fmu, a third-party FMU is an actuator or a drive. Exit code 1 when the end is not reached;

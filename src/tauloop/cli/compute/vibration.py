@@ -34,7 +34,8 @@ def vibration(
         ),
     ] = None,
     mode: Annotated[
-        int, typer.Option(min=1, help="Mode that a film shows, and a page first; from one.")
+        int,
+        typer.Option(min=1, help="Mode that a film shows, and that a page shows first; from one."),
     ] = 1,
     out: Path | None = None,
     film: Path | None = None,

@@ -12,7 +12,7 @@ from tauloop.cli.outputs import FOLDER
 if TYPE_CHECKING:
     from tauloop.model import Model
 
-EXPORT_FOLDER = FOLDER.of("files into this folder, whose other files are left alone")
+EXPORT_FOLDER = FOLDER.of("files into this folder and leave its other files alone")
 #: The default folder, in words.
 EXPORT_DEFAULT = "Default: the folder MACHINE-KIND"
 

@@ -26,7 +26,7 @@ def fit(
 ) -> None:
     """Identify drive-line parameters from criteria of measured steps, and report undetermined ones.
 
-    Exit code 1 when a measured value is missed by more than three tolerances.
+    Exit code 1 when the fit misses a measured value by more than three tolerances.
     """
     drive = load_drive(line)
     with bar("search") as progress:

@@ -42,7 +42,7 @@ def step(
     figure: Path | None = None,
     control_c: Path | None = None,
 ) -> None:
-    """Simulate a step of a drive line with its control, and report its criteria.
+    """Simulate the step response of a drive line with its control, and report its criteria.
 
     Exit code 1 when the run diverges or is aborted.
     """

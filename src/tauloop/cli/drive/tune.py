@@ -16,7 +16,7 @@ def tune(
     line: LineArgument,
     options: tl.TuningOptions,
 ) -> None:
-    """Tune parameters of a drive line for the least cost of a reference step, within bounds.
+    """Tune parameters of a drive line to minimize the cost of its step response, within bounds.
 
     The first Ctrl-C ends the search with the best result so far. Exit code 1 when the result is
     doubtful; the reason is printed.

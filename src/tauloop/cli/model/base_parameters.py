@@ -12,9 +12,10 @@ from tauloop.cli.terminal.screen import bar
 def base_parameters(
     machine: MachineArgument, options: tl.SymbolicBaseOptions, side: SideOption
 ) -> None:
-    """Derive base parameters, the combinations of inertial parameters that forces show.
+    """Derive base parameters, the identifiable combinations of inertial parameters.
 
-    The results are formulas in the machine's lengths. Exit code 1 when the formulas fail for other lengths.
+    The results are formulas in the machine's lengths. Exit code 1 when the formulas do
+    not hold at other lengths.
     """
     mechanism = load_model(machine, side).mechanism
     with bar("base parameters") as progress:

@@ -20,7 +20,7 @@ def reduce(
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
-    """Reduce a machine by equivalent lumped masses and by parts with the same motion.
+    """Reduce a machine: lump masses of rods, and merge parts with the same motion.
 
     Exact steps are always applied; approximations only on request. Exit code 1 when a force differs
     although no approximation was requested.

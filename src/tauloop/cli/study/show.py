@@ -12,7 +12,7 @@ from tauloop.cli.study.run import FileArgument, FolderOption
 
 @command(json_file=RESULT)
 def show(file: FileArgument, folder: FolderOption = None) -> None:
-    """Show the results of a study from its computed samples, without computing others.
+    """Show the results of a study from its computed samples, without computing missing ones.
 
     Exit code 1 when samples are missing.
     """

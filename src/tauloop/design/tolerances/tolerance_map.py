@@ -69,12 +69,14 @@ class ToleranceMapOptions(Options):
     """Largest deviations by name or pattern: ± values, with units.
 
     Attributes:
-        tolerances: of independent parameters of the geometry, such as {'arm_length': '0.05 mm'}.
-        encoders: of the readings of actuators.
-        clearances: radii of the balls in which centers of joints, and of ends of rods (``ROD.start``
-            and ``ROD.end``), move.
-        temperatures: of parts, K; a number for all parts that have a coefficient of expansion.
-        wrench: wrench at the tool that acts or not, either way, such as 'fx=10' (base frame).
+        tolerances: tolerances of independent geometric parameters, such as 'arm_length=0.05mm'.
+        encoders: errors of the readings of actuators.
+        clearances: joint clearances: radius of the sphere in which the center of a joint, or of a rod
+            end (``ROD.start`` or ``ROD.end``), can move.
+        temperatures: rise or fall of the temperatures of parts, K; a number for all parts that have
+            a coefficient of expansion.
+        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), of either sign or
+            zero.
         common: parameters, by name or pattern, whose error is the same in all parts; others have an
             error for each leg.
         samples: number of random poses within limits where no poses are given.
@@ -176,7 +178,7 @@ def tolerance_map(
     poses: PoseInput = None,
     options: ToleranceMapOptions | None = None,
 ) -> ToleranceMap:
-    """Return the largest errors of the tool by tolerances, over poses, with the actuators held.
+    """Return the largest errors of the tool due to tolerances, over poses, with the actuators held.
 
     With the equations f(q, e) = 0 of loops and encoders, the tool's twist by errors e is
     S e, S = T_e - T_v f_v⁻¹ f_e. The worst error along d is Σ |d·sᵢ| tᵢ over errors in ±tᵢ, plus

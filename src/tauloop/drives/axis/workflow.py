@@ -37,11 +37,11 @@ class DriveOptions(Options):
 
     Attributes:
         step: size of the reference step, such as 0.1 (m or rad) or 5mm.
-        duration: duration of the step, such as 10 or 10s.
+        duration: duration of the simulation, such as 10 or 10s.
         values: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
-        motor_setup: use of the motors: as in the file; preloaded: the slave always pulls back;
-            one: without the slave.
-        load: load on the judged body, N or N m.
+        motor_setup: how the motors are used: as in the file; preloaded: the slave always pulls
+            back; one: without the slave.
+        load: load on the controlled body, N or N m.
         load_time: start time of the load, such as 0.5s.
         cycle: measure the limit cycle, in addition to the prediction of the describing function.
         tolerance: relative tolerance of an integration step.
@@ -146,7 +146,7 @@ class DriveStep(Result):
 
 @keywords(DriveOptions)
 def simulate_drive_line(line: DriveLine, options: DriveOptions | None = None) -> DriveStep:
-    """Simulate a step of a drive line with its control, and judge it.
+    """Simulate the step response of a drive line with its control, and judge it.
 
     Args:
         line: the drive line (`load_drive`).

@@ -52,7 +52,8 @@ class BallbarOptions(Options):
         speed: speed on the circle, such as 0.5 (m/s) or 20mm/s.
         pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), at the center
             of the circle; the rest as at the reference.
-        only: variations of the drives, separated by commas: dual, one, no-play, rigid; default: all.
+        only: variants of the drives to simulate, separated by commas: dual, one, no-play, rigid;
+            default: all.
         values: change parameters for this run, such as those of drive lines,
             'track1.motor.drive.gap=0.1mm' (SI, or with units).
         presliding_distance: model the machine's own Coulomb friction as LuGre friction with this bristle
@@ -176,12 +177,11 @@ class BacklashOptions(Options):
     """Backlash, and the poses at which it is evaluated.
 
     Attributes:
-        backlash: backlash from end to end, m or rad: of every actuator, such as '20 um', or by name, such
-            as 'track1.motor=10um'; or 'lines' for the gaps of the drive lines; default: 10 um.
-        plane: positions of the platform that vary in the section, such as 'y,z'; default: the first
-            two.
-        pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), that the
-            section keeps; other coordinates are as in the reference pose.
+        backlash: total backlash (full gap), m or rad: of every actuator, such as '20 um', or by
+            name, such as 'track1.motor=10um'; or 'lines' for the gaps of the drive lines; default: 10 um.
+        plane: positions of the platform that vary in the slice, such as 'y,z'; default: the first two.
+        pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), in the
+            slice; other coordinates are as in the reference pose.
         ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit);
             default: those of the machine file.
 

@@ -70,19 +70,19 @@ class TuningOptions(Options):
     Attributes:
         bounds: range of each tuned parameter of the drive line, such as 'kp=100:300' (SI) or
             'gap=0.1mm:2mm'.
-        weights: criteria of the cost, each with the value that it is divided by, such as
+        weights: criteria of the cost, each with its divisor (a normalizing value), such as
             'rise_time=1.7' (SI) or 'overshoot=0.5mm'.
-        combine: combination of the weighted criteria to one cost.
+        combine: how the weighted criteria are combined into one cost.
         search: method of the search.
-        exact_gradients: use exact gradients by sensitivities in SQP, instead of differences.
-        initial: start values of the search, such as 'kp=200'; default: the values of the drive line.
+        exact_gradients: use exact gradients (sensitivities) in SQP instead of finite differences.
+        initial: initial guess of the search, such as 'kp=200'; default: the values of the drive line.
         starts: number of searches; all but the first start at random points within the bounds.
         values: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
-        motor_setup: use of the motors: as in the file; preloaded: the slave always pulls back;
-            one: without the slave.
+        motor_setup: how the motors are used: as in the file; preloaded: the slave always pulls
+            back; one: without the slave.
         step: size of the reference step, such as 0.1 (m or rad) or 5mm.
         duration: duration of the simulated step, such as 10 or 10s.
-        load: load on the judged body, N or N m.
+        load: load on the controlled body, N or N m.
         load_time: start time of the load, such as 0.5s.
         budget: largest number of evaluations of one search.
         pareto: also compute the Pareto front of the weighted criteria (NSGA-II).
