@@ -77,8 +77,8 @@ class DynamicsOptions(Options):
         motion: motion from a table: CSV or Parquet with columns time, position.NAME, velocity.NAME,
             acceleration.NAME, each with its unit: 'position.platform.x [m]'.
         entry: coordinates in which the motion is given: platform or actuators.
-        from_momenta: compute forces from momenta and their two-point differences, by Hamilton's
-            equations in the extended space; the table then needs no accelerations.
+        from_momenta: compute forces from finite differences of the momenta (Hamilton's
+            equations); the table then needs no accelerations.
         preload: tensions of cables (N) where redundant actuation leaves a choice: one for all, such
             as '100', or by name, 'cable1=100,cable2=50'; default: the least tensions within bounds.
         joint_forces: show the forces and moments in all joints and rod ends.

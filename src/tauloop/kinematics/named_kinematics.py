@@ -49,10 +49,10 @@ class KinematicsOptions(Options):
     Attributes:
         all_modes: list every mode, not only that of the reference pose.
         seed: seed of the search for modes.
-        thorough: also test blocks of many angles for completeness; takes minutes.
+        thorough: also test the completeness of modes of blocks with many angles; takes minutes.
         within_limits: reject poses beyond a stop of the machine file; otherwise they are reported.
-        encoder_noise: standard deviation of the encoders of redundant actuators, which weights
-            them: '0.1 mm' for all, or by name, 'line1.winch=0.1mm'; default: 1e-5 rad, and 1e-5
+        encoder_noise: standard deviation of the encoder readings, which weights redundant
+            actuators: '0.1 mm' for all, or by name, 'line1.winch=0.1mm'; default: 1e-5 rad, and 1e-5
             of the machine's characteristic length.
 
     Examples:
@@ -370,10 +370,10 @@ class JacobianOptions(Options):
     """Options of a Jacobian.
 
     Attributes:
-        of: velocities of the rows; the tool's are its velocity and angular velocity in the base
-            frame.
-        wrt: velocities of the columns; by default the platform's for a pose of the platform, and the
-            actuators' for a pose of the actuators.
+        of: velocity whose Jacobian is computed (rows); the tool's is its velocity and angular
+            velocity in the base frame.
+        wrt: differentiate with respect to this velocity (columns); by default the platform's for a
+            pose of the platform, and the actuators' for a pose of the actuators.
         within_limits: reject poses beyond a stop of the machine file; otherwise they are reported.
 
     Examples:

@@ -84,10 +84,11 @@ class VibrationOptions(Options):
         weightless: leave the weight of the machine out.
         response_frequencies: frequencies of responses, as a range such as '1..200' or several (Hz); they need a
             damping.
-        cutting_coefficient: force per area of the chip for stability lobes, such as '700 N/mm^2'.
+        cutting_coefficient: specific cutting force (per area of the chip) for stability lobes, such
+            as '700 N/mm^2'.
         teeth: number of teeth of a milling cutter, which cuts a slot; 0 for turning.
-        cutting_direction: feed of milling, whose cutter has the axis z; of turning, the motion of the
-            tool that makes the chip thinner: x, y, z or a vector such as 1,0,1.
+        cutting_direction: feed direction in milling, with the spindle axis z; in turning, the motion
+            of the tool that makes the chip thinner: x, y, z or a vector such as 1,0,1.
         servo_gains: gains of position loops (1/s), of speed loops (N s/m, N m s/rad) and their integral
             times, such as '*.position=50,motor.speed=2e4'.
         bandwidth: bandwidth of the position loops that have no gains, such as '20 Hz' or 100 (rad/s):

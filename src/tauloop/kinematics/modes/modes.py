@@ -67,8 +67,8 @@ class ModeOptions(Options):
     """Options of the search for modes.
 
     Attributes:
-        seed: seed of the complex paths; it decides which are taken, not where they end.
-        thorough: also test blocks of many angles for completeness; takes minutes.
+        seed: seed of the homotopy paths; it decides which are taken, not where they end.
+        thorough: also test the completeness of modes of blocks with many angles; takes minutes.
         monodromy: how all complex solutions are found.
         most_modes: stop with an error when the blocks together have more real solutions.
 

@@ -28,15 +28,15 @@ class WorkspaceOptions(Options):
     Attributes:
         plane: positions of the platform that vary, one to three, such as 'x,z'; default: the first
             two.
-        pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), that the
-            section keeps; other coordinates are as in the reference pose.
+        pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), in the
+            slice; other coordinates are as in the reference pose.
         ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit);
             default: as far as the machine reaches.
         resolution: step of the grid, m or rad.
-        singularity: smallest distance to singularities (0 to 1, free of units); default: 0.05, but at
+        singularity: smallest distance to singularities (0 to 1, dimensionless); default: 0.05, but at
             most half of that of the reference pose.
         clearance: smallest distance between center lines of rods, such as 20mm; 0 for none.
-        margin: least margin of cable tensions to their bounds, N.
+        margin: smallest distance of cable tensions from their bounds, N.
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), that cables must
             hold; each is a separate load.
 
