@@ -1,4 +1,4 @@
-"""A lookup table of motor corrections over poses, with its measured interpolation error."""
+"""A lookup table of motor corrections over poses, with its computed interpolation error."""
 
 from __future__ import annotations
 

@@ -19,22 +19,27 @@ from tauloop.mechanism.model import Mechanism
 TAPER_PIECES = 32
 
 
+_SECTION_MODULI = ("section_modulus_y", "section_modulus_z", "torsional_section_modulus")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SectionStrength:
-    """What the stress in a section follows from; every value is an array over pieces.
+    """Section data for the recovery of stresses; every value is an array over pieces.
 
     Attributes:
         area: m^2.
-        modulus_y, modulus_z: section moduli against bending about y and z, m^3.
-        torsion_modulus: against torsion, m^3.
+        section_modulus_y, section_modulus_z: elastic section moduli in bending about y
+            and z, m^3.
+        torsional_section_modulus: polar moment of area over the largest distance from the axis,
+            m^3.
         strength: stress at which the material yields or breaks, Pa; NaN where not stated.
-        is_round: whether stresses by both bending moments add as vectors.
+        is_round: whether the stresses due to both bending moments add as vectors.
     """
 
     area: Array
-    modulus_y: Array
-    modulus_z: Array
-    torsion_modulus: Array
+    section_modulus_y: Array
+    section_modulus_z: Array
+    torsional_section_modulus: Array
     strength: Array
     is_round: bool
 
@@ -42,7 +47,7 @@ class SectionStrength:
         """Return the pieces of this beam, followed by those of another one."""
         arrays = {
             name: np.concatenate([getattr(self, name), getattr(other, name)])
-            for name in ("area", "modulus_y", "modulus_z", "torsion_modulus", "strength")
+            for name in ("area", *_SECTION_MODULI, "strength")
         }
         return SectionStrength(**arrays, is_round=self.is_round and other.is_round)
 
@@ -54,7 +59,7 @@ class NumericBeam:
     Attributes:
         lengths: (s,) of the pieces, m.
         properties: sections of the pieces.
-        strength: what stresses follow from; None for composite sections.
+        strength: section data for stresses; None for composite sections.
         fittings: point masses at start and end, kg.
     """
 
@@ -65,7 +70,11 @@ class NumericBeam:
 
 
 def stated_mass(
-    mechanism: Mechanism, name: str, mass: Expression | None, beams: Collection[Beam], spread: bool
+    mechanism: Mechanism,
+    name: str,
+    mass: Expression | None,
+    beams: Collection[Beam],
+    is_distributed: bool,
 ) -> ElementMass:
     """Return the stated mass of a link, and the masses of its parts.
 
@@ -74,13 +83,14 @@ def stated_mass(
         name: the rod or body.
         mass: its stated mass; None for none.
         beams: elastic beams that the link consists of.
-        spread: whether the file states that the difference is spread along them.
+        is_distributed: whether the stated mass beyond sections and fittings is distributed along
+            the beams.
     """
     sections = sum(mechanism.value(beam.section_mass().mass) for beam in beams)
     fittings = sum(mechanism.value(fitting) for beam in beams for fitting in (beam.fittings or ()))
     total = 0.0 if mass is None else mechanism.value(mass)
     return ElementMass(
-        element=name, mass=total, section=sections, fittings=fittings, is_distributed=spread
+        element=name, mass=total, section=sections, fittings=fittings, is_distributed=is_distributed
     )
 
 
@@ -92,7 +102,8 @@ def numeric_beam(
     Args:
         mechanism: the machine.
         beam: the beam of the file.
-        mass_factor: factor of the mass per length, by which a larger stated mass is spread.
+        mass_factor: factor of the mass per length that distributes a larger stated mass along the
+            beam.
         shear: whether its shear and rotary inertia are included (Timoshenko).
     """
     lengths: list[float] = []
@@ -157,7 +168,7 @@ def _sections(segment: BeamSegment, pieces: int) -> list[SectionProperties]:
 def _strength(
     mechanism: Mechanism, sections: list[SectionProperties], is_round: bool
 ) -> SectionStrength | None:
-    """Return what stresses follow from; None if a section is composite."""
+    """Return the section data for stresses; None if a section is composite."""
     rows = []
     for section in sections:
         if section.area is None or section.extent is None:
@@ -170,31 +181,33 @@ def _strength(
         # The largest distance from the axis and the polar moment: exact for round sections.
         torsion = (I_y + I_z) / (max(y, z) if is_round else np.hypot(y, z))
         rows.append((area, I_y / z, I_z / y, torsion, limit))
-    area_, modulus_y, modulus_z, torsion_, strength = np.array(rows).T
+    area_, section_modulus_y, section_modulus_z, torsion_, strength = np.array(rows).T
     return SectionStrength(
         area=area_,
-        modulus_y=modulus_y,
-        modulus_z=modulus_z,
-        torsion_modulus=torsion_,
+        section_modulus_y=section_modulus_y,
+        section_modulus_z=section_modulus_z,
+        torsional_section_modulus=torsion_,
         strength=strength,
         is_round=is_round,
     )
 
 
 def equivalent_stress(strength: SectionStrength, loads: Array, pieces: Array) -> Array:
-    """Return von Mises' stress (N, e + 1) in sections, Pa, without that by shear forces.
+    """Return the von Mises stress (N, e + 1) in sections, Pa; transverse shear is neglected.
 
-    √(σ² + 3 τ²) with σ = |N| / A + |M| / W and τ = |T| / W_t.
+    √(σ² + 3 τ²) with σ = |N| / A + |M| / W and τ = |T| / W_t, where W and W_t are the section
+    moduli in bending and torsion.
 
     Args:
-        strength: of the pieces.
+        strength: section data of the pieces.
         loads: (N, e + 1, 6) forces and moments in the sections.
         pieces: (e + 1,) piece to which each section belongs.
     """
     force, torsion = np.abs(loads[..., 0]), np.abs(loads[..., 3])
     about_y, about_z = np.abs(loads[..., 4]), np.abs(loads[..., 5])
-    by_y, by_z = about_y / strength.modulus_y[pieces], about_z / strength.modulus_z[pieces]
+    by_y = about_y / strength.section_modulus_y[pieces]
+    by_z = about_z / strength.section_modulus_z[pieces]
     bending = np.hypot(by_y, by_z) if strength.is_round else by_y + by_z
     normal = force / strength.area[pieces] + bending
-    shear = torsion / strength.torsion_modulus[pieces]
+    shear = torsion / strength.torsional_section_modulus[pieces]
     return np.asarray(np.sqrt(normal**2 + 3.0 * shear**2))

@@ -115,12 +115,12 @@ class MachineStructure:
         tool_body: body or node that carries the tool.
         tool_point: (N, 3) tool center point in the base frame, m.
         tool_axes: (N, 3, 3) axes of the tool's frame as columns.
-        strengths: what stresses in beams follow from, by the names of elements.
+        strengths: section data for stresses in beams, by the names of elements.
         masses: stated masses of elastic links.
         notes: assumptions about this machine.
         elastic_names: rods, bodies, joints and actuators that have elastic data.
         massless: finite-element models without a mass matrix.
-        laws: expressions that the stiffness of elastic items follows from.
+        laws: expressions of the stiffness of elastic items.
         drives: controlled motors; none where they are held or free.
         lengths: telescopic rods without elastic parts, whose length a drive moves.
         reduced: names of finite-element models by the bodies that they describe.

@@ -425,7 +425,9 @@ class ComplianceDerivatives:
 
 
 def compliance_derivatives(symbolic: SymbolicStructure, q: Array) -> ComplianceDerivatives:
-    """Return the derivatives of the compliance by parameters, at fixed independent coordinates.
+    """Return the derivatives of the compliance with respect to parameters.
+
+    Independent coordinates are fixed.
 
     Args:
         symbolic: expressions of the machine.

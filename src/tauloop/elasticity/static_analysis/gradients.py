@@ -31,7 +31,7 @@ Sensitivity = tuple[Expression, Array]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ElasticLaw:
-    """The expressions that the stiffness of an item follows from.
+    """The expressions of the stiffness of an item.
 
     Attributes:
         item: name of an element, a joint or a combination of motions.
@@ -119,7 +119,7 @@ def compliance_gradient(
     displacement: Array,
     names: Sequence[str] | None = None,
 ) -> ElasticGradient:
-    """Return the derivatives of the compliance by elastic parameters.
+    """Return the derivatives of the compliance with respect to elastic parameters.
 
     Args:
         mechanism: the machine.

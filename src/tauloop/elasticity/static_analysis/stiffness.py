@@ -62,7 +62,7 @@ from tauloop.model.model import MachineSource, modeled
 STIFFNESS_UNITS = ("N/m",) * 3 + ("N m/rad",) * 3
 #: Modes of each link and plane that represent bending where buckling is calculated.
 BUCKLING_MODES = 3
-#: Largest relative difference of the energy of all elements and the work of a wrench.
+#: Largest relative difference between the energy of all elements and the work of a wrench.
 ENERGY_TOLERANCE = 1e-6
 #: Fraction of the buckling load above which loads change the stiffness noticeably.
 MAX_BUCKLING_USE = 0.05
@@ -78,7 +78,7 @@ CONSTRAINED_NOTE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StiffnessOptions(Options):
-    """Loads, also those by heat (see `thermal_expansion`), and the theory of beams.
+    """Mechanical and thermal loads (see `thermal_expansion`), and the beam theory.
 
     Attributes:
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
@@ -86,7 +86,7 @@ class StiffnessOptions(Options):
         loaded: include the geometric stiffness of all loads; the poses are then those of the loaded
             machine.
         shear: include shear of beams (Timoshenko).
-        temperatures: rise above the reference temperature by part, K; a number for all parts that
+        temperatures: temperature rises above the reference by part, K; a number for all parts that
             have a coefficient of expansion.
         expansions: coefficients of expansion by part, 1/K, in place of the file's; a number for all
             parts of which the file states none. Bodies without beams and the base then scale as a
@@ -113,7 +113,7 @@ class StiffnessOptions(Options):
 
     @property
     def has_heat(self) -> bool:
-        """Whether a part has another temperature than the reference."""
+        """Whether the temperature of a part differs from the reference."""
         if isinstance(self.temperatures, Mapping):
             return any(self.temperatures.values())
         return bool(self.temperatures)
@@ -132,22 +132,23 @@ class Stiffness(Result):
         tool: (N, 3) tool center points, m.
         compliance: (N, 6, 6) twist (m, rad) per wrench (N, N m).
         items: names of the s elastic items.
-        shares: (N, 6, s) part of the compliance in each direction that each item causes.
+        shares: (N, 6, s) fraction of the compliance in each direction that each item causes.
         worst_shares: (N, s) the same in the worst direction of force.
-        deflection: (N, 6) twist of the tool by weight and wrench, m and rad.
+        deflection: (N, 6) twist of the tool due to weight and wrench, m and rad.
         beams: names of the b beams.
         axial: (N, b) mean axial forces in beams under these loads, N; tension is positive.
         stress: (N, b) largest equivalent stress in each beam, Pa; NaN for composite sections.
-        yield_safety: (N, b) strength over stress; NaN where no strength is stated.
-        buckling_safety: (N, b) Euler's load of the single beam over its compression; infinite in
-            tension, NaN where its ends are not balls.
-        load_factor: (N,) factor of all loads at which the whole machine buckles.
+        yield_safety: (N, b) safety factor: strength over stress; NaN where no strength is stated.
+        buckling_safety: (N, b) safety factor: Euler's buckling load of the beam by itself over its
+            compression; infinite in tension, NaN unless both ends are ball joints.
+        load_factor: (N,) buckling load factor: factor of all loads at which the whole machine
+            buckles.
         masses: stated masses of elastic links, and those of their parts.
         rigid: names of the parts that count as rigid.
         notes: assumptions about this machine.
         structure: the structure in n minimal coordinates.
-        unit_displacement: (N, n, 6) its coordinates by unit wrenches at the tool.
-        laws: expressions that the stiffness of the items follows from.
+        unit_displacement: (N, n, 6) its displacement due to unit wrenches at the tool.
+        laws: expressions of the stiffness of the items.
         tool_body: body or node of the structure that carries the tool.
         coordinates: (N, n_q) coordinates of the machine.
     """
@@ -219,7 +220,7 @@ class Stiffness(Result):
         return tuple(self.items[index] for index in np.argmax(self.worst_shares, axis=1))
 
     def elastic_gradient(self, parameters: Sequence[str] | None = None) -> ElasticGradient:
-        """Return the derivatives of the compliance by parameters of the machine file.
+        """Return the derivatives of the compliance with respect to parameters of the machine file.
 
         The independent coordinates of the platform and the motors' drives are held; other
         coordinates follow from the closure of the loops. The derivatives are exact, except with
@@ -350,8 +351,8 @@ def stiffness(
 ) -> Stiffness:
     """Return the stiffness of a machine at its tool, and its deflection, stress and buckling.
 
-    Motors are held; their drives yield by the stiffness that the file states. Compliance, shares and
-    deflection are those of small motions about the pose. A load factor includes the geometric
+    Motors are held; their drives deflect according to the stiffness in the file. Compliance, shares
+    and deflection are those of small motions about the pose. A load factor includes the geometric
     stiffness of all loads.
 
     Args:
@@ -501,7 +502,7 @@ def _diagnostics(
 
 
 def _energy_diagnostic(assembled: AssembledStructure, compliance: ToolCompliance) -> Diagnostic:
-    """Return the difference of the energy of all elements and the work of unit wrenches."""
+    """Return the difference between the energy of all elements and the work of unit wrenches."""
     work = np.diagonal(compliance.matrix, axis1=1, axis2=2)
     energy = np.zeros_like(work)
     for _, rows, matrix in assembled.elastic_items:

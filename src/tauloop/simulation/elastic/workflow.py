@@ -44,9 +44,9 @@ def simulate_elastic(
 
     M(t) ẍ + (C + 2 Bᵀ M dB/dt) ẋ + K(t) x = f(t) for the elastic coordinates x of `stiffness` and
     `vibration`, with the forces f of rigid motion, weight and wrench. Motors follow the motion
-    exactly; their drives yield by the stiffness that the file states. Terms of second order in x and
-    in the rotation rates are left out; diagnostics state their size. The machine starts in static
-    equilibrium.
+    exactly; their drives deflect according to the stiffness in the file. Terms of second order in x
+    and in the rotation rates are left out; diagnostics state their size. The machine starts in
+    static equilibrium.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
