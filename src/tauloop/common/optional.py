@@ -1,4 +1,4 @@
-"""Modules of extras: a missing one is reported with the command that installs it."""
+"""Import modules of optional dependencies; the error for a missing one gives the pip command."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from tauloop.common.errors import EngineError
 
 
 def optional_module(module: str, name: str, extra: str, *, note: str = "") -> Any:
-    """Return a Python module that an extra of Tauloop installs.
+    """Return a Python module of an optional dependency.
 
     Args:
         module: name to import.
-        name: name of the package, for the message.
-        extra: the extra of Tauloop.
+        name: name of the Python package, for the message.
+        extra: the extra of Tauloop that installs the package.
         note: addition to the remedy.
 
     Raises:
-        EngineError: it is not installed, or its shared libraries cannot be loaded.
+        EngineError: the package is not installed, or its shared libraries cannot be loaded.
     """
     try:
         return importlib.import_module(module)

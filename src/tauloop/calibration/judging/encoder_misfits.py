@@ -23,7 +23,7 @@ from tauloop.common.result import Diagnostic, diagnostic
 
 #: An encoder error is not observable if the unknowns leave less than this fraction of it in the
 #: residuals.
-MIN_VISIBLE_SHARE = 1e-6
+MIN_OBSERVABLE_FRACTION = 1e-6
 
 
 def encoder_misfits(problem: CalibrationProblem, solution: Solution) -> tuple[Diagnostic, ...]:
@@ -44,17 +44,19 @@ def encoder_misfits(problem: CalibrationProblem, solution: Solution) -> tuple[Di
         [_error_columns(measured_pose, state) for measured_pose, state in states]
     )
     basis, _ = np.linalg.qr(solution.jacobian * problem.tolerances)
-    visible = columns - basis @ (basis.T @ columns)
+    observable = columns - basis @ (basis.T @ columns)
     residual = solution.residual - basis @ (basis.T @ solution.residual)
-    freedom = len(residual) - basis.shape[1] - 1
-    square = (visible**2).sum(axis=0)
-    is_visible = square > MIN_VISIBLE_SHARE**2 * (columns**2).sum(axis=0)
-    if freedom < 1 or not is_visible.any():
+    dof = len(residual) - basis.shape[1] - 1
+    square = (observable**2).sum(axis=0)
+    is_observable = square > MIN_OBSERVABLE_FRACTION**2 * (columns**2).sum(axis=0)
+    if dof < 1 or not is_observable.any():
         return ()
-    error = np.where(is_visible, visible.T @ residual / np.where(is_visible, square, 1.0), 0.0)
+    error = np.where(
+        is_observable, observable.T @ residual / np.where(is_observable, square, 1.0), 0.0
+    )
     explained = error**2 * square
-    spread = np.sqrt(np.maximum(float(residual @ residual) - explained, 1e-300) / freedom)
-    t = np.where(is_visible, np.sqrt(explained) / spread, 0.0)
+    spread = np.sqrt(np.maximum(float(residual @ residual) - explained, 1e-300) / dof)
+    t = np.where(is_observable, np.sqrt(explained) / spread, 0.0)
     worst = int(t.argmax())
     actuator = problem.mechanism.actuators[worst % count]
     parameter = f"encoder.{actuator.name}.{'offset' if worst < count else 'scale'}"
@@ -68,7 +70,7 @@ def encoder_misfits(problem: CalibrationProblem, solution: Solution) -> tuple[Di
         diagnostic(
             f"largest misfit of an encoder over its standard deviation ({actuator.name})",
             t[worst],
-            at_most=float(-scipy.special.stdtrit(freedom, OUTLIER_FALSE_ALARM / (4 * count))),
+            at_most=float(-scipy.special.stdtrit(dof, OUTLIER_FALSE_ALARM / (4 * count))),
             advice=f"the encoder of {actuator.name} reads {amount} more than the pose and the geometry predict: "
             f"check its zero, its scale and its column, or estimate {parameter}",
         ),
@@ -76,7 +78,7 @@ def encoder_misfits(problem: CalibrationProblem, solution: Solution) -> tuple[Di
 
 
 def _error_columns(measured_pose: MeasuredPose, state: MeasuredPoseState) -> np.ndarray:
-    """Return the derivatives (n, 2 n_u) of residuals in constant errors, then in errors of scale.
+    """Return the derivatives (n, 2 n_u) of residuals with respect to constant, then scale errors.
 
     Readings of several poses, such as differences, have no column for a scale.
     """

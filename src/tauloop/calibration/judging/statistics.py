@@ -1,4 +1,4 @@
-"""Statistics after a fit: accuracy of the parameters, errors by instrument, and outliers."""
+"""Statistics after a fit: uncertainty of the parameters, errors by instrument, and outliers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
 from tauloop.calibration.solving.solver import Solution
 from tauloop.common.records import dataclass
 
-#: Probability that correct measurements have any residual reported as an outlier.
+#: Family-wise false-alarm probability of the outlier test.
 OUTLIER_FALSE_ALARM = 0.01
 #: Outliers are removed one after the other, up to this fraction of the poses.
-MAX_OUTLIER_SHARE = 0.1
+MAX_OUTLIER_FRACTION = 0.1
 #: Probability with which an interval covers the true value.
 CONFIDENCE = 0.95
 #: Probability that noise as given has a variance factor below, or above, the accepted range.
@@ -20,8 +20,8 @@ VARIANCE_FALSE_ALARM = 1e-3
 #: Eigenvalues of the scaled information below this fraction of the largest are rounding errors. The
 #: information squares the Jacobian, whose entries have errors of up to 1e-8 from Newton's method.
 INFORMATION_TOLERANCE = 1e-14
-#: An unknown takes part in a unit direction if its share is above this.
-MIN_SHARE = 1e-3
+#: An unknown takes part in a unit direction if the size of its component is above this.
+MIN_COMPONENT = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,8 @@ class ErrorStatistics:
     Attributes:
         series, quantity, unit: such as ``tracker``, ``x``, ``m``.
         poses: number of poses.
-        rms, mean_absolute, largest, bias: root mean square, mean size, largest size, and mean.
+        rms, mean_absolute, largest, bias: root mean square, mean absolute value,
+            largest absolute value, and mean.
     """
 
     series: str
@@ -93,14 +94,14 @@ def degrees_of_freedom(solution: Solution) -> int:
     return len(solution.residual) + int((solution.prior > 0).sum()) - len(solution.correction)
 
 
-def interval_factor(freedom: int, *, known_noise: bool) -> float | None:
+def interval_factor(dof: int, *, known_noise: bool) -> float | None:
     """Return the half-width of a 95 % interval over the standard deviation.
 
     This is Student's quantile if the noise is estimated from the residuals, and the normal quantile
     if it is known.
 
     Args:
-        freedom: degrees of freedom of the fit.
+        dof: degrees of freedom of the fit.
         known_noise: whether the given noise is used.
 
     Returns:
@@ -108,13 +109,13 @@ def interval_factor(freedom: int, *, known_noise: bool) -> float | None:
     """
     if known_noise:
         return float(scipy.special.ndtri(0.5 + CONFIDENCE / 2))
-    if freedom <= 0:
+    if dof <= 0:
         return None
-    return float(scipy.special.stdtrit(freedom, 0.5 + CONFIDENCE / 2))
+    return float(scipy.special.stdtrit(dof, 0.5 + CONFIDENCE / 2))
 
 
 def undetermined(solution: Solution, scale: np.ndarray) -> np.ndarray:
-    """Return which unknowns (n,) take part in a direction that the optimum does not determine.
+    """Return which unknowns (n,) have a component along an undetermined direction at the optimum.
 
     The eigenvalue of the information (in units of `scale`) of such a direction is rounding error.
     The pseudo-inverse would give it zero variance.
@@ -125,7 +126,7 @@ def undetermined(solution: Solution, scale: np.ndarray) -> np.ndarray:
     """
     sizes, directions = np.linalg.eigh(solution.information * np.outer(scale, scale))
     is_undetermined = sizes <= INFORMATION_TOLERANCE * sizes.max(initial=0.0)
-    return np.asarray((np.abs(directions[:, is_undetermined]) > MIN_SHARE).any(axis=1))
+    return np.asarray((np.abs(directions[:, is_undetermined]) > MIN_COMPONENT).any(axis=1))
 
 
 def variance_factor(solution: Solution) -> float | None:
@@ -135,23 +136,24 @@ def variance_factor(solution: Solution) -> float | None:
     without degrees of freedom.
     """
     prior = solution.prior * solution.correction
-    freedom = degrees_of_freedom(solution)
-    if freedom <= 0:
+    dof = degrees_of_freedom(solution)
+    if dof <= 0:
         return None
-    return float((np.sum(solution.weights * solution.residual**2) + prior @ prior) / freedom)
+    return float((np.sum(solution.weights * solution.residual**2) + prior @ prior) / dof)
 
 
-def variance_range(freedom: int, usual: tuple[float, float]) -> tuple[float, float]:
+def variance_range(dof: int, usual: tuple[float, float]) -> tuple[float, float]:
     """Return the smallest and largest variance factor that is consistent with the given noise.
 
     Args:
-        freedom: degrees of freedom of the fit.
-        usual: the range for many degrees of freedom; for few, chance widens it.
+        dof: degrees of freedom of the fit.
+        usual: the range for many degrees of freedom. For few, quantiles of the chi-squared
+            distribution widen it.
     """
-    if freedom <= 0:
+    if dof <= 0:
         return usual
     smallest, largest = (
-        float(scipy.special.chdtri(freedom, p)) / freedom
+        float(scipy.special.chdtri(dof, p)) / dof
         for p in (1.0 - VARIANCE_FALSE_ALARM, VARIANCE_FALSE_ALARM)
     )
     return min(usual[0], smallest), max(usual[1], largest)
@@ -195,10 +197,10 @@ def outliers(
     Js = J * scale
     is_used = np.ones(len(r), dtype=bool)
     outlying: list[Outlier] = []
-    for _ in range(max(1, int(MAX_OUTLIER_SHARE * problem.n_poses))):
+    for _ in range(max(1, int(MAX_OUTLIER_FRACTION * problem.n_poses))):
         n = J.shape[1] - int((solution.prior > 0).sum())
-        freedom = int(is_used.sum()) - n - 1
-        if freedom < 2:
+        dof = int(is_used.sum()) - n - 1
+        if dof < 2:
             break
         used = Js[is_used]
         inverse = np.linalg.pinv(used.T @ used + prior * np.outer(scale, scale), hermitian=True)
@@ -207,11 +209,11 @@ def outliers(
         leverage = np.einsum("ij,jk,ik->i", Js, inverse, Js)
         share = np.clip(1.0 - leverage, 1e-9, 1.0)
         total = float(refitted[is_used] @ refitted[is_used])
-        deviation = np.sqrt(np.maximum(total - refitted**2 / share, 1e-300) / freedom)
+        deviation = np.sqrt(np.maximum(total - refitted**2 / share, 1e-300) / dof)
         studentized = np.abs(refitted) / (deviation * np.sqrt(share))
         t = np.where(is_used & (share > 1e-6), studentized, 0.0)
         worst = int(t.argmax())
-        if t[worst] <= -scipy.special.stdtrit(freedom, OUTLIER_FALSE_ALARM / (2 * len(r))):
+        if t[worst] <= -scipy.special.stdtrit(dof, OUTLIER_FALSE_ALARM / (2 * len(r))):
             break
         outlying.append(_outlier(problem, errors, worst, float(t[worst])))
         is_used &= pose_of_row != pose_of_row[worst]

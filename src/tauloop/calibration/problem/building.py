@@ -29,7 +29,7 @@ from tauloop.equations.ports import MAX_LISTED
 #: Steps along the straight line in encoder space from the reference pose to the measured poses.
 WAYPOINTS = 12
 #: Newton steps at each waypoint, and the step length (characteristic lengths or rad) below which
-#: the next waypoint follows.
+#: the iteration moves on to the next waypoint.
 NEWTON_STEPS_AT_WAYPOINT = 4
 WAYPOINT_STEP_TOLERANCE = 1e-3
 #: Singular values below this fraction of the largest are zero: no hard equation determines these
@@ -51,11 +51,12 @@ def build_measured_pose(
     """Return the measured poses of one series with their functions and elimination.
 
     Args:
-        reach: the machine and the unknowns.
+        reach: the machine, the unknowns and the evaluator.
         series: the measurements.
         kind: which equations are residuals.
         encoder_noise: standard deviations of all encoders (n_u,), m or rad.
-        twin: measured poses of the same instrument, whose functions are reused; None without.
+        twin: measured poses of the same instrument whose functions are reused; None to build new
+            functions.
         where: name of the series in messages.
 
     Raises:
@@ -125,7 +126,8 @@ def _with_twist(measured_pose: MeasuredPose, x: np.ndarray) -> MeasuredPose:
     if not measured_pose.by_twist(x, state).any():
         instrument = measured_pose.series.instrument
         what = (
-            f"reads a {instrument.kind}, which does not measure the tool that loads and heat move"
+            f"its readings ({instrument.kind}) do not depend on the deflection of the tool "
+            "by loads and temperatures"
         )
         remedy = "leave this series out, or calibrate without loads and temperatures"
         raise InputError.of(instrument.name, what, remedy)
@@ -259,7 +261,10 @@ def _widest_gap(assembly: Assembly, phi: np.ndarray, count: int) -> tuple[str, s
     residual = float(phi[k])
     index = k % count
     if index >= len(rows):
-        return "equilibrium", f"{1e3 * abs(residual):.3g} mm of its scaled balance"
+        return (
+            "equilibrium",
+            f"{1e3 * abs(residual):.3g} mm (residual of the equilibrium, scaled to a length)",
+        )
     row = rows[index]
     rod = next((rod for rod in loops.mechanism.rods if rod.name == loops.elements[row]), None)
     if rod is not None and rod.length is not None and rod.drum is None:  # phi = (d.d - L^2) / 2L
@@ -267,7 +272,7 @@ def _widest_gap(assembly: Assembly, phi: np.ndarray, count: int) -> tuple[str, s
         residual = float(np.sqrt(max(length**2 + 2 * length * residual, 0.0))) - length
     if loops.is_length[row]:
         return loops.names[row], f"{1e3 * abs(residual):.3g} mm"
-    gap = f"{abs(residual):.3g} (the cosine of an angle that should be a right angle)"
+    gap = f"{abs(residual):.3g} (cosine of an angle that should be 90 deg)"
     return loops.names[row], gap
 
 
@@ -378,7 +383,7 @@ def _soft_scale(measured_pose: MeasuredPose, encoder_noise: np.ndarray) -> np.nd
         [
             np.ones(loops + encoders),
             measured_pose.series.sigma,
-            _spare_noise(measured_pose, encoder_noise),
+            _redundant_noise(measured_pose, encoder_noise),
         ]
     )
     return np.asarray(sigma[measured_pose.elimination.soft])
@@ -403,7 +408,7 @@ def _inverse(F_v: np.ndarray, measured_pose: MeasuredPose) -> np.ndarray:
         raise PoseError.of(where, problem, "leave these poses out") from error
 
 
-def _spare_noise(measured_pose: MeasuredPose, encoder_noise: np.ndarray) -> np.ndarray:
+def _redundant_noise(measured_pose: MeasuredPose, encoder_noise: np.ndarray) -> np.ndarray:
     """Return the standard deviations of the encoders whose errors are residuals."""
     return np.tile(np.delete(encoder_noise, list(measured_pose.leading)), measured_pose.poses)
 
@@ -420,8 +425,8 @@ def _whiten(measured_pose: MeasuredPose, x: np.ndarray, encoder_noise: np.ndarra
     loops = measured_pose.n_equations[0]
     n, n_soft, k = len(measured_pose.series), len(soft), closing.shape[1]
     leading_noise = np.tile(encoder_noise[list(measured_pose.leading)], measured_pose.poses)
-    spare_noise = _spare_noise(measured_pose, encoder_noise)
-    sigma = np.concatenate([leading_noise, measured_pose.series.sigma, spare_noise])
+    redundant_noise = _redundant_noise(measured_pose, encoder_noise)
+    sigma = np.concatenate([leading_noise, measured_pose.series.sigma, redundant_noise])
     variance = np.concatenate([np.zeros(loops), sigma**2])
     _, rates = measured_pose.evaluate(x, measured_pose.q)
     _, F_v = coordinate_equations(np.zeros((n, rates.shape[1])), rates, elimination)

@@ -1,4 +1,4 @@
-"""Dry friction of a machine as LuGre friction of its lines' loads, so that nothing sticks."""
+"""Replace Coulomb by LuGre friction at the drive lines' loads, so that no stick events are needed."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from tauloop.mechanism.drive_line import DriveLine, LineFriction, LineInertia, L
 from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, add, divide, multiply
 from tauloop.mechanism.model import Friction as MachineFriction, Mechanism
 
-#: Damping of the bristles over their stiffness, s: a choice; they neither ring for long nor carry
-#: by damping alone.
+#: Damping of the bristles over their stiffness, s. It is chosen so that the bristles are well damped
+#: and damping does not dominate their force.
 BRISTLE_TIME = 1e-3
 
 
 def without_dry_friction(mechanism: Mechanism) -> tuple[Mechanism, tuple[Expression, ...]]:
-    """Return the machine without Coulomb friction of actuators and of coordinates of one of them.
+    """Return the machine without Coulomb friction at its actuators, and that friction.
 
+    This includes the friction of coordinates that exactly one actuator drives.
     An actuator's position is p = r q, so a friction c of the coordinate q is c / |r| at the
     actuator.
 
     Returns:
-        The machine, and that friction at each actuator, N or N m. Coulomb friction of passive
-        freedoms stays.
+        The machine, and the removed friction at each actuator, N or N m. Coulomb friction of
+        passive degrees of freedom stays.
     """
     driven = [name for actuator in mechanism.actuators for name, _ in actuator.drives]
     alone = {
@@ -56,13 +57,13 @@ def without_dry_friction(mechanism: Mechanism) -> tuple[Mechanism, tuple[Express
 def with_bristles(
     mechanism: Mechanism, line: DriveLine, coulomb: Expression, presliding: float
 ) -> DriveLine:
-    """Return the line with LuGre friction for dry friction of its load and of the machine.
+    """Return the line with LuGre friction in place of Coulomb friction of its load and the machine.
 
     Args:
         mechanism: the machine whose parameters the line uses.
         line: the drive line.
-        coulomb: friction of the machine at the load, N or N m.
-        presliding: motion of the load in which the bristles bend until they slide, m or rad.
+        coulomb: Coulomb friction of the machine at the load, N or N m.
+        presliding: displacement of the load at which the bristles start to slide, m or rad.
 
     Raises:
         InputError: the load has LuGre friction of its own already, or `presliding` is not positive.

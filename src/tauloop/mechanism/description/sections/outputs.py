@@ -70,10 +70,10 @@ class OutputReader:
         Args:
             values: reader of parameters.
             placements: reader of bodies and frames.
-            coordinates: all freedoms.
-            joints, rods, actuators: all of them by name; None for those that are wrong.
-            tool: frame of the platform's tool, which outputs call ``tool`` unless another element
-                has this name; None if it is wrong.
+            coordinates: all degrees of freedom.
+            joints, rods, actuators: all of them by name; None for invalid ones.
+            tool: frame of the platform's tool; expressions refer to it as ``tool`` unless another
+                element has this name. None if it is invalid.
         """
         self._values, self._placements = values, placements
         self._coordinates, self._rods, self._tool = coordinates, rods, tool
@@ -82,10 +82,10 @@ class OutputReader:
         self._quantities: dict[str, Quantity | None] = {}
 
     def read(self, places: Mapping[str, Cursor]) -> dict[str, Output | None]:
-        """Return all outputs by name; None for those that are wrong, which is noted.
+        """Return all outputs by name; None for invalid ones, whose problems are reported.
 
         Args:
-            places: place of every output by complete name.
+            places: place of every output by full name.
         """
         self._places = dict(places)
         trees = {name: self._syntax(cursor) for name, cursor in places.items()}
@@ -94,12 +94,12 @@ class OutputReader:
             used = () if syntax is None else scalar_names(syntax)
             outputs = (self._output_named(word, places[name]) for word in used)
             graph[name] = [output for output in outputs if output is not None]
-        for name in ordered(graph, self._note_cycle):
+        for name in ordered(graph, self._report_cycle):
             if name not in self._quantities:
                 self._quantities[name] = self._quantity(trees[name], places[name])
         return {name: self._output(name, cursor) for name, cursor in places.items()}
 
-    def _note_cycle(self, cycle: list[str]) -> None:
+    def _report_cycle(self, cycle: list[str]) -> None:
         self._places[cycle[0]].problem(
             f"the outputs depend on each other in a cycle: {chain(cycle)}",
             "give one of them an expression without the others",
@@ -175,7 +175,7 @@ class OutputReader:
         if motor is not None and not is_coordinate:
             return self._motor(motor)
         if not is_coordinate and not self._coordinates.has_joint(cursor, word):
-            self._note_no_number(word, cursor)
+            self._report_not_scalar(word, cursor)
             return None
         full = self._coordinates.find(cursor, word)
         if full is None:
@@ -201,8 +201,8 @@ class OutputReader:
         )
         return Quantity(add(*terms, actuator.offset), ANGLE if actuator.turns else LENGTH)
 
-    def _note_no_number(self, word: str, cursor: Cursor) -> None:
-        """Note that a name is that of another element, or unknown."""
+    def _report_not_scalar(self, word: str, cursor: Cursor) -> None:
+        """Report that a name refers to another element, or is unknown."""
         kinds = self._placements.names
         kind = kinds.kind(cursor.prefix + word) or kinds.kind(word)
         if kind in ("body", "frame"):
@@ -277,7 +277,7 @@ class OutputReader:
         return _measured_quantity(Component(axis, of, frame))
 
     def _frame(self, syntax: Syntax, cursor: Cursor) -> Placement | None:
-        """Return the body or frame that a name means."""
+        """Return the body or frame that a name refers to."""
         if not isinstance(syntax, ParameterName):
             cursor.problem(
                 "an argument is not the name of a body or frame", "write a name, such as base"
@@ -362,7 +362,7 @@ def _is_direction(syntax: Syntax) -> bool:
 
 
 def scalar_names(syntax: Syntax) -> Iterator[str]:
-    """Yield the names of numbers in an expression: all but those of points and frames."""
+    """Yield the names of scalar quantities in an expression, without those of points and frames."""
     if not isinstance(syntax, Operation):
         yield from names(syntax)
     elif syntax.name not in GEOMETRIC_FUNCTIONS:
