@@ -1,4 +1,4 @@
-"""Motion laws: how a stroke from rest to rest goes from 0 to 1 while normalized time goes from 0 to 1.
+"""Motion laws: normalized displacement of a rest-to-rest move over normalized time.
 
 Source: Biagiotti and Melchiorri 2008, Trajectory Planning for Automatic Machines and Robots.
 """
@@ -49,7 +49,7 @@ class Law(ABC):
 
 
 class Uniform(Law):
-    """s = x, for paths that already contain their timing and start and end at rest."""
+    """s = x, for trajectories that already contain their timing and start and end at rest."""
 
     def at(self, x: np.ndarray) -> LawSample:
         """Return progress at normalized times x (N,)."""
@@ -85,7 +85,7 @@ class Cycloidal(Law):
 
 @dataclass(frozen=True, slots=True)
 class PolynomialLaw(Law):
-    """A polynomial law, given by its coefficients from the constant on."""
+    """A polynomial law, given by its coefficients in ascending order."""
 
     coefficients: tuple[float, ...]
 
@@ -135,7 +135,7 @@ class Trapezoidal(Options, Law):
         )
 
 
-#: Every law by the name that a command takes.
+#: Motion laws by their names on the command line.
 LAWS: Mapping[str, Law] = MappingProxyType(
     {
         "parabolic": Parabolic(),

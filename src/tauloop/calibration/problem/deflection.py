@@ -1,18 +1,20 @@
-"""Deflection of the tool by loads, weight and heat, with its derivatives in the unknowns.
+"""Tool deflection due to loads, weight and temperature, with derivatives for all unknowns.
 
 Encoders determine the rigid pose. With motors held, the tool then moves by the twist
 
     d = J K⁻¹ (w_g + Jᵀ w) + Σ_p t_p (α_p (T_p + o_p))
 
-with the motion J of the tool center point in the structure's coordinates, its stiffness K, the
-weight w_g, the wrench w at the tool, and the motion t_p by the free expansion of part p with the
-coefficient α_p, measured temperature T_p and thermometer offset o_p. Without a load only the weight
+with the Jacobian J of the tool center point with respect to the structure's coordinates, the
+stiffness K of the structure, its weight w_g, the wrench w at the tool, and the twist t_p due to unit
+free strain of part p with the coefficient of expansion α_p, measured temperature T_p and thermometer
+offset o_p. Without a load only the weight
 deflects the machine; the estimated geometry is that of the weightless machine at the reference
 temperature.
 
 Derivatives follow from the energy: ∂d = -Xᵀ ∂K u with X = K⁻¹ Jᵀ and the elastic deformation u of
-each item by load, weight and heat. The twist is always evaluated with the corrected geometry; the
-derivatives leave out that it changes with geometry and pose, an effect of second order.
+each item due to load, weight and temperature. The twist is always evaluated with the corrected
+geometry; the derivatives leave out that it changes with geometry and pose, an effect of second
+order.
 
 Source: Przemieniecki 1968, Theory of matrix structural analysis.
 """
@@ -57,7 +59,7 @@ from tauloop.model import Model
 #: Relative step of central differences of weights and coefficients of expansion, which are
 #: polynomials of at most second degree in the parameters of sections and bodies.
 DIFFERENCE_STEP = 1e-3
-#: Machines with corrected values that are stored.
+#: Largest number of stored machines with corrected values.
 MAX_STORED = 4
 
 
@@ -86,8 +88,8 @@ class _LoopsAlone:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Placed:
-    """As much of a model as its structure needs; assembling the loops again would take longer.
+class _ModelStandIn:
+    """Stand-in for a `Model` that provides what its elastic structure needs, without assembly.
 
     Attributes:
         mechanism: the machine.
@@ -102,9 +104,9 @@ class _Placed:
         return machine_structure(cast(Model, self), q, STRUCTURE_OPTIONS)
 
 
-def _placed(mechanism: Mechanism) -> _Placed:
+def _stand_in(mechanism: Mechanism) -> _ModelStandIn:
     """Return a machine at its nominal values."""
-    return _Placed(mechanism=mechanism, assembly=_LoopsAlone(loops=loops(mechanism)))
+    return _ModelStandIn(mechanism=mechanism, assembly=_LoopsAlone(loops=loops(mechanism)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -115,12 +117,12 @@ class _Deflected:
         mechanism: the machine with corrected values.
         assembled: its structure.
         built: the same, with the tool.
-        unit: (M, n, 6) displacement by unit wrenches at the tool.
-        displacement: (M, n, 1) displacement by loads and weight.
+        unit: (M, n, 6) displacement due to unit wrenches at the tool.
+        displacement: (M, n, 1) displacement due to loads and weight.
         response: response to the free expansion of all heated parts; None without.
         coefficients: (p,) their coefficients of expansion, 1/K.
-        rises: (M, p) their temperatures, K.
-        thermal: (M, 6, p) motion of the tool by each part, per kelvin and coefficient.
+        rises: (M, p) their temperature rises above the reference, K.
+        thermal: (M, 6, p) twist of the tool due to unit free strain (α ΔT = 1) of each part.
         twist: (M, 6) deflection of the tool.
     """
 
@@ -154,7 +156,7 @@ class Deflection:
         self.parts = tuple(part for part in machine.expansions if part in names)
         known = set(mechanism.parameters.names)
         self.members = {m for u in self.unknowns for m in u.members if m in known}
-        self._machines: dict[bytes, _Placed] = {}
+        self._machines: dict[bytes, _ModelStandIn] = {}
         candidates = _weight_leaves(mechanism) & self.members
         self.weights = tuple(sorted(candidates - geometric_parameters(mechanism)))
 
@@ -192,28 +194,31 @@ class Deflection:
                     values[member] = start[member] + float(step)
         return values
 
-    def placed(self, x: np.ndarray) -> _Placed:
+    def placed(self, x: np.ndarray) -> _ModelStandIn:
         """Return the machine with corrected values; the last few are stored."""
         key = x.tobytes()
         if key not in self._machines:
             if len(self._machines) >= MAX_STORED:
                 self._machines.clear()
-            self._machines[key] = _placed(with_any_values(self.mechanism, self.values(x)))
+            self._machines[key] = _stand_in(with_any_values(self.mechanism, self.values(x)))
         return self._machines[key]
 
     def weight_change(self, mechanism: Mechanism, q: np.ndarray, name: str) -> np.ndarray:
-        """Return the derivative (M, n) of the weight by a parameter, by central differences."""
+        """Return the derivative (M, n) of the weight with respect to a parameter.
+
+        It is computed by central differences.
+        """
         value = mechanism.parameters[name].value
         step = DIFFERENCE_STEP * (abs(value) or 1.0)
         loads = []
         for sign in (1.0, -1.0):
-            changed = _placed(with_any_values(mechanism, {name: value + sign * step}))
+            changed = _stand_in(with_any_values(mechanism, {name: value + sign * step}))
             assembled = assemble(changed.structure(q).structure)
             loads.append(gravity_load(assembled, gravity_vector(mechanism)))
         return np.asarray((loads[0] - loads[1]) / (2.0 * step))
 
     def expansion_change(self, deflected: _Deflected, name: str) -> np.ndarray:
-        """Return the derivative (p,) of the coefficients of expansion by a parameter."""
+        """Return the derivative (p,) of all coefficients of expansion with respect to a parameter."""
         mechanism = deflected.mechanism
         value = mechanism.parameters[name].value
         step = DIFFERENCE_STEP * (abs(value) or 1.0)
@@ -268,7 +273,7 @@ class PoseDeflection:
             return np.full((len(q), 6), np.nan)
 
     def by_unknowns(self, x: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """Return the derivatives (M, 6, n) of the twists in all unknowns."""
+        """Return the derivatives (M, 6, n) of the twists with respect to all unknowns."""
         shared, deflected = self.shared, self._deflected(x, q)
         result = np.zeros((len(q), 6, len(shared.unknowns)))
         by_name = self._by_parameters(deflected, q)
@@ -280,7 +285,7 @@ class PoseDeflection:
         return result
 
     def by_temperatures(self, x: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """Return the derivatives (M, 6, k) of the twists in the readings of the thermometers."""
+        """Return the derivatives (M, 6, k) of the twists with respect to thermometer readings."""
         columns = self._by_offsets(self._deflected(x, q))
         parts = [columns[thermometer_offset(name)] for name in self.thermometers]
         return np.stack(parts, axis=2) if parts else np.zeros((len(q), 6, 0))
@@ -331,7 +336,7 @@ class PoseDeflection:
         )
 
     def _rises(self, x: np.ndarray) -> np.ndarray:
-        """Return the temperatures (M, p) of all heated parts, K: readings and offsets."""
+        """Return the temperature rises (M, p) of all heated parts, K: readings plus offsets."""
         shared = self.shared
         offsets = {
             member: float(step)
@@ -346,7 +351,7 @@ class PoseDeflection:
         return rises
 
     def _by_offsets(self, deflected: _Deflected) -> dict[str, np.ndarray]:
-        """Return the derivatives (M, 6) of the twists in the offsets of the thermometers."""
+        """Return the derivatives (M, 6) of the twists with respect to thermometer offsets."""
         per_kelvin = deflected.thermal * deflected.coefficients
         shared = self.shared
         result = {}
@@ -356,7 +361,7 @@ class PoseDeflection:
         return result
 
     def _by_parameters(self, deflected: _Deflected, q: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the derivatives (M, 6) of the twists in parameters of the machine."""
+        """Return the derivatives (M, 6) of the twists with respect to parameters of the machine."""
         shared = self.shared
         result = {name: np.zeros((len(q), 6)) for name in shared.members}
         elastic = tuple(name for name in shared.machine.elastic if name in shared.members)

@@ -1,4 +1,4 @@
-"""Rigid registration of measured points with predicted ones."""
+"""Rigid registration of measured points to predicted ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Polynomials for the start values of Newton's method, so that it needs few steps from any position.
+"""Polynomial initial guesses for Newton's method, so that it needs few steps at any position.
 
 They are fitted to states of the machine on the branch of its reference pose.
 """
@@ -14,8 +14,8 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 
-#: Degrees of the polynomials by number of variables: start values within 1e-3 for an ankle, from
-#: which three steps reach rounding. More variables have the last degree.
+#: Degrees of the polynomials by number of variables: initial guesses within 1e-3 rad for an
+#: ankle, from which three Newton steps converge to round-off. More variables have the last degree.
 DEGREES = (9, 5, 4, 3, 2)
 
 
@@ -24,13 +24,13 @@ DEGREES = (9, 5, 4, 3, 2)
 class StartPolynomials:
     """Chebyshev polynomials of coordinates over given positions.
 
-    The variables are x = (L p - center) / half, limited to [-1, 1].
+    The variables are x = (L p - center) / half_width, limited to [-1, 1].
 
     Attributes:
         reference: coordinates (n_q,) of the reference pose, for those without a polynomial.
         columns: indices of the coordinates with a polynomial.
         linear: L (n, n).
-        center, half: middle and half width of the range of L p (n,).
+        center, half_width: middle and half width of the range of L p (n,).
         orders: orders of the Chebyshev polynomials in each product (k, n).
         coefficients: coefficients (k, number of coordinates).
     """
@@ -39,7 +39,7 @@ class StartPolynomials:
     columns: tuple[int, ...]
     linear: np.ndarray
     center: np.ndarray
-    half: np.ndarray
+    half_width: np.ndarray
     orders: np.ndarray
     coefficients: np.ndarray
 
@@ -50,9 +50,10 @@ class StartPolynomials:
             start[i] = value
         if not self.columns:
             return ca.SX(ca.vertcat(*start))
-        x = (ca.DM(self.linear) @ position - self.center) / self.half
+        x = (ca.DM(self.linear) @ position - self.center) / self.half_width
         factors = [
-            _chebyshev(_limited(x[i]), int(self.orders[:, i].max())) for i in range(len(self.half))
+            _chebyshev(_limited(x[i]), int(self.orders[:, i].max()))
+            for i in range(len(self.half_width))
         ]
         for column, coefficients in zip(self.columns, self.coefficients.T, strict=True):
             start[column] = self._sum(factors, coefficients)
@@ -81,7 +82,7 @@ def constant_start(reference: np.ndarray, variables: int) -> StartPolynomials:
         columns=(),
         linear=np.eye(variables),
         center=np.zeros(variables),
-        half=np.ones(variables),
+        half_width=np.ones(variables),
         orders=np.zeros((0, variables), dtype=int),
         coefficients=np.zeros((0, 0)),
     )
@@ -107,10 +108,10 @@ def start_polynomials(
     variables = position @ linear.T
     lower, upper = variables.min(axis=0), variables.max(axis=0)
     center = 0.5 * (lower + upper)
-    half = np.maximum(0.5 * (upper - lower), 1e-9)
+    half_width = np.maximum(0.5 * (upper - lower), 1e-9)
     degree = DEGREES[min(n, len(DEGREES)) - 1]
     orders = [row for row in product(range(degree + 1), repeat=n) if sum(row) <= degree]
-    x = (variables - center) / half
+    x = (variables - center) / half_width
     powers = np.polynomial.chebyshev.chebvander(x, degree)  # (N, n, degree + 1)
     axes = np.arange(n)
     basis = np.stack([np.prod(powers[:, axes, row], axis=1) for row in orders], axis=1)
@@ -120,7 +121,7 @@ def start_polynomials(
         columns=columns,
         linear=linear,
         center=center,
-        half=half,
+        half_width=half_width,
         orders=np.array(orders),
         coefficients=coefficients,
     )

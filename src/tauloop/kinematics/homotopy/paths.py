@@ -1,7 +1,7 @@
-"""Path tracking: solutions of a polynomial system are followed while its parameters change.
+"""Path tracking: solutions of a polynomial system are tracked while its parameters change.
 
-H(x, t) = F(x, y(t)) + e(t) = 0 with y(t) and e(t) straight lines in the complex numbers. Machine
-code (`homotopy.c`) follows the paths with a fourth-order Runge-Kutta predictor on dx/dt = -F_x^-1
+H(x, t) = F(x, y(t)) + e(t) = 0 with y(t) and e(t) straight lines in the complex numbers. Compiled
+C code (`homotopy.c`) tracks the paths with a fourth-order Runge-Kutta predictor on dx/dt = -F_x^-1
 (F_y y' + e') and Newton's method as corrector (section 2.3).
 
 Source: Sommese and Wampler 2005, The Numerical Solution of Systems of Polynomials Arising in
@@ -34,17 +34,18 @@ class TrackingOptions(Options):
     """Options of path tracking.
 
     Attributes:
-        tolerance: Newton's last step, relative to 1 + |x|, with which a point counts as on the
-            path.
-        corrections: Newton steps per step of the path; needing more halves the step.
+        tolerance: largest size of Newton's last step, relative to 1 + |x|, for a point to be
+            accepted.
+        corrections: largest number of Newton steps per step of the path; if more are needed, the
+            step is halved.
         end_tolerance, end_corrections: the same for the solution at t = 1. Newton's method doubles
             the digits of a regular solution, but only halves the distance to a multiple one.
         regular_ratio: a solution whose last step stays between the two tolerances is regular if a
             step there was shorter than this fraction of the one before. Rounding limits the last
             step where the equations are badly conditioned.
-        first_step: first step in t.
+        first_step: initial step in t.
         longest_step: largest step in t.
-        smallest_step: paths that need smaller steps stop.
+        smallest_step: smallest step in t; paths that need smaller ones stop.
         infinity: paths that grow beyond this size have diverged.
         steps: largest number of steps tried.
     """
@@ -99,7 +100,7 @@ class ParameterLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tracked:
-    """Ends of paths.
+    """Results of path tracking.
 
     Attributes:
         x: last points (N, m).
@@ -150,7 +151,7 @@ def newton(
 
     Args:
         system: the polynomial system.
-        x: points to begin with (N, m).
+        x: initial points (N, m).
         line: parameters of all paths.
         rows: the paths (N,) of the points.
         t: values of t (N,).

@@ -1,4 +1,4 @@
-"""Obstacles that a motion must avoid: boxes along the base's axes, and spheres."""
+"""Obstacles that a motion must avoid: axis-aligned boxes (in the base frame), and spheres."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 
-#: Rounding radius of distances at corners, m: small enough to be negligible, large enough to keep
-#: derivatives finite.
+#: Smoothing radius of the distance function at corners, m: small enough to be negligible, large
+#: enough to keep derivatives finite.
 CORNER_RADIUS = 1e-6
 #: Number of points of a drawn circle.
 CIRCLE_POINTS = 73
@@ -28,11 +28,11 @@ class Obstacle(Options, ABC):
 
     @abstractmethod
     def expression(self, p: ca.SX) -> ca.SX:
-        """Return the distance of a point (3,), m; negative inside."""
+        """Return the signed distance of a point (3,), m; negative inside."""
 
     @abstractmethod
     def projection_target(self, p: ca.SX) -> ca.SX:
-        """Return a point (3,) of the obstacle in whose direction a point outside is projected."""
+        """Return the point (3,) of the obstacle toward which an outside point is projected."""
 
     nearest = old_attribute("nearest", "projection_target")
 
