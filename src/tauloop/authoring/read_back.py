@@ -1,4 +1,4 @@
-"""Comparison of a written machine with the one read back, by forces at random states."""
+"""Round-trip check: compare a written machine with the one read back, at random states."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tauloop.model import Model
 from tauloop.model.motion import Motion
 
 #: Difference of forces and motor speeds, relative to the largest, that counts as rounding.
-SAME_FORCES = 1e-9
-#: Speeds of the states relative to the usual ones; they show friction of slow and of fast motions.
-SPEEDS = np.array([1.0, 0.1, 0.01, 0.001])
+ROUND_TRIP_TOLERANCE = 1e-9
+#: Velocity scales of the compared states; they show both Stribeck and viscous friction.
+VELOCITY_SCALES = np.array([1.0, 0.1, 0.01, 0.001])
 #: Number of compared states, and their distances from the reference pose, rad or characteristic
 #: lengths; if one state is out of reach, all are moved nearer.
-READ_BACK_STATES, DISTANCES = len(SPEEDS), (0.02, 0.002, 0.0)
+READ_BACK_STATES, DISTANCES = len(VELOCITY_SCALES), (0.02, 0.002, 0.0)
 
 
 def read_back_diagnostics(
@@ -38,13 +38,13 @@ def read_back_diagnostics(
     A reason is returned where they cannot be compared.
 
     At random states, the forces on the independent coordinates (M a + h, with friction and
-    springs), the speeds of the motors by those of the coordinates, and the pose of the tool are
+    springs), the motor speeds (actuator Jacobian times velocities), and the pose of the tool are
     compared.
 
     Args:
         before: the written machine.
         after: the machine read back.
-        names: names in the file by those of the machine, where they differ.
+        names: mapping from names of the machine to names in the file, where they differ.
     """
     locked = _differences(before, after, names, Locks())
     if all(item.is_good for item in locked):
@@ -97,10 +97,10 @@ class _Pair:
     conversion: SameColumns | SameCoordinates
     renamed: Mapping[str, str]
 
-    def answers(
+    def outputs(
         self, x: np.ndarray, v: np.ndarray, a: np.ndarray
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return pairs of numbers (N, n): forces, speeds of motors, positions of the tool.
+        """Return pairs of outputs (N, n): forces, speeds of motors, poses of the tool.
 
         Forces on rotations and on lengths are separate pairs.
 
@@ -109,7 +109,7 @@ class _Pair:
         """
         length = self.models[0].mechanism.characteristic_length
         original = self.conversion.motion(x, v, a)
-        first = _answers(
+        first = _outputs(
             self.motions[0],
             self.models[0],
             length,
@@ -118,7 +118,7 @@ class _Pair:
             original.acceleration,
         )
         expected = np.einsum("kij,ki->kj", original.rates, first[0])
-        forces, speeds, place = _answers(self.motions[1], self.models[1], length, x, v, a)
+        forces, speeds, place = _outputs(self.motions[1], self.models[1], length, x, v, a)
         motors = [actuator.name for actuator in self.models[1].mechanism.actuators]
         speeds = speeds[
             :,
@@ -147,34 +147,36 @@ def _compared(pair: _Pair) -> tuple[Diagnostic, ...]:
     units = ports.velocity.units
     rates = np.array([1.0 if unit.startswith("rad") else length for unit in units])
     v, a = rng.uniform(-1.0, 1.0, size=(2, READ_BACK_STATES, len(units))) * rates
-    v *= SPEEDS[:, None]
-    answers: list[tuple[np.ndarray, np.ndarray]] = []
+    v *= VELOCITY_SCALES[:, None]
+    outputs: list[tuple[np.ndarray, np.ndarray]] = []
     for distance in DISTANCES:
         try:
-            answers = pair.answers(reference + distance * steps, v, a)
+            outputs = pair.outputs(reference + distance * steps, v, a)
             break
         except TauloopError:
             if distance == DISTANCES[-1]:
                 raise
-    *forces, place = answers
-    advice = "see the notes on what the format cannot hold; `--format yaml` writes all of a machine"
+    *forces, place = outputs
+    advice = (
+        "see the notes on what the format cannot represent; `--format yaml` writes all of a machine"
+    )
     return (
         diagnostic(
             "largest difference of forces after reading back, relative to the largest force",
             max((_relative(*numbers) for numbers in forces if numbers[0].size), default=0.0),
-            at_most=SAME_FORCES,
+            at_most=ROUND_TRIP_TOLERANCE,
             advice=advice,
         ),
         diagnostic(
-            "largest difference of the tool's pose after reading back, relative to a typical length",
+            "largest difference of the tool's pose after reading back, relative to characteristic length",
             np.abs(place[1] - place[0]).max(),
-            at_most=SAME_FORCES,
+            at_most=ROUND_TRIP_TOLERANCE,
             advice=advice,
         ),
     )
 
 
-def _answers(
+def _outputs(
     motion: Motion, model: Model, length: float, x: np.ndarray, v: np.ndarray, a: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return forces (N, n) on given velocities, motor speeds (N, n_u) and tool poses (N, 12)."""

@@ -1,4 +1,4 @@
-"""Equal motions of a machine and its copy, by columns of the same names or all coordinates."""
+"""Map a motion of a copy to the original machine, by equally named columns or all coordinates."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class SameColumns:
 
 @dataclass(frozen=True, slots=True)
 class HingedBall:
-    """A ball of the machine that three hinges replace in the copy: R = R_start R_x R_y R_z.
+    """A ball joint that the copy models as three revolute joints: R = R_start R_x R_y R_z.
 
     Attributes:
         q, v: columns in the machine at which its quaternion and its angular velocity begin.
         hinge_q, hinge_v: columns of the hinges in the copy.
-        start: quaternion of the start, from which the hinges count.
-        is_reversed: whether the hinges' angles describe the motion of the ball's parent body relative
+        start: reference quaternion, at which the hinge angles are zero.
+        is_reversed: whether the hinges' angles describe the motion of the joint's parent body relative
             to its child body.
     """
 
@@ -71,7 +71,10 @@ class HingedBall:
     is_reversed: bool
 
     def quaternion(self, q: np.ndarray) -> np.ndarray:
-        """Return the ball's quaternion (N, 4) at coordinates of the copy, in the half space of the start."""
+        """Return the ball joint's quaternion (N, 4) at coordinates of the copy.
+
+        It is in the hemisphere of the reference quaternion.
+        """
         start = quaternion_rotation(self.start)
         if self.is_reversed:
             rotation = np.swapaxes(start.T @ self._turns(q)[-1], -1, -2)
@@ -114,13 +117,13 @@ class HingedBall:
 
 @dataclass(frozen=True, slots=True)
 class SameCoordinates:
-    """Relation of a machine and a copy with the same coordinates, whichever are given.
+    """Relation of a machine and a copy with the same coordinates, whichever are independent.
 
     Attributes:
         motions: motions of the machine and of its copy.
-        q, v: where coordinates and velocities of the machine are among those of its copy; -1 where
-            they are not.
-        balls: balls that hinges replace in the copy.
+        q, v: index of each coordinate (velocity) of the machine among those of its copy; -1 if
+            absent.
+        balls: ball joints that the copy models as hinges.
     """
 
     motions: tuple[Motion, Motion]
@@ -168,7 +171,7 @@ def same_columns(motions: tuple[Motion, Motion], renamed: Mapping[str, str]) -> 
 
     Args:
         motions: motions of the machine and of its copy.
-        renamed: names in the copy by those in the machine, where they differ.
+        renamed: mapping from names in the machine to names in the copy, where they differ.
     """
     first, second = (motion.ports for motion in motions)
     position = _order(first.position.columns, second.position.columns, renamed)
@@ -188,7 +191,7 @@ def same_coordinates(
     Args:
         models: the machine and its copy.
         motions: motions of both.
-        renamed: names in the copy by those in the machine, where they differ.
+        renamed: mapping from names in the machine to names in the copy, where they differ.
     """
     machine, copy = (model.topology for model in models)
     balls = [
@@ -212,7 +215,7 @@ def _order(names: Sequence[str], others: Sequence[str], renamed: Mapping[str, st
 
 
 def _hinged_ball(edge: TreeJoint, copy: Model, renamed: Mapping[str, str]) -> HingedBall | None:
-    """Return a ball that hinges replace in the copy; None without such hinges."""
+    """Return a ball joint that the copy models as hinges; None without such hinges."""
     joint, topology = edge.joint, copy.topology
     names = [f"{joint.name}.{word}" for word in HINGES]
     hinge_q = _order(names, topology.coordinate_names, renamed)

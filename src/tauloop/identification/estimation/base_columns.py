@@ -19,8 +19,8 @@ class BaseRegression(ReprMixin):
     Attributes:
         data: the samples.
         base: the base parameters.
-        triangles: (n_out, m, r + 1), one matrix R for each measured output, with R^T R equal to
-            the product [Y f]^T [Y f]; the forces are the last column.
+        triangles: (n_out, m, r + 1), one upper triangular QR factor R for each measured output,
+            with R^T R = [Y f]^T [Y f]; the forces are the last column.
     """
 
     data: RegressionData
@@ -41,7 +41,7 @@ class BaseRegression(ReprMixin):
 
     @property
     def forces(self) -> np.ndarray:
-        """The measured forces f (N, n_out), less the forces of known parameters."""
+        """The measured forces f (N, n_out), minus the contribution of known parameters."""
         data = self.data
         measured = data.kept
         if data.ties is None:

@@ -1,17 +1,16 @@
 """Choice of friction laws by validation on a part of the logs.
 
-A law is chosen here if neither the machine file nor the user specifies it. A standstill that was
-chosen without the laws may compensate for missing presliding friction, because it removes friction
-at low speed. The same is true of a source of velocity. Both are therefore tried again with the
-laws. A standstill may also hide the reversals at which a late force of friction is seen, so that it
-is compared again on forces without their delay.
+A law is chosen here if neither the machine file nor the user specifies it. A standstill threshold
+that was chosen without the laws may compensate for missing presliding friction, because it removes
+friction at low speed. The same is true of a source of velocity. Both are therefore tried again with
+the laws. The threshold may also mask the velocity reversals that show a delay of friction. It is
+therefore compared again on forces without their delay.
 
 Findings do not report presliding friction whose length is close to a step of the encoder, or that a
 poor fit of other drives hides; its residuals then resemble a delay. Where one drive has presliding
-friction, or forces seem to be late, it is therefore tried for all drives. Forces without the delay
-compete with it. The preparation that was chosen without these laws may
-hide them, so that they are tried with the preparation before the choice as well, and the cut-off is
-chosen again with them.
+friction, or forces seem to be delayed, it is therefore tried for all drives. Forces without the
+delay compete with it. The preparation that was chosen without these laws may mask them. They are
+therefore also tried with the preparation before that choice, and the cut-off is chosen again.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from tauloop.logs.velocities import SOURCES
 
 #: Largest number of rounds in which laws are added.
 MAX_ROUNDS = 2
-#: A choice is accepted if it reduces the validation error by this share.
+#: A choice is accepted if it reduces the validation error by at least this fraction.
 MIN_ERROR_REDUCTION = 0.01
 #: Cut-offs that are tried with presliding friction, as multiples of the lowest of all channels.
 CUTOFF_FACTORS = (0.71, 1.0, 1.41, 2.0)
@@ -63,7 +62,7 @@ FitWithTerms: TypeAlias = Callable[[PreparedLogs, TermOptions], TermsFit | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrictionChoice:
-    """Laws of friction that were chosen by validation.
+    """Friction laws that were chosen by validation.
 
     Attributes:
         terms: the terms with the laws.
@@ -113,7 +112,7 @@ def choose_friction(
     elements: Sequence[str] = (),
     velocities: Sequence[str] = (),
 ) -> FrictionChoice:
-    """Return the laws of friction that reduce the validation error, if there are any.
+    """Return the friction laws that reduce the validation error, if there are any.
 
     Each round adds the laws that the findings of the previous fit report as missing. If presliding
     friction or a delay is among them, presliding friction of all other elements is tried as well.

@@ -10,12 +10,12 @@ from tauloop.identification.log_description import LogDescription
 from tauloop.identification.preparation.two_runs import TwoRuns
 from tauloop.logs import channels, units
 
-#: What the unit of a column follows from, by the basis.
+#: Source of the unit of a column, by its basis.
 _BASES = {
     "option": "option",
     "header": "header",
     "name": "name of the column",
-    "reach": "reach of the machine",
+    "reach": "range of motion of the machine",
     "derivative": "derivative of the position",
     "rate": "plausible sample rate",
     "unknown": "unknown",
@@ -23,7 +23,7 @@ _BASES = {
 
 
 def log_description_tables(result: LogDescription) -> Iterator[Printed]:
-    """Yield the file, its columns, columns without use, and what remains to be given."""
+    """Yield the file, its columns, unused columns, and the missing information."""
     yield Paragraph(text=result.text, tone="code")
     rows = (
         (item.column, item.quantity, item.channel, item.unit, _BASES[item.basis])
@@ -31,7 +31,7 @@ def log_description_tables(result: LogDescription) -> Iterator[Printed]:
     )
     yield table("Columns", "column", "quantity", "actuator", "unit", "unit from", rows=rows)
     if result.unused:
-        yield f"not used: {', '.join(result.unused)}"
+        yield f"unused columns: {', '.join(result.unused)}"
     yield from paragraphs(result.problems, "doubtful")
     yield from doubts(result)
 
@@ -42,12 +42,12 @@ def two_runs_tables(result: TwoRuns) -> Iterator[Printed]:
     rows = (
         (
             *(name, share, f"{result.motion_mismatch[name]:.3g} {positions[name]}"),
-            *(result.noise.get(name, "not known without --period"), forces[name]),
+            *(result.noise.get(name, "needs --period"), forces[name]),
         )
         for name, share in result.removed.items()
     )
     heads = (
-        ("own force / whole", ".1%"),
+        ("motor's own force / total", ".1%"),
         ("motion mismatch", ""),
         ("noise of the structure's force", ".3g"),
     )
@@ -61,7 +61,7 @@ def two_runs_tables(result: TwoRuns) -> Iterator[Printed]:
             f"velocities of the connected run are kept: {', '.join(velocities)}; runs are aligned by positions"
         )
     if result.dropped:
-        yield f"left out, neither motion nor force: {', '.join(result.dropped)}"
+        yield f"ignored columns, neither motion nor force: {', '.join(result.dropped)}"
     if result.unmatched:
-        yield f"left out, measured in one run only: {', '.join(result.unmatched)}"
+        yield f"ignored columns, measured in one run only: {', '.join(result.unmatched)}"
     yield from doubts(result)
