@@ -67,9 +67,9 @@ LINEARITY_TOLERANCE = 1e-9
 @final
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class Model(ReprMixin):
-    """An assembled machine and its functions. A model is constant.
+    """An assembled machine and its functions. A model is immutable.
 
-    Two entries provide the same functions for different given motions: `platform` (the independent
+    The same functions are available for two sets of coordinates: `platform` (the independent
     coordinates) and `actuators` (positions that encoders measure, and those of passive degrees of
     freedom). `hybrid` is the inverse dynamics of machines with passive degrees of freedom.
 
@@ -79,7 +79,7 @@ class Model(ReprMixin):
         free: names of the independent parameters that remain arguments of its functions; all others
             have fixed values.
         formulation: formulation of the forces M a + h.
-        given_evaluator: how programs are evaluated; None for the default.
+        given_evaluator: evaluator of programs as the caller passed it; None for the default.
 
     Examples:
         >>> import tauloop as tl
@@ -149,8 +149,7 @@ class Model(ReprMixin):
         assembly = assemble(described, held)
         if assembly.passive:
             assembly = lock_spins(assembly, locks)
-        # Joints that locks have replaced belong to the description. Frames that the loop equations
-        # add do not.
+        # Keep joints replaced by locks in the mechanism, but not frames added for the loop equations.
         if assembly.mechanism is not described.mechanism:
             mechanism = assembly.mechanism
         self._set_fields(mechanism, assembly, names, chosen, evaluator)
@@ -334,7 +333,7 @@ class Model(ReprMixin):
 
     @keywords()
     def motion(self, entry: Entry | str) -> Motion:
-        """Return the functions of a motion of the platform or of the actuators.
+        """Return the functions of the platform's or of the actuators' coordinates.
 
         Args:
             entry: "platform" or "actuators".
@@ -463,7 +462,7 @@ class Model(ReprMixin):
 
         Args:
             position: samples (N, n), or one (n,), or a mapping by name; SI.
-            of: "tool" for its velocity and angular velocity in the base frame (N, 6, m);
+            of: "tool" for its linear, then angular velocity in the base frame (N, 6, m);
                 "actuators" (N, n_u, m); "platform" (N, n, m).
             coordinates: coordinates of the position and the columns: "platform" or "actuators".
 
@@ -537,7 +536,9 @@ class Model(ReprMixin):
     def gravity_forces(
         self, position: object, *, coordinates: Entry | str = "platform"
     ) -> np.ndarray:
-        """Return the forces (N, m) against gravity on platform or actuator coordinates.
+        """Return the forces (N, m) on platform or actuator coordinates that balance gravity.
+
+        They are the negative of the forces that gravity exerts.
 
         Called `computeGeneralizedGravity` in Pinocchio, `gravload` in the Robotics Toolbox.
 
@@ -620,7 +621,7 @@ class Model(ReprMixin):
         return tuple(f"{name}.resultant" for name in names) if is_leading else names, units
 
     def measurable_output(self, output: str) -> str:
-        """Return the output of a regressor whose rows follow from measured forces with any preload.
+        """Return the regressor output that is independent of the preload between redundant actuators.
 
         Redundant actuators can press against each other without moving the machine. Only their
         resultants on the leading motions ("leading", "leading_joints") follow from the motion.
@@ -659,9 +660,9 @@ class Model(ReprMixin):
     def inverse_kinematics(self, position: object, start: object | None = None) -> State:
         """Return full coordinates from platform positions; `actuator_position` returns the actuators'.
 
-        If Newton's method solves a loop, the solution far from the start may be a pose that no
-        motion reaches, for example beyond a fold. `tauloop.inverse_kinematics` checks a pose for
-        that, and `platform.track` a motion. `tauloop.kinematics.modes.modes.working_modes` returns
+        If Newton's method solves a loop, the solution far from the start may be on another branch,
+        beyond a singularity, that no continuous motion reaches. `tauloop.inverse_kinematics`
+        checks a pose for that, and `platform.track` a motion. `tauloop.kinematics.modes.modes.working_modes` returns
         one pose of each working mode.
 
         Args:
@@ -681,7 +682,7 @@ class Model(ReprMixin):
         """Return full coordinates from actuator positions, by continuation from an assembled pose.
 
         All samples move along straight lines in actuator space, from the start pose to their
-        positions, and so stay on its assembly mode. If the loops do not close at a point of such a
+        positions, and so remain in its assembly mode. If the loops do not close at a point of such a
         line, the continuation resumes from the pose before it and may reach another mode:
         `State.has_opened` and `State.diagnostics` report it.
 
@@ -692,8 +693,8 @@ class Model(ReprMixin):
             start: assembled coordinates (n_q,) to start from; by default the reference pose.
 
         Raises:
-            PoseError: a loop does not close, or a pose is singular, with the loop and its gap. Or
-                positions of redundant actuators disagree (see `fit_actuators`).
+            PoseError: a loop does not close, or a pose is singular, with the loop and its gap, or
+                positions of redundant actuators are inconsistent (see `fit_actuators`).
         """
         if not self._has_all_encoders(position):
             return self.actuators.follow(position, start)
@@ -709,7 +710,7 @@ class Model(ReprMixin):
         *,
         noise: float | str | Mapping[str, float | str] | None = None,
     ) -> ActuatorFit:
-        """Return the pose with the best agreement with all actuator positions, and their misfits.
+        """Return the least-squares pose for all actuator positions, and their misfits.
 
         Args:
             position: positions of all actuators and passive degrees of freedom (N, n) or (n,), m or
@@ -736,7 +737,7 @@ class Model(ReprMixin):
         return fit_actuators(self.actuators, position, start, deviations=deviations)
 
     def _has_all_encoders(self, position: object) -> bool:
-        """Return whether positions of redundant actuators include those that do not lead."""
+        """Return whether positions of redundant actuators include those of dependent actuators."""
         if not self.assembly.is_redundant:
             return False
         if isinstance(position, Mapping):
