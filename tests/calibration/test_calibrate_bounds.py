@@ -130,7 +130,7 @@ def test_all_wrong_bounds_are_told_at_once(problem):
         ("track1.length=1 m:200 deg", "has two units"),
         ("track1.length=1:2", "is a plain number, and track1.length is a length"),
         ("track1.length=1 kg:", "is a mass (kg) where a length (m) or an angle"),
-        ("=1 m:2 m", "names no unknown"),
+        ("=1 m:2 m", "has no name of an unknown"),
     ],
 )
 def test_bounds_that_cannot_be_read(problem, text, message):

@@ -359,7 +359,7 @@ def test_view_draws_or_refuses(tmp_path: Path) -> None:
     )
     assert not picture.exists()
     assert (
-        "given together with position"
+        "cannot be combined with position"
         in problems("view", "delta", "--pose", "z=-0.4", "--motion", "a.csv")[0]["what"]
     )
     text_of("view", "delta", "--pose", "x=0.1", "--out", picture)

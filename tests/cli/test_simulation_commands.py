@@ -78,7 +78,7 @@ def test_constant_forces_and_a_written_motion(tmp_path):
         str(out),
     )
     text = text_of("simulate", "delta", *options, code=0)
-    assert "energy missing" in text
+    assert "energy-balance error" in text
     with out.open() as file:
         rows = list(csv.reader(file))
     assert len(rows) > 5
@@ -112,7 +112,7 @@ def test_events_that_cannot_be_read_are_refused(text):
     [
         (("--route", "shortest"), "'shortest' is unknown"),
         (("--free", "--force", "leg1.motor=1"), "has no effect with --free"),
-        (("--stiff", "--fixed-step", "0.1"), "given together with fixed_step"),
+        (("--stiff", "--fixed-step", "0.1"), "cannot be combined with fixed_step"),
         (("--tolerance", "1e-20"), "no step can meet"),
         (("--fixed-step", "-1"), "must be positive"),
         (("--free", "--spring-frequency", "0"), "must be positive"),

@@ -173,7 +173,7 @@ def test_a_rotation_vector_turns_the_orientation_that_is_there() -> None:
         ("x=1,platform.x=2", "platform.x is given twice"),
         ("xx=1", "no coordinate 'xx'"),
         ("x=5 deg", "--position x: '5 deg' is an angle (rad) where a length (m) is needed"),
-        ("rz=200 deg", "turns by 200 deg"),
+        ("rz=200 deg", "is a rotation of 200 deg"),
         ("rz=20 deg,qw=1", "has both a rotation vector and a quaternion"),
         ("x=nan", "nan is not a finite number"),
     ],

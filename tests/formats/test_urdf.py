@@ -489,7 +489,10 @@ def test_a_branching_tree_needs_its_platform_named(tmp_path):
         link("d"),
     )
     ((where, what, _),) = problems_of(tmp_path, text)
-    assert (where, what) == ("platform", "the tree has 2 ends (b, d), so its platform is ambiguous")
+    assert (where, what) == (
+        "platform",
+        "the tree has 2 leaf links (b, d), so the platform is ambiguous",
+    )
     assert load(tmp_path, text, GRAVITY + "platform: {body: d}").platform.body == "d"
 
 

@@ -195,7 +195,7 @@ def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
     )
     assert refusal(path, xacro=("length=1",)) == (
         "xacro",
-        "'length=1' has no name with a value",
+        "'length=1' is not of the form NAME:=VALUE",
         "write NAME:=VALUE",
     )
     assert refusal(path, xacro=("length:=1", "length:=2"))[1] == "'length' is given twice"

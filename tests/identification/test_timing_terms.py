@@ -175,7 +175,7 @@ def test_a_transmission_that_bends_is_a_finding_with_its_stiffness(
     assert result.status.value == "doubtful"
     (problem,) = result.identification.timing_problems
     assert "its stiffness is" in problem.what
-    assert "plate_mass is 0.619" in problem.what.partition("fitted with this term")[2]
+    assert "plate_mass is 0.619" in problem.what.partition("With this term in the fit")[2]
 
 
 def test_bending_that_residuals_do_not_show_is_counted(

@@ -359,5 +359,5 @@ def test_a_measured_log_goes_in_step_with_the_motion(five_bar: tl.Model) -> None
 
 
 def test_a_log_without_a_motion_is_refused() -> None:
-    with pytest.raises(tl.InputError, match="is shown with a motion, and there is no motion"):
+    with pytest.raises(tl.InputError, match="requires a motion, but none is given"):
         tl.ViewOptions(measured=Path("log.csv"))

@@ -200,7 +200,7 @@ def test_a_picture_and_where_the_tool_is(tmp_path: Path) -> None:
 def test_what_cannot_be_reached_is_refused() -> None:
     with pytest.raises(PoseError, match="out of reach by"):
         tl.view(model("delta"), ViewOptions(pose={"z": -0.9}))
-    with pytest.raises(InputError, match="given together with pose"):
+    with pytest.raises(InputError, match="cannot be combined with pose"):
         tl.view(model("delta"), ViewOptions(pose={"z": -0.4}, motion=Path("a.csv")))
 
 

@@ -139,7 +139,9 @@ def read_proof(path: str | Path) -> Proof:
         contents = json.loads(Path(path).read_text(encoding="utf-8"))
         if not isinstance(contents, dict) or contents.get("format") != FORMAT:
             raise InputError.of(
-                str(path), f"not a certificate ({FORMAT})", "give a file of certify"
+                str(path),
+                f"not a certificate ({FORMAT})",
+                "give a file that `tauloop design certify` wrote",
             )
         missing = [key for key in KEYS if key not in contents]
         if missing:

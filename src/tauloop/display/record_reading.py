@@ -171,7 +171,9 @@ def _check(piece: Any, where: str, problems: Problems) -> None:
     ):
         counts = sorted(set(map(len, piece.q)))
         problems.add(
-            where, f"has {len(piece.q)} states of {counts} coordinates at {len(piece.time)} times"
+            where,
+            f"has {len(piece.q)} states of {counts} coordinates, but {len(piece.time)} times",
+            "give one state per time, all with the same number of coordinates",
         )
 
 

@@ -562,7 +562,7 @@ def _require(
     """
     problems = Problems()
     if not unknowns:
-        problems.add("unknowns", "are none", "name what shall be found")
+        problems.add("unknowns", "none is given", "name the parameters to search for")
     if not any(item.printed and not item.held_out for item in observations):
         problems.add(
             "observations",

@@ -358,7 +358,7 @@ def _require_same_machine(machine: MachineSource, motion: MotionForces) -> None:
     name, own = mechanism_of(machine).name, motion.model.mechanism.name
     if name != own:
         what = f"the motion is that of {own}, not of {name}"
-        raise InputError.of("motion", what, "give the machine of the motion")
+        raise InputError.of("motion", what, "give the machine for which the motion was computed")
 
 
 def _require_motion(motion: MotionForces, options: MotorSizingOptions) -> None:
@@ -414,7 +414,7 @@ def _own_motors(
             if np.isfinite(limit):
                 items.append(
                     diagnostic(
-                        f"{load.name}: {name} over that of the machine file",
+                        f"{load.name}: {name} as a fraction of the limit in the machine file",
                         value / limit,
                         at_most=MAX_USE - options.reserve,
                         advice="choose a larger motor or a slower motion",

@@ -91,7 +91,9 @@ def named_values(port: Port, where: str, values: object, default: np.ndarray) ->
     if has_texts(values):
         if len(values) != port.size:
             what = f"has {len(values)} values, needs {port.size}"
-            raise InputError.of(where, what, f"give one for each of {', '.join(port.columns)}")
+            raise InputError.of(
+                where, what, f"give one value for each of {', '.join(port.columns)}"
+            )
         values = dict(zip(port.columns, values, strict=True))
     if isinstance(values, Mapping):
         return _by_name(port, where, values, default, problems)
@@ -164,8 +166,8 @@ def _by_name(
     if np.linalg.norm(turn) > np.pi:
         problems.add(
             where,
-            f"turns by {np.degrees(np.linalg.norm(turn)):.4g} deg",
-            "rotate by at most half a revolution",
+            f"is a rotation of {np.degrees(np.linalg.norm(turn)):.4g} deg",
+            "give at most 180 deg",
         )
     InputError.raise_if_any(problems)
     for column, number in numbers.items():

@@ -58,7 +58,7 @@ def drum_diagnostics(assembly: Assembly, q: np.ndarray) -> tuple[Diagnostic, ...
     advice = "; ".join(f"{item.where}: {item.what}" for item in problems)
     return (
         diagnostic(
-            "lines past the negative x axis of their drum",
+            "lines whose winding angle jumps at the negative x axis of their drum",
             len(problems),
             at_most=0.0,
             advice=f"{advice}. To avoid it, {_REMEDY}",

@@ -901,7 +901,8 @@ def spanning_joints(
         Problem(
             where=f"bodies.{body.name}",
             what="no joint that can carry coordinates leads from the base to this body",
-            remedy="give it a joint that is not cut, its parent nearer the base, or give the platform a `motion`",
+            remedy="connect it by a joint that is not `cut` and whose parent is closer to the base, "
+            "or give the platform a `motion`",
             file=mechanism.file,
         )
         for body in mechanism.bodies

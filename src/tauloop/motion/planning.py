@@ -174,14 +174,14 @@ class StrokeOptions(Options):
             if self.law == FASTEST:
                 problems.add(
                     "law",
-                    "a multisine has its own time",
-                    "choose another law, by which it fades in and out",
+                    f"{FASTEST!r} does not apply to a multisine, whose frequencies are fixed",
+                    "choose another law; a multisine uses it to fade in and out",
                 )
             if self.duration is None:
                 problems.add(
                     "duration",
-                    "a multisine has its own frequencies, and no duration",
-                    "give its duration",
+                    "is missing; the frequencies of a multisine do not determine it",
+                    "give the duration of the multisine",
                 )
             if (
                 len(self.frequencies) != 2

@@ -602,7 +602,7 @@ def balance_diagnostics(
     """
     return (
         diagnostic(
-            "energy missing from the balance, of the largest kinetic energy",
+            "energy-balance error as a fraction of the largest kinetic energy",
             energy,
             at_most=ENERGY_TOLERANCE,
             advice="tighten the tolerances or shorten the step",

@@ -64,7 +64,7 @@ class Integration(Options):
     def _note_mismatches(self, problems: Problems) -> None:
         """Note contradictory options."""
         if self.stiff and self.fixed_step is not None:
-            problems.add("stiff", "given together with fixed_step", "give one of them")
+            problems.add("stiff", "cannot be combined with fixed_step", "give only one of them")
         else:
             with problems.collecting(InputError):
                 _ = self.chosen
@@ -138,7 +138,7 @@ class SimulationOptions(Options):
     def _note_mismatches(self, problems: Problems) -> None:
         """Note forces given together with a preload."""
         if self.force is not None and self.preload is not None:
-            problems.add("preload", "given together with force", "give one of them")
+            problems.add("preload", "cannot be combined with force", "give only one of them")
 
 
 @dataclass(frozen=True, kw_only=True)

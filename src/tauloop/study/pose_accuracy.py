@@ -101,7 +101,7 @@ class Accuracy:
         place, rotation, is_reached = self._run(nominal)
         if not is_reached.all():
             problem = "the nominal machine does not return to its own poses"
-            raise InputError.of("poses", problem, "report this as a fault of Tauloop")
+            raise InputError.of("poses", problem, "report this as a bug in Tauloop")
         self._place, self._rotation = place[0], rotation[0]
         self._has_rotations = len(q) == 1 or bool(np.ptp(self._rotation, axis=0).any())
 

@@ -115,7 +115,7 @@ class ViewOptions(Options):
         if self.measured is not None and self.motion is None and self.simulation is None:
             problems.add(
                 "measured",
-                "is shown with a motion, and there is no motion",
+                "requires a motion, but none is given",
                 "give the motion too",
             )
         names = [
@@ -125,7 +125,9 @@ class ViewOptions(Options):
         ]
         if len(names) > 1:
             problems.add(
-                names[-1], f"given together with {', '.join(names[:-1])}", "give one of them"
+                names[-1],
+                f"cannot be combined with {', '.join(names[:-1])}",
+                "give only one of them",
             )
 
 

@@ -48,9 +48,9 @@ def hanging(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[Diagno
             "poses out",
         ),
         diagnostic(
-            "least stiffness of the equilibrium, over weight per length",
+            "smallest stiffness of the equilibrium, divided by weight per length",
             stiffness,
             at_least=0.0,
-            advice="the machine would leave such a pose: check masses and encoders, or leave the pose out",
+            advice="the equilibrium is unstable: check masses and encoders, or leave the pose out",
         ),
     )

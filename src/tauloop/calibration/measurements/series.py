@@ -95,7 +95,7 @@ class Series(ReprMixin):
         if self.labels and len(self.labels) != count:
             refuse(
                 "labels",
-                f"are {len(self.labels)} for {count} readings",
+                f"has {len(self.labels)} entries for {count} readings",
                 "give one for each reading, or none",
             )
         InputError.raise_if_any(problems)
@@ -110,7 +110,9 @@ class Series(ReprMixin):
             if values is None:
                 if key == "temperatures" and width:
                     what = f"are missing for {listing(self.thermometers)}"
-                    problems.add(f"{name}.temperatures", what, "give a column for each, K")
+                    problems.add(
+                        f"{name}.temperatures", what, "give one column in K for each thermometer"
+                    )
                 continue
             values = np.atleast_2d(numbers(values, f"{name}.{key}"))
             object.__setattr__(self, key, values)

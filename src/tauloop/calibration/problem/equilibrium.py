@@ -149,7 +149,7 @@ def velocity_scale(assembly: Assembly) -> np.ndarray:
 def least_stiffness(
     assembly: Assembly, equilibrium: Equilibrium, kinematic: np.ndarray, balance: np.ndarray
 ) -> np.ndarray:
-    """Return the smallest eigenvalue (N,) of the stiffness, over weight per length.
+    """Return the smallest eigenvalue (N,) of the stiffness, divided by weight per length.
 
     The stiffness H is that against motions with held actuators. It is positive definite where the
     machine hangs in a stable equilibrium. With directions Z of J_s Z = 0 and the chosen rows R, the

@@ -147,7 +147,9 @@ def read_bounds(texts: str | Iterable[str]) -> dict[str, Bounds]:
             problems.add("bounds", error.what, error.remedy)
             continue
         if not name.strip():
-            problems.add("bounds", f"{item!r} names no unknown", "write NAME=LOW:HIGH, with units")
+            problems.add(
+                "bounds", f"{item!r} has no name of an unknown", "write NAME=LOW:HIGH, with units"
+            )
     InputError.raise_if_any(problems)
     return bounds
 
@@ -347,7 +349,7 @@ def bounded(unknowns: Iterable[Unknown], bounds: Mapping[str, Bounds]) -> tuple[
             remedy = (
                 suggestion(pattern, names) or f"unknowns are {', '.join(names[:MAX_LISTED_NAMES])}"
             )
-            problems.add(where, "no unknown has this name", remedy)
+            problems.add(where, "does not match the name of any unknown", remedy)
         if not low < high:
             problems.add(
                 where,

@@ -13,7 +13,7 @@ from tauloop.cli.outputs import FIGURE, TABLE
 from tauloop.cli.terminal.screen import bar
 
 
-@command(out=TABLE.of("positions and the structure's forces"), figure=FIGURE)
+@command(out=TABLE.of("positions and the difference of the forces"), figure=FIGURE)
 def subtract(
     connected: Annotated[
         Path,

@@ -22,7 +22,7 @@ from tauloop.export.microcontroller import export_tracker
 @command(
     out=TABLE.of("estimates and deviations over time"),
     figure=FIGURE,
-    tracker_c=FOLDER.of("the tracker as C for a controller"),
+    tracker_c=FOLDER.of("the observer as C code for a controller"),
     json_file=RESULT,
 )
 def track(

@@ -183,7 +183,7 @@ def allocate_tolerances(
                 "largest error beyond its limit, fraction of the limit",
                 float((error / limits - 1.0).max()),
                 at_most=MAX_VIOLATION,
-                advice="report this as a fault of Tauloop",
+                advice="report this as a bug in Tauloop",
             ),
             diagnostic("cost above the lower bound, fraction", cost / bound.lower_bound - 1.0),
         ),

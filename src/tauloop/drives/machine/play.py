@@ -209,7 +209,7 @@ def play_map(
         Problem(
             where=f"play of {name}",
             what=f"must not be negative, got {value:g}",
-            remedy="give a backlash of zero or more, in m or rad",
+            remedy="give zero or more, in m or rad",
         )
         for name, value in amounts.items()
         if not 0 <= value < np.inf

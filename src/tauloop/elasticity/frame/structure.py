@@ -195,8 +195,10 @@ class Structure:
             ends += [(element.name, attachment.body) for attachment in element.attachments]
             if element.internal < 0:
                 size = element.matrices.stiffness.shape[-1]
-                what = f"has {size} coordinates, but holds {element.external} freedoms of bodies"
-                problems.add(element.name, what, "give matrices of all its freedoms")
+                what = f"has {size} coordinates, but is attached to {element.external} degrees of freedom of bodies"
+                problems.add(
+                    element.name, what, "give matrices that cover all its degrees of freedom"
+                )
         for name, body in ends:
             if body not in known:
                 problems.add(name, f"there is no body {body!r}", "name a body of the structure")

@@ -636,7 +636,7 @@ def _diagnostics(response: ThermalResponse, error: Array) -> Iterator[Diagnostic
         advice="the equations are linear in the temperatures; reduce them, or leave singular poses out",
     )
     yield diagnostic(
-        "forces by heat that do not balance, fraction of those of prevented expansion",
+        "unbalanced thermal forces as a fraction of those of fully constrained expansion",
         response.unbalance,
         at_most=MAX_UNBALANCE,
         advice="check stiffnesses that differ by many orders of magnitude",

@@ -162,7 +162,7 @@ def mass_problems(machine: MachineStructure, file: str) -> Iterator[Problem]:
             yield _mass_problem(mass, file)
     for name in machine.massless:
         what = "this finite-element model has no mass matrix"
-        yield Problem(name, what, "export its mass matrix M too", file=file)
+        yield Problem(name, what, "export the mass matrix M of the model too", file=file)
 
 
 def _mass_problem(mass: ElementMass, file: str) -> Problem:

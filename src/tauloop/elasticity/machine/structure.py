@@ -575,7 +575,7 @@ class _StructureBuilder:
                 remedy = "leave the cam out, or replace it by its ratio at the pose"
                 where = f"couplings.{coupling.name}"
                 raise InputError.of(
-                    where, "the elasticity of a machine with cams is not known", remedy
+                    where, "elastic analysis of machines with cams is not supported", remedy
                 )
             terms = [(name, value(ratio)) for name, ratio in coupling.terms]
             items.append((coupling.name, terms, None))

@@ -483,7 +483,7 @@ def _diagnostics(
         advice="the equations are linear in the deflection; reduce the loads",
     )
     yield diagnostic(
-        "loads, fraction of the buckling load",
+        "largest load as a fraction of the buckling load",
         (1.0 / loads.load_factor).max(),
         at_most=1.0 if is_loaded else MAX_BUCKLING_USE,
         advice="reduce the loads"

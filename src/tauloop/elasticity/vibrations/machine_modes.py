@@ -402,7 +402,7 @@ def _stability(servo: ServoModes) -> Diagnostic:
     floor = GROWTH_TOLERANCE * (slowest if np.isfinite(slowest) else 1.0)
     growth = float(servo.growth.max())
     return diagnostic(
-        "growth of the position loops, 1/s",
+        "growth rate of the position control loops, 1/s",
         growth if growth > floor else min(growth, 0.0),
         at_most=0.0,
         advice="the loops are unstable: reduce the gains of the speed loops, or add damping",

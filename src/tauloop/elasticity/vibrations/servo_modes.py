@@ -107,7 +107,7 @@ def servo_plant(
         geometric: (N, n, n) geometric stiffness that is added.
 
     Raises:
-        AssemblyError: a motion has neither stiffness nor inertia.
+        AssemblyError: a degree of freedom has neither stiffness nor inertia.
     """
     K = assembled.stiffness if geometric is None else assembled.stiffness + geometric
     M = assembled.mass
@@ -141,7 +141,7 @@ def _shift(K: Array, M: Array) -> Array:
     """Return squared frequencies (N,) with which K + σ M is positive.
 
     Raises:
-        AssemblyError: a motion has neither stiffness nor inertia.
+        AssemblyError: a degree of freedom has neither stiffness nor inertia.
     """
     scale = np.trace(K, axis1=1, axis2=2) / np.trace(M, axis1=1, axis2=2)
     shift = 1e-3 * np.where(scale > 0.0, scale, 1.0)
@@ -152,8 +152,8 @@ def _shift(K: Array, M: Array) -> Array:
             shift = SHIFT_FACTOR * shift
             continue
         return shift
-    what = "a motion has neither stiffness nor inertia"
-    raise AssemblyError.of("structure", what, "give its bodies or its motor a mass")
+    what = "a degree of freedom has neither stiffness nor inertia"
+    raise AssemblyError.of("structure", what, "give its bodies a mass or its motor a rotor inertia")
 
 
 def modal_rates(plant: ServoPlant, ratios: Array | float) -> Array:

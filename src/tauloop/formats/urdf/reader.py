@@ -260,8 +260,8 @@ def _platform(
     if len(ends) != 1:
         problems.add(
             "platform",
-            f"the tree has {len(ends)} ends ({', '.join(ends) or 'no moving link'}), "
-            "so its platform is ambiguous",
+            f"the tree has {len(ends)} leaf links ({', '.join(ends) or 'no moving link'}), "
+            "so the platform is ambiguous",
             "name it: `--platform-body NAME`, or `platform: {body: ...}` in the side file"
             if ends
             else "give a model that moves",

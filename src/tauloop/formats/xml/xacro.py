@@ -89,7 +89,7 @@ def _arguments(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         name, assigns, value = text.partition(_ASSIGNS)
         if not assigns or not name.strip():
-            problems.add("xacro", f"{text!r} has no name with a value", "write NAME:=VALUE")
+            problems.add("xacro", f"{text!r} is not of the form NAME:=VALUE", "write NAME:=VALUE")
         elif name.strip() in arguments:
             problems.add("xacro", f"{name.strip()!r} is given twice", "give it once")
         else:

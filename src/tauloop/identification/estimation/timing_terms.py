@@ -144,7 +144,7 @@ class TimingTerm:
             )
         where = ", ".join(f"force.{output}" for output in self.outputs)
         shifts = self._shift_text(base, values, deviations)
-        return Problem(where, f"{message}; fitted with this term, {shifts}", remedy)
+        return Problem(where, f"{message}. With this term in the fit, {shifts}", remedy)
 
     def _shift_text(self, base: BaseParameters, values: np.ndarray, deviations: np.ndarray) -> str:
         """Return a text with the values of the parameters that the term shifts most."""

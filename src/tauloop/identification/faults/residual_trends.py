@@ -164,7 +164,7 @@ def trend_problems(trends: Sequence[ResidualTrend]) -> tuple[Problem, ...]:
     return tuple(
         Problem(
             f"force.{trend.output}",
-            f"{trend} ({100.0 * trend.explained:.3g} % of the model's residual, "
+            f"{trend} ({100.0 * trend.explained:.3g} % of the residual's sum of squares, "
             f"{abs(trend.deviations):.3g} standard deviations)",
             remedies.get(trend.kind, remedies["offset"]),
         )

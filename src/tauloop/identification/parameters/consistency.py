@@ -531,7 +531,7 @@ def _diagnostics(
             solution.decrement,
             at_most=1e-8,
             advice=f"the solver stopped early ({solution.status}): raise the weight of the prior, "
-            "or record more excitation",
+            "or record data with richer excitation",
         ),
         diagnostic(
             "smallest slope at a bound, relative to the largest",

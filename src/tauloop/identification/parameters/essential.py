@@ -101,7 +101,7 @@ def essential_parameters(
         raise IdentificationError.of(
             "essential",
             f"the largest deviation {largest_deviation:g} is not positive",
-            "give a share such as 0.3",
+            "give a fraction such as 0.3",
         )
     if base.parameters != training.unknowns:
         raise IdentificationError.of(

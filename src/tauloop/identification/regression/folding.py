@@ -447,7 +447,7 @@ def read_triangle(path: str | Path) -> LogTriangle:
         # NumPy parses a damaged header as Python source, which can raise any exception.
         raise IdentificationError.of(
             "",
-            f"is not a triangle of logs: {type(error).__name__}",
+            f"is not a file of folded logs (triangular factor): {type(error).__name__}",
             "fold its logs again",
             file=str(path),
         ) from None

@@ -171,8 +171,8 @@ def _require_equal(where: str, part: object, first: object, names: Sequence[str]
     IdentificationError.raise_if_any(
         Problem(
             where,
-            f"its {name} differ from those of the first",
-            "prepare all in the same way, with one machine and the same ties",
+            f"its {name} differ from those of the first log",
+            "prepare all logs in the same way, with one machine and the same ties",
         )
         for name in names
         if getattr(part, name) != getattr(first, name)

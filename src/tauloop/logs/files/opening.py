@@ -36,7 +36,7 @@ def open_table(path: str | Path, between: str | None = None) -> LogTable:
     if between is not None:
         what = "all columns of the file have the same times, so nothing is interpolated"
         raise LogError.of(
-            "between", what, "leave `between` out, which is for bags of ROS", file=str(path)
+            "between", what, "leave `between` out: it applies only to ROS bags", file=str(path)
         )
     name = path.name.lower()
     if name.endswith((".csv", ".csv.gz")):

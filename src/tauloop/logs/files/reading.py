@@ -238,10 +238,10 @@ def _numbers(
         where = f"column {table.names[choice.column]!r}"
         if k == stamps and not np.isfinite(values[:, k]).all():
             what, remedy = (
-                "a time stamp is missing",
+                f"{np.count_nonzero(~np.isfinite(values[:, k]))} of {len(values)} time stamps are missing",
                 "give `sample_rate` instead of the time column, or cut the log",
             )
-            findings.add("time stamps that are missing", where, what, remedy, table.file)
+            findings.add("missing time stamps", where, what, remedy, table.file)
             continue
         values[:, k], count = filled(values[:, k], gaps, findings, where=where, file=table.file)
         if count:

@@ -220,7 +220,9 @@ def distribute_bar(
             body, numbers(mechanism, off_line), _first_moment(mechanism, inertia)
         ):
             problems.add(
-                f"bodies.{body}", "has its mass center off the line of its joints", "keep this body"
+                f"bodies.{body}",
+                "its center of mass is not on the line through its joints",
+                "keep this body",
             )
         require(mechanism, problems)
         at_B = point_mass(m_B, d).second_moment
@@ -301,7 +303,11 @@ def lump_pinned_body(
         if not motion.is_steady(
             body, numbers(mechanism, about_pin.first_moment), _first_moment(mechanism, inertia)
         ):
-            problems.add(f"bodies.{body}", "has its mass center off its joint", "keep this body")
+            problems.add(
+                f"bodies.{body}",
+                "its center of mass is not on the axis of its joint",
+                "keep this body",
+            )
     require(mechanism, problems)
     rest = without(uncoupled, (body,), (joint.name,))
     removed = (body, holding[0].name)
@@ -419,7 +425,9 @@ def _impossible(mechanism: Mechanism, bodies: Iterable[str]) -> Problems:
         if inertia is not None and not is_possible(
             [mechanism.value(x) for x in inertia.parameters]
         ):
-            problems.add(f"bodies.{body}", "would get an inertia that no body has", "keep the bar")
+            problems.add(
+                f"bodies.{body}", "would get a physically inconsistent inertia", "keep the bar"
+            )
     return problems
 
 

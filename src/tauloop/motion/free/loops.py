@@ -153,7 +153,7 @@ class IteratedLoops:
             raise PoseError.of(
                 "motion",
                 what,
-                "choose ends nearer to each other, or allow a smaller condition number",
+                "move the ends closer to each other, or lower the largest allowed condition number",
             )
 
 

@@ -130,7 +130,7 @@ def clothoid_between(start: np.ndarray, end: np.ndarray, headings: tuple[float, 
     """
     chord = point(end, "end", problems := Problems()) - point(start, "start", problems, 2)
     if problems or chord.shape != (2,) or not chord.any() or not np.isfinite(headings).all():
-        problems.add("end", "two points of a plane, apart, and two finite headings are needed")
+        problems.add("end", "two distinct points in a plane and two finite headings are needed")
     InputError.raise_if_any(problems)
     along = np.arctan2(chord[1], chord[0])
     a, b = (np.angle(np.exp(1j * (heading - along))) for heading in headings)
@@ -230,7 +230,11 @@ def polyline(
     lengths = np.linalg.norm(sides, axis=1)
     if not lengths.all():
         raise InputError(
-            Problem(where=f"points[{i + 1}]", what="is the point before it", remedy="leave it out")
+            Problem(
+                where=f"points[{i + 1}]",
+                what="coincides with the previous point",
+                remedy="leave it out",
+            )
             for i in np.flatnonzero(lengths == 0)
         )
     directions = sides / lengths[:, None]

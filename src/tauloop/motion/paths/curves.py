@@ -218,7 +218,7 @@ class SampledPath(Path):
             raise InputError(
                 Problem(
                     where=f"points[{i + 1}]",
-                    what=f"is the point before it, {points[i]}",
+                    what=f"coincides with the previous point, {points[i]}",
                     remedy="leave it out",
                 )
                 for i in same

@@ -180,7 +180,9 @@ def fastest_rate(
     what = (
         f"peaks between samples still take {highest:.9g} of a limit after {MAX_PEAK_ROUNDS} rounds"
     )
-    raise PoseError.of("limits", what, "choose a duration, and look at the forces near the peak")
+    raise PoseError.of(
+        "limits", what, "give a `duration`, and compare the forces near the peaks with the limits"
+    )
 
 
 class _Allowed:

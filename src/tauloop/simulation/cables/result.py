@@ -182,7 +182,7 @@ def diagnostics(
             else simulation.problem.what,
         ),
         diagnostic(
-            "energy missing from the balance between impacts, of the largest kinetic energy",
+            "energy-balance error between impacts as a fraction of the largest kinetic energy",
             missing / largest
             if largest > REST_ENERGY_RATIO * tension_work and np.isfinite(missing)
             else None,

@@ -301,7 +301,7 @@ class ElasticRun:
         forces = dict(zip(result.beams, axial.T, strict=True))
         factors = buckling_factors(structure.assembled, structure.assembled.geometric(forces))
         yield diagnostic(
-            "axial forces, fraction of the buckling load",
+            "largest axial force as a fraction of the buckling load",
             float((1.0 / factors).max()),
             at_most=MAX_BUCKLING_USE,
             advice="the stiffness is that of unloaded links: reduce loads or accelerations",

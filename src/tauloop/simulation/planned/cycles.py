@@ -436,7 +436,7 @@ def _diagnostics(
         "largest jump at a seam over the largest acceleration",
         seam_jump(planned),
         at_most=SEAM_TOLERANCE,
-        advice="report this as a fault of Tauloop",
+        advice="report this as a bug in Tauloop",
     )
     stops = [station for station in listed.stations if station.is_stop]
     missed = 0.0
@@ -445,11 +445,11 @@ def _diagnostics(
         item = stop.position + time[:, None] * stop.velocity
         missed = max(missed, float(np.abs(trajectory.at(time).position - item).max()))
     yield diagnostic(
-        "distance from items while they are met",
+        "largest distance of the tool from a moving item during its stop",
         missed,
         at_most=MEETING_TOLERANCE,
         unit="m",
-        advice="report this as a fault of Tauloop",
+        advice="report this as a bug in Tauloop",
     )
 
 

@@ -310,7 +310,7 @@ def _clearances(nearest: tuple[LeastDistance, ...], clearance: float) -> Iterato
     """Yield the diagnostics of the smallest distances, with a tolerance of 0.05 mm."""
     for item in nearest:
         yield diagnostic(
-            f"smallest distance from {item.name}",
+            f"smallest distance to {item.name}",
             item.distance,
             at_least=clearance - CLEARANCE_TOLERANCE,
             unit="m",

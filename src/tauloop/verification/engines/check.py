@@ -192,9 +192,9 @@ def check_with_engines(
     comparisons: list[EngineComparison] = []
     problems = Problems()
     if mechanism.cables:
-        what = "engines have no bounds of tension"
-        remedy = "cables are compared as rods that push too, forces of redundant winches by the least norm"
-        problems.add("all engines, tensions of cables", what, remedy)
+        what = "the engines do not support tension bounds"
+        remedy = "cables are compared as rods that can also push; redundant winches share forces by least norm"
+        problems.add("cable tensions in all engines", what, remedy)
     wanted: dict[str, Callable[[], Comparer]] = {
         INVERSE_DYNAMICS: lambda: subject.inverse(INVERSE_DYNAMICS),
         OWN_INVERSE: lambda: subject.inverse(OWN_INVERSE),
