@@ -350,7 +350,7 @@ def test_a_tie_moves_its_members_together():
         (("nothing*",), "no parameter has this name"),
         (("tower1.arm", "tower*.arm"), "already named"),
         (("x=tower1.*",), "ties parameters in"),
-        ((), "none are named"),
+        ((), "none is selected"),
     ],
 )
 def test_unknowns_that_cannot_be_meant(patterns, message):

@@ -103,7 +103,9 @@ def test_a_correction_far_above_its_tolerance_is_doubtful_and_one_of_that_size_i
     series = measured(GANTRY, {"track1.length": length + 0.04}, Position(name="t"), positions, 2e-5)
     options = CalibrationOptions(parameters=("track*.length",))
     result = calibrate(machine(GANTRY), series, options)
-    item = figure(result, "largest correction of the machine over its tolerance (track1.length)")
+    item = figure(
+        result, "largest correction of the machine relative to its tolerance (track1.length)"
+    )
     assert item.value == pytest.approx(40.0, rel=0.02)
     assert not item.is_good
     stated = replace(options, tolerances=Tolerances(length=0.02))
@@ -125,10 +127,12 @@ def test_a_clear_trend_of_residuals_is_doubtful():
     positions = encoders(GANTRY, 60, np.random.default_rng(5))
     series = measured(GANTRY, {}, Position(name="t"), positions, 2e-5)
     options = CalibrationOptions(parameters=("track*.length",))
-    assert figure(calibrate(machine(GANTRY), series, options), "p of the clearest trend").is_good
+    assert figure(
+        calibrate(machine(GANTRY), series, options), "p-value of the most significant trend"
+    ).is_good
     drift = np.linspace(-3e-5, 3e-5, 60)[:, None] * [0.0, 1.0, 0.0]
     result = calibrate(machine(GANTRY), replace(series, readings=series.readings + drift), options)
-    item = figure(result, "p of the clearest trend")
+    item = figure(result, "p-value of the most significant trend")
     assert "y of t with order" in item.name
     assert 0.0 <= item.value < 1e-6
     assert result.status is Status.DOUBTFUL

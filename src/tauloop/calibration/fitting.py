@@ -65,7 +65,7 @@ class FitOptions(Options):
         loss: loss function of the residuals.
         leave_out_weak: also leave out unknowns that the data determine less well than their
             tolerance.
-        swap_search_time: processor time for the search for exchanged encoder columns, s; 0 for no search.
+        swap_search_time: CPU time of the search for swapped encoder columns, s; 0 for no search.
         scale_covariance: estimate the size of the noise from the residuals instead of the given
             noise.
         refuse: raise an error for measurements that are not plausible.
@@ -300,7 +300,7 @@ def _support(result: Calibration, *, noise_is_sized: bool) -> tuple[Diagnostic, 
             "more poses, estimate fewer parameters, or give priors from tolerances",
         ),
         diagnostic(
-            f"unknowns that the fitted geometry does not determine{listed}",
+            f"unknowns that are not determined at the fitted geometry{listed}",
             len(undetermined_names),
             at_most=0.0,
             advice="the search ended at a singular geometry, so these have no error bars: measure more or better "
@@ -317,7 +317,7 @@ def _support(result: Calibration, *, noise_is_sized: bool) -> tuple[Diagnostic, 
 
 
 def _corrections(result: Calibration) -> tuple[Diagnostic, ...]:
-    """Return a diagnostic of the largest correction of the machine over its tolerance.
+    """Return a diagnostic of the largest correction of the machine relative to its tolerance.
 
     Frames and targets of instruments are not checked, because they may start anywhere.
     """
@@ -329,7 +329,7 @@ def _corrections(result: Calibration) -> tuple[Diagnostic, ...]:
     worst = max(relative, key=lambda name: relative[name])
     return (
         diagnostic(
-            f"largest correction of the machine over its tolerance ({worst})",
+            f"largest correction of the machine relative to its tolerance ({worst})",
             relative[worst],
             at_most=MAX_RELATIVE_CORRECTION,
             advice="the correction is implausibly large: the search may have ended at another solution, or a reading, "
@@ -348,12 +348,12 @@ def _trends(result: Calibration) -> tuple[Diagnostic, ...]:
     item, trend = min(trends, key=lambda pair: pair[1].p)
     return (
         diagnostic(
-            f"p of the clearest trend of the residuals ({item.quantity} of {item.series} with {trend.against}, "
-            f"{100 * trend.share:.0f} % of its square)",
+            f"p-value of the most significant trend of the residuals ({item.quantity} of "
+            f"{item.series} with {trend.against}, {100 * trend.share:.0f} % of its sum of squares)",
             trend.p,
             at_least=MIN_TREND_P,
             advice="the model lacks an effect that depends on this: estimate more parameters, or check the machine "
-            "for deflection, backlash and heat",
+            "for deflection, backlash and thermal expansion",
         ),
     )
 
@@ -398,7 +398,7 @@ def _diagnostics(result: Calibration, predicted: Evaluation) -> tuple[Diagnostic
             advice="check the measured poses",
         ),
         diagnostic(
-            "largest cosine of residuals and a column of the Jacobian",
+            "largest cosine between the residuals and a column of the Jacobian",
             None if noiseless else cosine,
             at_most=STATIONARITY_TOLERANCE,
             advice="the search has not converged; start elsewhere or give priors",
@@ -408,8 +408,8 @@ def _diagnostics(result: Calibration, predicted: Evaluation) -> tuple[Diagnostic
             result.variance_factor,
             at_least=accepted[0],
             at_most=accepted[1],
-            advice="the residuals do not have the stated noise: state the real noise, or find the missing effect in "
-            "the model",
+            advice="the residuals are not consistent with the stated noise: state the real noise, or find the "
+            "effect missing in the model",
         ),
         diagnostic(
             "largest standard deviation over tolerance" + (f" ({weakest})" if weakest else ""),

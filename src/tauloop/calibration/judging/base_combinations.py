@@ -1,6 +1,6 @@
-"""Base combinations of stiffnesses and expansions: what measurements under load and heat determine.
+"""Base combinations of stiffnesses and expansions: identifiable from measurements under load and temperature.
 
-Single compliances often have wide intervals, because several of them move the tool alike. With the
+Single compliances often have wide intervals, because several of them have similar effects on the tool. With the
 covariance C of their corrections, in tolerances, the eigenvectors of C are combinations with
 independent errors, and its eigenvalues are their variances.
 
@@ -21,7 +21,7 @@ class BaseCombination:
     """A combination of corrections of stiffness, expansion and thermometers.
 
     Attributes:
-        terms: (unknown, coefficient of its correction, 1 over its SI unit), largest first; the sum
+        terms: (unknown, coefficient of its correction, in the inverse of its SI unit), largest first; the sum
             of the squares of the coefficients times tolerances is one.
         value: estimate of the combination, in tolerances.
         deviation: its standard deviation; None without degrees of freedom.

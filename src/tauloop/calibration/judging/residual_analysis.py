@@ -5,9 +5,9 @@ swapped sign) appear as a trend with position or time; standard deviations are t
 
 - Trend with a coordinate u: fraction of the sum of squares that a + b P1(u) + c P2(u) explains
   (Legendre polynomials), with the F test of b = c = 0.
-- Correlation of neighbors in the order of measurement, r1 = sum(e_i e_(i+1)) / sum(e_i^2), and
-  Ljung and Box's Q of the first lags, which is chi-squared distributed (Ljung and Box 1978).
-- Skewness, excess kurtosis, and Shapiro and Wilk's test of a normal distribution.
+- Lag-1 autocorrelation in the order of measurement, r1 = sum(e_i e_(i+1)) / sum(e_i^2), and
+  the Ljung-Box statistic Q of the first lags, which is chi-squared distributed (Ljung and Box 1978).
+- Skewness, excess kurtosis, and the Shapiro-Wilk test of a normal distribution.
 
 The tests use the instruments' errors divided by sqrt(1 - leverage), so that errors at poses with
 high leverage are comparable with the others. The fitted parameters have absorbed part of any trend,
@@ -260,7 +260,7 @@ def _remarks(item: QuantityResiduals, level: float) -> list[str]:
             cause = "the model lacks an effect that depends on position: parameters left out, or deflection"
         remarks.append(
             f"{name} trends with {strongest.against}{more}, which explains {100 * strongest.share:.0f} % of its "
-            f"square (p {strongest.p:.1g}): {cause}"
+            f"sum of squares (p {strongest.p:.1g}): {cause}"
         )
     if item.correlation_p is not None and item.correlation_p < level:
         remarks.append(

@@ -1,4 +1,4 @@
-"""Validation of a calibration by held-out poses: leave-one-out, k folds, model comparison, bootstrap.
+"""Validation of a calibration by held-out poses: leave-one-out, k-fold, model comparison, bootstrap.
 
 Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap.
 """
@@ -34,7 +34,7 @@ def _no_progress(done: int, total: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HeldOut(ReprMixin):
-    """Errors at poses, predicted by fits without them.
+    """Prediction errors at held-out poses.
 
     Attributes:
         residuals: whitened residuals, one row (r,) for each pose; padded with NaN if series differ
@@ -394,7 +394,7 @@ def bootstrap(
 ) -> Bootstrap:
     """Refit to poses drawn with replacement within each series.
 
-    The spread of the replicates is the accuracy, without an assumption about the noise. Each
+    The spread of the replicates estimates the uncertainty, without an assumption about the noise. Each
     replicate takes Gauss-Newton steps from the optimum; the first one uses the Jacobian there.
 
     Returns:

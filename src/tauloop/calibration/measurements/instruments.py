@@ -31,7 +31,7 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 
 ORIGIN: Vector3 = (0.0, 0.0, 0.0)
-#: Usual sizes of corrections of a length (m), an angle (rad) and a plain number.
+#: Usual sizes of corrections of a length (m), an angle (rad) and a dimensionless number.
 TYPICAL = {"m": 1e-3, "rad": 1e-3, "1": 1e-3}
 #: The distances in both rows of a pair may differ by this, m.
 DISTANCE_TOLERANCE = 1e-9
@@ -135,7 +135,7 @@ class Instrument(ABC):
         name: prefix of its nuisance parameters; one name for each real instrument.
         kind: name of the kind in files and on the command line.
         usual_name: default name of an instrument of this kind.
-        is_contact: whether the instrument is read at contact, where its one error is zero.
+        is_contact: whether the instrument takes its readings at contact, where its single error is zero.
         reads: name and SI unit of every number that it reads, if they are the same for all
             instruments of the kind.
     """
@@ -425,7 +425,7 @@ class Pose(_Oriented):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distance(Instrument):
-    """Distance from a fixed center to a target on the tool, as read by a ball bar.
+    """Distance from a fixed center to a target on the tool, as measured by a telescoping ballbar.
 
     Attributes:
         center: start value of the center in the base frame, m.
@@ -458,8 +458,8 @@ class Contact(Instrument):
 
     Attributes:
         surface: a plane, sphere or cylinder.
-        target: start value of the touching point's offset from the tool center point, in the tool
-            frame, m.
+        target: start value of the offset of the contact point from the tool center point, in the
+            tool frame, m.
     """
 
     kind: ClassVar[str] = "contact"
@@ -502,7 +502,7 @@ class Contact(Instrument):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inclinometer(Instrument):
-    """Two angles of the tool frame from the vertical: roll atan2(u_y, u_z) and pitch -asin(u_x).
+    """Inclination of the tool frame to the vertical: roll atan2(u_y, u_z) and pitch -asin(u_x).
 
     u is the upward vertical (opposite to gravity) in the tool frame.
     """
@@ -656,7 +656,7 @@ class Between(Instrument):
     def nuisances(self) -> tuple[Nuisance, ...]:
         """Return the parameters: target (3), a constant error and a scale.
 
-        The constant error contains probe radii or the width of a line, the scale shrinkage.
+        The constant error covers probe radii or the width of a line; the scale covers shrinkage.
         """
         return (
             *_vector(f"{self.name}.target", self.target),
@@ -695,7 +695,7 @@ class Between(Instrument):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepGauge(Instrument):
-    """Positions of several touches along a step gauge or scale in any location, from its certificate.
+    """Positions of several contacts along a calibrated step gauge or scale, placed anywhere.
 
     With the direction e from the first to the last touch, scale e.p_k equals the position y_k on
     the gauge except for a constant, because the start of the gauge is unknown. The errors are the
@@ -707,8 +707,8 @@ class StepGauge(Instrument):
 
     Attributes:
         count: number K of touches in one location of the gauge.
-        target: start value of the touching point's offset from the tool center point, in the tool
-            frame, m.
+        target: start value of the offset of the contact point from the tool center point, in the
+            tool frame, m.
     """
 
     kind: ClassVar[str] = "steps"
@@ -765,7 +765,7 @@ class StepGauge(Instrument):
         return ca.DM(_contrasts(self.count)) @ differences
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
-        """Return a problem for less than two touches."""
+        """Return a problem for fewer than two touches."""
         if self.count >= 2:
             return []
         what = f"a step needs two touches of the gauge, and the count is {self.count}"
@@ -774,7 +774,7 @@ class StepGauge(Instrument):
 
 
 def _contrasts(count: int) -> np.ndarray:
-    """Return Helmert's orthonormal rows (count - 1, count), each orthogonal to a constant."""
+    """Return the orthonormal Helmert contrasts (count - 1, count), each orthogonal to a constant."""
     rows = np.zeros((count - 1, count))
     for k in range(1, count):
         rows[k - 1, :k] = 1.0

@@ -66,7 +66,7 @@ INSTRUMENT = Shape(
     fields=(
         need("kind", Choice(options=INSTRUMENT_KINDS), "kind of measurement"),
         field("name", _TEXT, "its name; its kind if absent"),
-        field("components", _TEXT, "of a position: letters of the axes; xyz if absent"),
+        field("components", _TEXT, "for a position: letters of the measured axes; xyz if absent"),
         field("center", _POINT, "of a distance: fixed end of the bar"),
         field(
             "direction",
@@ -147,7 +147,7 @@ TOLERANCES = Shape(
             "of parameters of stiffness and expansion, as a fraction of their value",
         ),
         field("named", MapOf(item=_ANY, key="unknown", is_known=True), "of single unknowns"),
-        field("priors", _TEXTS, "unknowns that are held near their nominal values"),
+        field("priors", _TEXTS, "unknowns with a Gaussian prior at their nominal values"),
     ),
 )
 MEASUREMENTS = Shape(

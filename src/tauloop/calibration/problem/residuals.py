@@ -28,7 +28,7 @@ class ForwardKinematics(ResidualKind):
     """Residuals are the errors of the instrument, in its own units.
 
     Loops and leading encoders determine the coordinates. The errors of the spare encoders of
-    redundant drives are residuals too. This works for any measurement, complete or not.
+    redundant drives are residuals too. This works for full and partial measurements of a pose.
     """
 
     def split(

@@ -296,7 +296,7 @@ def select_unknowns(
         else:
             result += [unknown(name, (name,)) for name in members]
     if not problems and not result:
-        problems.add("parameters", "none are named", "name at least one")
+        problems.add("parameters", "none is selected", "give at least one name or pattern")
     for item in result:
         if not (np.isfinite(item.tolerance) and item.tolerance > 0):
             size = f"the tolerance is {item.tolerance:g}"
@@ -306,10 +306,10 @@ def select_unknowns(
 
 
 def _without_conditions(names: list[str]) -> tuple[str, str]:
-    """Return problem and remedy of a pattern of elastic parameters that no series can show."""
+    """Return problem and remedy of a pattern of elastic parameters that no series makes identifiable."""
     what = (
         f"matches only elastic parameters ({listing(names, 3)}), and no series has load columns or "
-        "temperatures that show them: they are not identifiable"
+        "temperatures that make them identifiable"
     )
     remedy = (
         "measure under known loads, in columns load.fx ... load.mz, or at known temperatures of "
