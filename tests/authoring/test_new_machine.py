@@ -309,7 +309,7 @@ def test_another_machine_is_copied_with_values_that_no_longer_claim_its_sources(
     assert [tl.loads(printer.text).parameters[f"tower{i}.arm"].value for i in (1, 2, 3)] == [
         0.35
     ] * 3
-    assert "Made from linear_delta.yaml, with values of its own: tower.arm." in printer.text
+    assert "Derived from linear_delta.yaml, with these values changed: tower.arm." in printer.text
 
 
 def test_files_of_other_tools_become_machine_files(tmp_path: Path):

@@ -43,7 +43,7 @@ def test_a_pair_of_closing_frames_is_a_ball_joint_with_a_note(tmp_path: Path) ->
 def test_half_a_pair_is_noted(tmp_path: Path) -> None:
     (tmp_path / "m.urdf").write_text(four_bar("closing_top_2"), encoding="utf-8")
     machine = load(tmp_path / "m.urdf", options=tl.formats.ImportOptions(platform_body="fore"))
-    assert "closing_tip_1: it looks like one of two frames that coincide" in machine.description
+    assert "closing_tip_1: it looks like one of two coincident frames" in machine.description
     assert not any(joint.is_cut for joint in machine.joints)
 
 

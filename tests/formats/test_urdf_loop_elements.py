@@ -167,7 +167,7 @@ def test_what_a_joint_of_gazebo_holds_and_is_not_known_is_a_problem_of_check(
             LOOP_JOINT % ("revolute", "link2"),
             (
                 "C",
-                "a <loop_joint> of type 'revolute' is not read: Isaac Sim has only spherical ones",
+                "a <loop_joint> of type 'revolute' is not supported: Isaac Sim has only spherical ones",
             ),
         ),
         (

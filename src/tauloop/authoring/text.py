@@ -59,7 +59,7 @@ class NamedValue:
         return text if other.unit or not str(own.dimension) else f"{text} {own.dimension}"
 
     def accepted(self, answer: str) -> str:
-        """Return an input, formatted for a machine file.
+        """Return an accepted input, formatted for a machine file.
 
         Raises:
             InputError: a unit of another dimension, or a value out of bounds.
@@ -120,7 +120,7 @@ def with_values(text: str, name: str, values: Mapping[str, str | float], origin:
     root = _keys(yaml.compose(text, Loader=_LOADER))
     edits = [(root["name"], name)]
     if origin and values and isinstance(root.get("description"), yaml.ScalarNode):
-        made = f"Made from {origin}, with values of its own: {', '.join(values)}."
+        made = f"Derived from {origin}, with these values changed: {', '.join(values)}."
         story = f"{root['description'].value.rstrip()}\n{made}"
         edits.append((root["description"], _block(story)))
     for key, value in values.items():

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Derivatives(ReprMixin):
     """Values of a function of a motion, and its Jacobians.
 
-    Displacements of a position are in the components of velocities: three for a rotation, in the
+    Derivatives by a position are in components of the velocity (tangent space): three for a rotation, in the
     base frame.
 
     Attributes:
@@ -35,8 +35,8 @@ class Derivatives(ReprMixin):
         rows, columns: names of the rows by output, and of the columns by input.
         values: outputs by name (N, n), or (n,) for a single sample.
         jacobians: by output and input (N, n, m), or (n, m).
-        condition: condition numbers (N,) of the poses, unit-free; near singularities derivatives
-            grow with their square or cube. They are computed on first use, because they take many
+        condition: dimensionless condition numbers (N,) of the poses; near singularities derivatives
+            grow with the square or cube of the condition number. They are computed on first use, because they take many
             times longer than the rest.
         health: the diagnostics of every sample.
 

@@ -22,9 +22,9 @@ TRUNCATED_SHARES = (0.0, 0.3, 0.7)
 
 
 def check_format(format_: Format, *, example: Path | None = None) -> None:
-    """Check a format: machines keep their forces through its files, and damaged files are rejected.
+    """Check a format: round trips preserve forces, and damaged files are rejected.
 
-    Random machines are written and read again, as far as the format writes and reads, and the
+    Random machines are written and read again, if the format supports both, and the
     forces of both are compared. Machines that the format rejects are skipped. Truncated files and
     files of zeros must be rejected with a Tauloop error.
 
@@ -42,7 +42,7 @@ def check_format(format_: Format, *, example: Path | None = None) -> None:
         if not ending.startswith(".") or ending != ending.lower():
             problems.add("endings", f"contain {ending!r}", "use lower case, with the dot")
     if not format_.reads and not format_.writes:
-        problems.add("read", "is missing, as well as write", "define one of them")
+        problems.add("read", "and write are both missing", "define at least one of them")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"machine{format_.endings[0] if format_.endings else ''}"
         if not format_.claims(path):
@@ -74,7 +74,7 @@ def check_format(format_: Format, *, example: Path | None = None) -> None:
         if format_.writes and not count:
             problems.add(
                 "write",
-                "refuses all of three random machines",
+                "rejects all three random machines",
                 "support common joints, bodies and motors",
             )
         complete = example if example is not None else path

@@ -33,9 +33,9 @@ from tauloop.mechanism.suggestions import listing
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
-#: Points of each axis of the first grid, and most points of a grid.
+#: Number of points per axis of the first grid, and maximum number of points of a grid.
 FIRST_POINTS, MAX_POINTS = 3, 20_000
-#: Factor by which the error expected with the most points may exceed the tolerance.
+#: The refinement stops if the error extrapolated to MAX_POINTS exceeds the tolerance by this factor.
 HOPELESS_FACTOR = 4.0
 #: Random combinations of largest loads at which the error is measured, in addition to none and all.
 LOAD_SIGNS = 6
@@ -48,9 +48,9 @@ class CompensationTableOptions(Options):
     Attributes:
         ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit);
             default: those of the machine file.
-        table_tolerance: largest error of the tool by interpolation, m.
+        table_tolerance: largest error of the tool due to interpolation, m.
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
-        max_temperature: largest rise or fall of the temperatures of parts, K.
+        max_temperature: largest change of the temperature of a part, K.
         expansions: coefficients of expansion by part, 1/K, in place of the file's; a number for all
             parts of which the file states none. Bodies without beams and the base then scale as a
             whole.
@@ -259,7 +259,7 @@ def _axes(
     """Return the positions that vary, and their ranges.
 
     Raises:
-        InputError: no range, or a range of a quaternion's number.
+        InputError: no range, or a range of a component of a quaternion.
     """
     port = model.platform.ports.position
     ranges: Mapping[str, tuple[float, float]]
@@ -286,8 +286,8 @@ def _axes(
         for i in range(4)
     }
     for name in turning & set(ranges):
-        what = "is a number of a quaternion, which does not vary alone"
-        problems.add(f"ranges.{name}", what, "make a table for each orientation of the reference")
+        what = "is a component of a quaternion, which cannot vary alone"
+        problems.add(f"ranges.{name}", what, "make one table per orientation of the reference")
     InputError.raise_if_any(problems)
     names = tuple(name for name in port.columns if name in ranges)
     return names, [ranges[name] for name in names]

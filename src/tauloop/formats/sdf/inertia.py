@@ -1,7 +1,7 @@
 """Inertia of SDF links with ``<inertial auto="true">``, computed from collisions (SDF 1.11).
 
-The density is that of the collision, else of the ``<inertial>``, else 1000 kg/m^3. A mass of the
-``<inertial>`` scales the result, as in libsdformat from 15.2 on.
+The density is that of the collision, else of the ``<inertial>``, else 1000 kg/m^3. If the
+``<inertial>`` states a mass, the result is scaled to it, as in libsdformat 15.2 and later.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def collision_inertia(
         reader.problem(
             inertial,
             name,
-            'its inertia is automatic (auto="true"), and it has no <collision>',
+            'its inertia is to be computed (auto="true"), but it has no <collision>',
             remedy,
         )
         return None

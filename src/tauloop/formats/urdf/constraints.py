@@ -1,4 +1,4 @@
-"""URDF elements that close loops or couple joints, of GRBDA, Drake and Isaac Sim.
+"""Extensions of URDF by GRBDA, Drake and Isaac Sim that close loops or couple joints.
 
 `urdf.cut_elements` reads ``<constraint>``.
 
@@ -117,7 +117,7 @@ def closing_frames(
         second = f"{match[1]}_2"
         if second not in links:
             reader.note(
-                first, f"it looks like one of two frames that coincide, and there is no {second}"
+                first, f"it looks like one of two coincident frames, but there is no {second}"
             )
         elif second not in joined:
             name = match[1] if match[1] not in links else f"{match[1]}_loop"
@@ -165,9 +165,7 @@ def _loop_joint(reader: UrdfReader, node: XmlNode, links: Mapping[str, XmlNode])
     name = reader.name(node)
     kind = reader.text(node, name, "type")
     if kind and kind != "spherical":
-        what = (
-            f"a <{LOOP_JOINT_TAG}> of type {kind!r} is not read: Isaac Sim has only spherical ones"
-        )
+        what = f"a <{LOOP_JOINT_TAG}> of type {kind!r} is not supported: Isaac Sim has only spherical ones"
         reader.problem(
             node,
             name,
@@ -259,7 +257,7 @@ def read_couplings(
         bad = [joint.name for joint in (*near, *far) if joint.kind not in ("revolute", "prismatic")]
         if bad or not near or not far:
             what = (
-                f"{', '.join(bad)} cannot turn or slide"
+                f"{', '.join(bad)}: not revolute or prismatic"
                 if bad
                 else f"no joint lies between {first!r} and {second!r} on one of the sides"
             )

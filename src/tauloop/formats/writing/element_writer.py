@@ -56,7 +56,7 @@ class ElementWriter:
         return pose
 
     def freedom(self, freedom: Freedom, turns: bool) -> dict[str, Any]:
-        """Return losses, springs, limits and maximum speed of a freedom."""
+        """Return friction, springs, limits and maximum speed of a degree of freedom."""
         return keys_of(FREEDOM, freedom, turns, self.text)
 
     def freedoms(
@@ -122,7 +122,7 @@ class ElementWriter:
     def _ratios(
         self, terms: Sequence[tuple[str, Expression]], turns: bool | None
     ) -> dict[str, str]:
-        """Return the ratios by coordinate; the units of mixed ratios show that a motor turns."""
+        """Return the ratios by coordinate; units of mixed ratios mark a rotary or linear motor."""
         across = units.ANGLE_PER_LENGTH if turns else units.LENGTH_PER_ANGLE
         return {
             self.names.get(name, name): self.text(

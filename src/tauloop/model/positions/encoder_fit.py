@@ -43,7 +43,7 @@ USUAL_DEVIATION = 1e-5
 AGREES = 4.0
 #: Maximum number of Gauss-Newton steps, and length of the last one, characteristic lengths or rad.
 STEPS, STILL = 8, 1e-12
-#: Nothing is known of an encoder's error if the others detect less than this fraction of it.
+#: An error of an encoder is undetectable if its redundancy number is below this.
 WATCHED = 1e-6
 #: Readings whose standardized residuals exceed this fraction of the largest cannot be
 #: distinguished.
@@ -64,7 +64,7 @@ class ReadingFit:
         q: coordinates (N, n_q).
         residual: reading minus model (N, n_e), m or rad.
         standardized: residual over its standard deviation; zero without redundancy.
-        alone: error of each reading that alone would explain the misfit (N, n_e), m or rad; zero
+        alone: estimated error of each reading if only this reading is wrong (N, n_e), m or rad; zero
             without redundancy.
         projector: Q (N, n_e, n_e), residuals per error of each reading.
     """
@@ -180,7 +180,7 @@ class ActuatorFit:
         where = f" in sample {sample}" if len(standardized) > 1 else ""
         if len(amounts) == 1:
             return f"{amounts[0]} disagrees with the other actuators{where}"
-        return f"one of these is wrong{where}, which needs more positions to decide: {', '.join(amounts)}"
+        return f"one of these is wrong{where}, and more encoders are needed to decide which: {', '.join(amounts)}"
 
 
 def all_positions(assembly: Assembly, position: Port) -> Port:

@@ -22,10 +22,10 @@ SAME_VALUE = 1e-6
 
 
 class Sliders:
-    """The sliders of both entries, which follow every motion of the machine.
+    """Sliders of the platform and the actuators, which follow every motion of the machine.
 
-    A handle of the actuators that is the same quantity as one of the platform, such as a motor
-    without gear on a joint that is a platform coordinate, has no second slider.
+    A handle of the actuators that is the same quantity as one of the platform, such as a direct-drive
+    motor on a joint that is also a platform coordinate, has no second slider.
 
     Attributes:
         handles: handles that they move, by entry.

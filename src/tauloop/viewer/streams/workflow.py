@@ -44,8 +44,8 @@ class StreamOptions(Options):
     Attributes:
         motion: motion from a table with time and position.NAME of the platform or the actuators, such
             as a log or the output of `tauloop simulate --out`; from Python also a `Playback`.
-        shm: name of shared memory of a running plant, whose measurements are shown.
-        viewer: viewer that receives the stream; a file has the viewer of its ending.
+        shm: name of the shared memory of a running plant, whose measurements are shown.
+        viewer: viewer that receives the stream; for a file, its extension selects the viewer.
         playback_speed: speed of the motion in a viewer, relative to real time.
         rate: samples per second that a viewer receives, such as '30 Hz'.
         duration: duration of a stream from a plant; by default until the plant ends.
@@ -77,7 +77,7 @@ class StreamOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamedMotion(Result):
-    """A stream that has ended.
+    """Summary of a completed stream.
 
     Attributes:
         viewer: viewer that received it.
@@ -201,7 +201,7 @@ def viewer_of(path: Path) -> str:
     """
     viewer = ENDINGS.get(path.suffix.lower())
     if viewer is None:
-        what = f"{path.name} does not have the ending of a recording"
+        what = f"{path.name} does not have the extension of a recording"
         raise InputError.of("out", what, f"use {' or '.join(ENDINGS)}")
     return viewer
 
@@ -265,7 +265,7 @@ def _play(
     path: Path | None,
     progress: Progress | None,
 ) -> None:
-    """Send the samples, in the time of the motion if a viewer receives them."""
+    """Send the samples, in real time if a viewer receives them."""
     frames = machine.frames(machine_geometry(machine.model, playback.q[rows]))
     stages = Stages(progress, len(rows))
     start = time.monotonic()
@@ -292,7 +292,7 @@ def _from_plant(
         for quantity, suffix in (("position", ""), ("velocity", "/s"))
         for name, unit in zip(names, port_units, strict=True)
     }
-    # A late name, since neither package needs the other.
+    # Looked up when needed, to avoid an import cycle.
     observer = sys.modules["tauloop"].hil.PlantObserver(options.shm or "")
     times: list[float] = []
     missed = 0
@@ -339,7 +339,7 @@ def _result(
                 "states out of reach",
                 missed,
                 at_most=0.0,
-                advice="the plant is of another machine: give the description that it runs",
+                advice="the plant simulates another machine: give the machine file that it was started with",
             ),
         ),
         provenance=provenance(options={"viewer": options.viewer}, packages=("numpy",)),

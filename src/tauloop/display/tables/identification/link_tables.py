@@ -47,7 +47,7 @@ def link_tables(links: LinkParameters) -> Iterator[Printed]:
     for number, family in enumerate(links.families, 1):
         yield f"family {number}: {_family(family)}"
     if links.unseen:
-        yield f"no estimate depends on: {', '.join(links.unseen)}"
+        yield f"unidentifiable: {', '.join(links.unseen)}"
     yield from doubts(links)
 
 
@@ -61,15 +61,15 @@ def _interval(parameter: LinkParameter) -> str:
 
 
 def _end(end: float | None) -> str:
-    return "no end" if end is None else f"{end:.5g}"
+    return "unbounded" if end is None else f"{end:.5g}"
 
 
 def _family(family: LinkFamily) -> str:
-    text = f"{', '.join(family.members)}: state {', '.join(family.stated)}, and all others follow from it"
+    text = f"{', '.join(family.members)}: if {', '.join(family.stated)} is known, the others follow"
     if family.changes is None:
         return text
     (stated,) = family.stated
     moved = ", ".join(
         f"{name} by {size:.4g}" for name, size in family.changes.items() if name != stated and size
     )
-    return f"{text} (near the file's values 1 more of {stated} changes {moved})"
+    return f"{text} (near the file's values an increase of {stated} by 1 changes {moved})"
