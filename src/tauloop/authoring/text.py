@@ -155,17 +155,17 @@ def _unknown_values(
 
 def _values(root: Mapping[str, yaml.Node]) -> Iterator[tuple[NamedValue, yaml.Node]]:
     for key, node in _keys(root.get("parameters")).items():
-        yield _dimension(key, node), node
+        yield _named_value(key, node), node
     legs = root.get("legs")
     for leg in legs.value if isinstance(legs, yaml.SequenceNode) else ():
         keys = _keys(leg)
         prefix = getattr(keys.get("name"), "value", "")
         for key, node in _keys(keys.get("each")).items():
             for i, item in enumerate(node.value if isinstance(node, yaml.SequenceNode) else (), 1):
-                yield _dimension(f"{prefix}{i}.{key}", item), item
+                yield _named_value(f"{prefix}{i}.{key}", item), item
 
 
-def _dimension(name: str, node: yaml.Node) -> NamedValue:
+def _named_value(name: str, node: yaml.Node) -> NamedValue:
     keys = _keys(node)
     bounds = keys.get("bounds")
     return NamedValue(

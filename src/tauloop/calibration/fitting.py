@@ -63,12 +63,12 @@ class FitOptions(Options):
         bounds: range of unknowns by name or pattern, such as 'track1.length=1.2 m:1.3 m' or
             'tower*.angle=:1 deg', separated by commas.
         loss: loss function of the residuals.
-        leave_out_weak: also leave out unknowns that the data determine less well than their
+        leave_out_weak: also leave out unknowns whose standard deviation would exceed their
             tolerance.
         swap_search_time: CPU time of the search for swapped encoder columns, s; 0 for no search.
         scale_covariance: estimate the size of the noise from the residuals instead of the given
             noise.
-        refuse: raise an error for measurements that are not plausible.
+        refuse: raise an error for implausible measurements.
     """
 
     bounds: Mapping[str, Bounds] = option(

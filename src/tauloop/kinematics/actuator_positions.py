@@ -13,7 +13,7 @@ from tauloop.equations.named_values import full_name, named_values
 from tauloop.equations.ports import Port, numbers
 from tauloop.model import Model
 from tauloop.model.positions.encoder_fit import (
-    AGREES,
+    MAX_STANDARDIZED_RESIDUAL,
     ActuatorFit,
     all_positions,
     determines_pose,
@@ -74,7 +74,7 @@ def agreement(fit: ActuatorFit | None) -> tuple[Diagnostic, ...]:
         diagnostic(
             "largest standardized misfit of an actuator's position",
             fit.largest,
-            at_most=AGREES,
+            at_most=MAX_STANDARDIZED_RESIDUAL,
             advice=advice,
         ),
     )

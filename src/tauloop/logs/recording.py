@@ -55,7 +55,7 @@ LOG_FILE = Shape(
         field(
             "columns",
             MapOf(item=_CHANNEL_TEXTS, key="quantity", is_known=True),
-            "column of each channel by quantity; those of standard headers if absent",
+            "column of each channel by quantity; columns with standard names if absent",
         ),
         field("units", _CHANNEL_TEXTS, "units by quantity or column, where the header has none"),
         field("time", _TEXT, "column of the time"),

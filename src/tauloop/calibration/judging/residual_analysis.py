@@ -49,7 +49,7 @@ class Trend:
         share: fraction of the sum of squares about the mean that the trend explains.
         slope, curvature: coefficients of P1 and P2 over the range of the coordinate, SI unit of the
             quantity.
-        p: probability of such a share without a trend.
+        p: p-value of the share (F test).
     """
 
     against: str
@@ -67,11 +67,11 @@ class QuantityResiduals:
         series, quantity, unit: such as ``tracker``, ``x``, ``m``.
         number: number of residuals tested.
         trends: a trend with each coordinate.
-        correlation: correlation of neighbors in the order of measurement; None if there are too
+        correlation: lag-1 autocorrelation in the order of measurement; None if there are too
             few residuals, as for the values below.
-        correlation_p: p value of Ljung and Box's test.
+        correlation_p: p-value of the Ljung-Box test.
         skewness, kurtosis: skewness and excess kurtosis.
-        normality_p: p value of Shapiro and Wilk's test.
+        normality_p: p-value of the Shapiro-Wilk test.
     """
 
     series: str

@@ -67,7 +67,7 @@ INSTRUMENT = Shape(
         need("kind", Choice(options=INSTRUMENT_KINDS), "kind of measurement"),
         field("name", _TEXT, "its name; its kind if absent"),
         field("components", _TEXT, "for a position: letters of the measured axes; xyz if absent"),
-        field("center", _POINT, "of a distance: fixed end of the bar"),
+        field("center", _POINT, "for a distance: fixed end of the bar"),
         field(
             "direction",
             _DIRECTION,
@@ -101,27 +101,27 @@ SERIES = Shape(
         field(
             "encoders",
             _columns("actuator"),
-            "column of each actuator; those of standard headers if absent",
+            "column of each actuator; columns with standard names if absent",
         ),
         field(
             "readings",
             _columns("column"),
-            "column of each reading; those of standard headers if absent",
+            "column of each reading; columns with standard names if absent",
         ),
         field(
             "together",
             _TEXT,
-            "of readings of several poses: column whose equal numbers mark the poses of one reading",
+            "for readings of several poses: column with equal numbers for the poses of one reading",
         ),
         field(
             "loads",
             _columns("component"),
-            "column of each component (fx ... mz) of the wrench at the tool; those of standard headers if absent",
+            "column of each component (fx ... mz) of the wrench at the tool; columns with standard names if absent",
         ),
         field(
             "temperatures",
             _columns("part"),
-            "column of the temperature of each part; those of standard headers if absent",
+            "column of the temperature of each part; columns with standard names if absent",
         ),
         field(
             "temperature_noise",

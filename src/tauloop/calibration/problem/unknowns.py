@@ -83,7 +83,7 @@ class Unknown(Corrected):
         name: name of the parameter, or the name given to several tied parameters.
         members: parameters that get the correction.
         unit: SI unit: m, rad or 1 (or another).
-        tolerance: usual size of the correction, SI: the scale of the problem, the largest standard
+        tolerance: expected size of the correction, SI: the scale of the problem, the largest standard
             deviation that counts as observable, and the standard deviation of a prior.
         has_prior: whether a prior with mean zero and that standard deviation holds the correction.
         is_nuisance: whether it belongs to an instrument or encoder and not to the machine file.
@@ -156,11 +156,11 @@ def read_bounds(texts: str | Iterable[str]) -> dict[str, Bounds]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerances(ReprMixin):
-    """Usual sizes of corrections.
+    """Expected sizes of corrections.
 
     Attributes:
-        length, angle, ratio: sizes for parameters in m, rad and plain numbers. For other units the
-            size is `ratio` times the value.
+        length, angle, ratio: sizes for parameters in m, in rad and without dimension. For other
+            units the size is `ratio` times the value.
         temperature: size for offsets of thermometers, K.
         elastic: size for parameters of stiffness and expansion, as a fraction of their value.
         named: sizes by name or pattern of an unknown, SI; these override those above.

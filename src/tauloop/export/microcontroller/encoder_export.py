@@ -22,7 +22,7 @@ from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.model.c_ports import c_ports
 from tauloop.model.model import MachineSource, modeled
-from tauloop.model.positions.encoder_fit import WATCHED
+from tauloop.model.positions.encoder_fit import MIN_REDUNDANCY
 from tauloop.simulation.observers.encoders import encoder_units, sensing
 
 #: Test program: number of samples, and size of the reading errors in standard deviations of the
@@ -242,13 +242,13 @@ def _step(model: Model, names: tuple[str, ...], deviations: np.ndarray, k: int) 
             for i, deviation in enumerate(deviations)
         )
     )
-    deviation = ca.DM(deviations) * ca.sqrt(ca.fmax(remaining, WATCHED))
+    deviation = ca.DM(deviations) * ca.sqrt(ca.fmax(remaining, MIN_REDUNDANCY))
     return _evaluate(
         "fit",
         {"reading": reading, f"at_{k}": position, f"at_{k - 1}": before, "q": q, "G": G},
         {
             "reading_residual": residual,
-            "standardized": ca.if_else(remaining > WATCHED, residual / deviation, 0),
+            "standardized": ca.if_else(remaining > MIN_REDUNDANCY, residual / deviation, 0),
             "move": ca.norm_inf(position - before),
         },
     )

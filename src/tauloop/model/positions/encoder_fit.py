@@ -40,19 +40,20 @@ if TYPE_CHECKING:
 #: length.
 USUAL_DEVIATION = 1e-5
 #: Largest standardized residual of a reading that agrees with the others.
-AGREES = 4.0
-#: Maximum number of Gauss-Newton steps, and length of the last one, characteristic lengths or rad.
-STEPS, STILL = 8, 1e-12
+MAX_STANDARDIZED_RESIDUAL = 4.0
+#: Maximum number of Gauss-Newton steps, and size of a step at convergence, relative to the
+#: characteristic length, or rad.
+MAX_STEPS, STEP_TOLERANCE = 8, 1e-12
 #: An error of an encoder is undetectable if its redundancy number is below this.
-WATCHED = 1e-6
+MIN_REDUNDANCY = 1e-6
 #: Readings whose standardized residuals exceed this fraction of the largest cannot be
 #: distinguished.
-NOT_TOLD_APART = 0.99
+INDISTINGUISHABLE_RATIO = 0.99
 #: Number of steps of the straight line in readings along which poses are followed.
 WAYPOINTS = 12
 #: Readings determine the leading actuators if all singular values of their map exceed this fraction
 #: of the largest.
-DETERMINED = 1e-8
+RANK_TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +88,7 @@ def least_squares(
     q: np.ndarray,
     *,
     moving: int,
-    steps: int = STEPS,
+    steps: int = MAX_STEPS,
 ) -> ReadingFit:
     """Return the states near a start with the best agreement with readings.
 
@@ -98,7 +99,7 @@ def least_squares(
         readings: (N, n_e), m or rad.
         deviations: standard deviations of the readings (n_e,), m or rad.
         position, q: start of the given motion (N, m), and coordinates (N, n_q) near it.
-        moving: number of leading columns of the given motion to adjust; the others are held.
+        moving: number of leading columns of the given motion to adjust; the others stay fixed.
         steps: maximum number of Gauss-Newton steps.
 
     Raises:
@@ -123,19 +124,21 @@ def least_squares(
         normal = weighted.transpose(0, 2, 1) @ H
         move = np.linalg.solve(normal, weighted.transpose(0, 2, 1) @ residual[:, :, None])[:, :, 0]
         step += 1
-        if (np.abs(move) / scale).max(initial=0.0) < STILL or step == steps:
+        if (np.abs(move) / scale).max(initial=0.0) < STEP_TOLERANCE or step == steps:
             break
         position = np.concatenate([position[:, :moving] + move, position[:, moving:]], axis=1)
     spread = H @ np.linalg.solve(normal, H.transpose(0, 2, 1))
     projector = np.eye(len(deviations)) - spread / deviations**2
     watched = np.einsum("kii->ki", projector)
-    share = np.maximum(watched, WATCHED)
+    share = np.maximum(watched, MIN_REDUNDANCY)
     return ReadingFit(
         position=position,
         q=q,
         residual=residual,
-        standardized=np.where(watched > WATCHED, residual / (deviations * np.sqrt(share)), 0.0),
-        alone=np.where(watched > WATCHED, residual / share, 0.0),
+        standardized=np.where(
+            watched > MIN_REDUNDANCY, residual / (deviations * np.sqrt(share)), 0.0
+        ),
+        alone=np.where(watched > MIN_REDUNDANCY, residual / share, 0.0),
         projector=projector,
     )
 
@@ -175,7 +178,7 @@ class ActuatorFit:
         size = np.abs(standardized[sample])
         amounts = [
             f"{self.names[i]} (by {alone[sample, i]:.3g} {self.units[i]})"
-            for i in np.flatnonzero(size >= NOT_TOLD_APART * size.max())
+            for i in np.flatnonzero(size >= INDISTINGUISHABLE_RATIO * size.max())
         ]
         where = f" in sample {sample}" if len(standardized) > 1 else ""
         if len(amounts) == 1:
@@ -290,7 +293,7 @@ def fit_actuators(
     for fraction in np.linspace(0.0, 1.0, WAYPOINTS + 1)[1:-1]:
         waypoint_fit = nearer(float(fraction), 2)
         at, q = waypoint_fit.position, waypoint_fit.q
-    result = nearer(1.0, STEPS)
+    result = nearer(1.0, MAX_STEPS)
     state = entry.kinematics(result.position, start=result.q)
     pick = (lambda array: array[0]) if single else (lambda array: array)
     return ActuatorFit(
@@ -312,7 +315,7 @@ def determines_pose(entry: Motion, used: Sequence[int]) -> bool:
     sigma = np.linalg.svd(
         rows / np.abs(rows).max(axis=1, initial=1e-300, keepdims=True), compute_uv=False
     )
-    return len(sigma) == G.shape[1] and bool(sigma[-1] > DETERMINED * sigma[0])
+    return len(sigma) == G.shape[1] and bool(sigma[-1] > RANK_TOLERANCE * sigma[0])
 
 
 def require_agreement(fit: ActuatorFit) -> State:
@@ -321,8 +324,11 @@ def require_agreement(fit: ActuatorFit) -> State:
     Raises:
         PoseError: positions disagree by more than their standard deviations allow.
     """
-    if fit.largest > AGREES:
-        what = f"do not belong to one pose: {fit.disagreement}; standardized residual {fit.largest:.3g} > {AGREES:g}"
+    if fit.largest > MAX_STANDARDIZED_RESIDUAL:
+        what = (
+            f"do not belong to one pose: {fit.disagreement}; "
+            f"standardized residual {fit.largest:.3g} > {MAX_STANDARDIZED_RESIDUAL:g}"
+        )
         remedy = (
             "correct the position that disagrees, or use `Model.fit_actuators` with the encoders' "
             "noise, which states the misfit"

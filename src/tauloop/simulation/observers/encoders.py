@@ -19,7 +19,7 @@ from tauloop.equations.ports import coordinate_units
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
-from tauloop.model.positions.encoder_fit import AGREES, least_squares
+from tauloop.model.positions.encoder_fit import MAX_STANDARDIZED_RESIDUAL, least_squares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +183,7 @@ def _fitted(
             diagnostic(
                 "largest standardized residual of an encoder",
                 float(np.abs(standardized).max()) if redundancy else None,
-                at_most=AGREES,
+                at_most=MAX_STANDARDIZED_RESIDUAL,
                 advice=advice,
             ),
         ),

@@ -34,22 +34,21 @@ def motor_curve(text: str) -> tuple[tuple[float, float], ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class LimitOptions(Options):
-    """Limits of a planned motion, and its simulated controller.
+    """Limits of a planned motion, and the controller under which it is simulated.
 
     Attributes:
         reserve: fraction of the largest forces that is reserved for the controller.
-        payload: mass that is attached to the tool at most, such as 0.5kg, or 0.5kg@0,0,20mm with
+        payload: largest mass attached to the tool, such as 0.5kg, or 0.5kg@0,0,20mm with
             its center in the tool's frame; by default the rated payload of the machine file. The
             motion satisfies all limits with it and without it. Python accepts a `Payload` too.
-        motor_curve: fraction of the largest force that motors have at a speed, such as
+        motor_curve: fraction of the peak force that is available at a speed, such as
             0:1,20:1,40:0.3 (rad/s, m/s) or 0:1,3000rpm:0.3, linear between the points and concave.
         tension: largest tension of a rod, such as 200N.
         compression: largest compression of a rod, such as 200N.
         tool_acceleration: largest acceleration of the tool, for example for a suction cup, m/s^2.
-        reversal: time that motors need for a full reversal of their force, such as 20ms.
-        ends: with limited changes of forces: the motion begins and ends with the forces that hold
-            the machine (held), or brakes hold it while the motor forces build up and decay
-            (braked).
+        reversal: shortest time of a full reversal of a motor force, such as 20ms.
+        ends: start and end of a motion with limited force rates. The motors hold the machine
+            (held), or brakes hold it while the motor forces build up and decay (braked).
         controller: law of the controller under which the motion is simulated.
         rate: samples per second, such as 1kHz.
         bandwidth: bandwidth of the controller, such as 100 (rad/s) or '20 Hz'.
