@@ -62,7 +62,7 @@ def forces(
     motion = placed.motion(progress, 1.0 / duration, x * duration)
     start = placed.start(progress.s)
     return np.asarray(
-        placed.functions.inverse_dynamics(*motion.rates, start=start, payload=payload).force
+        placed.functions.inverse_dynamics(*motion.states, start=start, payload=payload).force
     )
 
 
@@ -146,7 +146,7 @@ def test_motors_keep_their_curve_over_speed() -> None:
     x = np.linspace(0.0, 1.0, 10_001)
     progress = best.law.at(x)
     motion = placed.motion(progress, 1.0 / best.duration, x)
-    state = placed.functions.kinematics(*motion.rates, start=placed.start(progress.s))
+    state = placed.functions.kinematics(*motion.states, start=placed.start(progress.s))
     speed = np.abs(np.asarray(state.v) @ DELTA.assembly.loops.transmission.T)
     left = np.interp(speed, *np.array(curve).T)
     share = np.abs(forces(placed, best.law, best.duration)) / 41.76 / left
@@ -160,7 +160,7 @@ def test_rods_keep_their_bounds() -> None:
     x = np.linspace(0.0, 1.0, 10_001)
     progress = best.law.at(x)
     motion = placed.motion(progress, 1.0 / best.duration, x)
-    solution = placed.functions.inverse_dynamics(*motion.rates, start=placed.start(progress.s))
+    solution = placed.functions.inverse_dynamics(*motion.states, start=placed.start(progress.s))
     rods = [k for k, name in enumerate(solution.closure_names) if "forearm" in name]
     push = solution.closure_force[:, rods]
     assert -150.0 * (1.0 + KEPT) < push.min() < -149.0 or 59.0 < push.max() < 60.0 * (1.0 + KEPT)

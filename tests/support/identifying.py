@@ -58,7 +58,7 @@ def measured(
 ) -> xr.Dataset:
     """What the drives of a machine would write along a motion of its actuators, with steps of encoders and noise."""
     q = machine.actuators.track(motion.position).q if start is None else start
-    forces = machine.actuators.inverse_dynamics(*motion.rates, start=q).force
+    forces = machine.actuators.inverse_dynamics(*motion.states, start=q).force
     names, units = machine.output_ports("actuators")
     sensors = Sensors(
         resolution=np.full(len(names), encoder), force_noise=np.full(len(names), noise)

@@ -22,8 +22,8 @@ class Candidate:
     """A quantity that may have an error.
 
     Attributes:
-        name: its name.
-        unit: its SI unit.
+        name: name by which the caller states its deviation.
+        unit: SI unit of the deviation.
     """
 
     name: str

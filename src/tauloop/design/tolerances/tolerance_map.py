@@ -41,7 +41,11 @@ from tauloop.design.tolerances.sources import (
     geometric_candidates,
     joint_candidates,
 )
-from tauloop.elasticity.heat.expansion import ThermalExpansionOptions, thermal_expansion
+from tauloop.elasticity.heat.expansion import (
+    ThermalExpansionOptions,
+    temperatures_of,
+    thermal_expansion,
+)
 from tauloop.elasticity.machine.constants import machine_constants
 from tauloop.elasticity.machine.poses import CoordinateRows, PoseInput, machine_coordinates
 from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS, StiffnessOptions, stiffness
@@ -92,7 +96,7 @@ class ToleranceMapOptions(Options):
     encoders: Amounts | None = option(None, read=str, metavar="VALUES")
     clearances: Amounts | None = option(None, read=str, metavar="VALUES")
     temperatures: float | Mapping[str, float] | None = option(
-        None, unit=TEMPERATURE, least=0.0, below=np.inf
+        None, unit=TEMPERATURE, least=0.0, below=np.inf, read=temperatures_of, metavar="VALUES"
     )
     wrench: str | Mapping[str, str | float] | tuple[float, ...] | None = option(
         None, read=str, metavar="VALUES"

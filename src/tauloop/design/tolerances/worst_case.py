@@ -18,9 +18,9 @@ def directions() -> Array:
     """Return unit vectors (d, 3), such that each direction or its opposite is near one of them."""
     edge = (2.0 * np.arange(CELLS_PER_EDGE) + 1.0) / CELLS_PER_EDGE - 1.0
     u, v = (grid.ravel() for grid in np.meshgrid(edge, edge))
-    one = np.ones_like(u)
+    ones = np.ones_like(u)
     rows = np.concatenate(
-        [np.stack([one, u, v], -1), np.stack([u, one, v], -1), np.stack([u, v, one], -1)]
+        [np.stack([ones, u, v], -1), np.stack([u, ones, v], -1), np.stack([u, v, ones], -1)]
     )
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 

@@ -18,6 +18,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.elasticity.compensation.tool_errors import LoadedTool, ToolLoads
 from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.heat.expansion import expansions_of, temperatures_of
 from tauloop.elasticity.machine.poses import PoseInput, machine_coordinates
 from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS, MAX_DEFLECTION
 from tauloop.equations.named_values import TOOL_PORT, named_values
@@ -65,8 +66,12 @@ class CompensationOptions(Options):
     wrench: str | Mapping[str, str | float] | tuple[float, ...] | None = option(
         None, read=str, metavar="VALUES"
     )
-    temperatures: float | Mapping[str, float] | None = option(None, unit=TEMPERATURE, below=np.inf)
-    expansions: float | Mapping[str, float] | None = option(None, unit=EXPANSION, below=np.inf)
+    temperatures: float | Mapping[str, float] | None = option(
+        None, unit=TEMPERATURE, below=np.inf, read=temperatures_of, metavar="VALUES"
+    )
+    expansions: float | Mapping[str, float] | None = option(
+        None, unit=EXPANSION, below=np.inf, read=expansions_of, metavar="VALUES"
+    )
     weightless: bool = option(False)
     motion: Path | None = option(None, metavar="FILE")
     passes: int = option(PASSES, least=1, most=10)

@@ -18,7 +18,7 @@ from tauloop.compiler.expressions import MotionState, column
 from tauloop.compiler.functions.tool import WRENCH, tool_jacobian, tool_pose
 from tauloop.compiler.program import Evaluate, Newton, Program, Step
 from tauloop.elasticity.compensation.local_parts import LocalParts, local_parts, prevented_parts
-from tauloop.elasticity.compensation.symbolic_structure import SymbolicStructure
+from tauloop.elasticity.compensation.symbolic_structure import SymbolicPartStructure
 from tauloop.elasticity.frame.assembled import assemble
 from tauloop.elasticity.frame.beams import Array
 from tauloop.elasticity.frame.thermal import thermal_response
@@ -149,7 +149,7 @@ def _correction(
     builder.set_samples(TEMPERATURES, np.zeros((samples, max(len(parts.parts), 1))))
     motion = state.motion(state.at_rest)
     frames = {name: (body.R, body.p) for name, body in motion.bodies.items()}
-    structure = SymbolicStructure(parts, frames, temperatures)
+    structure = SymbolicPartStructure(parts, frames, temperatures)
     miss = structure.tool_twist(builder, wrench, gravity)
     place, rotation = tool_pose(motion, mechanism)
     if not is_first:

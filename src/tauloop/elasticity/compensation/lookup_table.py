@@ -25,6 +25,7 @@ from tauloop.elasticity.compensation.compensation_program import (
     compensation_program,
 )
 from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.heat.expansion import expansions_of
 from tauloop.equations.named_values import TOOL_PORT, full_name, named_values, ranges_of
 from tauloop.equations.ports import motor_port
 from tauloop.mechanism.description import units
@@ -74,7 +75,9 @@ class CompensationTableOptions(Options):
         None, read=str, metavar="VALUES"
     )
     max_temperature: float = option(5.0, above=0.0, unit=TEMPERATURE)
-    expansions: float | Mapping[str, float] | None = option(None, unit=EXPANSION, below=np.inf)
+    expansions: float | Mapping[str, float] | None = option(
+        None, unit=EXPANSION, below=np.inf, read=expansions_of, metavar="VALUES"
+    )
     weightless: bool = option(False)
 
 

@@ -65,7 +65,7 @@ class Strain:
     stiffness: ca.SX
 
 
-class SymbolicStructure:
+class SymbolicPartStructure:
     """Expressions of a structure at the poses of its bodies.
 
     Attributes:

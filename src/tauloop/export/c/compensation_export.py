@@ -28,6 +28,7 @@ from tauloop.elasticity.compensation.compensation_program import (
     CompensationProgram,
     compensation_program,
 )
+from tauloop.elasticity.heat.expansion import expansions_of
 from tauloop.equations.named_values import TOOL_PORT
 from tauloop.equations.ports import motor_port
 from tauloop.export.c.export import PRECISIONS, Export, ExportOptions, finished_export
@@ -76,7 +77,9 @@ class CompensationExportOptions(Options):
     name: str | None = None
     precision: str = option("double", choices=PRECISIONS)
     passes: int = option(PASSES, least=1, most=10)
-    expansions: float | Mapping[str, float] | None = option(None, unit=EXPANSION, below=np.inf)
+    expansions: float | Mapping[str, float] | None = option(
+        None, unit=EXPANSION, below=np.inf, read=expansions_of, metavar="VALUES"
+    )
     weightless: bool = option(False)
     seed: int = option(0, least=0)
 

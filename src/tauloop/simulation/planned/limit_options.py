@@ -38,7 +38,7 @@ class LimitOptions(Options):
 
     Attributes:
         reserve: fraction of the largest forces that is reserved for the controller.
-        payload: largest mass attached to the tool, such as 0.5kg, or 0.5kg@0,0,20mm with
+        payload: mass that is attached to the tool at most, such as 0.5kg, or 0.5kg@0,0,20mm with
             its center in the tool's frame; by default the rated payload of the machine file. The
             motion satisfies all limits with it and without it. Python accepts a `Payload` too.
         motor_curve: fraction of the peak force that is available at a speed, such as
