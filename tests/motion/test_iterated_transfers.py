@@ -115,7 +115,7 @@ def test_a_transfer_keeps_the_limits_of_its_motors_and_stays_in_its_assembly_mod
     x, duration = np.linspace(0.0, 1.0, 2001), motion.law.duration
     placed = motion.stroke
     moved = placed.motion(motion.law.law.at(x), 1.0 / duration, x * duration)
-    forces = np.asarray(model.platform.inverse_dynamics(*moved.rates, start=placed.start(x)).force)
+    forces = np.asarray(model.platform.inverse_dynamics(*moved.states, start=placed.start(x)).force)
     size = np.array([actuator.force for actuator in model.mechanism.actuators])
     assert (np.abs(forces[1:-1]) / size).max() == pytest.approx(0.9, rel=2e-3)
     assert (np.abs(forces[1:-1]) / size).max() < 0.9 * (1.0 + KEPT)
@@ -131,7 +131,7 @@ def test_legs_with_friction_that_turn_keep_all_limits_with_its_jumps() -> None:
     x, duration = np.linspace(0.0, 1.0, 2001), motion.law.duration
     moved = motion.stroke.motion(motion.law.law.at(x), 1.0 / duration, x * duration)
     forces = np.asarray(
-        model.platform.inverse_dynamics(*moved.rates, start=motion.stroke.start(x)).force
+        model.platform.inverse_dynamics(*moved.states, start=motion.stroke.start(x)).force
     )
     assert 0.95 * 0.9 < (np.abs(forces) / 300.0).max() < 0.9 * (1.0 + 1e-3)
     line = fastest_law(PathRows(planner.start_path(), PathLimits(force=0.9)), intervals=200)

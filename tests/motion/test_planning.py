@@ -150,7 +150,7 @@ def test_a_spline_from_a_table_and_a_turn(tmp_path):
         ),
         ("nuwar", {"end": {"z": -0.4}, "start_heading": 1.0}, "is of a clothoid alone"),
         ("hexapod", {**CLOTHOID, "end": {"x": 0.1}}, "are not the two lengths of a plane"),
-        ("nuwar", {**MULTISINE, "max_velocity": 1.0}, "duration: a multisine has its own"),
+        ("nuwar", {**MULTISINE, "max_velocity": 1.0}, "do not determine it"),
         ("nuwar", {**MULTISINE, "duration": 1.0, "frequencies": (2.0, 1.0)}, "is not a range"),
         (
             "hexapod",

@@ -53,7 +53,7 @@ def shares(motion: FreeMotion) -> np.ndarray:
     placed, duration = motion.stroke, motion.law.duration
     moved = placed.motion(motion.law.law.at(x), 1.0 / duration, x * duration)
     return (
-        np.asarray(DELTA.platform.inverse_dynamics(*moved.rates, start=placed.start(x)).force)
+        np.asarray(DELTA.platform.inverse_dynamics(*moved.states, start=placed.start(x)).force)
         / TORQUE
     )
 

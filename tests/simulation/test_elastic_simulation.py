@@ -250,7 +250,7 @@ def test_accelerations_of_bodies_are_second_derivatives() -> None:
     rigid = RigidMotion(machine.mechanism, machine.topology)
     h = 1e-3
     time = 0.2 + h * np.arange(-2.0, 3.0)
-    state = machine.platform.kinematics(*motion.at(time).rates)
+    state = machine.platform.kinematics(*motion.at(time).states)
     rates = rigid.at(state.q, state.v, state.a)
     weights = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / (12.0 * h**2)
     for body in ("coupler", "rocker"):

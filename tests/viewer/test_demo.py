@@ -26,7 +26,7 @@ def test_any_machine_has_a_tour_that_comes_back_and_whose_forces_are_those_of_it
     states = trajectory.states(time)
     other = tl.Model(model.mechanism, formulation="lagrange")  # other equations
     functions = getattr(other, trajectory.stroke.functions.ports.name)
-    moved = functions.inverse_dynamics(*trajectory.at(time).rates, start=states.q)
+    moved = functions.inverse_dynamics(*trajectory.at(time).states, start=states.q)
     np.testing.assert_allclose(trajectory.forces(time), moved.force, atol=1e-9)
     ends, soon = np.array([0.0, trajectory.total]), np.array([1e-7, trajectory.total - 1e-7])
     np.testing.assert_allclose(trajectory.forces(ends), trajectory.forces(soon), atol=1e-3)

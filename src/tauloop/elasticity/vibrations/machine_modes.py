@@ -78,8 +78,8 @@ class VibrationOptions(Options):
         shear: include shear and rotary inertia of beams (Timoshenko).
         damping: damping ratio of the modes for frequency responses; default: that of the machine
             file.
-        loaded: include the geometric stiffness of weight and wrench; the poses are then those of the
-            loaded machine.
+        loaded: include the geometric stiffness of all loads; the poses are then those of the loaded
+            machine.
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame); with `loaded`.
         weightless: leave the weight of the machine out.
         response_frequencies: frequencies of responses, as a range such as '1..200' or several (Hz); they need a

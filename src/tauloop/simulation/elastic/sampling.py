@@ -144,7 +144,7 @@ def _along(
     """Return the structure of a machine at times (P,) of a motion, and its coordinates."""
     motion, entry = path.at(time), path_entry(model, path)
     near = entry.track(motion.position).q
-    state = entry.kinematics(*motion.rates, start=near)
+    state = entry.kinematics(*motion.states, start=near)
     assert state.v is not None
     assert state.a is not None
     machine, assembled = _structure_at(model, state.q, settings)
