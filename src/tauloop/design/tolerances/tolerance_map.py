@@ -77,8 +77,8 @@ class ToleranceMapOptions(Options):
         encoders: errors of the readings of actuators.
         clearances: joint clearances: radius of the sphere in which the center of a joint, or of a rod
             end (``ROD.start`` or ``ROD.end``), can move.
-        temperatures: rise or fall of the temperatures of parts, K; a number for all parts that have
-            a coefficient of expansion.
+        temperatures: rise above the reference temperature by part, K; a number for all parts that
+            have a coefficient of expansion.
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), of either sign or
             zero.
         common: parameters, by name or pattern, whose error is the same in all parts; others have an

@@ -86,7 +86,7 @@ class StiffnessOptions(Options):
         loaded: include the geometric stiffness of all loads; the poses are then those of the loaded
             machine.
         shear: include shear of beams (Timoshenko).
-        temperatures: temperature rises above the reference by part, K; a number for all parts that
+        temperatures: rise above the reference temperature by part, K; a number for all parts that
             have a coefficient of expansion.
         expansions: coefficients of expansion by part, 1/K, in place of the file's; a number for all
             parts of which the file states none. Bodies without beams and the base then scale as a
