@@ -188,8 +188,9 @@ def test_export_refuses_bad_requests_and_writes_nothing(
 def test_export_to_a_format_that_is_none_says_which_there_are(tmp_path: Path) -> None:
     ran = CliRunner().invoke(app, ["export", "rust", "delta", "--out", str(tmp_path / "out")])
     assert ran.exit_code == 2
-    assert "'rust': choose among c, controller, fmu, compensation, linuxcnc, ros2, transmission" in " ".join(
-        ran.output.split()
+    assert (
+        "'rust': choose among c, controller, fmu, compensation, linuxcnc, ros2, transmission"
+        in " ".join(ran.output.split())
     )
     assert not (tmp_path / "out").exists()
 

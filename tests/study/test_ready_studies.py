@@ -43,7 +43,10 @@ NO_STUDY = {
     "design motors": "takes a table of a motion",
     "design certify": "has a study of its own: one box after the other",
     **dict.fromkeys(
-        ("stiffness", "vibration", "accuracy tolerances", "accuracy compensate"),
+        (
+            *("stiffness", "vibration", "accuracy tolerances", "accuracy compensate"),
+            *("accuracy thermal", "accuracy compliance"),
+        ),
         "take several poses in Python",
     ),
     "run stream": "shows a motion over time",

@@ -96,7 +96,7 @@ class ToleranceMapOptions(Options):
     encoders: Amounts | None = option(None, read=str, metavar="VALUES")
     clearances: Amounts | None = option(None, read=str, metavar="VALUES")
     temperatures: float | Mapping[str, float] | None = option(
-        None, unit=TEMPERATURE, least=0.0, below=np.inf, read=temperatures_of, metavar="VALUES"
+        None, unit=TEMPERATURE, below=np.inf, read=temperatures_of, metavar="VALUES"
     )
     wrench: str | Mapping[str, str | float] | tuple[float, ...] | None = option(
         None, read=str, metavar="VALUES"

@@ -46,7 +46,7 @@ class LimitOptions(Options):
         tension: largest tension of a rod, such as 200N.
         compression: largest compression of a rod, such as 200N.
         tool_acceleration: largest acceleration of the tool, for example for a suction cup, m/s^2.
-        reversal: shortest time of a full reversal of a motor force, such as 20ms.
+        reversal: time that motors need for a full reversal of their force, such as 20ms.
         ends: start and end of a motion with limited force rates: the motors hold the machine
             (held), or brakes hold it while the motor forces build up and decay (braked).
         controller: law of the controller under which the motion is simulated.
