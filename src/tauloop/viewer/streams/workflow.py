@@ -44,7 +44,7 @@ class StreamOptions(Options):
     Attributes:
         motion: motion from a table with time and position.NAME of the platform or the actuators, such
             as a log or the output of `tauloop simulate --out`; from Python also a `Playback`.
-        shm: name of the shared memory of a running plant, whose measurements are shown.
+        shm: name of shared memory of a running plant, whose measurements are shown.
         viewer: viewer that receives the stream; for a file, its extension selects the viewer.
         playback_speed: speed of the motion in a viewer, relative to real time.
         rate: samples per second that a viewer receives, such as '30 Hz'.
