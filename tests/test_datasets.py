@@ -38,7 +38,7 @@ from tauloop.kinematics import random_states
 #: Numbers that two routes compute from the same formulas, in another order.
 ROUNDING = 1e-12
 #: Results that have nothing but their diagnostics to tabulate: texts and checks.
-EVIDENCE_ALONE = {"Checkup", "LogDescription", "WrittenEquations"}
+EVIDENCE_ALONE = {"CertificateCheck", "Checkup", "LogDescription", "WrittenEquations"}
 
 
 @pytest.fixture(autouse=True)

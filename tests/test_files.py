@@ -265,7 +265,7 @@ def test_every_file_that_a_command_writes_is_checked_before_its_work(name):
     }
     written = written_by(command)
     assert undeclared <= set(written)
-    assert set(written) - undeclared <= {"figure", "json_file"}
+    assert set(written) - undeclared <= {"figure", "json_file", "proof"}
 
 
 def _members(hint: Any) -> tuple[Any, ...]:

@@ -33,7 +33,7 @@ FURTHER = {
     "bench_calibration.py": ("src/tauloop/calibration",),
     "bench_control.py": ("src/tauloop/simulation", "src/tauloop/integrate"),
     "bench_fastest.py": ("src/tauloop/motion",),
-    "bench_gpu.py": ("src/tauloop/gpu",),
+    "bench_gpu.py": ("src/tauloop/export/gpu",),
     "bench_identification.py": ("src/tauloop/identification", "src/tauloop/logs"),
 }
 

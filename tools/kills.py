@@ -196,8 +196,10 @@ COMMANDS = {
     "vibration": (
         *("vibration", str(TUBES), "--count", "3", "--damping", "0.02"),
         *("--out", "{out}/modes.csv", "--out", "{out}/modes.png", "--out", "{out}/modes.json"),
+        *("--out", "{out}/modes.html"),
     ),
     "motors": (
+        "design",
         "motors",
         "five_bar",
         "{given}/motion.csv",

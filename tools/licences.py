@@ -31,6 +31,7 @@ FREE = {
     "Zlib": r"Zlib",
     "CC0": r"CC0",
     "ISC": r"ISC",
+    "BSD (Exudyn)": r"EXUDYN",
 }
 #: Licenses of closed software that is free of charge.
 CLOSED = {"closed": r"NVIDIA|Proprietary"}

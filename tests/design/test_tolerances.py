@@ -61,9 +61,8 @@ def test_errors_of_encoders_follow_the_jacobian(name: str) -> None:
 def test_clearance_at_the_end_of_a_rod_acts_along_the_rod() -> None:
     length = tl.tolerance_map("delta", DELTA_POSES, tolerances={"forearm_length": "20 um"})
     play = tl.tolerance_map("delta", DELTA_POSES, clearances={"*.forearm.end": "20 um"})
-    assert play.sources[3:] == tuple(f"leg{i}.forearm.end" for i in (1, 2, 3))
-    in_ball = play.contributions[:, :, 3:]
-    assert in_ball == pytest.approx(length.contributions[:, :, :3], abs=1e-12)
+    assert play.sources == tuple(f"leg{i}.forearm.end" for i in (1, 2, 3))
+    assert play.contributions == pytest.approx(length.contributions, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -84,7 +83,9 @@ def test_random_machines_are_inside_the_worst_case(name: str) -> None:
     first = equations.first_order(q)
     generator = np.random.default_rng(5)
     count = 200
-    errors = generator.choice([-1.0, 1.0], (count, equations.count)) * result.tolerances
+    limits = np.zeros(equations.count)  # the last ones are errors of encoders
+    limits[: len(result.tolerances)] = result.tolerances
+    errors = generator.choice([-1.0, 1.0], (count, equations.count)) * limits
     for pose in range(len(q)):
         start = np.tile(q[pose], (count, 1))
         velocities = errors @ first.velocities[pose].T

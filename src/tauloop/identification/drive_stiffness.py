@@ -157,6 +157,32 @@ def identify_drive_stiffness(
         InputError: an actuator is not in the machine.
         LogError: no drive has both sides in the logs.
         IdentificationError: the motion does not determine the parameters.
+
+    Examples:
+        >>> import numpy as np
+        >>> import tauloop as tl
+        >>> machine = tl.loads('''
+        ... format: tauloop-machine/1
+        ... name: wheel
+        ... provenance: {status: chosen, source: example}
+        ... gravity: [0, 0, -9.81 m/s^2]
+        ... bodies: {wheel: {mass: 1 kg, inertia: {xx: 0.5 kg m^2, yy: 0.5 kg m^2, zz: 0.5 kg m^2}}}
+        ... joints: {axle: {type: revolute, axis: z, parent: base, child: wheel}}
+        ... actuators: {motor: {on: axle, force: 10 N m, stiffness: 90 N m/rad}}
+        ... platform: {body: wheel, independent: [axle]}
+        ... ''')
+        >>> t = np.arange(0.0, 10.0, 1e-3)
+        >>> wave = [(a, w, a * np.sin(w * t)) for a, w in ((0.1, 5.0), (0.05, 13.0), (0.02, 31.0))]
+        >>> wheel = sum(y for _, _, y in wave)
+        >>> torque = sum(-0.5 * w**2 * y for _, w, y in wave)
+        >>> motor = wheel + torque / 80.0
+        >>> rotor = sum(-(w**2) * (1.0 - 0.5 * w**2 / 80.0) * y for _, w, y in wave)
+        >>> rows = [("position", "motor", motor, "rad"), ("position", "axle", wheel, "rad")]
+        >>> rows.append(("force", "motor", torque + 0.01 * rotor, "N m"))
+        >>> channels = [tl.logs.Channel(quantity=q, channel=c, values=y, unit=u) for q, c, y, u in rows]
+        >>> log = tl.logs.Signals(time=t, channels=tuple(channels))
+        >>> round(tl.identify_drive_stiffness(machine, log).drives[0].stiffness)
+        80
     """
     model, options = modeled(machine), options or DriveStiffnessOptions()
     listed: list[LogSource]

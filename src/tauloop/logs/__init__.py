@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tauloop.logs.files.writing import write_log as write_log
     from tauloop.logs.log import (
         TIME as TIME,
+        Channel as Channel,
         Signals as Signals,
         channels as channels,
         samples as samples,

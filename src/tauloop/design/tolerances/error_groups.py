@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -44,6 +45,18 @@ class ErrorGroup:
         """Largest error (N, 6, p) in each direction by each source alone."""
         size = np.linalg.norm(self.effects, axis=-1) * self.tolerances[:, None]
         return np.swapaxes(size, 1, 2)
+
+    @property
+    def with_tolerances(self) -> ErrorGroup:
+        """The sources whose tolerances are not zero."""
+        kept = np.flatnonzero(self.tolerances > 0.0)
+        return replace(
+            self,
+            names=tuple(self.names[i] for i in kept),
+            units=tuple(self.units[i] for i in kept),
+            tolerances=self.tolerances[kept],
+            effects=self.effects[:, kept],
+        )
 
     @property
     def is_vector(self) -> bool:

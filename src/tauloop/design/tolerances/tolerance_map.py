@@ -217,8 +217,9 @@ def tolerance_map(
     first = equations.first_order(q)
     geometric = _geometric_groups(stated, first)
     groups = (*geometric, *_elastic_groups(model, q, options))
-    contributions = np.concatenate([group.contributions for group in groups], axis=2)
-    tolerances = np.concatenate([group.tolerances for group in groups])
+    stated_groups = tuple(group.with_tolerances for group in groups)
+    contributions = np.concatenate([group.contributions for group in stated_groups], axis=2)
+    tolerances = np.concatenate([group.tolerances for group in stated_groups])
     distance, angle = worst_sizes(groups)
     second = second_order(equations, first, q, geometric)
     worst = contributions.sum(axis=2)
@@ -228,9 +229,9 @@ def tolerance_map(
         options=options,
         platform=model.platform_position(q),
         tool=place,
-        sources=tuple(name for group in groups for name in group.names),
-        kinds=tuple(group.kind for group in groups for _ in group.names),
-        units=tuple(unit for group in groups for unit in group.units),
+        sources=tuple(name for group in stated_groups for name in group.names),
+        kinds=tuple(group.kind for group in stated_groups for _ in group.names),
+        units=tuple(unit for group in stated_groups for unit in group.units),
         tolerances=tolerances,
         contributions=contributions,
         worst=worst,

@@ -18,7 +18,7 @@ from tauloop.common.errors import DescriptionError, Problems
 from tauloop.formats.printers.geometry import TOWER_ANGLES, LinearDelta, Printer, Winches
 from tauloop.mechanism.description.yaml_nodes import read_text
 
-_DECIMAL = r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+_DECIMAL = r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 _WORD = re.compile(rf"([A-Z])\s*({_DECIMAL}(?::{_DECIMAL})*)")
 _DEFINE = re.compile(r"^\s*#define\s+(DELTA_[A-Z_]+)\s+(.+?)\s*(?://.*|/\*.*)?$")
 _DECIMAL_PATTERN = re.compile(_DECIMAL)
