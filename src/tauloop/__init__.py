@@ -71,7 +71,7 @@ if TYPE_CHECKING:
         allocate_tolerances as allocate_tolerances,
         tolerance_map as tolerance_map,
     )
-    from tauloop.design.certify import (
+    from tauloop.design.certification import (
         CertifyOptions as CertifyOptions,
         certify as certify,
         check_certificate as check_certificate,

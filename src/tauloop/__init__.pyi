@@ -87,7 +87,7 @@ from tauloop.compiler.state import (
     Forces as Forces,
     State as State,
 )
-from tauloop.design.certify import (
+from tauloop.design.certification import (
     CertificateCheck,
     Certification,
     CertifyOptions as CertifyOptions,

@@ -374,7 +374,7 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
             "certify": CommandEntry(
                 "design.certify",
                 "certify",
-                "Prove that every pose of a box is reached, away from stops and singularities.",
+                "Prove that all poses of a box are reached, away from singularities.",
                 ("tl.certify", "tl.check_certificate"),
             ),
         },

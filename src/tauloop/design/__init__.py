@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.design.certify import (
+    from tauloop.design.certification import (
         CertificateCheck as CertificateCheck,
         Certification as Certification,
         CertifyOptions as CertifyOptions,

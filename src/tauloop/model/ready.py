@@ -39,8 +39,8 @@ from tauloop.compiler.c.calling.library import Library
 from tauloop.compiler.c.calling.signature import CPort, CSignature
 from tauloop.equations.assembly.freedoms.locks import DEFAULT_LOCKS, Locks
 from tauloop.equations.ports import PLATFORM, Entry
-from tauloop.formats.library import source_path
 from tauloop.formats.options import ImportOptions
+from tauloop.mechanism.shipped import GALLERY, SHIPPED
 
 if TYPE_CHECKING:
     from tauloop.compiler.expressions import ProgramSpec
@@ -124,7 +124,7 @@ def load_function(
     if not isinstance(machine, str | Path):
         _require_no_reading(options)
         return _make(machine, function, outputs, options, folder)[0]
-    path = source_path(machine)
+    path = _file_of(machine)
     record = folder / f"{_key(path, function, outputs, options)}.json"
     loaded = _read(record, options.threads)
     if loaded is None:
@@ -194,15 +194,27 @@ def _make(
         isinstance(machine, str | Path)
         and made.library is not None
         and model.formulation in FORMULATIONS
-        and format_of(source_path(machine)).name in FORMATS.own
+        and format_of(_file_of(machine)).name in FORMATS.own
         and all(JOINT_KINDS[joint.kind].placement is None for joint in mechanism.joints)
         and (
             all(a.drive is None for a in mechanism.actuators)
-            or b"file" not in _bytes(source_path(machine))
+            or b"file" not in _bytes(_file_of(machine))
         )
-        and not _may_include(source_path(machine))
+        and not _may_include(_file_of(machine))
     )
     return made.renamed(signature, kept, options.threads), is_seen
+
+
+def _file_of(machine: str | Path) -> Path:
+    """Return the file of a machine; for a shipped one without the readers of all formats."""
+    if isinstance(machine, str) and machine.replace("_", "").isalnum():
+        for folder in (SHIPPED, GALLERY):
+            path = folder / f"{machine}.yaml"
+            if path.is_file():
+                return path
+    from tauloop.formats.library import source_path
+
+    return source_path(machine)
 
 
 def _may_include(path: Path) -> bool:

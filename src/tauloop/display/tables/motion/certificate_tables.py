@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tauloop.design.certify import CertificateCheck, Certification
+from tauloop.design.certification import CertificateCheck, Certification
 from tauloop.display.pieces import Printed, Table
 from tauloop.display.tables import doubts, table
 
