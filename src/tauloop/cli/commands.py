@@ -374,7 +374,7 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
             "certify": CommandEntry(
                 "design.certify",
                 "certify",
-                "Prove that all poses of a box are reached, away from singularities.",
+                "Prove that a machine reaches all poses of a box, or refute it.",
                 ("tl.certify", "tl.check_certificate"),
             ),
         },

@@ -47,6 +47,7 @@ USES = {
     "ros": "logs as bags of ROS",
     "mujoco": "verify: MuJoCo",
     "engines": "verify: MuJoCo and Pinocchio",
+    "design": "checks of proofs by design certify",
     "tuning": "genetic algorithm and fronts of tune",
     "consistency": "physically consistent identification",
     "view": "the viewer, films, solids",

@@ -293,7 +293,7 @@ def _from_plant(
         for name, unit in zip(names, port_units, strict=True)
     }
     # Looked up when needed, to avoid an import cycle.
-    observer = sys.modules["tauloop"].hil.PlantObserver(options.shm or "")
+    observer = sys.modules["tauloop"].export.hil.PlantObserver(options.shm or "")
     times: list[float] = []
     missed = 0
     q = model.assembly.q
