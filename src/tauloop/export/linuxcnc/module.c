@@ -118,6 +118,8 @@ static int tauloop_watch(hal_float_t **pins, const char *direction)
     return failed;
 }
 
+static const char *const tauloop_loads[TAULOOP_LOADS + 1] = TAULOOP_LOAD_NAMES;
+
 int rtapi_app_main(void)
 {
     int failed = 0;

@@ -292,7 +292,7 @@ def _tables(
     yield from _call("forward", functions.forward, "const double *position", "double *q")
     names = () if correction is None else correction.pins
     texts = ", ".join(f'"{name}"' for name in (*names, ""))
-    yield f"static const char *const tauloop_loads[TAULOOP_LOADS + 1] = {{{texts}}};"
+    yield f"#define TAULOOP_LOAD_NAMES {{{texts}}}"
     if correction is not None:
         yield from _correction_call(correction.function)
 
