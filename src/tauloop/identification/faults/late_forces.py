@@ -573,7 +573,7 @@ class _Output:
             count = len(others)
             gram[:count, :count] += share * matrix
             products[:count] += share * others
-        norms = np.sqrt(np.diag(gram))
+        norms = np.sqrt(np.maximum(np.diag(gram), 0.0))  # rounding may leave -1e-20
         norms[norms == 0.0] = 1.0
         scaled = gram / np.outer(norms, norms)
         values = np.linalg.lstsq(scaled, products / norms, rcond=DELAY_RANK_TOLERANCE)[0]
