@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 import tauloop as tl
 from tauloop.common.errors import InputError
-from tauloop.mechanism.shipped import machine_path
+from tauloop.formats import machine_path
 
 EXAMPLE = "examples/elastic/gantry_tau.yaml"
 #: Axial stiffness of a rod's tube 50 x 3 mm, N, and stiffness of a drive, N/m.

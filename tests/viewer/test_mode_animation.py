@@ -17,7 +17,7 @@ from extras import extra
 
 import tauloop as tl
 from tauloop.elasticity.vibrations.mode_shapes import ModeShapes
-from tauloop.mechanism.shipped import machine_path
+from tauloop.formats import machine_path
 from tauloop.viewer import Viewer
 from tauloop.viewer.mode_animation import AMPLITUDE, FULL_SCALE, mode_mesh, save_modes
 
