@@ -200,5 +200,5 @@ def test_table_refuses_what_it_cannot_interpolate() -> None:
     with pytest.raises(InputError, match="table_tolerance: is not met"):
         tl.compensation_table(EXAMPLE, ranges=ranges, table_tolerance=1e-9)
     machine = elastic_machines.hexapod(drives="20 N/um")
-    with pytest.raises(InputError, match="number of a quaternion"):
+    with pytest.raises(InputError, match="component of a quaternion"):
         tl.compensation_table(machine, ranges={"qw": (0.9, 1.0)})
