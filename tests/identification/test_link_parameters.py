@@ -265,7 +265,7 @@ def test_the_file_of_an_identification_is_as_good_as_what_is_in_memory(identifie
     )
     table = printed(link_tables(links))
     assert "family 1: " in table
-    assert "state" in table
+    assert "the others follow" in table
 
 
 def test_two_families_have_their_own_directions() -> None:
