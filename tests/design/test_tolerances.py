@@ -236,6 +236,51 @@ def test_a_limit_that_nothing_keeps_states_by_how_much() -> None:
         tl.allocate_tolerances("delta", **stated)
 
 
+def test_a_tolerance_that_no_limit_bounds_is_refused() -> None:
+    """The plate of a Delta does not turn, and a five-bar stays in its plane."""
+    with pytest.raises(InputError, match="no limit bounds arm_length"):
+        tl.allocate_tolerances(
+            "delta", samples=3, tolerances={"arm_length": "0.1 mm"}, limits={"rx": "1 mrad"}
+        )
+
+
+def test_wide_tolerances_that_are_chosen_are_doubtful() -> None:
+    """The second-order part is that of the chosen tolerances, not of the stated ones."""
+    chosen = tl.allocate_tolerances(
+        "delta", samples=5, tolerances={"arm_length": "1 um"}, limits={"z": "60 mm"}
+    )
+    assert chosen.tolerances[0] > 1e-3
+    assert chosen.status == "doubtful"
+
+
+def test_parameters_of_tool_and_ratio_are_parts_of_their_own() -> None:
+    """Two links and the tool share a length; a ratio drives the first joint."""
+    text = """
+format: tauloop-machine/1
+name: arm
+provenance: {status: chosen, source: test}
+gravity: [0, 0, -9.81 m/s^2]
+parameters: {reach: 0.3 m, gear: 10}
+bodies: {upper: {mass: 1 kg}, lower: {mass: 1 kg}}
+joints:
+  one: {type: revolute, axis: z, parent: base, child: upper, reference: 20 deg}
+  two: {type: revolute, axis: z, parent: {on: upper, at: [reach, 0, 0]}, child: lower, reference: 60 deg}
+actuators: {first: {on: one, ratio: gear, force: 1 N m}, second: {on: two, force: 1 N m}}
+platform: {body: lower, tool: {at: [reach, 0, 0]}, independent: [one, two]}
+"""
+    stated = {"reach": 1e-4, "gear": 1e-3}
+    result = tl.tolerance_map(tl.loads(text), np.radians([[20.0, 60.0]]), tolerances=stated)
+    by_name = dict(zip(result.sources, result.contributions[0, :3].T, strict=True))
+    first, both = np.radians(20.0), np.radians(80.0)
+    upper, lower = ([abs(np.cos(a)), abs(np.sin(a)), 0.0] for a in (first, both))
+    assert by_name["reach@two"] == pytest.approx(1e-4 * np.array(upper), abs=1e-12)
+    assert by_name["reach@tool"] == pytest.approx(1e-4 * np.array(lower), abs=1e-12)
+    # the motor's position is held: the joint turns by angle / gear per unit of the gear's error
+    tool = 0.3 * np.array([np.cos(first) + np.cos(both), np.sin(first) + np.sin(both)])
+    turned = 1e-3 * first / 10.0 * np.abs(np.array([tool[1], tool[0], 0.0]))
+    assert by_name["gear"] == pytest.approx(turned, abs=1e-12)
+
+
 def test_grades_are_near_the_formula_of_the_standard() -> None:
     """IT6 to IT16 up to 500 mm: multiples of i = 0.45 D^(1/3) + 0.001 D um, then rounded."""
     limits = [3, 6, 10, 18, 30, 50, 80, 120, 180, 250, 315, 400, 500]

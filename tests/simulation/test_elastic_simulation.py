@@ -12,9 +12,9 @@ from scipy.interpolate import CubicSpline, PPoly
 from scipy.special import airy
 
 import tauloop as tl
+from tauloop.elasticity.machine.rigid_motion import RigidMotion, RigidRates, velocity_terms
 from tauloop.integrate.linear import LinearTerms, integrate_linear
 from tauloop.motion import SampledMotion
-from tauloop.simulation.elastic.rigid_motion import RigidMotion, RigidRates, velocity_terms
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "elastic"
 SLIDE = """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from tauloop.design.tolerances.tolerance_map import (
 )
 from tauloop.elasticity.machine.poses import PoseInput
 from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS
+from tauloop.mechanism.suggestions import listing
 from tauloop.model.model import MachineSource
 
 #: Directions in which errors can be limited, with their units.
@@ -33,6 +34,8 @@ LIMITED = tuple(
 )
 #: Largest violation of a limit by the exact error of a solution, as a fraction of the limit.
 MAX_VIOLATION = 1e-9
+#: Smallest effect of a stated tolerance that bounds it, as a fraction of the limit.
+MIN_EFFECT = 1e-9
 #: Step of the limits for the sensitivity of the cost.
 LIMIT_STEP = 0.05
 #: Relative gap between cost and lower bound at which the search for grades stops.
@@ -68,7 +71,7 @@ class ToleranceAllocation(Result):
     """Tolerances at least cost.
 
     Attributes:
-        map: errors of the tool by the stated tolerances.
+        map: errors of the tool by the chosen tolerances.
         names: the m parameters whose tolerances are chosen.
         tolerances: (m,) chosen deviations ±t, m or rad.
         chosen_grades: (m,) standard grade of each; 0 where the tolerance is continuous.
@@ -156,6 +159,7 @@ def allocate_tolerances(
     budget = limits - fixed
     _require_budget(errors, budget, fixed, limits)
     rows, room = _constraints(per_unit, budget)
+    _require_bounded(names, rows * start, room)
     menu = _menu(errors, names, start, options.grades)
     bound = continuous_allocation(rows, room, costs)
     chosen, cost = _chosen(rows, room, costs, menu, bound)
@@ -164,6 +168,8 @@ def allocate_tolerances(
     scaled = (1.0 - LIMIT_STEP, 1.0 + LIMIT_STEP)
     other = [_cost_at(per_unit, factor * limits - fixed, costs, menu) for factor in scaled]
     error = fixed + np.einsum("ndm,m->nd", per_unit, chosen)
+    stated = dict(zip(names, map(float, chosen), strict=True))
+    errors = tolerance_map(machine, poses, replace(options.sources, tolerances=stated))
     return ToleranceAllocation(
         map=errors,
         names=names,
@@ -333,6 +339,26 @@ def _require_budget(errors: ToleranceMap, budget: Array, fixed: Array, limits: A
         f"{fixed[pose, axis]:.4g} at pose {pose + 1}, and the limit is {limits[axis]:.4g}"
     )
     raise InputError.of("limits", what, "widen the limit, or reduce these sources")
+
+
+def _require_bounded(names: Sequence[str], effects: Array, room: Array) -> None:
+    """Raise if a limit does not bound each tolerance.
+
+    Args:
+        names: the parameters (m).
+        effects: errors (r, m) by the stated tolerances, in the limited directions.
+        room: limits (r,).
+
+    Raises:
+        InputError: a parameter has no effect in the limited directions.
+    """
+    share = (effects / room[:, None]).max(axis=0, initial=0.0)
+    free = [name for name, largest in zip(names, share, strict=True) if largest < MIN_EFFECT]
+    if free:
+        what = f"no limit bounds {listing(free)}: no error in the limited directions"
+        raise InputError.of(
+            "limits", what, "limit another direction, or leave these tolerances out"
+        )
 
 
 def _constraints(per_unit: Array, budget: Array) -> tuple[Array, Array]:

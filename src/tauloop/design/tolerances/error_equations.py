@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import casadi as ca
 import numpy as np
@@ -16,17 +17,20 @@ from tauloop.equations.newton_euler import actuator_offsets, transmission
 from tauloop.equations.topology import integrate, topology
 from tauloop.equations.tree import TreeMotion, coordinate_rates, symbolic_motion
 from tauloop.equations.values import BatchFunction
-from tauloop.mechanism.expression import Expression, Leaf, add, leaves, with_leaves
+from tauloop.mechanism.expression import Leaf, add, leaves, with_leaves
 from tauloop.mechanism.model import Joint, Mechanism, Rod
 from tauloop.mechanism.placement import Placement
 from tauloop.model import Model
 
 Array = NDArray[np.float64]
+Element = TypeVar("Element")
 
 #: Singular values of the equations below this fraction of the largest belong to passive freedoms.
 PASSIVE_CUTOFF = 1e-9
 #: Steps of Newton's method from the first-order displacement of a machine with errors.
 NEWTON_STEPS = 4
+#: Part of the tool center point.
+TOOL_PART = "tool"
 #: Prefix of the symbols that displace joint centers.
 CLEARANCE = "clearance"
 
@@ -49,14 +53,12 @@ def part_parameters(
 ) -> PartParameters:
     """Return the machine with a parameter for each part instead of shared ones.
 
-    A part is what a name has before its first dot, such as a leg. A parameter of one part keeps its
-    name, as do those in `common`.
+    A part is what a name has before its first dot, such as a leg; the tool is one too. A parameter of
+    one part keeps its name, as do those in `common`.
     """
     parts: dict[str, list[str]] = {name: [] for name in names}
-    elements: list[Joint | Rod] = [*mechanism.joints, *mechanism.rods]
-    for element in elements:
-        part = element.name.partition(".")[0]
-        for name in leaves(_geometry(element)) & parts.keys():
+    for part, geometry in geometry_of_parts(mechanism):
+        for name in leaves(geometry) & parts.keys():
             if part not in parts[name] and name not in common:
                 parts[name].append(part)
     owners: dict[str, str] = {}
@@ -65,20 +67,39 @@ def part_parameters(
         owners |= dict.fromkeys(symbols, name)
     shared = [name for name in names if len(parts[name]) > 1]
 
-    def changes(element: Joint | Rod) -> dict[str, Expression]:
-        part = element.name.partition(".")[0]
-        return {name: Leaf(f"{name}@{part}") for name in shared if part in parts[name]}
+    def own(element: Element, part: str) -> Element:
+        changes = {name: Leaf(f"{name}@{part}") for name in shared if part in parts[name]}
+        own_element: Element = with_leaves(element, changes)
+        return own_element
 
-    joints = tuple(with_leaves(joint, changes(joint)) for joint in mechanism.joints)
-    rods = tuple(with_leaves(rod, changes(rod)) for rod in mechanism.rods)
-    return PartParameters(mechanism=replace(mechanism, joints=joints, rods=rods), owners=owners)
+    platform = mechanism.platform
+    changed = replace(
+        mechanism,
+        joints=tuple(own(item, _part(item.name)) for item in mechanism.joints),
+        rods=tuple(own(item, _part(item.name)) for item in mechanism.rods),
+        couplings=tuple(own(item, _part(item.name)) for item in mechanism.couplings),
+        actuators=tuple(own(item, _part(item.name)) for item in mechanism.actuators),
+        platform=replace(platform, tool=own(platform.tool, TOOL_PART)),
+    )
+    return PartParameters(mechanism=changed, owners=owners)
 
 
-def _geometry(element: Joint | Rod) -> tuple[object, ...]:
-    """Return the places and lengths of a joint or rod."""
-    if isinstance(element, Joint):
-        return element.parent, element.child
-    return element.start, element.end, element.length, element.first_axis
+def geometry_of_parts(mechanism: Mechanism) -> Iterator[tuple[str, tuple[object, ...]]]:
+    """Yield the part and the places, lengths and ratios of each element, and of the tool."""
+    for joint in mechanism.joints:
+        yield _part(joint.name), (joint.parent, joint.child)
+    for rod in mechanism.rods:
+        yield _part(rod.name), (rod.start, rod.end, rod.length, rod.first_axis, rod.drum)
+    for coupling in mechanism.couplings:
+        yield _part(coupling.name), (coupling.terms, coupling.offset, coupling.curves)
+    for actuator in mechanism.actuators:
+        yield _part(actuator.name), (actuator.drives, actuator.offset)
+    yield TOOL_PART, (mechanism.platform.tool,)
+
+
+def _part(name: str) -> str:
+    """Return the part that an element belongs to."""
+    return name.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -185,12 +206,16 @@ class ErrorEquations:
         )
 
     def passive_motion(self, q: Array) -> Array:
-        """Return the largest motion (N,) of the tool per unit of passive freedoms, m or rad."""
-        f_v, _, p_v, *_ = self._matrices(q, np.zeros((len(q), self.count)))
+        """Return the largest motion (N,) of the tool per unit of passive freedoms.
+
+        Displacements are in characteristic lengths, rotations in entries of the rotation matrix.
+        """
+        f_v, _, p_v, _, r_v, *_ = self._matrices(q, np.zeros((len(q), self.count)))
         f_v = self._without_locked(f_v)
         _, sigma, Vt = np.linalg.svd(f_v)
         rank = int((sigma > PASSIVE_CUTOFF * sigma[:, :1]).sum(axis=1).min())
-        moved = p_v @ np.swapaxes(Vt[:, rank:], -1, -2)
+        rates = np.concatenate([p_v / self.assembly.loops.length, r_v], axis=1)
+        moved = rates @ np.swapaxes(Vt[:, rank:], -1, -2)
         return np.asarray(np.abs(moved).max(axis=(1, 2), initial=0.0))
 
     def displaced(self, q: Array, velocities: Array, errors: Array) -> tuple[Array, Array, Array]:

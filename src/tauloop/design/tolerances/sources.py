@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.options import by_label, pairs
 from tauloop.common.records import dataclass
+from tauloop.design.tolerances.error_equations import geometry_of_parts
 from tauloop.mechanism.description.units import UnitError, literal, parse_unit, quantity, si_unit
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
@@ -31,11 +32,8 @@ class Candidate:
 
 
 def geometric_candidates(mechanism: Mechanism) -> tuple[Candidate, ...]:
-    """Return the independent parameters that places, lengths and the tool depend on."""
-    used = leaves(tuple((joint.parent, joint.child) for joint in mechanism.joints))
-    used |= leaves(tuple((rod.start, rod.end, rod.length) for rod in mechanism.rods))
-    used |= leaves(mechanism.platform.tool)
-    used |= leaves(mechanism.couplings)
+    """Return the independent parameters that places, lengths, ratios and the tool depend on."""
+    used = leaves(tuple(geometry for _, geometry in geometry_of_parts(mechanism)))
     return tuple(
         Candidate(name=parameter.name, unit=si_unit(parameter.unit))
         for parameter in mechanism.parameters

@@ -62,6 +62,8 @@ from tauloop.model.model import MachineSource, modeled
 MAX_SECOND_ORDER = 0.05
 #: Largest residual of redundant loops, as a fraction of the errors of the tool.
 MAX_MISMATCH = 1e-6
+#: Smallest motion of the tool by passive freedoms that is noted (see `passive_motion`).
+PASSIVE_MOTION = 1e-6
 #: Largest residual of the loops of a machine with errors, as a fraction of its size.
 MAX_RESIDUAL = 1e-9
 #: Number of random poses where none are given.
@@ -371,7 +373,7 @@ def _notes(model: Model, equations: ErrorEquations, q: Array) -> Iterator[str]:
     if assembly.passive:
         moved = float(equations.passive_motion(q).max())
         text = "passive freedoms stay where they are"
-        if moved > MAX_MISMATCH:
+        if moved > PASSIVE_MOTION:
             text += "; they move the tool, and these motions are not errors"
         yield text
     if assembly.spare:

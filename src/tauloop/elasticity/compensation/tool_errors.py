@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.elasticity.compensation.inertia import inertia_load
 from tauloop.elasticity.frame.assembled import AssembledStructure, assemble
 from tauloop.elasticity.frame.beams import Array
 from tauloop.elasticity.frame.preload import DeadLoad, preload_stiffness
@@ -16,6 +15,7 @@ from tauloop.elasticity.heat.expansion import ThermalExpansionOptions, thermal_e
 from tauloop.elasticity.machine.constants import machine_constants
 from tauloop.elasticity.machine.joints import free_twists
 from tauloop.elasticity.machine.poses import gravity_vector, require_elastic_data
+from tauloop.elasticity.machine.rigid_motion import inertia_forces, rigid_motion
 from tauloop.elasticity.machine.structure import (
     MachineStructure,
     StructureOptions,
@@ -152,8 +152,10 @@ class LoadedTool:
         if self.loads.rates is not None:
             position = self.model.platform_position(q)
             state = self.model.platform.kinematics(position, *self.loads.rates, start=q)
-            full = tuple(np.asarray(part) for part in (state.q, state.v, state.a))
-            load += inertia_load(self.model, built, assembled, (full[0], full[1], full[2]))
+            assert state.v is not None
+            assert state.a is not None
+            rates = rigid_motion(self.model).at(state.q, state.v, state.a)
+            load -= inertia_forces(built, assembled, rates)
         return load
 
     def _heat(self, q: Array) -> Array:

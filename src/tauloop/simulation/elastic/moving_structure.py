@@ -13,12 +13,12 @@ from tauloop.elasticity.frame.beams import NODE_FREEDOMS, Array
 from tauloop.elasticity.frame.modes import natural_modes
 from tauloop.elasticity.frame.statics import gravity_load
 from tauloop.elasticity.frame.structure import Element
-from tauloop.elasticity.machine.structure import MachineStructure
-from tauloop.simulation.elastic.rigid_motion import (
+from tauloop.elasticity.machine.rigid_motion import (
     RigidRates,
     inertia_forces,
     velocity_terms,
 )
+from tauloop.elasticity.machine.structure import MachineStructure
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -17,6 +17,7 @@ from tauloop.elasticity.machine.poses import (
     mass_problems,
     require_elastic_data,
 )
+from tauloop.elasticity.machine.rigid_motion import rigid_motion
 from tauloop.elasticity.machine.structure import (
     MachineStructure,
     StructureOptions,
@@ -27,7 +28,6 @@ from tauloop.model import Model
 from tauloop.model.motion import Motion
 from tauloop.motion import SampledMotion
 from tauloop.simulation.elastic.moving_structure import SampledStructure
-from tauloop.simulation.elastic.rigid_motion import RigidMotion
 from tauloop.simulation.elastic.time_course import INTERPOLATED, Sampled, TimeCourse
 
 #: Number of poses at first, and at most.
@@ -126,7 +126,7 @@ def _at_rest(
     q, _ = machine_coordinates(model, pose)
     machine, assembled = _structure_at(model, q, settings)
     rest = np.zeros((1, model.topology.n_v))
-    rates = RigidMotion(model.mechanism, model.topology).at(q, rest, rest)
+    rates = rigid_motion(model).at(q, rest, rest)
     structure = SampledStructure(
         time=np.zeros(1),
         machine=machine,
@@ -151,7 +151,7 @@ def _along(
     embedding = entry.embedding(motion.position, start=near)
     independent = motion.acceleration
     bias = state.a - np.einsum("nij,nj->ni", embedding, independent)
-    rigid, rest = RigidMotion(model.mechanism, model.topology), np.zeros_like(state.v)
+    rigid, rest = rigid_motion(model), np.zeros_like(state.v)
     structure = SampledStructure(
         time=time,
         machine=machine,

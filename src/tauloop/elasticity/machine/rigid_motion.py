@@ -12,6 +12,7 @@ from tauloop.common.records import dataclass
 from tauloop.elasticity.frame.assembled import AssembledStructure
 from tauloop.elasticity.frame.beams import NODE_FREEDOMS, Array
 from tauloop.elasticity.frame.structure import Element
+from tauloop.elasticity.machine.constants import machine_constants
 from tauloop.elasticity.machine.structure import MachineStructure
 from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.topology import Topology
@@ -19,6 +20,7 @@ from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.mechanism.model import BASE, Mechanism
 from tauloop.mechanism.poses import skew
+from tauloop.model import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,7 +51,7 @@ class RigidRates:
 
 
 class RigidMotion:
-    """The function from coordinates to the motion of all bodies, compiled once for a machine."""
+    """The function from coordinates to the motion of all bodies of a machine."""
 
     def __init__(self, mechanism: Mechanism, topology: Topology) -> None:
         """Build the function."""
@@ -84,6 +86,13 @@ class RigidMotion:
             acceleration=acceleration,
             coordinates=dict(zip(self._topology.velocity_names, a.T, strict=True)),
         )
+
+
+def rigid_motion(model: Model) -> RigidMotion:
+    """Return the motion of a machine's bodies, which is derived once for each model."""
+    return machine_constants(model).stored(
+        "rigid motion", lambda: RigidMotion(model.mechanism, model.topology)
+    )
 
 
 def inertia_forces(
