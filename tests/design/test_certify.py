@@ -192,3 +192,16 @@ def test_an_exhausted_budget_reports_what_was_proved() -> None:
 def test_wrong_boxes_are_refused(machine: str, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         tl.certify(machine, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "text"),
+    [
+        ({"deviations": {"arm_lenght": 1e-4}}, "did you mean arm_length"),
+        ({"deviations": {"arm_length": -1e-4}}, "give the largest deviation"),
+        ({"pose": {"x": 0.01}}, "has a range too"),
+    ],
+)
+def test_wrong_deviations_and_poses_are_refused(keywords: dict[str, Any], text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        tl.certify("delta", ranges="x=-0.05:0.05", **keywords)

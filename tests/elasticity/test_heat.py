@@ -379,3 +379,15 @@ def test_a_log_of_temperatures_has_an_error_in_each_row(tubes: tl.Model, tmp_pat
     path.write_text("temperature.tripel1 [K]\n20\n", encoding="utf-8")
     with pytest.raises(InputError, match="is not a part that can expand"):
         tl.thermal_expansion(tubes, log=path)
+
+
+def test_absolute_temperatures_are_doubtful(tubes: tl.Model) -> None:
+    """20 degrees Celsius are 293 K; as a rise they would pass unnoticed in every result."""
+    for result in (
+        tl.thermal_expansion(tubes, temperatures=293.0),
+        tl.stiffness(tubes, temperatures={"triple1": 293.0}),
+        tl.compensate(tubes, temperatures=293.0),
+    ):
+        assert result.status == "doubtful"
+        assert any("not absolute temperatures" in item.advice for item in result.diagnostics)
+    assert tl.compensate(tubes, temperatures=20.0).status == "ok"

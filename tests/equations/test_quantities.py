@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -324,3 +326,41 @@ def test_speeds_of_motor_curves_take_units() -> None:
         motor_curve("0:1,2kg:1")
     with pytest.raises(InputError, match="is not a list of SPEED:SHARE"):
         motor_curve("0:1,2")
+
+
+@pytest.mark.parametrize(
+    ("call", "where"),
+    [
+        (lambda: tl.certify("delta", ranges="x=-2deg:2deg"), "ranges x"),
+        (lambda: tl.certify("delta", ranges={"x": ("-5 deg", "50 mm")}), "ranges x"),
+        (lambda: tl.certify("delta", ranges="x=-1mm:1mm", pose="z=5deg"), "pose z"),
+        (
+            lambda: tl.certify("delta", ranges="x=-1mm:1mm", deviations="arm_length=1deg"),
+            "deviations arm_length",
+        ),
+        (lambda: tl.workspace("delta", ranges="x=-2deg:2deg", resolution=0.1), "ranges x"),
+        (lambda: tl.workspace("delta", pose="z=-30deg", resolution=0.1), "pose z"),
+        (
+            lambda: tl.backlash_map("five_bar", backlash={"motor_1": 1e-4}, ranges="x=-1deg:1deg"),
+            "ranges x",
+        ),
+        (
+            lambda: tl.plan_poses("linear_delta", count=4, ranges="x=-1deg:1deg", parameters="*"),
+            "ranges platform.x",
+        ),
+    ],
+)
+def test_values_by_name_keep_their_unit(call, where):
+    """An angle for a length was read as its number of radians, in meters."""
+    with pytest.raises(TauloopError, match=f"{where}: .* is an angle .* where a length"):
+        call()
+
+
+def test_values_with_units_are_copied_with_them():
+    options = tl.CertifyOptions(ranges="x=-2deg:2deg")
+    copied = pickle.loads(pickle.dumps(options))
+    assert copied == options
+    assert copied.ranges["x"][1].dimension == ANGLE
+    assert json.dumps(dict(options.ranges)) == json.dumps(
+        {"x": list(map(float, options.ranges["x"]))}
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 
 import numpy as np
@@ -37,6 +37,7 @@ from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Provenance, diagnostic, plain, provenance
+from tauloop.elasticity.heat.expansion import rise_diagnostics
 from tauloop.equations.assembly.limits import limits_of
 from tauloop.mechanism.description import units
 
@@ -176,10 +177,22 @@ def fit_geometry(
             *_trends(result),
             *hanging(forward, at_end),
             *deflection_change(forward, at_end),
+            *_temperatures(forward),
             *encoder_misfits(reduced, solution),
             *priors,
         ),
     )
+
+
+def _temperatures(problem: CalibrationProblem) -> Iterator[Diagnostic]:
+    """Yield the largest temperature rise of the readings; nothing without thermometers."""
+    readings = [
+        measured_pose.series.temperatures
+        for measured_pose in problem.measured_poses
+        if measured_pose.series.temperatures is not None
+    ]
+    if readings:
+        yield from rise_diagnostics(np.concatenate([values.ravel() for values in readings]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

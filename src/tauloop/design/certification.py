@@ -22,7 +22,7 @@ from tauloop.design.domain import Domain
 from tauloop.design.enclosure import Requirements
 from tauloop.design.problem import MAX_ROTATION, PoseProblem, pose_problem
 from tauloop.design.search import BoxSearch, Budget, search
-from tauloop.equations.named_values import full_name, numbers_of, ranges_of
+from tauloop.equations.named_values import by_column, numbers_of, ranges_of
 from tauloop.mechanism.description import units
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
@@ -57,7 +57,8 @@ class CertifyOptions(Options):
         drawing_limits: count ranges for drawing as stops.
         deviations: largest deviation of parameters, such as 'arm_length=0.1mm': every machine within
             them is certified.
-        largest: scale the ranges about their middles to the largest box that is proved.
+        largest: scale the ranges about their middles to the largest box that is proved; each scale
+            has the whole budget.
         max_boxes: largest number of boxes that are evaluated.
         time_limit: longest processor time of the search, such as 60s.
 
@@ -398,16 +399,20 @@ def _domain(problem: PoseProblem, options: CertifyOptions) -> Domain:
         what = f"no range is given; the axes are {', '.join(problem.axes)}"
         raise InputError.of("ranges", what, "give ranges, such as x=-0.1:0.1")
     start = problem.reference[0].copy()
-    for name, value in options.pose.items():
-        start[problem.axes.index(full_name(problem.axes, name, "pose"))] = value
+    units = dict(zip(problem.axes, problem.axis_units, strict=True))
+    pose = by_column(units, options.pose, "pose")
+    ranges = by_column(units, options.ranges, "ranges")
+    for name, value in pose.items():
+        if name in ranges:
+            raise InputError.of("pose", f"{name} has a range too", "give a value or a range")
+        start[problem.axes.index(name)] = value
     ends: dict[int, tuple[float, float]] = {}
-    for name, (low, high) in options.ranges.items():
-        axis = problem.axes.index(full_name(problem.axes, name, "ranges"))
+    for name, (low, high) in ranges.items():
         if not low < high:
             raise InputError.of(
                 "ranges", f"{name} is empty ({low:g} to {high:g})", "order its ends"
             )
-        ends[axis] = (low, high)
+        ends[problem.axes.index(name)] = (low, high)
     varied = tuple(sorted(ends))
     domain = Domain(
         start=start,

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import casadi as ca
 import numpy as np
 
-from tauloop.common.errors import InputError
+from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.design.intervals.program import InstructionList, program
@@ -25,7 +25,9 @@ from tauloop.equations.operators import fast_operators
 from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
 from tauloop.equations.values import BatchFunction, Values, unit_vector
 from tauloop.geometry.clearance import rod_clearance
+from tauloop.mechanism.description.units import require_unit, si_unit
 from tauloop.mechanism.model import Joint, Rod
+from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.model import Model
 
 #: Largest rotation from the reference, rad: the series of the quaternion has no visible error up to
@@ -192,8 +194,8 @@ def pose_problem(
     kept = ca.vertcat(*inequalities) if inequalities else ca.SX(0, 1)
     drives = transmission(mechanism, topology, values)
     if tolerances and ca.depends_on(drives, p):
-        what = "a parameter with a tolerance changes a transmission"
-        raise InputError.of("tolerances", what, "give tolerances to other parameters")
+        what = "a parameter with a deviation changes a transmission"
+        raise InputError.of("deviations", what, "give deviations to other parameters")
     units = _unit_rows(model, K, np.array(ca.DM(drives).full())[:, chosen], chosen, length)
     scale = ca.DM(assembly.loops.velocity_scale[chosen])
     row_scale = ca.DM(assembly.loops.row_scale[list(assembly.rows)])
@@ -295,15 +297,20 @@ def _require_covered(model: Model, tolerances: Mapping[str, float]) -> None:
             f"{len(assembly.dropped)} loop equations are redundant at exact dimensions ({names} ...); "
             "deviations of parameters can break them"
         )
-        raise InputError.of("tolerances", what, "leave the tolerances out for this machine")
-    if tolerances:
-        known = model.mechanism.parameters.values
-        for name in tolerances:
-            if name not in known:
-                what = f"{name!r} is not an independent parameter"
-                raise InputError.of(
-                    "tolerances", what, f"use names such as {', '.join(list(known)[:4])}"
-                )
+        raise InputError.of("deviations", what, "leave the deviations out for this machine")
+    problems = Problems()
+    known = {item.name: item.unit for item in model.mechanism.parameters}
+    for name, value in tolerances.items():
+        where = f"deviations {name}"
+        if name not in known:
+            remedy = suggestion(name, known) or f"known: {listing(known, 20)}"
+            problems.add(where, "not an independent parameter", remedy)
+        elif value < 0.0:
+            problems.add(where, f"is {value:g}", "give the largest deviation, which is positive")
+        else:
+            with problems.collecting(InputError):
+                require_unit(where, value, si_unit(known[name]))
+    InputError.raise_if_any(problems)
 
 
 def _symbols(model: Model) -> _Symbols:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from tauloop.mechanism.description.units import (
     interval,
     parse_unit,
     quantity,
+    require_unit,
 )
 from tauloop.mechanism.poses import turned_quaternion
 from tauloop.mechanism.suggestions import listing, suggestion
@@ -58,6 +59,35 @@ def full_name(columns: Iterable[str], name: str, where: str) -> str:
             suggestion(name, (*columns, *ends)) or f"known: {listing(columns, 20)}",
         )
     raise InputError.of(where, what, remedy)
+
+
+Value = TypeVar("Value", float, tuple[float, float])
+
+
+def by_column(
+    columns: Mapping[str, str], values: Mapping[str, Value], where: str
+) -> dict[str, Value]:
+    """Return values or ranges by the full names of columns.
+
+    Args:
+        columns: SI units by full name.
+        values: numbers, or lower and upper ends, by name or suffix.
+        where: name of the option or argument, for messages.
+
+    Raises:
+        InputError: unknown, ambiguous or repeated names, or units of other dimensions; all at once.
+    """
+    problems, result = Problems(), dict[str, Value]()
+    for name, value in values.items():
+        with problems.collecting(InputError):
+            column = full_name(columns, name, where)
+            if column in result:
+                problems.add(where, f"{column} is given twice", "give it once")
+            for number in value if isinstance(value, tuple) else (value,):
+                require_unit(f"{where} {name}", number, columns[column])
+            result[column] = value
+    InputError.raise_if_any(problems)
+    return result
 
 
 def quaternion_start(port: Port) -> int | None:

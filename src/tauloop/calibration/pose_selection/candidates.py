@@ -207,9 +207,14 @@ def _box(model: Model, limits: PoseLimits) -> np.ndarray:
         if not low < high
     ]
     InputError.raise_if_any(problems)
+    quaternion = _quaternion(port)
+    turns = [port.columns[i] for i in quaternion]
+    for name, ends in ranges.items():
+        unit = "rad" if name in turns else port.units[port.columns.index(name)]
+        for end in ends:
+            units.require_unit(f"ranges {name}", end, unit)
     lower, upper = coordinate_limits(model.topology)
     reference = entry.at(model.assembly.q)
-    quaternion = _quaternion(port)
     box = []
     for i, (name, unit) in enumerate(zip(port.columns, port.units, strict=True)):
         low, high = ranges.get(name, (lower[entry.q[i]], upper[entry.q[i]]))

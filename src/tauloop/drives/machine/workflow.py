@@ -17,7 +17,7 @@ from tauloop.drives.machine.lines import play_at_the_load
 from tauloop.drives.machine.path import PATH_INTEGRATOR, Variation
 from tauloop.drives.machine.play import PLAY, PlayMap, play_map, work_volume
 from tauloop.drives.parameter_values import values_in_si
-from tauloop.equations.named_values import full_name, named_values, numbers_of, ranges_of
+from tauloop.equations.named_values import by_column, full_name, named_values, numbers_of, ranges_of
 from tauloop.equations.ports import Port
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import Integrator
@@ -270,9 +270,10 @@ def _prepared(
 def _volume(model: Model, options: BacklashOptions) -> dict[str, np.ndarray]:
     if options.ranges is None:
         return work_volume(model, VOLUME)
-    columns = model.platform.ports.position.columns
-    ranges = {full_name(columns, name, "ranges"): ends for name, ends in options.ranges.items()}
-    return {name: np.linspace(*ranges[name], VOLUME) for name in columns if name in ranges}
+    port = model.platform.ports.position
+    units = dict(zip(port.columns, port.units, strict=True))
+    ranges = by_column(units, options.ranges, "ranges")
+    return {name: np.linspace(*ranges[name], VOLUME) for name in port.columns if name in ranges}
 
 
 def _plane(port: Port, volume: Mapping[str, np.ndarray], options: BacklashOptions) -> list[str]:

@@ -247,6 +247,7 @@ def compensate(
         second_order=second_order,
         notes=notes,
         diagnostics=(
+            *at_command.diagnostics,
             *_diagnostics(tool, error.total, remaining, reached, second_order),
             *model.limits.diagnostics(x),
             *omission_diagnostics(model.mechanism),

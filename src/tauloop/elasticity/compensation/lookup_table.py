@@ -26,7 +26,7 @@ from tauloop.elasticity.compensation.compensation_program import (
 )
 from tauloop.elasticity.frame.beams import Array
 from tauloop.elasticity.heat.expansion import expansions_of
-from tauloop.equations.named_values import TOOL_PORT, full_name, named_values, ranges_of
+from tauloop.equations.named_values import TOOL_PORT, by_column, named_values, ranges_of
 from tauloop.equations.ports import motor_port
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.units import EXPANSION, TEMPERATURE
@@ -268,9 +268,8 @@ def _axes(
     port = model.platform.ports.position
     ranges: Mapping[str, tuple[float, float]]
     if options.ranges is not None:
-        ranges = {
-            full_name(port.columns, name, "ranges"): ends for name, ends in options.ranges.items()
-        }
+        units = dict(zip(port.columns, port.units, strict=True))
+        ranges = by_column(units, options.ranges, "ranges")
     else:
         limits = model.limits
         index = {column: k for k, column in enumerate(limits.columns)}

@@ -7,11 +7,16 @@ from collections.abc import Mapping
 import numpy as np
 
 from tauloop.common.records import dataclass
+from tauloop.common.result import Diagnostic
 from tauloop.elasticity.frame.assembled import AssembledStructure, assemble
 from tauloop.elasticity.frame.beams import Array
 from tauloop.elasticity.frame.preload import DeadLoad, preload_stiffness
 from tauloop.elasticity.frame.statics import gravity_load
-from tauloop.elasticity.heat.expansion import ThermalExpansionOptions, thermal_expansion
+from tauloop.elasticity.heat.expansion import (
+    ThermalExpansion,
+    ThermalExpansionOptions,
+    thermal_expansion,
+)
 from tauloop.elasticity.machine.constants import machine_constants
 from tauloop.elasticity.machine.joints import free_twists
 from tauloop.elasticity.machine.poses import gravity_vector, require_elastic_data
@@ -53,12 +58,14 @@ class ToolError:
         by_geometric_stiffness: (N,) displacement that geometric stiffness adds, m; zero if it was
             not asked for.
         notes: assumptions about the machine.
+        diagnostics: of the error by heat.
     """
 
     deflection: Array
     heat: Array
     by_geometric_stiffness: Array
     notes: tuple[str, ...]
+    diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
     def total(self) -> Array:
@@ -111,9 +118,11 @@ class LoadedTool:
         """
         built = machine_structure(self.model, q, StructureOptions(has_rod_modes=False))
         heat = np.zeros((len(q), 6))
+        reached: tuple[Diagnostic, ...] = ()
         is_heated = self.loads.temperatures is not None
         if is_heated:
-            heat = self._heat(q)
+            by_heat = self._heat(q)
+            heat, reached = by_heat.error, by_heat.diagnostics
         if not (is_heated and not built.elastic_names):
             require_elastic_data(self.model.mechanism, built)
         added = np.zeros(len(q))
@@ -123,6 +132,7 @@ class LoadedTool:
                 heat=heat,
                 by_geometric_stiffness=added,
                 notes=built.notes,
+                diagnostics=reached,
             )
         assembled = assemble(built.structure)
         assembled.require_no_mechanism()
@@ -136,6 +146,7 @@ class LoadedTool:
             heat=heat,
             by_geometric_stiffness=added,
             notes=built.notes,
+            diagnostics=reached,
         )
 
     @property
@@ -158,12 +169,12 @@ class LoadedTool:
             load -= inertia_forces(built, assembled, rates)
         return load
 
-    def _heat(self, q: Array) -> Array:
-        """Return the twist (N, 6) of the tool by heat."""
+    def _heat(self, q: Array) -> ThermalExpansion:
+        """Return the error of the tool by heat."""
         options = ThermalExpansionOptions(
             temperatures=self.loads.temperatures or 0.0, expansions=self.loads.expansions
         )
-        return thermal_expansion(self.model, self.model.platform_position(q), options).error
+        return thermal_expansion(self.model, self.model.platform_position(q), options)
 
     def _by_geometric_stiffness(
         self,

@@ -41,6 +41,9 @@ Value = TypeVar("Value")
 
 #: Largest error, as a fraction of the machine's size, for which equations are linear.
 MAX_ERROR = 0.01
+#: Largest rise of temperatures, K, for which coefficients of expansion are constant. Absolute room
+#: temperatures exceed it.
+MAX_RISE = 200.0
 #: Largest generalized force that is left, relative to those of prevented expansion.
 MAX_UNBALANCE = 1e-6
 #: Note on what is not heated.
@@ -280,6 +283,7 @@ def thermal_expansion(
         notes=notes,
         diagnostics=(
             *_diagnostics(response, error),
+            *rise_diagnostics(temperatures),
             *reached,
             *omission_diagnostics(mechanism),
         ),
@@ -640,6 +644,22 @@ def _diagnostics(response: ThermalResponse, error: Array) -> Iterator[Diagnostic
         response.unbalance,
         at_most=MAX_UNBALANCE,
         advice="check stiffnesses that differ by many orders of magnitude",
+    )
+
+
+def rise_diagnostics(temperatures: Array) -> Iterator[Diagnostic]:
+    """Yield the largest temperature rise: absolute temperatures are no rises above a reference.
+
+    Args:
+        temperatures: rises above the reference temperature, K, of any shape.
+    """
+    yield diagnostic(
+        "largest temperature rise above the reference",
+        float(np.abs(temperatures).max(initial=0.0)),
+        unit="K",
+        at_most=MAX_RISE,
+        advice="give rises above the reference temperature, not absolute temperatures; coefficients of "
+        "expansion are constant for small rises only",
     )
 
 

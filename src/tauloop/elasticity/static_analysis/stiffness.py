@@ -29,6 +29,7 @@ from tauloop.elasticity.heat.expansion import (
     ThermalExpansionOptions,
     expansions_of,
     heat_loads,
+    rise_diagnostics,
     temperatures_of,
 )
 from tauloop.elasticity.machine.poses import (
@@ -114,9 +115,14 @@ class StiffnessOptions(Options):
     @property
     def has_heat(self) -> bool:
         """Whether the temperature of a part differs from the reference."""
-        if isinstance(self.temperatures, Mapping):
-            return any(self.temperatures.values())
-        return bool(self.temperatures)
+        return bool(self.rises.any())
+
+    @property
+    def rises(self) -> np.ndarray:
+        """All stated temperatures, K."""
+        stated = self.temperatures
+        values = [*stated.values()] if isinstance(stated, Mapping) else [stated]
+        return np.array(values, dtype=float)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -447,6 +453,7 @@ def stiffness(
         coordinates=q,
         diagnostics=(
             *_diagnostics(assembled, compliance, deflection, loads, is_loaded=options.loaded),
+            *(rise_diagnostics(options.rises) if options.has_heat else ()),
             *reached,
             *omission_diagnostics(mechanism),
         ),

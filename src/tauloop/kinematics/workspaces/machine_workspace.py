@@ -8,7 +8,7 @@ from tauloop.common.errors import PoseError, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, each, listed, option
 from tauloop.common.records import dataclass
-from tauloop.equations.named_values import full_name, numbers_of, ranges_of, wrench_of
+from tauloop.equations.named_values import by_column, full_name, numbers_of, ranges_of, wrench_of
 from tauloop.kinematics.workspaces.map import (
     Workspace,
     WorkspaceLimits,
@@ -101,10 +101,11 @@ def workspace(
         {'platform.x': 5, 'platform.y': 3}
     """
     model, options = modeled(machine), options or WorkspaceOptions()
-    columns = pose_axes(model).columns
+    port = pose_axes(model)
+    columns, units = port.columns, dict(zip(port.columns, port.units, strict=True))
     names = tuple(full_name(columns, name, "plane") for name in options.plane) or columns[:2]
-    fixed = {full_name(columns, name, "pose"): value for name, value in options.pose.items()}
-    ranges = {full_name(columns, name, "ranges"): ends for name, ends in options.ranges.items()}
+    fixed = by_column(units, options.pose, "pose")
+    ranges = by_column(units, options.ranges, "ranges")
     axes = section_axes(model, names, options.resolution, ranges)
     limits = WorkspaceLimits(
         singularity=options.singularity,

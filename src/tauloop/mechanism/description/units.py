@@ -78,7 +78,8 @@ class Dimension:
         Raises:
             UnitError: not a number with a unit of these dimensions.
         """
-        return read_quantity(text, self, *others, is_si=True).value
+        read = read_quantity(text, self, *others, is_si=True)
+        return read.tagged if others else read.value
 
     @property
     def noun(self) -> str:
@@ -366,6 +367,47 @@ _BEGINNING = re.compile(rf"[+-]?\s*{NUMBER}", re.ASCII)
 NOT_FINITE = re.compile(r"[+-]?\.?(inf|infinity|nan)(\s+[A-Za-z1][^()]*)?", re.IGNORECASE)
 
 
+class UnitFloat(float):
+    """A number in SI units that keeps the dimension of the unit that it was written with.
+
+    Values by name are read before the names, and thus the dimensions, are known; `require_unit`
+    compares both later.
+
+    Attributes:
+        dimension: that of the unit.
+    """
+
+    __slots__ = ("dimension",)
+    dimension: Dimension
+
+    def __new__(cls, value: float, dimension: Dimension) -> UnitFloat:
+        """Store both."""
+        made = super().__new__(cls, value)
+        made.dimension = dimension
+        return made
+
+    def __reduce__(self) -> tuple[type, tuple[float, Dimension]]:
+        """Copy both."""
+        return UnitFloat, (float(self), self.dimension)
+
+
+def require_unit(where: str, value: float, unit: str) -> None:
+    """Raise if a number was written with a unit of another dimension.
+
+    Args:
+        where: name of the value, for the message.
+        value: the number, in SI units.
+        unit: SI unit that it should have.
+
+    Raises:
+        InputError: the dimensions differ.
+    """
+    wanted = parse_unit(unit or "1").dimension
+    if isinstance(value, UnitFloat) and not value.dimension.suits(wanted):
+        error = misfit(shown(float(value), value.dimension), value.dimension, (wanted,), value)
+        raise InputError.of(where, error.what, error.remedy)
+
+
 @dataclass(frozen=True, slots=True)
 class Literal:
     """A number with its unit as written."""
@@ -379,6 +421,11 @@ class Literal:
     def value(self) -> float:
         """In SI units."""
         return self.number * self.scale
+
+    @property
+    def tagged(self) -> float:
+        """In SI units; a number with a unit keeps its dimension."""
+        return UnitFloat(self.value, self.dimension) if self.unit else self.value
 
 
 @lru_cache(maxsize=1024)
@@ -484,9 +531,10 @@ def quantity(where: str, text: str, *wanted: Dimension) -> float:
         InputError: no number, an unknown unit, or a unit of another dimension.
     """
     try:
-        return read_quantity(text, *wanted, is_si=True).value
+        read = read_quantity(text, *wanted, is_si=True)
     except UnitError as error:
         raise InputError.of(where, error.what, error.remedy) from None
+    return read.tagged if len(wanted) > 1 else read.value
 
 
 def quantity_reader(where: str, *wanted: Dimension) -> Callable[[str], float]:
@@ -507,7 +555,10 @@ def quantities_reader(where: str, *wanted: Dimension) -> Callable[[str], tuple[f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Two ends in SI units, infinite where one is left open, and their dimension."""
+    """Two ends in SI units, infinite where one is left open, and their dimension.
+
+    The ends keep the dimension of their unit if one is written.
+    """
 
     lower: float
     upper: float
@@ -549,7 +600,7 @@ def interval(text: str, between: str, *wanted: Dimension, is_si: bool = False) -
             "the lower end {} is above the upper end {}".format(*names), "swap or correct them"
         )
     return Interval(
-        lower=-math.inf if lower is None else lower.value,
-        upper=math.inf if upper is None else upper.value,
+        lower=-math.inf if lower is None else lower.tagged,
+        upper=math.inf if upper is None else upper.tagged,
         dimension=dimension,
     )
