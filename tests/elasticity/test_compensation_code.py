@@ -194,6 +194,15 @@ def test_table_meets_its_tolerance_at_random_poses_and_loads() -> None:
     assert at_corner[3] == table.correction[0, 0]
 
 
+@pytest.mark.parametrize("x", [0.06, np.nan])
+def test_table_does_not_extrapolate(x: float) -> None:
+    table = tl.compensation_table(EXAMPLE, ranges={"x": (-0.05, 0.05)}, wrench={"fx": 100.0})
+    no_loads = np.zeros((2, 6)), np.zeros((2, len(table.parts)))
+    with pytest.raises(InputError, match="position platform.x: is .* at row 2"):
+        table.interpolated(np.array([[0.0], [x]]), *no_loads)
+    assert table.interpolated(np.array([[0.05], [-0.05]]), *no_loads).shape == (2, 3)
+
+
 def test_table_refuses_what_it_cannot_interpolate() -> None:
     """A tolerance beyond 20 000 points, quaternions and unknown names are refused."""
     ranges = {"x": (-0.2, 0.2), "y": (-0.1, 0.1), "z": (-0.1, 0.1)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from itertools import product
 
 import numpy as np
 
@@ -113,7 +112,22 @@ class CompensationTable(Result):
     interpolation_error: float = field(metadata=json_keys("interpolation_error_m"))
 
     def interpolated(self, position: Array, wrench: Array, temperatures: Array) -> Array:
-        """Return the corrections (N, n_u) at positions (N, a), wrenches (N, 6) and rises (N, p)."""
+        """Return the corrections (N, n_u) of the actuators, m or rad.
+
+        Args:
+            position: positions (N, a) of `axes`, in the ranges of the table, SI.
+            wrench: wrenches (N, 6) at the tool, N and N m.
+            temperatures: rises (N, p) of `parts` above the reference temperature, K.
+
+        Raises:
+            InputError: a position is outside the ranges of the table.
+        """
+        for name, axis, column in zip(self.axes, self.grid, np.atleast_2d(position).T, strict=True):
+            outside = np.flatnonzero(~((axis[0] <= column) & (column <= axis[-1])))
+            if len(outside):
+                what = f"is {column[outside[0]]:g} at row {outside[0] + 1}"
+                remedy = f"give values from {axis[0]:g} to {axis[-1]:g}, or make a larger table"
+                raise InputError.of(f"position {name}", what, remedy)
         count, motors = self.correction.shape
         by_wrench = self.by_wrench.reshape(count, 6 * motors)
         by_heat = self.by_temperature.reshape(count, len(self.parts) * motors)
@@ -302,21 +316,10 @@ def _points(grid: tuple[Array, ...]) -> Array:
 
 
 def _interpolated(grid: tuple[Array, ...], values: Array, points: Array) -> Array:
-    """Return values (n_1, ..., n_a, k) of a grid at points (N, a), linear along each axis."""
-    result = np.zeros((len(points), values.shape[-1]))
-    cells, weights = [], []
-    for axis, column in zip(grid, points.T, strict=True):
-        cell = np.clip(np.searchsorted(axis, column) - 1, 0, len(axis) - 2)
-        cells.append(cell)
-        weights.append((column - axis[cell]) / (axis[cell + 1] - axis[cell]))
-    for corner in product((0, 1), repeat=len(grid)):
-        weight = np.ones(len(points))
-        index = []
-        for step, cell, share in zip(corner, cells, weights, strict=True):
-            weight *= share if step else 1.0 - share
-            index.append(cell + step)
-        result += weight[:, None] * values[tuple(index)]
-    return result
+    """Return values (n_1, ..., n_a, k) of a grid at points (N, a) in it, linear along each axis."""
+    from scipy.interpolate import RegularGridInterpolator
+
+    return np.asarray(RegularGridInterpolator(grid, values)(points))
 
 
 class _Corrections:
