@@ -84,7 +84,7 @@ class PosePlanOptions(Options):
         parameters: parameters to estimate, by name or pattern, such as
             'track*.length,track*.yaw,tracker.frame.*'; with loads also those of stiffness.
         loads: available wrenches at the tool center point, such as 'fz=-500' or 'fx=100,mz=20' (N,
-            N m, in the axes of the base); a pose is chosen with its load. 'fx=0' is no load.
+            N m, in the axes of the base); a pose is chosen with its load. 'fx=0' means without a load.
         max_force: largest force, N: also choose among no load and this force along x, y and z, both
             ways.
         measure: kind of measurement; contacts are with the plane z = 0.

@@ -256,7 +256,7 @@ class SymbolicPartStructure:
         """Return the directions (6 - f, 6) that a joint blocks.
 
         Raises:
-            InputError: its twists are constant in different frames, and it is no universal joint.
+            InputError: its twists are constant in different frames, and it is not a universal joint.
         """
         frames = set(joint.frames)
         length = self.parts.length

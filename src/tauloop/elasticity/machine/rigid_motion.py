@@ -75,15 +75,16 @@ class RigidMotion:
         count = len(q)
         flat = self._function([q, v, a], count)[0].reshape(count, -1, 4, 3)
         zero = np.zeros((count, 3))
-        origin, omega, alpha, acceleration = (
-            {BASE: zero} | {name: flat[:, i, part] for i, name in enumerate(self._names)}
-            for part in range(4)
-        )
+
+        def by_body(quantity: int) -> dict[str, Array]:
+            moving = {name: flat[:, i, quantity] for i, name in enumerate(self._names)}
+            return {BASE: zero} | moving
+
         return RigidRates(
-            origin=origin,
-            angular_velocity=omega,
-            angular_acceleration=alpha,
-            acceleration=acceleration,
+            origin=by_body(0),
+            angular_velocity=by_body(1),
+            angular_acceleration=by_body(2),
+            acceleration=by_body(3),
             coordinates=dict(zip(self._topology.velocity_names, a.T, strict=True)),
         )
 

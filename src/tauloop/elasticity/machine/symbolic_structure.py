@@ -255,8 +255,8 @@ class SymbolicStructure:
         """Return the direction (3,) near which a beam's axis z is, in body coordinates."""
         if beam.z_axis is not None:
             return ca.SX(np.array(beam.z_axis))
-        value = self.mechanism.value
-        start, end = (np.array([value(x) for x in place]) for place in (beam.start, beam.end))
+        start = np.array([self.mechanism.value(x) for x in beam.start])
+        end = np.array([self.mechanism.value(x) for x in beam.end])
         return ca.SX(np.eye(3)[int(np.argmin(np.abs(end - start)))])
 
     def _end_flexibility(self, beam: Beam) -> ca.SX:

@@ -30,55 +30,38 @@ from tauloop.model import Model
 
 #: Number of poses that are calculated together.
 MAP_CHUNK = 256
+
+
+def _force_stiffness(name: str, label: str) -> QuantityKind:
+    """Return a stiffness against a force."""
+    return QuantityKind(name=name, label=label, unit="N/m", shown_unit="N/um", factor=1e-6)
+
+
+def _moment_stiffness(name: str, label: str) -> QuantityKind:
+    """Return a stiffness against a moment."""
+    return QuantityKind(name=name, label=label, unit="N m/rad", shown_unit="N m/mrad", factor=1e-3)
+
+
+_KINDS = (
+    _force_stiffness("stiffness", "stiffness in the softest direction"),
+    *(_force_stiffness(f"stiffness.{axis}", f"stiffness along {axis}") for axis in DIRECTIONS[:3]),
+    _moment_stiffness("stiffness.moment", "stiffness against the worst moment"),
+    *(
+        _moment_stiffness(f"stiffness.{axis}", f"stiffness about {axis[1:]}")
+        for axis in DIRECTIONS[3:]
+    ),
+    QuantityKind(name="frequency", label="first natural frequency", unit="Hz", shown_unit="Hz"),
+    QuantityKind(
+        name="heat",
+        label="error of the tool by heat",
+        unit="m",
+        shown_unit="um",
+        factor=1e6,
+        is_better_low=True,
+    ),
+)
 #: Quantities that a map can have, by name.
-ELASTIC_QUANTITIES: Mapping[str, QuantityKind] = {
-    kind.name: kind
-    for kind in (
-        QuantityKind(
-            name="stiffness",
-            label="stiffness in the softest direction",
-            unit="N/m",
-            shown_unit="N/um",
-            factor=1e-6,
-        ),
-        *(
-            QuantityKind(
-                name=f"stiffness.{axis}",
-                label=f"stiffness along {axis}",
-                unit="N/m",
-                shown_unit="N/um",
-                factor=1e-6,
-            )
-            for axis in DIRECTIONS[:3]
-        ),
-        QuantityKind(
-            name="stiffness.moment",
-            label="stiffness against the worst moment",
-            unit="N m/rad",
-            shown_unit="N m/mrad",
-            factor=1e-3,
-        ),
-        *(
-            QuantityKind(
-                name=f"stiffness.{axis}",
-                label=f"stiffness about {axis[1:]}",
-                unit="N m/rad",
-                shown_unit="N m/mrad",
-                factor=1e-3,
-            )
-            for axis in DIRECTIONS[3:]
-        ),
-        QuantityKind(name="frequency", label="first natural frequency", unit="Hz", shown_unit="Hz"),
-        QuantityKind(
-            name="heat",
-            label="error of the tool by heat",
-            unit="m",
-            shown_unit="um",
-            factor=1e6,
-            is_better_low=True,
-        ),
-    )
-}
+ELASTIC_QUANTITIES: Mapping[str, QuantityKind] = {kind.name: kind for kind in _KINDS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

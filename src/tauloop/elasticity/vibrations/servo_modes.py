@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tauloop.elasticity.frame.assembled import AssembledStructure
 from tauloop.elasticity.frame.beams import Array
 from tauloop.elasticity.frame.modes import modal_response, padded_ratios, require_damping
 from tauloop.elasticity.vibrations.servo_control import ServoLaw
-from tauloop.elasticity.vibrations.servo_drives import RodLength, ServoDrive, motion_row
+from tauloop.elasticity.vibrations.servo_drives import RodLength, ServoDrive, Terms, motion_row
 
 #: Imaginary part of a pole, relative to its size, above which it oscillates.
 OSCILLATING = 1e-6
@@ -79,15 +79,15 @@ def servo_rows(
     assembled: AssembledStructure, lengths: Mapping[str, RodLength], drives: tuple[ServoDrive, ...]
 ) -> tuple[Array, Array, Array]:
     """Return the motions (N, u, n) that motors drive, and that encoders measure for both loops."""
-    rows = [
-        [
-            motion_row(assembled, lengths, terms)
-            for terms in (item.torque, item.position, item.speed)
-        ]
-        for item in drives
-    ]
-    torque, position, speed = np.moveaxis(np.array(rows), (0, 2), (2, 1))
-    return torque, position, speed
+
+    def rows(terms: Sequence[Terms]) -> Array:
+        return np.stack([motion_row(assembled, lengths, item) for item in terms], axis=1)
+
+    return (
+        rows([item.torque for item in drives]),
+        rows([item.position for item in drives]),
+        rows([item.speed for item in drives]),
+    )
 
 
 def servo_plant(

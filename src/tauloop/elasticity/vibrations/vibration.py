@@ -335,7 +335,7 @@ def vibration(
         platform=model.platform_position(q),
         frequency=modes.frequencies,
         free=modes.free,
-        clusters=tuple(tuple(i + 1 for i in group) for group in modes.clusters()),
+        clusters=tuple(_numbered(group) for group in modes.clusters()),
         bodies=bodies,
         body_shapes=np.stack(twists, axis=2),
         tool_shapes=np.moveaxis(at_tool @ shapes, -1, 1),
@@ -376,3 +376,8 @@ def vibration(
         options.cutting_coefficient, teeth=options.teeth, direction=options.cutting_direction
     )
     return replace(vibration_result, lobes=lobes)
+
+
+def _numbered(group: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the numbers of modes, from 1, for their indices."""
+    return tuple(i + 1 for i in group)

@@ -387,8 +387,8 @@ def _widened(mask: np.ndarray, margin: int) -> np.ndarray:
 class _MissingColumns:
     """The columns that may be missing, and the samples that are used to test them.
 
-    A filter reduces regressor and forces at the ends of a log and next to missing rows, where there
-    is no derivative either. These rows are not used.
+    A filter reduces regressor and forces at the ends of a log and next to missing rows, where
+    derivatives are undefined too. These rows are not used.
     """
 
     def __init__(

@@ -112,7 +112,7 @@ def _worst(
     start = int(np.nanargmin(sign * values))
     worst, place = float(values[start]), points[start]
     axes = tuple(workspace.axes.values())
-    low, high = (np.array([axis[end] for axis in axes]) for end in (0, -1))
+    low, high = np.array([axis[0] for axis in axes]), np.array([axis[-1] for axis in axes])
     step = np.array([axis[1] - axis[0] if len(axis) > 1 else 0.0 for axis in axes])
     around = np.stack(np.meshgrid(*[(-1.0, 0.0, 1.0)] * len(axes), indexing="ij"), axis=-1)
     around = around.reshape(-1, len(axes))

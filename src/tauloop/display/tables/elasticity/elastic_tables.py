@@ -158,15 +158,10 @@ def thermal_tables(result: ThermalExpansion) -> Iterator[Printed]:
     size = np.linalg.norm(moved[:3], axis=0)
     rises = np.broadcast_to(result.temperatures, (len(result.tool), len(result.parts)))[pose]
     order = np.argsort(-np.nan_to_num(size * np.abs(rises)), kind="stable")
-    rows = [
-        (
-            result.parts[k],
-            1e6 * result.expansions[k],
-            rises[k],
-            *(_finite(value) for value in (*moved[:3, k], size[k], size[k] * abs(rises[k]))),
-        )
-        for k in order
-    ]
+    rows: list[tuple[object, ...]] = []
+    for k in order:
+        errors = (*moved[:3, k], size[k], size[k] * abs(rises[k]))
+        rows.append((result.parts[k], 1e6 * result.expansions[k], rises[k], *map(_finite, errors)))
     yield table(
         f"Error of the tool of {name} by heat, largest first",
         "part",
