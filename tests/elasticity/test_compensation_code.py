@@ -198,7 +198,7 @@ def test_table_meets_its_tolerance_at_random_poses_and_loads() -> None:
 def test_table_does_not_extrapolate(x: float) -> None:
     table = tl.compensation_table(EXAMPLE, ranges={"x": (-0.05, 0.05)}, wrench={"fx": 100.0})
     no_loads = np.zeros((2, 6)), np.zeros((2, len(table.parts)))
-    with pytest.raises(InputError, match="position platform.x: is .* at row 2"):
+    with pytest.raises(InputError, match=r"position platform.x: is .* at row 2"):
         table.interpolated(np.array([[0.0], [x]]), *no_loads)
     assert table.interpolated(np.array([[0.05], [-0.05]]), *no_loads).shape == (2, 3)
 

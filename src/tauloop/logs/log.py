@@ -35,7 +35,7 @@ Log: TypeAlias = "xr.Dataset | Signals"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Channel:
+class Channel(ReprMixin):
     """Samples (N,) of one quantity on one channel, in an SI unit."""
 
     quantity: str
