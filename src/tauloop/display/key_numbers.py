@@ -36,7 +36,7 @@ def key_numbers(result: Any) -> KeyNumbers | None:
     Peaks are those of the result's quantities over time. A result without them shows the values of
     its diagnostics.
     """
-    own = _OWN.get(type(result).__name__, _peaks)
+    own = _OWN_ROWS.get(type(result).__name__, _peaks)
     rows = list(own(result))
     diagnostics = getattr(result, "diagnostics", ())
     limited = [item for item in diagnostics if item.limits]
@@ -169,7 +169,7 @@ def _diagnostic(item: Diagnostic) -> Row:
 
 
 #: Key numbers of results with exact peaks or several runs, by the class of the result.
-_OWN: Mapping[str, Callable[[Any], Iterator[Row]]] = {
+_OWN_ROWS: Mapping[str, Callable[[Any], Iterator[Row]]] = {
     "ControlComparison": _control,
     "Cycle": _cycle,
     "MachineIdentification": _identified,

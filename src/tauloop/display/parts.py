@@ -143,7 +143,7 @@ _FASTEST = {
     "plots": "motion.motion_plots:fastest_plots",
     "scene": "motion.motion_plots:motion_scene",
 }
-_OWN = (
+_OWN_PARTS = (
     _OwnPart("AnalyticRegrouping", "identification.regrouping_tables"),
     _OwnPart("CableSimulation", "motion.simulation_tables", **_SIMULATION),
     _OwnPart(
@@ -305,7 +305,7 @@ _OWN = (
 )
 #: All parts by name: those of Tauloop, named after their results, and those of other packages.
 PARTS: Mapping[str, ReportPart] = Registry(
-    "tauloop.parts", ReportPart, {part.name: part for part in _OWN}
+    "tauloop.parts", ReportPart, {part.name: part for part in _OWN_PARTS}
 )
 
 

@@ -31,7 +31,7 @@ from tauloop.display.pieces import (
 from tauloop.mechanism.suggestions import suggestion
 
 #: Largest file that is read, bytes: a hundred times that of a long log's identification.
-MAX_BYTES = 100_000_000
+MAX_RECORD_BYTES = 100_000_000
 #: Problems that are listed of one file.
 MAX_PROBLEMS = 20
 #: The format of earlier versions, and its names of pieces and fields, with those of today.
@@ -51,9 +51,11 @@ def read_record(path: str | Path) -> PageRecord:
     path = Path(path)
     if wrong := unreadable(path):
         raise InputError.of(str(path), *wrong)
-    if path.stat().st_size > MAX_BYTES:
+    if path.stat().st_size > MAX_RECORD_BYTES:
         raise InputError.of(
-            str(path), f"has more than {MAX_BYTES / 1e6:.0f} MB", "give the file of one result"
+            str(path),
+            f"has more than {MAX_RECORD_BYTES / 1e6:.0f} MB",
+            "give the file of one result",
         )
     try:
         data = json.loads(path.read_text(encoding="utf-8"))

@@ -41,7 +41,7 @@ CATALOGUE_FORMAT = "tauloop-motors/1"
 _TORQUE = value(units.TORQUE, sign="positive")
 _SPEED = value(units.ANGULAR_SPEED, sign="positive")
 _INERTIA = value(units.INERTIA, sign="not negative")
-_MASS = value(units.MASS, sign="not negative")
+_CATALOGUE_MASS = value(units.MASS, sign="not negative")
 CURVE_POINT = Shape(
     name="point of a torque curve",
     doc="A torque at a speed.",
@@ -59,7 +59,7 @@ MOTOR = Shape(
         need("rated_speed", _SPEED, "speed up to which both torques are available"),
         need("max_speed", _SPEED, "largest speed"),
         need("inertia", _INERTIA, "inertia of the rotor, and of a brake if there is one"),
-        field("mass", _MASS, "mass of the motor; unknown if absent"),
+        field("mass", _CATALOGUE_MASS, "mass of the motor; unknown if absent"),
         field(
             "continuous",
             ListOf(item=CURVE_POINT),
@@ -87,7 +87,7 @@ GEAR = Shape(
         field("rated_force", value(units.FORCE, sign="positive"), "continuous force of a screw"),
         field("peak_force", value(units.FORCE, sign="positive"), "largest force of a screw"),
         field("max_speed", _SPEED, "largest speed on the motor side"),
-        field("mass", _MASS, "mass of the gear; unknown if absent"),
+        field("mass", _CATALOGUE_MASS, "mass of the gear; unknown if absent"),
     ),
 )
 CATALOGUE = Shape(

@@ -22,7 +22,7 @@ from tauloop.simulation.routes import ROUTES
 from tauloop.simulation.simulation import Simulation, Simulator
 
 #: Largest energy error of a route without drift, as a fraction of the largest kinetic energy.
-ENERGY_TOLERANCE = 1e-8
+COMPARISON_ENERGY_TOLERANCE = 1e-8
 #: Largest loop residual of a route without drift, m.
 COMPARISON_LOOP_TOLERANCE = 1e-10
 #: Names of the routes on which nothing drifts.
@@ -66,7 +66,7 @@ class FreeMotionComparison(Result):
     @in_json()
     def energy_limit(self) -> float:
         """Largest error of the energy, as a fraction of the largest kinetic energy."""
-        return ENERGY_TOLERANCE
+        return COMPARISON_ENERGY_TOLERANCE
 
     @property
     @in_json("loop_limit_m")
@@ -137,7 +137,7 @@ def _route_diagnostics(name: str, result: Simulation) -> tuple[Diagnostic, ...]:
         diagnostic(
             f"{name}: energy missing, of the largest kinetic energy",
             result.relative_energy_error,
-            at_most=ENERGY_TOLERANCE,
+            at_most=COMPARISON_ENERGY_TOLERANCE,
             advice=advice,
         ),
         diagnostic(

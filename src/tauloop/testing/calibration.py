@@ -12,7 +12,7 @@ from tauloop.model import Model
 from tauloop.testing.conformance import ConformanceError, compare
 
 #: Relative step of central differences, and their error: its square, and rounding divided by it.
-DIFFERENCE_STEP, DIFFERENCE_TOLERANCE = 1e-4, 1e-6
+LOSS_DIFFERENCE_STEP, LOSS_SLOPE_TOLERANCE = 1e-4, 1e-6
 #: Largest error of an instrument at its own readings; the loops are solved from the encoders.
 READING_TOLERANCE = 1e-9
 
@@ -49,12 +49,12 @@ def check_loss(loss: Loss) -> None:
     if (np.diff(values[0]) < 0).any():
         problems.add("rho", "decreases somewhere", "never give a larger residual less cost")
     for order, name in ((0, "rho'"), (1, "rho''")):
-        above = loss.rho(z * (1 + DIFFERENCE_STEP))[order]
-        below = loss.rho(z * (1 - DIFFERENCE_STEP))[order]
-        slope = (above - below) / (2 * DIFFERENCE_STEP * z)
+        above = loss.rho(z * (1 + LOSS_DIFFERENCE_STEP))[order]
+        below = loss.rho(z * (1 - LOSS_DIFFERENCE_STEP))[order]
+        slope = (above - below) / (2 * LOSS_DIFFERENCE_STEP * z)
         scale = np.abs(values[order]) / z
         size = np.abs(values[order + 1]) + scale
-        limit = DIFFERENCE_TOLERANCE * size + DIFFERENCE_STEP * scale
+        limit = LOSS_SLOPE_TOLERANCE * size + LOSS_DIFFERENCE_STEP * scale
         bad = np.abs(slope - values[order + 1]) > limit
         if np.count_nonzero(bad) > 1:  # one may be across a threshold
             problems.add(

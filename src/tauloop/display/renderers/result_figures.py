@@ -24,8 +24,8 @@ def workspace_figure(workspace: Workspace, measure: str = "parallel") -> Figure:
 
     Args:
         workspace: a map.
-        measure: one of `MEASURES`, or an output of the machine file, which colors a section; along
-            a line the output or all measures are drawn.
+        measure: one of `MEASURE_LABELS`, or an output of the machine file, which colors a
+            section; along a line the output or all measures are drawn.
 
     Raises:
         InputError: the measure is unknown.

@@ -32,11 +32,11 @@ from tauloop.model import Model
 
 #: Poses at which parts are read: random walks from the reference pose, steps of each walk, and size
 #: of a step (rad or characteristic lengths).
-WALKS, WALK_STEPS, WALK_STEP = 8, 3, 0.05
+TEST_WALKS, TEST_WALK_STEPS, TEST_WALK_STEP = 8, 3, 0.05
 #: Passes of the correction by default; see `compensate`.
 PASSES = 2
 #: Names of values of the programs.
-TEMPERATURES, ACTUATORS, CORRECTED = "temperatures", "actuators", "corrected"
+TEMPERATURES, ACTUATOR_OUTPUT, CORRECTED = "temperatures", "actuators", "corrected"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,11 +92,11 @@ def compensation_program(
                 pieces.append((further, inputs, {"next": f"position_{number + 1}"}))
         joints = _joints(catalogue.state("joints", 0))
     last = f"position_{passes}"
-    ending = (joints, {"position": last}, {ACTUATORS: ACTUATORS})
+    ending = (joints, {"position": last}, {ACTUATOR_OUTPUT: ACTUATOR_OUTPUT})
     program, given_names, results = pieces[-1]
     corrected = {key: CORRECTED if name == last else name for key, name in results.items()}
     return CompensationProgram(
-        program=_joined("compensation", [*pieces, ending], (ACTUATORS,)),
+        program=_joined("compensation", [*pieces, ending], (ACTUATOR_OUTPUT,)),
         correction=_joined(
             "correction", [*pieces[:-1], (program, given_names, corrected)], (CORRECTED,)
         ),
@@ -112,9 +112,9 @@ def _states(model: Model) -> Array:
         assembly.loops,
         assembly.q[None],
         np.random.default_rng(0),
-        walks=WALKS,
-        steps=WALK_STEPS,
-        step=WALK_STEP,
+        walks=TEST_WALKS,
+        steps=TEST_WALK_STEPS,
+        step=TEST_WALK_STEP,
         locked=assembly.locked,
     )
     return np.concatenate([assembly.q[None], walks])
@@ -216,7 +216,7 @@ def _joints(state: MotionState) -> Program:
     placed = [i for i, iq in enumerate(state.topology.q_of_v) if iq >= 0]
     q = state.configuration.q[[state.topology.q_of_v[i] for i in placed]]
     joint = ca.sparsify(state.transmission[:, placed]) @ q + state.actuator_offsets
-    return state.builder.finish({ACTUATORS: ca.densify(joint)})
+    return state.builder.finish({ACTUATOR_OUTPUT: ca.densify(joint)})
 
 
 def _joined(

@@ -34,8 +34,8 @@ from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
 #: Number of points per axis of the first grid, and maximum number of points of a grid.
-FIRST_POINTS, MAX_POINTS = 3, 20_000
-#: The refinement stops if the error extrapolated to MAX_POINTS exceeds the tolerance by this
+FIRST_POINTS, MAX_TABLE_POINTS = 3, 20_000
+#: The refinement stops if the error extrapolated to MAX_TABLE_POINTS exceeds the tolerance by this
 #: factor.
 GIVE_UP_FACTOR = 4.0
 #: Random combinations of largest loads at which the error is measured, in addition to none and all.
@@ -230,9 +230,9 @@ def compensation_table(
         worst = int(np.argmax(errors[: len(names)]))
         points, counts[worst] = int(np.prod(counts)), 2 * counts[worst] - 1
         # The error of linear interpolation is quadratic in the distance of points.
-        expected = max(errors) * (points / MAX_POINTS) ** (2.0 / len(names))
+        expected = max(errors) * (points / MAX_TABLE_POINTS) ** (2.0 / len(names))
         is_hopeless = expected > GIVE_UP_FACTOR * options.table_tolerance
-        if is_hopeless or np.prod(counts) > MAX_POINTS:
+        if is_hopeless or np.prod(counts) > MAX_TABLE_POINTS:
             what = f"is not met: {points} points leave {max(errors):.3g} m"
             remedy = "give a larger tolerance, smaller ranges or smaller loads"
             raise InputError.of("table_tolerance", what, remedy)

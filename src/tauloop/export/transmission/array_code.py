@@ -19,7 +19,7 @@ from tauloop.dynamics import ActuatorMap
 
 #: Newton steps without derivatives; one more step with derivatives follows (implicit function
 #: theorem). Fitted start values need three in double precision.
-NEWTON_STEPS = 5
+TRANSMISSION_NEWTON_STEPS = 5
 _BINARY = {ca.OP_ADD: "+", ca.OP_SUB: "-", ca.OP_MUL: "*", ca.OP_DIV: "/"}
 _COMPARE = {ca.OP_LT: "<", ca.OP_LE: "<=", ca.OP_EQ: "==", ca.OP_NE: "!="}
 _C_FUNCTIONS = {
@@ -182,7 +182,7 @@ def _newton(step: Newton, sizes: dict[str, int]) -> Iterator[str]:
     solution = f"{step.solution}_all"
     yield f"    # unknowns: {', '.join(step.unknowns)}; known: {arguments}"
     yield f"    {solution} = {_tuple(start)}"
-    yield f"    for _ in range({NEWTON_STEPS}):"
+    yield f"    for _ in range({TRANSMISSION_NEWTON_STEPS}):"
     yield f"        {solution} = xp.stopped(_moved(xp, {solution}, {function}(*{solution})[1], {step.sizes!r}))"
     yield f"    {solution} = tuple(x + d for x, d in zip({solution}, {function}(*{solution})[1]))"
     yield f"    {_tuple(left)}, _, {_tuple(pivots)} = {function}(*{solution})"

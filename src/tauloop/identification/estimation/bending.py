@@ -30,7 +30,7 @@ SAMPLES_PER_BATCH = 2_000
 #: Number of samples over which the load's inertia at a motor is averaged.
 INERTIA_SAMPLES = 100
 #: Step of the finite differences, s^2: the value of a load that vibrates at 500 Hz.
-DIFFERENCE_STEP = 1e-7
+BENDING_DIFFERENCE_STEP = 1e-7
 
 #: Positions, velocities and accelerations (N, n) of the actuators.
 Motion: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -126,9 +126,9 @@ def bending_columns(
         position, velocity, acceleration = (x.copy() for x in motion)
         force_rates = in_band(forces[:, actuator], rate=1.0 / period)
         for signal, force_rate in zip((position, velocity, acceleration), force_rates, strict=True):
-            signal[:, actuator] -= DIFFERENCE_STEP / inertia * force_rate
+            signal[:, actuator] -= BENDING_DIFFERENCE_STEP / inertia * force_rate
         displaced = _forces(model, (position, velocity, acceleration), parameters, start)
-        columns.append((displaced - forces) / DIFFERENCE_STEP)
+        columns.append((displaced - forces) / BENDING_DIFFERENCE_STEP)
     return BendingColumns(values=np.stack(columns, axis=2), inertias=inertias)
 
 

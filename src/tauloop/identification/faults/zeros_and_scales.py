@@ -46,7 +46,7 @@ MAX_DEVIATION_SHARE = {"zero": 0.03, "force": 0.1}
 #: distinguished from it.
 MIN_EQUIVALENT_SHARE = 0.8
 #: Step of difference quotients, as a fraction of the range or of one.
-DIFFERENCE_STEP = 1e-4
+FAULT_DIFFERENCE_STEP = 1e-4
 #: Number of Gauss-Newton steps.
 GAUSS_NEWTON_STEPS = 4
 #: Largest value of 1 - 1 / g, where g is the factor by which a position is too large.
@@ -367,7 +367,7 @@ class _Comparison:
         self, kind: str, name: str, k: int, size: float, unit: str
     ) -> _Derivative:
         """Return the derivative of the forces with respect to a zero or a ratio of a position."""
-        step = DIFFERENCE_STEP * size
+        step = FAULT_DIFFERENCE_STEP * size
         changed = self._regressor(*_changed_motion(self._measured_motion, kind, k, -step))
         # Forces of the true motion minus those of the measured motion, per unit of the size.
         values = (changed - self._rigid) @ self._values / step
@@ -414,7 +414,7 @@ class _Comparison:
             return self._refined_force(column, first)
         weights = self._weights
         output = self._output_of_drive(column.channel)
-        step = DIFFERENCE_STEP * column.range
+        step = FAULT_DIFFERENCE_STEP * column.range
         size = 0.0
         change = first.size
         deviation = first.deviation

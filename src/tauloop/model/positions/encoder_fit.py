@@ -43,7 +43,7 @@ USUAL_DEVIATION = 1e-5
 MAX_STANDARDIZED_RESIDUAL = 4.0
 #: Maximum number of Gauss-Newton steps, and size of a step at convergence, relative to the
 #: characteristic length, or rad.
-MAX_STEPS, STEP_TOLERANCE = 8, 1e-12
+MAX_ENCODER_STEPS, ENCODER_STEP_TOLERANCE = 8, 1e-12
 #: An error of an encoder is undetectable if its redundancy number is below this.
 MIN_REDUNDANCY = 1e-6
 #: Readings whose standardized residuals exceed this fraction of the largest cannot be
@@ -53,7 +53,7 @@ INDISTINGUISHABLE_RATIO = 0.99
 WAYPOINTS = 12
 #: Readings determine the leading actuators if all singular values of their map exceed this fraction
 #: of the largest.
-RANK_TOLERANCE = 1e-8
+ENCODER_RANK_TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ def least_squares(
     q: np.ndarray,
     *,
     moving: int,
-    steps: int = MAX_STEPS,
+    steps: int = MAX_ENCODER_STEPS,
 ) -> ReadingFit:
     """Return the states near a start with the best agreement with readings.
 
@@ -124,7 +124,7 @@ def least_squares(
         normal = weighted.transpose(0, 2, 1) @ H
         move = np.linalg.solve(normal, weighted.transpose(0, 2, 1) @ residual[:, :, None])[:, :, 0]
         step += 1
-        if (np.abs(move) / scale).max(initial=0.0) < STEP_TOLERANCE or step == steps:
+        if (np.abs(move) / scale).max(initial=0.0) < ENCODER_STEP_TOLERANCE or step == steps:
             break
         position = np.concatenate([position[:, :moving] + move, position[:, moving:]], axis=1)
     spread = H @ np.linalg.solve(normal, H.transpose(0, 2, 1))
@@ -293,7 +293,7 @@ def fit_actuators(
     for fraction in np.linspace(0.0, 1.0, WAYPOINTS + 1)[1:-1]:
         waypoint_fit = nearer(float(fraction), 2)
         at, q = waypoint_fit.position, waypoint_fit.q
-    result = nearer(1.0, MAX_STEPS)
+    result = nearer(1.0, MAX_ENCODER_STEPS)
     state = entry.kinematics(result.position, start=result.q)
     pick = (lambda array: array[0]) if single else (lambda array: array)
     return ActuatorFit(
@@ -315,7 +315,7 @@ def determines_pose(entry: Motion, used: Sequence[int]) -> bool:
     sigma = np.linalg.svd(
         rows / np.abs(rows).max(axis=1, initial=1e-300, keepdims=True), compute_uv=False
     )
-    return len(sigma) == G.shape[1] and bool(sigma[-1] > RANK_TOLERANCE * sigma[0])
+    return len(sigma) == G.shape[1] and bool(sigma[-1] > ENCODER_RANK_TOLERANCE * sigma[0])
 
 
 def require_agreement(fit: ActuatorFit) -> State:

@@ -28,7 +28,7 @@ from tauloop.motion.fastest.sweeps import Profile
 from tauloop.motion.laws import POLYNOMIAL_4567, Law
 
 #: Number of points along the path, largest number of IPOPT steps, and tolerance of its optimum.
-PATH_POINTS, MAX_STEPS, TOLERANCE = 400, 500, 1e-7
+PATH_POINTS, MAX_SOLVER_STEPS, TOLERANCE = 400, 500, 1e-7
 #: Ratio of the first law's duration to that of the fastest law with a reversal.
 START_SLOWDOWN = 1.6
 #: Fractions of the fastest law's time, of the path, and of changes of the forces, in the spread of
@@ -228,7 +228,7 @@ class _Program:
         settings: dict[str, object] = {
             "print_level": 0,
             "sb": "yes",
-            "max_iter": MAX_STEPS,
+            "max_iter": MAX_SOLVER_STEPS,
             "tol": TOLERANCE,
             "mu_init": mu,
         }

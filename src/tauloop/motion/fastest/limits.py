@@ -24,7 +24,7 @@ from tauloop.motion.strokes.stroke import Stroke
 
 #: Number of directions that bound the tool's acceleration on one side of its path; they approximate a
 #: circle within 0.02 %.
-DIRECTIONS = 65
+CONE_DIRECTIONS = 65
 #: Step of the path's parameter for the difference that gives the curvature at the tool.
 CURVATURE_STEP = 1e-5
 #: Fraction of a limit below which a viscous part counts as zero.
@@ -392,7 +392,7 @@ class PathRows:
             ahead = (tangent * normal).sum(axis=1) / np.where(along > 0, along, 1.0)
             aside = np.sqrt(np.maximum((normal**2).sum(axis=1) - ahead**2, 0.0))
             k = unit**2 / self.limits.tool_acceleration
-            for angle in np.linspace(0.0, np.pi, DIRECTIONS):
+            for angle in np.linspace(0.0, np.pi, CONE_DIRECTIONS):
                 c, s = np.cos(angle), np.sin(angle)
                 across = k * (c * ahead + s * aside)
                 add(

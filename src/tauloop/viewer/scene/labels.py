@@ -13,7 +13,7 @@ LETTER_WIDTH, LABEL_HEIGHT, LABEL_MARGIN = 7.0, 17.0, 5.0
 #: Distances of a label from what it names, pixels.
 DISTANCES = (4.0, 12.0, 22.0, 34.0, 48.0, 66.0, 90.0)
 #: Directions from what is named to its label, in the picture: sideways before above and below.
-DIRECTIONS = np.array([(1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1)])
+LABEL_DIRECTIONS = np.array([(1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1)])
 #: Costs: a pixel of distance from what is named, a pixel from the present place, a pixel by which
 #: something else with a label is nearer, a covered point of a solid, a pixel outside the picture, a
 #: covered pixel of another label, and a covered point of a motor.
@@ -141,8 +141,8 @@ class SceneLabels:
     ) -> np.ndarray:
         """Return the cheapest center (2,), pixels from the anchor."""
         half = label.half_size
-        steps = np.array([d for d in DISTANCES for _ in DIRECTIONS])
-        directions = np.tile(DIRECTIONS, (len(DISTANCES), 1))
+        steps = np.array([d for d in DISTANCES for _ in LABEL_DIRECTIONS])
+        directions = np.tile(LABEL_DIRECTIONS, (len(DISTANCES), 1))
         unit = directions / np.linalg.norm(directions, axis=1, keepdims=True)
         offsets = unit * steps[:, None] + directions * half
         centers = anchor + offsets

@@ -9,7 +9,10 @@ import numpy as np
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
 from tauloop.display.plots.building import channels_over_time, motion, over_time, rounded, traces
 from tauloop.simulation import CableSimulation, FreeMotionComparison, RoundTrip, Simulation
-from tauloop.simulation.free_motion_comparison import COMPARISON_LOOP_TOLERANCE, ENERGY_TOLERANCE
+from tauloop.simulation.free_motion_comparison import (
+    COMPARISON_ENERGY_TOLERANCE,
+    COMPARISON_LOOP_TOLERANCE,
+)
 
 #: Smallest error on a logarithmic axis, which has no zero; smaller errors are rounding.
 MIN_SHOWN_ERROR = 1e-17
@@ -114,7 +117,12 @@ def _free_motion(comparison: FreeMotionComparison) -> Iterator[Paragraph | Plot]
             energy += _errors(error, run.time, "").traces
         residual += _errors({name: run.residual}, run.time, "").traces
     for title, y, drawn, limit in (
-        ("Energy error over the largest kinetic energy", "[1]", energy, ENERGY_TOLERANCE),
+        (
+            "Energy error over the largest kinetic energy",
+            "[1]",
+            energy,
+            COMPARISON_ENERGY_TOLERANCE,
+        ),
         ("Loop residual", "residual [m]", residual, COMPARISON_LOOP_TOLERANCE),
     ):
         if drawn:

@@ -29,7 +29,7 @@ REASON_COLORS = {
 #: Beyond a border of one of these reasons the machine is singular, or could not get there.
 BEYOND_SINGULAR = (Reason.SINGULAR, Reason.CUT_OFF)
 #: Measures that may color the usable poses, and what their scale is called.
-MEASURES = {
+MEASURE_LABELS = {
     "parallel": "distance to type 2 (parallel) singularities [1]",
     "serial": "distance to type 1 (serial) singularities [1]",
     "constraint": "distance to constraint singularities [1]",
@@ -62,13 +62,13 @@ class Measure:
 
 
 def measure_named(workspace: Workspace, name: str) -> Measure:
-    """Return a measure by its name in `MEASURES` or `quantities`, or an output of the machine file.
+    """Return a measure by its name in `MEASURE_LABELS` or `quantities`, or an output of the file.
 
     Raises:
         InputError: the name is neither.
     """
-    if name in MEASURES:
-        return Measure(name, MEASURES[name])
+    if name in MEASURE_LABELS:
+        return Measure(name, MEASURE_LABELS[name])
     quantities = {quantity.name: quantity for quantity in workspace.quantities}
     if name in quantities:
         quantity = quantities[name]
@@ -77,7 +77,7 @@ def measure_named(workspace: Workspace, name: str) -> Measure:
     units = output_units(workspace.model)
     outputs = [key.removeprefix(OUTPUT) for key in units]
     if name not in outputs:
-        known = [*MEASURES, *quantities, *outputs]
+        known = [*MEASURE_LABELS, *quantities, *outputs]
         raise InputError.of("measure", f"{name!r} is unknown", f"choose among {listing(known, 24)}")
     key = OUTPUT + name
     is_angle = units[key] == "rad"
@@ -103,7 +103,7 @@ def workspace_plots(workspace: Workspace) -> Iterator[Paragraph | Plot]:
     else:
         known = [
             measure
-            for measure in MEASURES
+            for measure in MEASURE_LABELS
             if np.isfinite(section.figures[measure][section.usable]).any()
         ]
         for measure in known or ["parallel"]:
@@ -132,7 +132,7 @@ def line_plot(workspace: Workspace, measure: str = "parallel") -> Plot:
 
     Args:
         workspace: a map over one position.
-        measure: an output of the machine file; for a measure of `MEASURES` the distances to all
+        measure: an output of the machine file; for one of `MEASURE_LABELS` the distances to all
             kinds of singularities are drawn.
 
     Raises:
@@ -239,7 +239,7 @@ def section_plot(
 
     Args:
         section: a map over two positions.
-        measure: one of `MEASURES`, or an output of the machine file.
+        measure: one of `MEASURE_LABELS`, or an output of the machine file.
         points: number of points of the map along its longer direction.
         has_classes: whether the reasons are shown.
 

@@ -12,9 +12,9 @@ from tauloop.display.tables import doubts, table
 from tauloop.integrate.sensitivity import sensitivity_rows
 from tauloop.simulation import CableSimulation, FreeMotionComparison, RoundTrip, Simulation
 from tauloop.simulation.free_motion_comparison import (
+    COMPARISON_ENERGY_TOLERANCE,
     COMPARISON_LOOP_TOLERANCE,
     DRIFT_FREE_ROUTES,
-    ENERGY_TOLERANCE,
 )
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _free_motion(comparison: FreeMotionComparison) -> Iterator[Printed]:
     )
     for name, reason in comparison.left_out.items():
         yield f"not run: {name}: {reason}"
-    limits = f"energy {ENERGY_TOLERANCE:.0e}, loops {COMPARISON_LOOP_TOLERANCE:.0e} m"
+    limits = f"energy {COMPARISON_ENERGY_TOLERANCE:.0e}, loops {COMPARISON_LOOP_TOLERANCE:.0e} m"
     yield f"Limits: {limits}, for {' and '.join(DRIFT_FREE_ROUTES)}."
     yield from doubts(comparison)
 

@@ -20,7 +20,7 @@ from tauloop.verification.engines.trees.rigid_tree import GROUND, EngineLink, Ri
 #: Directions are the same when their sines differ by less than this.
 PARALLEL = 1e-9
 #: A negative moment below this fraction of the largest is rounding.
-ROUNDING = 1e-12
+INERTIA_ROUNDING = 1e-12
 
 
 def with_possible_inertias(tree: RigidTree) -> RigidTree:
@@ -83,4 +83,8 @@ def _filled(inertia: Array, directions: Array) -> Array:
         about = float(n @ inertia @ n)
         return np.asarray(about * (np.outer(n, n) + 0.5 * (np.eye(3) - np.outer(n, n))))
     least = float(np.diag(inertia).min())
-    return inertia - least * np.eye(3) if -least < ROUNDING * np.abs(inertia).max() else inertia
+    return (
+        inertia - least * np.eye(3)
+        if -least < INERTIA_ROUNDING * np.abs(inertia).max()
+        else inertia
+    )
