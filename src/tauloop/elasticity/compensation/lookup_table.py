@@ -18,7 +18,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.compiler.state import solve_diagnostics
 from tauloop.elasticity.compensation.compensation_program import (
-    ACTUATORS,
+    ACTUATOR_OUTPUT,
     TEMPERATURES,
     CompensationProgram,
     compensation_program,
@@ -368,7 +368,7 @@ class _Corrections:
                 )
                 what = f"out of reach or singular at {int(bad.sum())} points, such as {place}"
                 raise PoseError.of("ranges", what, "give smaller ranges")
-            corrections.append(values[ACTUATORS] - rigid)
+            corrections.append(values[ACTUATOR_OUTPUT] - rigid)
         return np.stack(corrections)
 
     def coefficients(self, names: tuple[str, ...], grid: tuple[Array, ...]) -> Array:

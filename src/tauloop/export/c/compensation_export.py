@@ -22,7 +22,7 @@ from tauloop.compiler.c.printing.source import CFunction, c_name
 from tauloop.compiler.state import solve_diagnostics
 from tauloop.elasticity import CompensationOptions, compensate, stiffness
 from tauloop.elasticity.compensation.compensation_program import (
-    ACTUATORS,
+    ACTUATOR_OUTPUT,
     PASSES,
     TEMPERATURES,
     CompensationProgram,
@@ -187,7 +187,7 @@ def export_compensation(
         function=function,
         meaning="positions of the actuators at which the loaded, warm machine has its tool at a pose",
         inputs={port.name: samples[port.name][chosen] for port in function.inputs},
-        expected={ACTUATORS: expected[chosen]},
+        expected={ACTUATOR_OUTPUT: expected[chosen]},
     )
     notes = HeaderNotes(
         made_from=f"the machine {model.mechanism.name!r}",
@@ -241,12 +241,12 @@ def fixed_model(model: Model) -> Model:
 
 def compensation_ports(model: Model, built: CompensationProgram) -> dict[str, CPort]:
     """Return the ports of wrench, temperatures and actuator positions."""
-    motors = motor_port(model.assembly, ACTUATORS, "rad", "m")
+    motors = motor_port(model.assembly, ACTUATOR_OUTPUT, "rad", "m")
     rises = "rise of temperatures above the reference"
     listed = (
         ("wrench", TOOL_PORT.columns, TOOL_PORT.units, "force and moment at the tool, base axes"),
         (TEMPERATURES, built.parts, ("K",) * len(built.parts), rises),
-        (ACTUATORS, motors.columns, motors.units, "corrected positions of the actuators"),
+        (ACTUATOR_OUTPUT, motors.columns, motors.units, "corrected positions of the actuators"),
     )
     return {
         name: CPort(name=name, size=len(columns), columns=columns, units=units, meaning=meaning)
@@ -260,12 +260,12 @@ def compensation_function(
     """Return the C function of corrected actuator positions."""
     ports = c_ports(model, model.platform) | compensation_ports(model, built)
     inputs = ["position", "wrench", *[TEMPERATURES] * bool(built.parts)]
-    inputs += ["start"] * reads_start(built.program, (ACTUATORS,))
+    inputs += ["start"] * reads_start(built.program, (ACTUATOR_OUTPUT,))
     function = CFunction(
         name=name,
         program=built.program,
         inputs=tuple(ports[port] for port in inputs),
-        outputs=(ports[ACTUATORS],),
+        outputs=(ports[ACTUATOR_OUTPUT],),
     )
     if not is_single:
         return function
@@ -317,7 +317,7 @@ def _checked(
         raise InputError.of(model.mechanism.name, what, "choose another reference pose")
     for key in samples:
         samples[key] = np.ascontiguousarray(samples[key][good])
-    return np.asarray(values[ACTUATORS][good])
+    return np.asarray(values[ACTUATOR_OUTPUT][good])
 
 
 def _difference(
@@ -341,7 +341,7 @@ def _difference(
     )
     independent = compensate(model, samples["position"], same, wrenches=samples["wrench"])
     size = float(np.abs(independent.correction).max())
-    error = float(np.abs(values[ACTUATORS] - independent.actuators).max())
+    error = float(np.abs(values[ACTUATOR_OUTPUT] - independent.actuators).max())
     return error / size if size > 0.0 else 0.0
 
 
@@ -358,7 +358,7 @@ def _tool_error(
     largest = 0.0
     for contraction in (UNFUSED, FUSED):
         run = run_in_floats(function, samples, len(expected), contraction)
-        error = (np.linalg.pinv(R) @ (run[ACTUATORS] - expected)[..., None])[..., 0]
+        error = (np.linalg.pinv(R) @ (run[ACTUATOR_OUTPUT] - expected)[..., None])[..., 0]
         moved = (J @ error[..., None])[..., 0]
         largest = max(largest, float(np.linalg.norm(moved, axis=1).max()))
     return largest
