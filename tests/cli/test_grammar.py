@@ -353,7 +353,7 @@ def test_results_go_to_standard_output_and_problems_to_standard_error() -> None:
     assert not refused.stdout
 
 
-# Files: the ending chooses what is written.
+# Files: the extension selects what is written.
 
 
 def test_the_ending_of_a_file_chooses_what_it_holds(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def test_excite_refuses_files_before_the_work(
     )
     text = text_of("plan", "excitation", "five_bar", *files, code=2)
     for part in (
-        "motion.tiffy' does not have the ending of a file that this command writes",
+        "motion.tiffy' does not have the extension of a file that this command writes",
         "0 Hz, but the fastest term",
         "No such file or directory",
     ):

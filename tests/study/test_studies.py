@@ -19,7 +19,7 @@ from scipy import stats
 
 import tauloop as tl
 from tauloop.common.errors import DescriptionError, InputError
-from tauloop.common.files import held_alone
+from tauloop.common.files import exclusive_lock
 from tauloop.study import (
     AccuracyOptions,
     StudyFolder,
@@ -182,7 +182,7 @@ def test_a_folder_is_one_studys_and_one_process(tmp_path):
     extra("pyarrow")
     study = loads_study(TOLERANCES)
     folder = StudyFolder(tmp_path / "s")
-    with folder.alone():
+    with folder.locked():
         folder.begin(study, {"tauloop": "1"}, resume=False)
     other = loads_study(TOLERANCES.replace("seed: 3", "seed: 4"))
     with pytest.raises(InputError) as error:
@@ -190,14 +190,14 @@ def test_a_folder_is_one_studys_and_one_process(tmp_path):
     assert len(error.value.problems) == 2
     assert "was begun with tauloop 1, this is 2" in str(error.value)
     with (
-        held_alone(tmp_path),
+        exclusive_lock(tmp_path),
         pytest.raises(InputError, match="another process is using this folder"),
-        held_alone(tmp_path),
+        exclusive_lock(tmp_path),
     ):
         pass
     # whoever begins there writes the manifest, and nobody else
     busy = StudyFolder(tmp_path / "busy")
-    with busy.alone(), pytest.raises(InputError, match="another process is using this folder"):
+    with busy.locked(), pytest.raises(InputError, match="another process is using this folder"):
         tl.run_study(study, tmp_path / "busy")
     assert busy.manifest == {}
 
@@ -207,7 +207,7 @@ def done(tmp_path: Path) -> tuple[tl.study.Study, Path]:
     """A study whose folder holds four parts, two of them of one size."""
     extra("pyarrow")
     study, folder = loads_study(TOLERANCES), StudyFolder(tmp_path / "s")
-    with folder.alone():
+    with folder.locked():
         folder.begin(study, {"tauloop": own_version()}, resume=False)
         for first, last in ((0, 10), (10, 20), (20, 60), (60, 300)):
             batch = compute(study, own_version(), first, last)
@@ -235,7 +235,7 @@ def test_parts_without_a_manifest_that_says_whose_they_are_are_nobodys(text, don
     for asked in (study, loads_study(TOLERANCES.replace("seed: 3", "seed: 4"))):
         for resume in (True, False):
             with pytest.raises(
-                InputError, match=r"no study\.json that states of which|is not a manifest"
+                InputError, match=r"no study\.json, so the study|is not a manifest"
             ):
                 tl.run_study(asked, folder, tl.StudyOptions(resume=resume))
 
@@ -247,7 +247,7 @@ def test_parts_that_are_swapped_of_another_study_or_damaged_are_named(done, tmp_
     parts = {name: (folder / "parts" / name).read_bytes() for name in names}
     other = loads_study(TOLERANCES.replace("seed: 3", "seed: 4"))
     foreign = StudyFolder(tmp_path / "other")
-    with foreign.alone():
+    with foreign.locked():
         foreign.begin(other, {}, resume=False)
         batch = compute(other, own_version(), 0, 10)
         alien = foreign.write(0, batch.inputs, batch.outcome).read_bytes()

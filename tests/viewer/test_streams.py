@@ -198,7 +198,7 @@ def test_what_a_stream_lacks_is_refused(fall: tuple[tl.Model, Path], tmp_path: P
     model, path = fall
     with pytest.raises(InputError, match="neither a motion nor a plant"):
         tl.run_stream(model, tmp_path / "a.mcap")
-    with pytest.raises(InputError, match=r"use \.rrd or \.mcap|does not have the ending"):
+    with pytest.raises(InputError, match=r"use \.rrd or \.mcap|does not have the extension"):
         tl.run_stream(model, tmp_path / "a.csv", motion=path)
     with pytest.raises(InputError, match="together with a plant"):
         tl.StreamOptions(motion=path, shm="plant")

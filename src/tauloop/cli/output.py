@@ -250,7 +250,8 @@ def finish(
 def _renderable(item: Any) -> Any:
     """Return what Rich renders for a table or a paragraph; other objects are returned unchanged.
 
-    Rich would request an attribute that no object has, and the answer suggests similar names.
+    Rich looks for an attribute that results do not have, and `ReprMixin` would search for similar
+    names.
     """
     return item.__rich__() if isinstance(item, Paragraph | Table) else item
 
@@ -432,7 +433,7 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
         parameters.append(inspect.Parameter("out", keyword, default=None, annotation=annotation))
     for name, annotation in added.items():
         parameters.append(inspect.Parameter(name, keyword, default=False, annotation=annotation))
-    wrapped.__signature__ = signature.replace(parameters=_in_order(parameters))  # type: ignore[attr-defined]
+    wrapped.__signature__ = signature.replace(parameters=_keyword_only(parameters))  # type: ignore[attr-defined]
     wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return wrapped
 
@@ -447,6 +448,6 @@ def _flagged(where: str, names: Mapping[str, str]) -> str:
     return f"{option}{space}{rest}"
 
 
-def _in_order(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
+def _keyword_only(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
     """Return keyword-only parameters, because the command line calls by keyword."""
     return [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]

@@ -84,7 +84,7 @@ LOG_DESCRIPTION = FileKind(content="the description", endings=(".yaml", ".yml"))
 #: A recording of a machine in motion for a viewer.
 RECORDING = FileKind(content="a recording for Rerun or Foxglove", endings=(".rrd", ".mcap"))
 CSV = FileKind(content="a table", endings=(".csv",))
-#: The load cases of joints; its ending is one of a table too, so that it comes first.
+#: The load cases of joints. It is listed before `CSV`, because its name ends in ``.csv`` too.
 LOAD_CASES = FileKind(content="the load cases of all joints", endings=(".cases.csv",))
 #: The JSON file of a whole result, for `tauloop report`.
 RESULT = FileKind(content="the whole result, for `tauloop report`", endings=(".json",))
@@ -94,7 +94,7 @@ FIGURE = FileKind(
     endings=(".png", ".pdf", ".svg", ".jpg", ".jpeg", ".eps", ".ps", ".tif", ".tiff", ".webp"),
     problem=_figure_problem,
 )
-FILM = FileKind(content="a film", endings=(".html", ".gif", ".mp4"), problem=_film_problem)
+FILM = FileKind(content="an animation", endings=(".html", ".gif", ".mp4"), problem=_film_problem)
 PAGE = FileKind(content="the page", endings=(".html", ".htm"))
 MACHINE_FILE = FileKind(content="the machine", endings=(".yaml", ".yml"))
 MAP = FileKind(content="the map as NetCDF", endings=(".nc",))
@@ -104,7 +104,7 @@ INI = FileKind(content="the joints' sections of an INI file for LinuxCNC", endin
 TEXT = FileKind(content="the text", endings=(".txt",))
 LATEX = FileKind(content="a LaTeX document", endings=(".tex",))
 PYTHON = FileKind(content="a Python module that needs only NumPy", endings=(".py",))
-TRIANGLE = FileKind(content="the condensed logs, for a later --add", endings=(".npz",))
+CONDENSED_LOGS = FileKind(content="the condensed logs, for a later --add", endings=(".npz",))
 #: A folder of files.
 FOLDER = FileKind(content="files", is_folder=True, problem=unwritable_folder)
 
@@ -112,7 +112,7 @@ FOLDER = FileKind(content="files", is_folder=True, problem=unwritable_folder)
 def out_option(kinds: Mapping[str, FileKind], default: str = "") -> Any:
     """Return the annotation of ``--out`` for a command that writes files of these kinds."""
     *first, last = [kind.description for kind in kinds.values()]
-    words = f"{', '.join(first)} or {last}; the ending chooses" if first else last
+    words = f"{', '.join(first)} or {last}; the extension selects which" if first else last
     sentences = [f"Write {words}", default, "May be repeated" if first else ""]
     text = " ".join(f"{sentence}." for sentence in sentences if sentence)
     return Annotated[list[str] | None, typer.Option("--out", "-o", metavar="PATH", help=text)]
@@ -123,8 +123,8 @@ def chosen_files(
 ) -> tuple[dict[str, Path], Problems]:
     """Return the files that ``--out`` names, by the command's parameter, and problems.
 
-    It is a problem if no kind of this command has the ending, if two files are of one kind, or if a
-    file cannot be written.
+    It is a problem if no kind of this command has the file's extension, if two files are of one
+    kind, or if a file cannot be written.
     """
     problems = Problems()
     chosen: dict[str, Path] = {}
@@ -134,8 +134,8 @@ def chosen_files(
             descriptions = "; ".join(kind.description for kind in kinds.values())
             problems.add(
                 "out",
-                f"{text!r} does not have the ending of a file that this command writes",
-                f"use the ending of its content: {descriptions}",
+                f"{text!r} does not have the extension of a file that this command writes",
+                f"use the extension of its content: {descriptions}",
             )
         elif name in chosen:
             content = kinds[name].content
@@ -153,7 +153,7 @@ def chosen_files(
 
 
 def _kind_of(text: str, kinds: Mapping[str, FileKind]) -> str:
-    """Return the parameter whose kind a path chooses, or ""."""
+    """Return the parameter whose kind of file a path has, or ""."""
     if len(kinds) == 1:
         (name, kind) = next(iter(kinds.items()))
         return name if kind.is_folder or kind.takes(text) else ""

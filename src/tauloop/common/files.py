@@ -345,7 +345,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def held_alone(folder: Path) -> Iterator[None]:
+def exclusive_lock(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder in a context, without waiting for it.
 
     Raises:

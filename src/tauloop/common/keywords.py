@@ -94,8 +94,8 @@ class _Call:
         self._hints: dict[str, Any] = {}
         self._globals = vars(sys.modules[function.__module__])
         self.parameters = dict(signature(function).parameters)
-        #: Arguments without annotation, such as `self`, and arrays, which functions check themselves
-        #: with their shapes.
+        #: Arguments that are not checked here: those without annotation, such as `self`, and arrays,
+        #: which functions check together with their shapes.
         self._unchecked = {
             name
             for name, parameter in self.parameters.items()
@@ -163,7 +163,7 @@ class _Call:
             if name == "options" and self.classes:
                 continue
             if is_required and name not in values:
-                problems.add(name, f"is missing in the call of {self.name}", f"give {name}")
+                problems.add(name, f"is missing from the call of {self.name}", f"give {name}")
             elif name in values and name != self.variadic:
                 problems += self._wrong_type(name, values[name])
         with problems.collecting(InputError):

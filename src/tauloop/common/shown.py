@@ -36,7 +36,7 @@ class ReprMixin:
     if not TYPE_CHECKING:  # Type checkers know the attributes.
 
         def __getattr__(self, name: str) -> Any:
-            """Reject an unknown attribute, with Tauloop's name for that of another library.
+            """Raise AttributeError; for the name that another library uses, suggest Tauloop's name.
 
             Raises:
                 AttributeError: always.

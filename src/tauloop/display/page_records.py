@@ -24,7 +24,7 @@ RECORD_FORMAT = "tauloop-report/2"
 #: The key of a record in a result's JSON file.
 KEY = "report"
 #: Largest description that is searched for names of other files, bytes.
-DESCRIPTION = 1_000_000
+MAX_DESCRIPTION_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,8 @@ class PageRecord(PlainData, ReprMixin):
         title: heading.
         status: status of the result, ``ok`` or ``doubtful``.
         pieces: contents, in order.
-        made: diagnostics and provenance: command, files with their hashes, versions, options.
+        made: contents at the end of the page: diagnostics and provenance (command, files with
+            their hashes, versions, options).
     """
 
     json_format: ClassVar[str] = RECORD_FORMAT
@@ -102,7 +103,7 @@ def page_record(
 def _diagnostics(diagnostics: Sequence[Diagnostic]) -> Table:
     cells = tuple(_diagnostic_row(item) for item in diagnostics)
     heads = ("diagnostic", "value", "unit", "pass if", "verdict")
-    note = "Each value is computed independently of the result."
+    note = "Each value is computed independently of the algorithm that produced the result."
     numeric = (False, True, False, False, False)
     return Table(title="Diagnostics", heads=heads, cells=cells, numeric=numeric, note=note)
 
@@ -121,7 +122,7 @@ def _made(result: Any, command: Sequence[str], files: Mapping[str, str]) -> Iter
     if command:
         yield Paragraph(text=shlex.join(command), tone="code")
     else:
-        yield Paragraph(text="Made by a Python program; no command repeats it.")
+        yield Paragraph(text="Created from Python; no command line reproduces it.")
     if files:
         yield Table(title="Files", heads=("file", "SHA-256"), cells=tuple(files.items()))
     made = getattr(result, "provenance", None)
@@ -159,7 +160,10 @@ def _fingerprint(path: Path, hashes: dict[str, str]) -> None:
             return
         with path.open("rb") as stream:
             hashes[str(path)] = hashlib.file_digest(stream, "sha256").hexdigest()
-        if path.suffix.lower() in (".yaml", ".yml") and path.stat().st_size <= DESCRIPTION:
+        if (
+            path.suffix.lower() in (".yaml", ".yml")
+            and path.stat().st_size <= MAX_DESCRIPTION_BYTES
+        ):
             for name in re.findall(
                 r"[\w./-]+\.\w+", path.read_text(encoding="utf-8", errors="replace")
             ):

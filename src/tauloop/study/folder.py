@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.common.errors import EngineError, InputError, Problems
-from tauloop.common.files import held_alone, write_file, write_text
+from tauloop.common.files import exclusive_lock, write_file, write_text
 from tauloop.common.records import dataclass
 from tauloop.common.result import write_json
 from tauloop.study.calculations import LOG, ComputedSamples
@@ -29,7 +29,7 @@ from tauloop.study.file import Study
 from tauloop.study.variations import inputs_of
 
 #: File of the manifest, and folders of the Parquet files and of complete results.
-MANIFEST, PARTS_FOLDER, WHOLE_FOLDER = "study.json", "parts", "whole"
+MANIFEST, PARTS_FOLDER, RESULTS_FOLDER = "study.json", "parts", "whole"
 _PART_NAME = re.compile(r"samples-(\d{10})-(\d{10})\.parquet", re.ASCII)
 #: Columns of the sample numbers and of their problems.
 SAMPLE, PROBLEM = "sample", "problem"
@@ -96,7 +96,7 @@ class StudyFolder:
         manifest, where = self.manifest, str(self.path)
         if not manifest:
             if self.parts():
-                what = f"contains results of a study, but no {MANIFEST} that states of which"
+                what = f"contains study results but no {MANIFEST}, so the study they belong to is unknown"
                 raise InputError.of(where, what, "restore it, or name another folder")
             manifest = {
                 "format": _FOLDER_FORMAT,
@@ -123,14 +123,14 @@ class StudyFolder:
         InputError.raise_if_any(problems)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Lock the folder against other processes; it is created if it does not exist.
 
         Raises:
             InputError: another process uses it, or it cannot be created.
         """
         _make(self.path / PARTS_FOLDER)
-        with held_alone(self.path):
+        with exclusive_lock(self.path):
             yield
 
     def parts(self) -> tuple[StudyPart, ...]:
@@ -159,8 +159,8 @@ class StudyFolder:
                 raise InputError.of(str(after.path), what, remedy)
         return tuple(parts)
 
-    def forget_changed(self, study: Study) -> None:
-        """Remove parts whose logs have changed, appeared or disappeared since then."""
+    def delete_outdated_parts(self, study: Study) -> None:
+        """Delete parts whose log files have changed, appeared or disappeared since they were written."""
         import pyarrow
         import pyarrow.parquet
 
@@ -199,8 +199,8 @@ class StudyFolder:
             outcome.problems, type=pyarrow.string()
         ).dictionary_encode()
         for k, text in outcome.whole.items():
-            _make(self.path / WHOLE_FOLDER)
-            write_text(self.path / WHOLE_FOLDER / f"sample-{first + k:010d}.json", text + "\n")
+            _make(self.path / RESULTS_FOLDER)
+            write_text(self.path / RESULTS_FOLDER / f"sample-{first + k:010d}.json", text + "\n")
         path = self.path / PARTS_FOLDER / f"samples-{first:010d}-{first + n:010d}.parquet"
         content = _content(self.manifest["study"], first, first + n)
         metadata = {_CONTENT_KEY: content, _LOGS_KEY: _log_states(inputs)}
@@ -241,7 +241,7 @@ class StudyFolder:
         Raises:
             InputError: the result was not stored, or is damaged.
         """
-        path = self.path / WHOLE_FOLDER / f"sample-{number:010d}.json"
+        path = self.path / RESULTS_FOLDER / f"sample-{number:010d}.json"
         try:
             return json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:

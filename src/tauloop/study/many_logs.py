@@ -327,13 +327,13 @@ def _timing_diagnostics(
     shown = [f"{term.kind} of {', '.join(term.outputs)}" for term in terms if term.is_shown]
     return (
         diagnostic(
-            "delays and compliant transmissions that the logs show together",
+            "delays and compliant transmissions that are significant over all logs",
             float(len(shown)),
             at_most=0.0,
             advice=f"{'; '.join(shown)}: align force and motion in time, or excite lower frequencies",
         ),
         diagnostic(
-            "fraction of the logs whose delays and bending the deviations do not contain",
+            "fraction of logs whose delays and bending the standard deviations do not cover",
             without_share,
             at_most=MAX_LOGS_WITHOUT_TIMING,
             advice="deviations may be too small: record logs that determine the parameters alone",

@@ -139,19 +139,19 @@ def summarize(
                 "samples missing",
                 study.count - len(sample),
                 at_most=0.0,
-                advice="resume the study; see which samples were set aside",
+                advice="resume the study; see which samples were skipped",
             ),
             diagnostic(
                 "samples with a problem",
                 problem_count,
                 at_most=float(max(len(is_passing) - 1, 0)),
-                advice="no sample succeeded: see their problems",
+                advice="no sample succeeded: read the problems of the samples",
             ),
             diagnostic(
                 "Sobol indices missing",
                 missing_indices,
                 at_most=0.0,
-                advice="they need every sample: resume, or use smaller variations",
+                advice="every sample is needed: resume the study, or use smaller variations",
             ),
         ),
         provenance=provenance(

@@ -88,7 +88,7 @@ def compute(study: Study, version: str, first: int, last: int) -> Batch:
         EngineError: the worker has another version than the caller, or no compiler.
     """
     if version != own_version():
-        what = f"this worker has Tauloop {own_version()}, but the study {version}"
+        what = f"this worker runs Tauloop {own_version()}, but the study was started with {version}"
         raise EngineError.of("study", what, "install the same version for both")
     if study.digest not in _CALCULATIONS:
         _CALCULATIONS.clear()
@@ -178,8 +178,8 @@ class Workers(ABC):
             pass
         return future.result()
 
-    def expect(self, seconds: float) -> None:
-        """Receive the remaining computing time of one process (s)."""
+    def adapt_to(self, seconds: float) -> None:
+        """Adapt the number of workers to the remaining computing time of a single process (s)."""
         _LOGGER.debug("%.0f s of one process remain", seconds)
 
     def exclude(self, unavailable: WorkerUnavailable) -> None:
@@ -273,7 +273,9 @@ class Processes(Workers):
                 pool.submit(own_version).result()
             except BrokenProcessPool as error:
                 remedy = "check the available memory; a script must keep its work below `if __name__ == '__main__':`"
-                raise EngineError.of("processes", "each ends before it begins", remedy) from error
+                raise EngineError.of(
+                    "processes", "every worker process exits during its start-up", remedy
+                ) from error
             return pool.submit(compute, study, own_version(), first, last).result()
 
     def close(self) -> None:
@@ -292,7 +294,7 @@ class AutoPool(Workers):
         self.width = 1
         self._workers: Workers = LocalWorker()
 
-    def expect(self, seconds: float) -> None:
+    def adapt_to(self, seconds: float) -> None:
         """Start processes if the remaining time is long enough."""
         is_worth_it = seconds > MIN_WORK_FOR_PROCESSES and cores() > 1
         if self.width == 1 and is_worth_it and may_begin():

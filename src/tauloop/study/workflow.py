@@ -116,9 +116,9 @@ def run_study(
     if study.design == "sobol":
         require_salib()
     stored = StudyFolder(folder)
-    with stored.alone():
+    with stored.locked():
         stored.begin(study, {"tauloop": own_version()}, resume=options.resume)
-        stored.forget_changed(study)
+        stored.delete_outdated_parts(study)
         todo = deque(stored.missing(study.count))
         remaining = sum(last - first for first, last in todo)
         report = progress or (lambda *_: None)
@@ -160,7 +160,7 @@ class _BatchSize:
         n = batch.last - batch.first
         self._remaining -= n
         sample_time = max(batch.seconds / n, 1e-9)
-        workers.expect(self._remaining * sample_time)
+        workers.adapt_to(self._remaining * sample_time)
         batch_time = self._remaining * sample_time / (workers.width * BATCHES_PER_WORKER)
         batch_time = min(max(batch_time, MIN_BATCH_TIME), MAX_BATCH_TIME)
         is_measured = batch.seconds >= MIN_BATCH_TIME

@@ -43,24 +43,24 @@ WIDTHS = (
 USES = {
     "analysis": "logs, identification, calibration, control, plots",
     "parquet": "logs in Parquet",
-    "hdf5": "logs in HDF5 and of MATLAB 7.3",
-    "ros": "logs as bags of ROS",
+    "hdf5": "logs in HDF5, also those of MATLAB 7.3",
+    "ros": "logs as ROS bags",
     "mujoco": "verify: MuJoCo",
     "engines": "verify: MuJoCo and Pinocchio",
-    "design": "checks of proofs by design certify",
-    "tuning": "genetic algorithm and fronts of tune",
+    "design": "checking the proofs of design certify",
+    "tuning": "drive tune: genetic algorithm and Pareto fronts",
     "consistency": "physically consistent identification",
-    "view": "the viewer, films, solids",
-    "report": "reports and demo: pages that play",
-    "rerun": "streams to Rerun",
-    "foxglove": "streams to Foxglove",
-    "film": "films as MP4",
-    "fmu": "FMUs: checks, and those of others",
-    "xacro": "xacro: templates of URDF and SDF",
+    "view": "viewer, animations, solids",
+    "report": "animated HTML reports and the demo",
+    "rerun": "recordings for Rerun",
+    "foxglove": "recordings for Foxglove",
+    "film": "animations as MP4",
+    "fmu": "checking FMUs and running foreign ones",
+    "xacro": "xacro templates of URDF and SDF",
     "sensitivity": "Sobol indices of studies",
     "cluster": "studies on the workers of a cluster",
     "jax": "dynamics and derivatives in JAX",
-    "torch": "the same in PyTorch",
+    "torch": "dynamics and derivatives in PyTorch",
     "gpu": "batches on an NVIDIA GPU",
 }
 #: How far compiled functions may differ from the interpreter, relative.
@@ -86,10 +86,10 @@ class CheckedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkup(Result):
-    """The parts that are there and those missing; diagnostics of compiled functions.
+    """Installed and missing parts, with diagnostics of compiled functions.
 
     Attributes:
-        parts: one after the other.
+        parts: all checked parts, in the order in which they are shown.
     """
 
     parts: tuple[CheckedPart, ...]
@@ -196,7 +196,7 @@ def _extras() -> tuple[CheckedPart, ...]:
         for match in needs
         if match and match[2] in USES and match[1] != "tauloop"
     ]
-    # of a package that several bring, the first of them here
+    # a package that several extras require is listed under the first of them in `USES`
     extras = dict(sorted(brought, key=lambda pair: [*USES].index(pair[1]), reverse=True))
     parts = []
     for package, extra in extras.items():
@@ -266,16 +266,16 @@ def metadata_of(package: str) -> metadata.Distribution | None:
 
 
 def _compiled(compilers: Sequence[Compiler | EmbeddedCompiler]) -> tuple[Diagnostic, ...]:
-    """Return whether compilers make a function, and how far it is from the interpreter at random states."""
+    """Return diagnostics of a function built by each compiler, compared with the interpreter."""
     machine = next(row.name for row in machine_index().machines if row.group == "core")
     platform_motion = Model(load(machine), evaluator=Interpreted()).platform
     x = platform_motion.ports.at(platform_motion.assembly.states)
     v = np.ones_like(x)
     right = np.asarray(platform_motion.inverse_dynamics(x, v, v).force)
     function = platform_motion.source_function("inverse_dynamics", ("force",))
-    name = f"functions that the compilers make, of {len(compilers)} tried"
+    name = f"compilers that built a working function, of {len(compilers)} tried"
     results = []
-    # made now: one from the cache would prove nothing
+    # compile anew: a library from the cache would prove nothing
     with temporary_files_reported(), TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         for compiler in compilers:
             try:
@@ -285,12 +285,12 @@ def _compiled(compilers: Sequence[Compiler | EmbeddedCompiler]) -> tuple[Diagnos
             except EngineError as error:
                 count = float(len(results))
                 return (diagnostic(name, count, at_least=len(compilers), advice=str(error)),)
-    advice = "a compiler makes wrong code: put another one before it on the path"
+    advice = "a compiler generates wrong code: put another compiler before it on PATH"
     off = max(float(np.abs(made - right).max() / np.abs(right).max()) for made in results)
     return (
         diagnostic(name, float(len(results)), at_least=len(compilers)),
         diagnostic(
-            "their relative difference from interpreted ones",
+            "largest relative difference between compiled and interpreted functions",
             off,
             at_most=AGREEMENT_TOLERANCE,
             advice=advice,

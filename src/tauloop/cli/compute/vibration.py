@@ -35,7 +35,9 @@ def vibration(
     ] = None,
     mode: Annotated[
         int,
-        typer.Option(min=1, help="Mode that a film shows, and that a page shows first; from one."),
+        typer.Option(
+            min=1, help="Mode shown in an animation, and first on a page; counted from 1."
+        ),
     ] = 1,
     out: Path | None = None,
     film: Path | None = None,
@@ -45,7 +47,7 @@ def vibration(
 
     With --response-frequencies and a damping, responses of tool and encoders and the dynamic
     stiffness are shown too. In a page (.html), the reader chooses the mode that moves. Exit code 1
-    when a frequency is doubtful, or the pose is beyond a stop.
+    when a diagnostic finds a frequency inaccurate, or the pose is beyond a stop.
     """
     model = load_model(machine, side, within_limits=within_limits)
     result = tl.vibration(model, pose, options, actuators=actuators, motion=motion)

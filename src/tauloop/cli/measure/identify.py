@@ -16,7 +16,7 @@ from tauloop.cli.output import (
     folder,
     machine_file,
 )
-from tauloop.cli.outputs import FIGURE, MACHINE_FILE, RESULT, TRIANGLE
+from tauloop.cli.outputs import CONDENSED_LOGS, FIGURE, MACHINE_FILE, RESULT
 from tauloop.cli.terminal.screen import bar
 from tauloop.identification import identification_model
 
@@ -42,7 +42,7 @@ def _cannot_write(arguments: Mapping[str, Any]) -> tl.Problem | None:
 @command(
     _cannot_write,
     write=MACHINE_FILE.of("the identified machine (needs --consistent or --unknowns file)"),
-    triangle=TRIANGLE,
+    triangle=CONDENSED_LOGS,
     folded=folder,
     json_file=RESULT,
     figure=FIGURE,
