@@ -101,7 +101,7 @@ EXPORT = CommandGroup(
         "compensation": CommandEntry(
             "deliver.export_compensation",
             "export_compensation",
-            "Write corrected motor positions of a loaded machine as C99.",
+            "Write a C99 function that corrects motors for loads and heat.",
             ("tl.export_compensation",),
         ),
         "linuxcnc": CommandEntry(
@@ -333,7 +333,7 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
             "compensation-table": CommandEntry(
                 "accuracy.compensation_table",
                 "compensation_table",
-                "Make a lookup table of these corrections.",
+                "Write a lookup table of motor corrections.",
                 ("tl.compensation_table",),
             ),
             "ballbar": CommandEntry(

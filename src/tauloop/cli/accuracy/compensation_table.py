@@ -19,7 +19,7 @@ def compensation_table(
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
-    """Make a lookup table of motor corrections by weight, wrench and temperatures.
+    """Write a lookup table of motor corrections for weight, wrench and temperatures.
 
     The grid is refined until the tool's error at its midpoints is below --table-tolerance.
     """

@@ -18,7 +18,7 @@ def export_compensation(
     within_limits: WithinLimitsOption = False,
     out: Path | None = None,
 ) -> None:
-    """Write corrected motor positions of a loaded, warm machine as C99.
+    """Write a C99 function that corrects motor positions for loads and temperatures.
 
     The function takes pose, wrench and temperatures of parts. All parameters are constants.
     """

@@ -25,7 +25,7 @@ def export_controller(
     within_limits: WithinLimitsOption = False,
     out: Path | None = None,
 ) -> None:
-    """Write a sampled controller as C99, safe by construction, with a program that checks it."""
+    """Write a sampled controller as C99, with fault detection and a program that checks it."""
     model = load_model(machine, side, within_limits=within_limits)
     with bar("functions") as progress:
         result = tl.export_controller(
