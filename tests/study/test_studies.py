@@ -234,9 +234,7 @@ def test_parts_without_a_manifest_that_says_whose_they_are_are_nobodys(text, don
     manifest.unlink() if text is None else manifest.write_text(text.replace("S", study.digest))
     for asked in (study, loads_study(TOLERANCES.replace("seed: 3", "seed: 4"))):
         for resume in (True, False):
-            with pytest.raises(
-                InputError, match=r"no study\.json, so the study|is not a manifest"
-            ):
+            with pytest.raises(InputError, match=r"no study\.json, so the study|is not a manifest"):
                 tl.run_study(asked, folder, tl.StudyOptions(resume=resume))
 
 

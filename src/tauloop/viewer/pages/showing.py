@@ -166,7 +166,7 @@ def _tour(model: Model) -> PlannedMotion:
                 except (InputError, PoseError) as caught:
                     error = error or caught
     raise error or PoseError.of(
-        model.mechanism.name, "has no coordinate that moves", "see `tauloop check`"
+        model.mechanism.name, "has no coordinate that can move", "see `tauloop check`"
     )
 
 

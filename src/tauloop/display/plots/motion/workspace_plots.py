@@ -33,7 +33,7 @@ MEASURE_LABELS = {
     "parallel": "distance to type 2 (parallel) singularities [1]",
     "serial": "distance to type 1 (serial) singularities [1]",
     "constraint": "distance to constraint singularities [1]",
-    "clearance": "least distance of rod center lines [m]",
+    "clearance": "smallest distance between rod center lines [m]",
     "tension": "margin of all tensions to their bounds [N]",
 }
 #: Points of a map along its longer direction: on a page, and in a figure.

@@ -216,7 +216,7 @@ def vibration_tables(result: Vibration) -> Iterator[Printed]:
     if len(result.frequency) > 1:
         heads = (("lowest [Hz]", ".2f"), ("highest [Hz]", ".2f"))
     if result.damping_ratio is not None:
-        heads += (("damping ratio" if len(heads) == 1 else "least damping ratio", ".3f"),)
+        heads += (("damping ratio" if len(heads) == 1 else "smallest damping ratio", ".3f"),)
     yield table(
         f"Natural frequencies of {result.model.mechanism.name}, motors {result.options.motor_state}",
         "mode",

@@ -30,7 +30,7 @@ def motion_tables(result: ElasticSimulation) -> Iterator[Printed]:
         note=f"{result.time[-1]:.4g} s in {result.steps} steps, {result.poses} poses",
     )
     if settled is None and result.options.settling_band is not None:
-        yield "the tool has not settled at the end: simulate a longer time"
+        yield "the tool has not settled by the end: simulate for longer"
     of_beams = zip(result.beams, result.axial.T, strict=True)
     loads = [(name, force.max(), force.min()) for name, force in of_beams]
     of_drives = zip(result.drives, result.drive_force.T, strict=True)

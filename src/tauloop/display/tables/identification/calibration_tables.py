@@ -218,7 +218,7 @@ def named(direction: ParameterDirection) -> str:
             else f"{direction.name} ({100 * (direction.explained or 0):.1f} % of it)"
         )
     if direction.explained is None:
-        return "no motion known by name"
+        return "a motion without a name"
     share = f"{100 * direction.explained:.0f} %"
     return (
         f"several motions at once ({share} of it are turns and shifts of frames, scales or offsets)"
@@ -244,7 +244,7 @@ def _untold(calibration: Calibration) -> list[Printed]:
     if identified.weak:
         parts.append(
             Paragraph(
-                text="Seen less well than the tolerances (standard deviation in tolerances)",
+                text="Determined less accurately than their tolerances (standard deviation in tolerances)",
                 tone="strong",
             )
         )

@@ -40,15 +40,19 @@ def poses_tables(plan: PosePlan) -> Iterator[Printed]:
         for _, parameter, deviation, unit in weak[::-1][:MAX_LISTED_PARAMETERS]
     )
     yield table(
-        "Least known parameters", "parameter", ("expected deviation", ".3g"), "unit", rows=worst
+        "Least accurately known parameters",
+        "parameter",
+        ("expected deviation", ".3g"),
+        "unit",
+        rows=worst,
     )
     if plan.curve:
         yield _curve(plan)
         goal = f"the error below {plan.options.goal:g} of the noise"
         yield (
-            f"none of these numbers brings {goal}"
+            f"no number of poses here reaches {goal}"
             if plan.enough is None
-            else f"{plan.enough} poses bring {goal}"
+            else f"{plan.enough} poses reach {goal}"
         )
     yield from doubts(plan)
 

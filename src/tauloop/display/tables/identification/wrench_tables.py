@@ -36,7 +36,7 @@ def wrench_tables(result: ExternalWrench) -> Iterator[Printed]:
         values = (result.threshold[k], result.noise[k], result.offset[k])
         limits.append((name, unit, *(f"{value:.3g}" for value in values)))
     yield table(
-        "Least force on the platform's velocities that counts as a contact",
+        "Smallest force on each degree of freedom that counts as a contact",
         *("freedom", "unit", "threshold", "noise,\nRMS", "mean"),
         rows=limits,
     )

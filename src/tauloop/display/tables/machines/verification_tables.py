@@ -46,6 +46,6 @@ def verification_tables(verification: VerifiedMachine) -> Iterator[Printed]:
         f"{versions}. Limit {TOLERANCE:.0e} of a state's largest value, 1e-08 for accelerations; friction is "
         "left out on both sides."
     )
-    yield "Residual: of the engine's loops and their rates in SI units, and of unbalanced forces."
+    yield "Residual: largest error of the engine's own loops and their rates, and of unbalanced forces, in SI units."
     for item in omission_diagnostics(verification.mechanism):
         yield Paragraph(text=f"doubtful: {item}", tone="doubtful")

@@ -33,7 +33,7 @@ def certificate_tables(result: Certification) -> Iterator[Printed]:
         f"processor time; undecided: {100 * result.undecided:.3g} % of the volume"
     )
     if result.assumed:
-        yield f"redundant at exact dimensions, and not proved again: {len(result.assumed)} loop equations"
+        yield f"taken as redundant, as they are at exact dimensions: {len(result.assumed)} loop equations"
     yield from doubts(result)
 
 

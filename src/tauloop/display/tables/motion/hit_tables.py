@@ -27,7 +27,7 @@ def hit_tables(result: CollisionDetection) -> Iterator[Printed]:
         observed = result.observers.values()
         levels = (f"{item.threshold[k]:.3g} ({item.noise[k]:.2g})" for item in observed)
         rows.append((name, unit, *levels))
-    title = "Least force that raises an alarm; in brackets the RMS noise from the encoders"
+    title = "Smallest force that raises an alarm; in brackets the RMS noise from the encoders"
     yield table(title, "degree of freedom", "unit", *result.observers, rows=rows)
     yield f"varied from machine to machine: {', '.join(result.varied) or 'nothing, because no mass is a parameter'}"
     yield from doubts(result)
