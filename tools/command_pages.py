@@ -28,6 +28,13 @@ START, END = (
 )
 #: An option that at least this number of commands have, in the same words, is explained once.
 MIN_COMMANDS = 6
+#: Options whose help differs only in what they apply to: the pages have these words for all.
+COMMON_HELP = {"--seed": "Seed of the random numbers"}
+#: Sentences that repeat the overview's table of exit codes.
+GENERAL_EXIT_CODE = re.compile(
+    r"Exit code 1 when (the|a) \w+ (is doubtful|is beyond a stop)"
+    r"(, or the pose is beyond a stop|; the reason is printed)?\."
+)
 #: Values whose form the overview explains.
 EXPLAINED_VALUES = {
     "ACCELERATION",
@@ -39,7 +46,10 @@ EXPLAINED_VALUES = {
     "MASS",
     "NAME=LOW:HIGH",
     "NAME=VALUE",
+    "NAMES",
     "QUANTITY",
+    "SPEED",
+    "STRESS",
     "TIME",
     "VALUES",
 }
@@ -53,7 +63,9 @@ EVERYWHERE = {"--json", "--quiet"}
 COMMON = "options-of-many-commands"
 #: A command refers to an earlier one for at least this number of equal options, on the same page
 #: and on another one.
-MIN_EQUAL_ON_PAGE, MIN_EQUAL_ELSEWHERE = 2, 3
+MIN_EQUAL_ON_PAGE, MIN_EQUAL_ELSEWHERE = 1, 2
+#: A reference names the options that a command lacks if that saves at least this number of names.
+MIN_NAMES_SAVED = 5
 #: Pages of the site that explain a command.
 EXPLAINING_PAGES = {
     "machine-file.md": "new",
@@ -186,7 +198,8 @@ def option_line(option: Any) -> str:
 
     ``-h`` and the classes of options in the API have the whole text.
     """
-    value, text = value_name(option), " ".join((option.help or "").split())
+    value = value_name(option)
+    text = COMMON_HELP.get(option.opts[0], " ".join((option.help or "").split()))
     repeated = "..." if text.endswith("May be repeated.") else ""
     text = text.removesuffix("May be repeated.").rstrip(". ")
     limits = ""
@@ -198,7 +211,7 @@ def option_line(option: Any) -> str:
     else:
         text = short_help(text)
     if value in EXPLAINED_VALUES:
-        text = EXAMPLE.sub("", text)
+        text = EXAMPLE.sub("", text).removesuffix(", separated by commas")
     if option.opts[0] == "--out":
         text = short_endings(text)
     notes = ", ".join(note for note in (code(default(option)), limits) if note)
@@ -298,7 +311,11 @@ def paragraphs(name: str) -> Iterator[str]:
     codes, others = [], []
     for part in (command(name).help or "").split("\n\n"):
         sentences = re.split(r"(?<=[.:]) (?=[A-Z])", " ".join(part.split()))
-        codes += [sentence for sentence in sentences if sentence.startswith("Exit code")]
+        codes += [
+            sentence
+            for sentence in sentences
+            if sentence.startswith("Exit code") and not GENERAL_EXIT_CODE.fullmatch(sentence)
+        ]
         others.append([text for text in sentences if not text.startswith("Exit code")])
     for sentences in others[:1] if pages_about(name) else others:
         if sentences:
@@ -359,9 +376,7 @@ def section(name: str) -> Iterator[str]:
         yield from lines
         yield ""
     for other, options_of in earlier.items():
-        items = own_lines(other)
-        names = [f"`{items[line].opts[0]}`" for line in items if line in options_of]
-        yield f"As in [{other}]({anchor(other)}): {', '.join(names)}.\n"
+        yield f"As in [{other}]({anchor(other)}): {named_options(other, options_of)}.\n"
     further = [
         f"`{item.opts[0]}`"
         for item in options(name)
@@ -372,6 +387,17 @@ def section(name: str) -> Iterator[str]:
     if further:
         yield f"Also [{', '.join(further)}](../command-line.md#{COMMON}).\n"
     yield f"{references(name)}\n"
+
+
+def named_options(other: str, equal: dict[str, Any]) -> str:
+    """Return the names of the options that another command explains, or of those that are missing."""
+    elsewhere = {line for options_of in explained_earlier(other).values() for line in options_of}
+    listed = {line: item for line, item in own_lines(other).items() if line not in elsewhere}
+    names = [code(item.opts[0]) for line, item in listed.items() if line in equal]
+    missing = [code(item.opts[0]) for line, item in listed.items() if line not in equal]
+    if len(names) - len(missing) < MIN_NAMES_SAVED:
+        return ", ".join(names)
+    return f"all options except {', '.join(missing)}" if missing else "all options"
 
 
 def argument_lines(name: str) -> Iterator[str]:

@@ -76,9 +76,7 @@ def identify(
     without its own preparation is prepared as the first. With --folded, workers condense each log
     into a small file, and the result is that of all logs at once; --add adds a later log.
 
-    Exit code 1 when the result is doubtful, also because of faults in the data (clipped, delayed,
-    reversed, swapped, constant, copied, in another unit, without excitation) or impossible masses;
-    the reason is printed.
+    Exit code 1 when the result is doubtful, also because of faults in the data or impossible masses.
     """
     if folded is not None:
         mechanism = load_model(machine, side).mechanism
