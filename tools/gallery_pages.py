@@ -14,7 +14,6 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -79,8 +78,6 @@ FAMILIES = {
 }
 #: Planes of the workspace pictures, by the names of the independent coordinates.
 PLANES = {("x", "y", "z"): "x,z", ("carrier.x", "carrier.y", "carrier.z"): "carrier.x,carrier.z"}
-#: Largest number of lengths that a page lists.
-LISTED_LENGTHS = 5
 
 
 def workspace_plane(mechanism: Mechanism) -> str:
@@ -90,29 +87,18 @@ def workspace_plane(mechanism: Mechanism) -> str:
     return "x,y" if not plane and names[:2] == ["x", "y"] else plane
 
 
-def lengths(mechanism: Mechanism) -> str:
-    """Return the first named lengths of a machine in mm, without components of points."""
-    shown = [item for item in mechanism.parameters if item.unit == "m" and "[" not in item.name]
-    listed = [f"{item.name} {1e3 * item.value:.4g}" for item in shown[:LISTED_LENGTHS]]
-    more = ", ..." if len(shown) > LISTED_LENGTHS else ""
-    return f"{', '.join(listed)}{more} mm" if listed else ""
-
-
-def facts(mechanism: Mechanism) -> Iterator[str]:
-    """Return the lines of a page's list of facts."""
+def freedoms(mechanism: Mechanism) -> str:
+    """Return the sentence of a page about degrees of freedom and actuators."""
     independent = [f"`{name}`" for name in mechanism.platform.independent]
-    yield f"{counted(len(independent), 'degree')} of freedom: {', '.join(independent)}"
     actuators = counted(len(mechanism.actuators), "actuator")
-    bodies = counted(len(mechanism.bodies), "body", "bodies")
-    joints, rods = counted(len(mechanism.joints), "joint"), counted(len(mechanism.rods), "rod")
-    yield f"{actuators}, {bodies}, {joints}, {rods}"
-    if dimensions := lengths(mechanism):
-        yield f"dimensions: {dimensions}"
+    return (
+        f"{counted(len(independent), 'degree')} of freedom ({', '.join(independent)}), {actuators}."
+    )
 
 
-def counted(count: int, one: str, several: str = "") -> str:
+def counted(count: int, noun: str) -> str:
     """Return a number with its noun."""
-    return f"{count} {one if count == 1 else several or one + 's'}"
+    return f"{count} {noun if count == 1 else noun + 's'}"
 
 
 def title_of(description: str) -> str:
@@ -125,7 +111,6 @@ def page(name: str) -> str:
     mechanism = load(name)
     folder = machine_path(name).parent
     inside = f"{name}.yaml" if folder.name == "machines" else f"{folder.name}/{name}.yaml"
-    listed = "\n".join(f"- {fact}" for fact in facts(mechanism))
     plane = workspace_plane(mechanism)
     workspace = f"\n![Workspace in the plane {plane}]({name}-workspace.png)\n" if plane else ""
     return f"""# {name}
@@ -134,7 +119,7 @@ def page(name: str) -> str:
 
 {title_of(mechanism.description)}
 
-{listed}
+{freedoms(mechanism)}
 {workspace}
 ```yaml
 --8<-- "{inside}"
@@ -168,7 +153,7 @@ def first_page() -> str:
     return f"""# Gallery
 
 The machines that come with Tauloop. Commands and `tl.load` take their names: `tauloop view {FIRST}`.
-A machine's page has its file, dimensions and workspace; its picture leads to a film of each freedom in turn.
+A machine's page has its file and workspace; its picture leads to a film of each freedom in turn.
 
 | degrees of freedom | machines |
 |---|---|
