@@ -184,6 +184,11 @@ def listed(name: str, keys: Iterable[str]) -> str:
     return ", ".join(f"**`{key}`**" if entries(name)[key].required else f"`{key}`" for key in keys)
 
 
+def repeats_key(key: str, entry: Entry) -> bool:
+    """Return whether the meaning of a key is only the key itself in words."""
+    return bool(entry.details) and entry.meaning.lower() == key.replace("_", " ")
+
+
 def lines(name: str) -> Iterator[str]:
     """Return a line for each key; keys that differ in their names alone share one."""
     shared = [key for keys in references(name).values() for key in keys]
@@ -193,7 +198,8 @@ def lines(name: str) -> Iterator[str]:
         entry = items[0][1]
         keys = listed(name, (key for key, _ in items))
         noted = f" ({entry.details})" if entry.details else ""
-        yield f"- {keys}{noted}: {entry.meaning}{', ...' if len(items) > 1 else ''}"
+        meaning = f": {entry.meaning}{', ...' if len(items) > 1 else ''}"
+        yield f"- {keys}{noted}{'' if repeats_key(items[0][0], entry) else meaning}"
     for other, keys_of_other in references(name).items():
         title, anchor = other.replace("_", " "), other.replace("_", "-").lower()
         yield f"- {listed(name, keys_of_other)}: as in [{title}](#{anchor})"

@@ -138,7 +138,7 @@ BODY_BEAM = Shape(
     name="beam",
     doc="An elastic beam between two points of a body, with exactly one section, taper or list of segments.",
     fields=(
-        need("from", _PLACE, "start: a joint, rod or frame on the body, or a point [x, y, z]"),
+        need("from", _PLACE, "start, on the body"),
         need("to", _PLACE, "end, likewise"),
         field(
             "z_axis",
@@ -184,8 +184,8 @@ JOINT_FIELDS = (
     field(
         "stiffness",
         Either(kinds=(_MATRIX, STIFFNESS)),
-        "elastic bearings or carriage: by direction, or as a matrix in the order x, y, z, rx, ry, rz; in the axes "
-        "of the parent's frame, at the origin of the child's",
+        "elastic bearings or carriage, by direction or as a matrix (x, y, z, rx, ry, rz), in the axes of the "
+        "parent's frame, at the origin of the child's",
     ),
     field(
         "compliance", Either(kinds=(_MATRIX, COMPLIANCE)), "its inverse, in place of `stiffness`"
@@ -207,7 +207,7 @@ ACTUATOR_FIELDS = (
     field(
         "stiffness",
         value(units.STIFFNESSES, GROUP, "positive"),
-        "stiffness at the actuator's position with the motor held; without it that of the `drive`, if there is one",
+        "stiffness with the motor held; that of the `drive` if absent",
     ),
 )
 
@@ -220,7 +220,7 @@ STRUCTURE = Shape(
         need(
             "nodes",
             ListOf(item=_PLACE),
-            "interface nodes in the order of the matrices: a joint, rod or frame on the body, or a point [x, y, z]",
+            "interface nodes on the body, in the order of the matrices",
         ),
         field(
             "file",

@@ -259,7 +259,7 @@ JOINT = Shape(
         field(
             "axis",
             _AXIS,
-            "axis of a revolute, prismatic or cylindrical joint, in both frames: a letter, or numbers",
+            "axis of a revolute, prismatic or cylindrical joint, in both frames",
         ),
         field(
             "axes",
@@ -326,8 +326,8 @@ LINK = Shape(
 
 TENSION = Shape(
     name="tension",
-    doc="Makes a rod a cable, which pulls within bounds and never pushes. In a simulation one with `stiffness` pulls "
-    "with max(0, stiffness x + damping x'), x its stretch; one without does not stretch (docs/cables.md).",
+    doc="Makes a rod a cable, which pulls within bounds and never pushes. With `stiffness` it stretches in a "
+    "simulation (docs/cables.md).",
     fields=(
         need("least", value(units.FORCE, "", "not negative"), "least tension"),
         field(
@@ -642,7 +642,7 @@ OMISSIONS = (
     field(
         "omitted_forces",
         ListOf(item=Text(is_needed=True)),
-        "forces that the imported description states and this machine lacks: results that need forces are doubtful",
+        "forces of the imported description that this machine lacks: results with forces are doubtful",
     ),
     field(
         "unknown_elements",
@@ -662,8 +662,8 @@ MACHINE = Shape(
         field(
             "unstated_motors",
             ListOf(item=Text(is_needed=True)),
-            "coordinates that may have motors where the imported description does not state which of them have: "
-            "`check` reports it, and forces are refused; replaced by `actuators`",
+            "coordinates that may have motors, in an imported description without motors: forces are refused; "
+            "replaced by `actuators`",
         ),
         need("provenance", PROVENANCE, "status and source of values that state none"),
         need(

@@ -215,9 +215,8 @@ SECTIONS = (
 )
 ON_ACTUATOR = Shape(
     name="drive line of an actuator",
-    doc="What is between motors and machine: a drive-line `file` (docs/drives.md), or the sections of one, here. "
-    "The machine takes the place of the load: in a file, of the inertia that `performance` judges, whose mass and "
-    "friction there do not count; here, of `load`, which is not among the inertias.",
+    doc="A drive-line `file` (docs/drives.md), or the sections of one. The machine replaces the load: in a file the "
+    "inertia that `performance` judges, with its mass and friction; here `load`, which is not among the inertias.",
     fields=(
         field(
             "file", Text(), "drive-line file, relative to the machine file; in place of sections"
