@@ -17,7 +17,7 @@ STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only")
 SIZES = ("-DTL_LANES=8", "-DTL_MOST_CHANGES=200", "-DTL_MISSED=1e-11", "-DTL_DEPENDENT=1e-11")
 LIMITS = (
     "-DTOLERANCE=1e-9",
-    "-DNOTHING=1e-9",
+    "-DZERO_LEVEL=1e-9",
     "-DSMALLEST_PIVOT=1e-9",
     "-DCONVERGED=1e-9",
     "-DPRINTED=double",

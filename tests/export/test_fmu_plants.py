@@ -234,7 +234,7 @@ def test_bad_requests_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         FmuOptions(fmi_version="1")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(
-        EngineError, match=r"none was found.*\n.*install one, or write sources alone"
+        EngineError, match=r"none was found.*\n.*install a compiler, or write only sources"
     ):
         export_fmu(MACHINE, FmuOptions())
     assert export_fmu(MACHINE, FmuOptions(binary=False), folder=tmp_path).written[0].exists()

@@ -344,7 +344,7 @@ def test_speeds_are_differences_of_positions_where_nobody_measures_them() -> Non
 
 def test_what_fits_no_machine_is_refused() -> None:
     for options, what in {
-        tl.ControllerOptions(): "nothing bounds the force",
+        tl.ControllerOptions(): "has no limit",
         tl.ControllerOptions(controller="drive"): "has a drive line",
         tl.ControllerOptions(deceleration=(1.0, 2.0)): "2 numbers for 6 actuators",
         tl.ControllerOptions(limit=(1.0, 2.0)): "2 numbers for 6 forces",
@@ -355,6 +355,6 @@ def test_what_fits_no_machine_is_refused() -> None:
         tl.export_controller(tl.load("cable_robot"))
     with pytest.raises(
         InputError,
-        match=r"(?s)4 actuators for 3 degrees of freedom; .* work against each other.*shares the forces",
+        match=r"(?s)4 actuators for 3 degrees of freedom; .* work against each other.*distributes the forces",
     ):
         tl.export_controller(model("redundant delta"), tl.ControllerOptions(controller="drive"))

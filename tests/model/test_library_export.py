@@ -220,7 +220,7 @@ def test_a_folder_is_one_library(tmp_path):
     ):
         with pytest.raises(
             tl.InputError,
-            match=r"(?s)belongs to the project delta, and five_bar.* a folder for this export",
+            match=r"(?s)belongs to the project delta, but five_bar.* a folder for this export",
         ):
             again()
     (tmp_path / "own").mkdir()

@@ -147,7 +147,7 @@ def test_encoders_that_cannot_be_exported_are_refused_at_once():
     for words in (
         "no actuator or coordinate",
         "free parameters",
-        "motor_2, a leading actuator, is missing",
+        "the leading actuator motor_2 is missing",
         "a name occurs twice",
         "not positive",
     ):

@@ -1,4 +1,4 @@
-"""Machines for other programs: C, graphics processors, controllers, plants, FMUs, LinuxCNC, ROS 2.
+"""Export to other programs: C, graphics processors, controllers, plants, FMUs, LinuxCNC, ROS 2.
 
 Only the command line and the packages that run exported code import this package.
 

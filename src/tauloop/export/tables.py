@@ -16,7 +16,7 @@ from tauloop.mechanism.suggestions import listing
 
 
 def export_tables(exported: Export) -> Iterator[Printed]:
-    """Yield the sizes and operations of the functions, and the sizes on a microcontroller."""
+    """Yield the sizes and operations of the functions, and the code size on a microcontroller."""
     rows = [_function_row(item) for item in exported.manifest["functions"]]
     heads = ((head, "") for head in ("in", "out", "operations", "each Newton step"))
     yield table("Functions", "name", *heads, rows=rows)
@@ -31,7 +31,7 @@ def export_tables(exported: Export) -> Iterator[Printed]:
 
 
 def compensation_export_tables(exported: CompensationExport) -> Iterator[Printed]:
-    """Yield the order of temperatures, and the measured error of the tool."""
+    """Yield the order of the temperatures, and the tool's error caused by single precision."""
     if exported.parts:
         yield f"temperatures in this order: {listing(exported.parts, 20)}"
     if exported.tool_error is not None:
@@ -40,7 +40,7 @@ def compensation_export_tables(exported: CompensationExport) -> Iterator[Printed
 
 
 def _function_row(item: Mapping[str, Any]) -> tuple[object, ...]:
-    """Return name, numbers in and out, and operations of a function in a manifest."""
+    """Return a function's name, its numbers of inputs and outputs, and its operations."""
     inputs = sum(port["size"] for port in item["inputs"])
     outputs = sum(port["size"] for port in item["outputs"])
     once = sum(item["operations"]["once"].values())
@@ -74,7 +74,7 @@ def _accuracy(exported: Export) -> Iterator[Printed]:
     assert accuracy is not None
     rows = [_accuracy_row(item) for item in accuracy.outputs]
     title = f"Single precision at {accuracy.states} states; "
-    title += f"its own diagnostics refuse {accuracy.refused} of them"
+    title += f"the diagnostics in single precision reject {accuracy.refused} of them"
     heads = ((head, "") for head in ("largest", "error", "fused", "relative", "limit"))
     yield table(title, "output", *heads, rows=rows)
     for item in accuracy.outputs:
@@ -86,7 +86,7 @@ def _accuracy(exported: Export) -> Iterator[Printed]:
 
 
 def _accuracy_row(item: OutputAccuracy) -> tuple[str, ...]:
-    """Return an output's largest amount, errors, relative error and limit."""
+    """Return an output's largest absolute value, errors, relative error and limit."""
     values = (item.largest, item.error, item.fused_error, item.share, item.enough)
     name = f"{item.function} {item.output} [{item.unit}]"
     return name, *(f"{value:.1e}" for value in values)
@@ -125,7 +125,7 @@ def linuxcnc_tables(exported: LinuxcncExport) -> Iterator[Printed]:
 
 
 def transmission_tables(exported: TransmissionExport) -> Iterator[Printed]:
-    """Yield joints and actuators in their order, and how to check the functions in C."""
+    """Yield the order of joints and actuators, and commands to check the functions in C."""
     pairs = zip(exported.joints, exported.actuators, strict=True)
     yield table("Order of all arrays", "joint", "actuator", rows=pairs)
     for item in exported.diagnostics:

@@ -355,6 +355,6 @@ def test_memory_of_another_program_is_left_alone(content: bytes, name: str) -> N
 )
 def test_names_that_memory_cannot_have_are_refused_by_name(bad: str) -> None:
     for refuse in (lambda: PlantOptions(shm=bad), lambda: PlantClient(shm=bad, wait=0.1)):
-        with pytest.raises(InputError, match="is not a name of shared memory") as refused:
+        with pytest.raises(InputError, match="is not a valid name of shared memory") as refused:
             refuse()
         assert len(str(refused.value)) < 300

@@ -240,7 +240,7 @@ def test_a_motion_without_a_way_on_ends_the_run_and_is_said() -> None:
         ({"udp": "0.0.0.0:9000"}, "can be reached from other computers"),
         ({"udp": "localhost"}, "is not an address with a port"),
         ({"udp": "127.0.0.1:0"}, "is not an address with a port"),
-        ({"shm": "a/b"}, "is not a name"),
+        ({"shm": "a/b"}, "is not a valid name"),
         ({"alone": True}, "needs a duration"),
         ({"rate": 1e9}, "rate: is 1e"),
     ],

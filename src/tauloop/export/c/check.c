@@ -1,4 +1,4 @@
-/* Functions of the test programs; TOLERANCE, NOTHING, SMALLEST_PIVOT and CONVERGED are defined before. */
+/* Functions of the test programs; TOLERANCE, ZERO_LEVEL, SMALLEST_PIVOT and CONVERGED are defined before. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@ static double deviation(const double *found, size_t count, const double *expecte
 {
     double largest = 0.0, worst = 0.0;
     for (size_t i = 0; i < expected_count; ++i) largest = fabs(expected[i]) > largest ? fabs(expected[i]) : largest;
-    if (largest < NOTHING) largest = 1.0;
+    if (largest < ZERO_LEVEL) largest = 1.0;
     for (size_t i = 0; i < count; ++i) {
         const double error = fabs(found[i] - expected[i % expected_count]) / largest;
         if (!(error <= worst)) worst = error >= 0.0 ? error : HUGE_VAL;

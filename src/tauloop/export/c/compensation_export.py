@@ -46,25 +46,27 @@ from tauloop.model.model import MachineSource, Model, modeled
 
 #: Number of samples in the test program.
 TEST_SAMPLES = 5
-#: Deflection of the samples, as a fraction of the machine's size, and their temperatures, K.
+#: Deflection at the samples, as a fraction of the machine's size, and largest temperature rise, K.
 SAMPLE_DEFLECTION, SAMPLE_TEMPERATURE = 1e-4, 5.0
-#: Largest difference of the exported function and `compensate`, as a fraction of the correction.
+#: Limit of the difference between the exported function and `compensate`, as a fraction of the
+#: correction.
 MAX_DIFFERENCE = 1e-6
 NAME = "compensation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompensationExportOptions(Options):
-    """What the exported function corrects, and its precision.
+    """Corrections, names and precision of the exported function.
 
     Attributes:
         name: first part of all generated names; default: the machine's name.
-        precision: double or single; single exports floats only, for a microcontroller, without
-            batch kernels.
-        passes: number of corrections; the second includes that loads act at the corrected pose.
-        expansions: coefficients of expansion by part, 1/K, in place of the file's; a number for all
-            parts of which the file states none. Bodies without beams and the base then scale as a
-            whole.
+        precision: double or single; single is for a microcontroller: all numbers are floats, and
+            there are no batch kernels.
+        passes: number of correction passes; the second pass applies the loads at the corrected
+            pose.
+        expansions: coefficients of thermal expansion by part, 1/K, which replace those of the file.
+            A single number is for all parts without a coefficient in the file; bodies without beams
+            and the base then expand uniformly.
         weightless: leave the weight of the machine out.
         seed: seed of the loads in the test program.
 
@@ -90,9 +92,9 @@ class CompensationExport(Export):
 
     Attributes:
         parts: parts whose temperatures are inputs, in their order.
-        difference: largest difference to `compensate`, as a fraction of the correction.
-        tool_error: largest error of the tool's position by single precision at sampled poses, m;
-            None for double.
+        difference: largest difference from `compensate`, as a fraction of the correction.
+        tool_error: largest error of the tool's position caused by single precision at the sampled
+            poses, m; None for double.
     """
 
     parts: tuple[str, ...] = ()
@@ -101,7 +103,7 @@ class CompensationExport(Export):
 
     @property
     def status(self) -> Status:
-        """Return doubtful if single precision or the difference to `compensate` is too large."""
+        """Return doubtful if an error is too large; see `diagnostics`."""
         return status_of(self.diagnostics)
 
     @property
@@ -131,19 +133,19 @@ def export_compensation(
 ) -> CompensationExport:
     """Export inverse kinematics with load and temperature as C: pose to corrected motor positions.
 
-    The function takes the commanded pose, a wrench at the tool and temperatures of the parts, and
-    returns what `compensate` does, by the same number of passes. It is straight code without
-    allocation. All parameters are constants.
+    The function takes the commanded pose, a wrench at the tool and temperatures of the parts. It
+    returns the same motor positions as `compensate` with the same number of passes. The code
+    allocates no memory. All parameters are constants.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         folder: folder for the files. It is created if missing, and its other files are left alone.
-            Either all files are written or none. Without a folder the result holds the texts only.
+            Either all files are written or none. Without a folder the result only has the texts.
         options: name, precision and coefficients of expansion.
 
     Raises:
-        InputError: the machine has no elastic data, or parts that the code does not cover; or the
-            folder cannot be written.
+        InputError: the machine has no elastic data, the code does not support one of its parts, or
+            the folder cannot be written.
         PoseError: a sampled pose is singular.
         EngineError: single precision needs a C compiler, and none was found.
 
@@ -228,19 +230,19 @@ def export_compensation(
 
 
 def fixed_model(model: Model) -> Model:
-    """Return a model after a check that none of its parameters is free.
+    """Return a model after checking that it has no free parameters.
 
     Raises:
-        InputError: some are.
+        InputError: it has free parameters.
     """
     if model.free:
-        what = f"has free parameters ({', '.join(model.free)}), and elastic data are constants"
-        raise InputError.of("machine", what, "give the mechanism")
+        what = f"has free parameters ({', '.join(model.free)}), but elastic data must be constant"
+        raise InputError.of("machine", what, "pass the mechanism instead of the model")
     return model
 
 
 def compensation_ports(model: Model, built: CompensationProgram) -> dict[str, CPort]:
-    """Return the ports of wrench, temperatures and actuator positions."""
+    """Return the ports of wrench, temperatures and actuator positions, by name."""
     motors = motor_port(model.assembly, ACTUATOR_OUTPUT, "rad", "m")
     rises = "rise of temperatures above the reference"
     listed = (
@@ -283,7 +285,7 @@ def as_floats(values: np.ndarray) -> np.ndarray:
 
 
 def load_samples(model: Model, built: CompensationProgram, seed: int) -> dict[str, np.ndarray]:
-    """Return poses, and random wrenches and temperatures that deflect the tool a little."""
+    """Return inputs by port: poses, with random wrenches and temperatures of small deflections."""
     rng = np.random.default_rng(seed)
     q = built.states[rng.permutation(len(built.states))]
     reference = stiffness(model)
@@ -304,10 +306,10 @@ def load_samples(model: Model, built: CompensationProgram, seed: int) -> dict[st
 def _checked(
     model: Model, built: CompensationProgram, samples: dict[str, np.ndarray]
 ) -> np.ndarray:
-    """Return the actuator positions (M, n_u) at samples, of which those that fail are dropped.
+    """Return the actuator positions (M, n_u) at the samples, and drop samples that fail.
 
     Raises:
-        InputError: none is left.
+        InputError: all samples fail.
     """
     values, diagnostics = built.program.run(samples, len(samples["position"]))
     state = solve_diagnostics(built.program, diagnostics)
@@ -327,7 +329,7 @@ def _difference(
     samples: Mapping[str, np.ndarray],
     expected: np.ndarray,
 ) -> float:
-    """Return the largest difference to `compensate`, as a fraction of the correction."""
+    """Return the largest difference from `compensate`, as a fraction of the correction."""
     rises = dict(zip(built.parts, samples[TEMPERATURES][0].tolist(), strict=False))
     count = len(expected)
     values, _ = built.program.run(
@@ -352,7 +354,7 @@ def _tool_error(
     expected: np.ndarray,
     accuracy: SingleAccuracy,
 ) -> float:
-    """Return the largest error of the tool's position by single precision, m."""
+    """Return the largest error of the tool's position caused by single precision, m."""
     J = model.platform.tool_jacobian(samples["position"])[:, :3]
     R = model.platform.actuator_jacobian(samples["position"])
     largest = 0.0

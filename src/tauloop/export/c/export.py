@@ -60,7 +60,7 @@ WORST_CONDITION = 1e3
 #: Distance of Newton's start values from the solution in the test program (characteristic lengths,
 #: rad).
 START_OFFSET = 1e-3
-#: Random walks over which single precision is compared with double: number of walks, steps of each
+#: Random walks along which single precision is compared with double: number of walks, steps of each
 #: walk, and size of a step (rad or characteristic lengths). They reach the edge of the workspace.
 WALKS, WALK_STEPS, WALK_STEP = 64, 24, 0.2
 #: Tolerance of the test program in single precision: a multiple of the deviation at its samples,
@@ -68,7 +68,7 @@ WALKS, WALK_STEPS, WALK_STEP = 64, 24, 0.2
 DEVIATION_FACTOR, MIN_TOLERANCE = 4, 1e-6
 PRECISIONS = ("double", "single")
 
-#: Inputs that distribute the forces of redundant actuators and cables.
+#: Inputs that set the distribution of forces among redundant actuators and cables.
 SHARING = ("weight", "preload")
 
 
@@ -81,10 +81,10 @@ class ExportOptions(Options):
         entry: coordinates in which the motion is given: platform or actuators.
         outputs: outputs to export, such as 'force'; all outputs if empty.
         name: first part of all generated names; default: the machine's name.
-        seed: seed of the random states in the test program, and of those at which single precision
-            is compared.
-        precision: double or single; single exports floats only, for a microcontroller, without
-            batch kernels.
+        seed: seed of the random states in the test program, and of the states at which single
+            precision is compared with double.
+        precision: double or single; single is for a microcontroller: all numbers are floats, and
+            there are no batch kernels.
         target: processor whose code size and stack are reported; generic is measured on this
             computer's processor.
         library: write a CMake package that Arduino and PlatformIO accept as a library, with a
@@ -122,12 +122,12 @@ class ExportOptions(Options):
                 problems.add("outputs", message, f"choose from {', '.join(spec.outputs)}")
 
     def wanted(self, spec: ProgramSpec) -> tuple[str, ...]:
-        """Return the exported outputs of a function."""
+        """Return the names of the exported outputs of a function."""
         return tuple(name for name in spec.outputs if not self.outputs or name in self.outputs)
 
     @property
     def is_single(self) -> bool:
-        """True if floats are exported."""
+        """True if the export is in single precision."""
         return self.precision == "single"
 
     @property
@@ -138,7 +138,7 @@ class ExportOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export(ExportedCode):
-    """Exported functions in C; `name` starts every C name and file name.
+    """Exported functions in C; every C name and file name starts with `name`.
 
     Attributes:
         accuracy: accuracy of single precision; None for double.
@@ -165,7 +165,7 @@ class Export(ExportedCode):
     @property
     @in_json()
     def advice(self) -> tuple[str, ...]:
-        """Return a line with value and remedy for each output that is not accurate enough."""
+        """Return a text with value and remedy for each output that is not accurate enough."""
         return tuple(str(item) for item in self.diagnostics if not item.is_good)
 
 
@@ -185,16 +185,16 @@ def export_c(
         machine: a mechanism or its model; parameters that are not free become constants in the
             code.
         folder: folder for the files. It is created if missing, and its other files are left alone.
-            Either all files are written or none. Without a folder the result holds the texts only.
-        options: functions and the coordinates of their motion.
+            Either all files are written or none. Without a folder the result only has the texts.
+        options: functions, and the coordinates in which their motion is given.
         progress: called with the completed and the total number of stages.
 
     Returns:
         The export: texts of the files by name, and the written paths.
 
     Raises:
-        InputError: the name gives no C identifier, the folder cannot be written, or it holds
-            another library.
+        InputError: the name cannot be turned into a C identifier, the folder cannot be written, or
+            it holds another library.
         AssemblyError: the machine does not assemble as described.
         PoseError: no regular state was found for the test program.
         EngineError: single precision needs a C compiler, and none was found.
@@ -248,15 +248,15 @@ def finished_export(
     options: ExportOptions | None = None,
     accuracy: SingleAccuracy | None = None,
 ) -> Export:
-    """Return the exported texts of functions; write them if a folder is named.
+    """Return the exported texts of functions. Write them if a folder is given.
 
     Args:
         stem: first part of every name.
         cases: the functions, with inputs and expected outputs.
-        notes: what the header specifies for all functions.
+        notes: texts of the header that hold for all functions.
         source: origin of the functions, for the manifest.
         folder: folder for the files.
-        options: precision and target; default: double precision on any processor.
+        options: precision and target; default: double precision for any processor.
         accuracy: accuracy of single precision.
 
     Raises:
@@ -295,7 +295,10 @@ def finished_export(
 
 
 def _tolerance(cases: Sequence[Case]) -> float:
-    """Return the tolerance of the test program in single precision, fused and unfused."""
+    """Return the tolerance of the test program in single precision.
+
+    It covers compilers that fuse products and sums and compilers that do not.
+    """
     deviations = [
         deviation(
             run_in_floats(case.function, case.inputs, TEST_SAMPLES, contraction)[port.name],
@@ -316,7 +319,11 @@ def _small_target_data(
     options: ExportOptions,
     accuracy: SingleAccuracy | None,
 ) -> dict[str, Any]:
-    """Return manifest data for a microcontroller: precision, bytes, loop bounds, accuracy."""
+    """Return the manifest data of an export for a microcontroller.
+
+    They are precision, code size and stack in bytes, upper bounds of iterations and operations,
+    and accuracy.
+    """
     most = {
         function.name: {
             "newton_steps": _max_newton_steps(function),
@@ -357,14 +364,14 @@ def _max_newton_steps(function: CFunction) -> int:
 
 
 def _max_operations(function: CFunction) -> int:
-    """Return the operations of a call whose Newton loops all take the most steps."""
+    """Return the number of operations of a call whose Newton loops all reach the step limit."""
     counts = operations(function)
     newton_operations = sum(counts["each_iteration"].values())
     return sum(counts["once"].values()) + function.most_steps * newton_operations
 
 
 def _wide_samples(model: Model, entry: Motion, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return inputs of all functions at states all over the workspace."""
+    """Return inputs of all functions at states spread over the workspace."""
     assembly = model.assembly
     walks = random_walk(
         assembly.loops,
@@ -393,7 +400,7 @@ def _samples(
         entry: coordinates of the input motion.
         q: candidate states (N, n_q).
         rng: random number generator.
-        most: number of samples; if there are fewer states, they are repeated.
+        most: number of samples; if fewer states are regular, they are repeated.
 
     Raises:
         PoseError: none of the states is regular enough.
@@ -439,7 +446,7 @@ def _samples(
 
 
 def _directions(entry: Motion, most: int) -> dict[str, np.ndarray]:
-    """Return random directions and factors of the derivative products."""
+    """Return random inputs of the derivative products: directions and factors, (most, n) by port."""
     rng, ports = np.random.default_rng(2), entry.ports.products(force_port(entry.assembly))
     return {name: rng.normal(size=(most, port.size)) for name, port in ports.items()}
 
@@ -447,9 +454,10 @@ def _directions(entry: Motion, most: int) -> dict[str, np.ndarray]:
 def _within_tension_bounds(
     model: Model, q: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return states and motions that keep the cable tensions within their bounds.
+    """Return states, velocities and accelerations with cable tensions within their bounds.
 
-    A motion that violates a bound is replaced by rest at the same state.
+    If a motion violates a bound, it is replaced by rest at the same state. States that violate a
+    bound even at rest are dropped.
 
     Raises:
         PoseError: the tensions violate a bound at every state, even at rest.
@@ -472,8 +480,8 @@ def _within_tension_bounds(
                 np.where(within[:, None], x, 0.0) for x in (velocity, acceleration)
             )
     if not within.any():
-        message = f"at none of {n} states around the reference pose are the cable tensions within "
-        message += "their bounds"
+        message = f"the cable tensions violate their bounds at all {n} states around the reference "
+        message += "pose"
         raise PoseError.of("tension", message, "change the bounds or the reference pose")
     return q[within], velocity[within], acceleration[within]
 
@@ -487,7 +495,7 @@ def _case(
     ports: Mapping[str, CPort],
     samples: Mapping[str, np.ndarray],
 ) -> Case:
-    """Return one function with inputs and the outputs that the interpreter computes for them."""
+    """Return a function with its inputs, and the outputs that the interpreter computes for them."""
     program = motion.program(spec)
     wanted = tuple(port for port in options.wanted(spec) if ports[port].size)
     if not options.outputs:
@@ -553,7 +561,7 @@ def _manifest(
     source: Mapping[str, object],
     files: Mapping[str, str],
 ) -> dict[str, object]:
-    """Return the manifest as plain data, without time or path."""
+    """Return the manifest as plain data. It contains no times and no paths."""
     data = {
         "tauloop": tauloop_version(),
         "name": stem,

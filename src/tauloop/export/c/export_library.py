@@ -10,14 +10,14 @@ import json
 from collections.abc import Mapping, Sequence
 
 from tauloop.compiler.c.calling.signature import CPort
-from tauloop.compiler.c.printing import single as floats
+from tauloop.compiler.c.printing import single as float32
 from tauloop.compiler.c.printing.c_helpers import c_file
 from tauloop.compiler.c.printing.single import in_single, single_number
 from tauloop.compiler.c.printing.source import comment, number
 from tauloop.compiler.limits import CONVERGED, SMALLEST_PIVOT
 from tauloop.export.c.export_texts import Case, HeaderNotes
 
-#: Keywords of C++ that are ordinary names in C.
+#: Keywords of C++ that are valid names in C.
 _CPP_WORDS = frozenset(
     "alignas alignof and and_eq asm bitand bitor bool catch char8_t char16_t char32_t class compl concept consteval "
     "constexpr constinit const_cast co_await co_return co_yield decltype delete dynamic_cast explicit export false "
@@ -38,13 +38,13 @@ def library_files(
     *,
     single: bool,
 ) -> dict[str, str]:
-    """Return the exported files at their paths in a library, with the library's own files.
+    """Return the files of a library by path: the exported files and the library's description.
 
     Args:
         stem: first part of every name.
         files: source, header and test program by name.
         cases: the functions.
-        notes: what the header specifies for all functions.
+        notes: texts of the header that hold for all functions.
         version: version of the library.
         single: whether the functions use floats.
     """
@@ -77,13 +77,13 @@ def cpp_text(stem: str, cases: Sequence[Case], *, single: bool) -> str:
     real = "float" if single else "double"
     space = f"{stem}_" if stem in _CPP_WORDS else stem
     pivot, converged = (
-        (floats.SMALLEST_PIVOT, floats.CONVERGED) if single else (SMALLEST_PIVOT, CONVERGED)
+        (float32.SMALLEST_PIVOT, float32.CONVERGED) if single else (SMALLEST_PIVOT, CONVERGED)
     )
     written = single_number if single else number
     title = (
-        f"/* {stem}.h for C++. A view accepts an array, a std::array or a std::span of its size "
+        f"/* {stem}.h for C++. A view accepts only an array, a std::array or a std::span of its "
     )
-    title += "only. */"
+    title += "size. */"
     lines = [
         title,
         f"#ifndef {stem.upper()}_HPP",
@@ -93,7 +93,7 @@ def cpp_text(stem: str, cases: Sequence[Case], *, single: bool) -> str:
         "",
         c_file("tauloop.export.c", "view.hpp").replace("@NAME@", space).strip(),
         "",
-        "/* Whether the diagnostics are good: within reach, regular, converged and finite. */",
+        "/* Returns whether the pose is within reach and regular, and the results are converged and finite. */",
         f"inline bool is_good(view<const {real}, 4> health) noexcept",
         "{",
         f"    return health[0] >= {written(0.0)} && health[1] > {written(pivot)} && health[2] < {written(converged)};",
@@ -117,7 +117,7 @@ def _view(port: CPort, real: str, *, is_input: bool) -> str:
 
 
 def _sketch(stem: str, case: Case, *, single: bool) -> str:
-    """Return an Arduino example that calls a function at one pose and prints its outputs."""
+    """Return an Arduino example that calls a function at a pose and prints its outputs."""
     function = case.function
     lines = [f"/* {case.meaning}: at one pose, once a second. */", f"#include <{stem}.h>", ""]
     for port in function.inputs:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.signature import CPort
-from tauloop.compiler.c.printing import single as floats
+from tauloop.compiler.c.printing import single as float32
 from tauloop.compiler.c.printing.batch_source import LANES
 from tauloop.compiler.c.printing.c_helpers import c_file
 from tauloop.compiler.c.printing.parameter_check import parameter_declarations
@@ -26,42 +26,47 @@ _BATCH = " * NAME computes one sample; NAME_batch computes n, every array with n
 #: Columns of the description in the header's comment.
 DESCRIPTION_COLUMNS = 110
 #: Ports whose numbers are all smaller than this are compared by absolute deviation.
-NOTHING = 1e-9
+ZERO_LEVEL = 1e-9
 
 
 def _health(*, batch: bool, single: bool) -> tuple[tuple[str, str], ...]:
     """Return the meaning and the unit of the four numbers of `health`."""
-    none, converged = (floats.FLOAT_MARK, floats.CONVERGED) if single else (1e300, CONVERGED)
-    pivot = f"({_short(none)} without any); "
-    pivot += f"below {floats.SMALLEST_PIVOT:g}: singular" if single else "near 0: singular"
-    iterations = "most Newton iterations of a loop"
+    if single:
+        no_pivot, converged = float32.FLOAT_MARK, float32.CONVERGED
+        singular = f"below {float32.SMALLEST_PIVOT:g}: singular"
+    else:
+        no_pivot, converged = 1e300, CONVERGED
+        singular = "near 0: singular"
+    iterations = "largest number of Newton iterations of a loop"
     if batch:
-        iterations += f" (of all {LANES} samples of a block in a batch)"
+        iterations += f" (in a batch: of the {LANES} samples of a block)"
     elif single:
-        iterations += f", at most {floats.NEWTON_ITERATIONS}"
+        iterations += f", at most {float32.NEWTON_ITERATIONS}"
     return (
         (
-            "least discriminant of the loops that are closed by a formula, at most 1; negative: out of reach",
+            "smallest normalized discriminant of the loops closed in closed form, at most 1; negative: out of reach",
             "1",
         ),
         (
-            f"least pivot of linear blocks and Newton steps over its typical size {pivot}",
+            "smallest pivot of the linear solves and Newton steps, relative to its typical value "
+            f"({_short(no_pivot)} without pivots); {singular}",
             "1",
         ),
         (
-            f"what Newton's loops leave of their equations, summed; above {_short(converged)}: not converged",
-            "m or 1",
+            "sum of the residuals of the loop equations solved by Newton's method, lengths relative to the "
+            f"characteristic length; above {_short(converged)}: not converged",
+            "1",
         ),
         (iterations, "1"),
     )
 
 
 def _short(value: float) -> str:
-    """Return a power of ten as C and people write it."""
+    """Return a power of ten in short notation, such as 1e-9."""
     return repr(value).replace("e+", "e").replace("e-0", "e-")
 
 
-_BOUNDED = " *   [2] likewise above {} where tensions miss their bounds: by this fraction of the largest figure"
+_BOUNDED = " *   [2] also exceeds {} if tensions violate their bounds: violation relative to the largest tension"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +75,8 @@ class Case:
 
     Attributes:
         function: the function and its ports.
-        meaning: what it computes.
-        inputs, expected: arrays (N, n) by port.
+        meaning: description of its outputs.
+        inputs, expected: inputs and expected outputs (N, n) by port.
     """
 
     function: CFunction
@@ -85,9 +90,9 @@ class HeaderNotes:
     """Texts of a header that hold for all its functions.
 
     Attributes:
-        made_from: the machine or the drive line.
+        made_from: name of the machine or of the drive line.
         description: the description in its file.
-        given: inputs of the functions.
+        given: description of the inputs of the functions.
         baked_in: parameters that are constants in the functions.
     """
 
@@ -127,16 +132,18 @@ def header_text(
         wrapped = textwrap.wrap(comment(notes.description), DESCRIPTION_COLUMNS)
         lines += [f" * {line}" for line in wrapped]
         lines += [" *"]
+    if batch:
+        samples_line = _BATCH
+    elif single:
+        samples_line = " * A function computes one sample, in single precision."
+    else:
+        samples_line = " * A function computes one sample."
     lines += [
-        f" * Given is {notes.given}. SI units, angles in radians. Functions keep nothing between calls and",
-        " * may be called from several threads at once. Arrays do not overlap.",
-        *(
-            [_BATCH]
-            if batch
-            else [" * A function computes one sample" + ", in single precision." * single]
-        ),
+        f" * Inputs: {notes.given}. SI units, angles in radians. Functions store nothing between calls and",
+        " * may be called from several threads at once. Arrays must not overlap.",
+        samples_line,
         " *",
-        " * Baked in (SI; in brackets as the description has it):",
+        " * Constants compiled in (SI; the value in the machine file in parentheses):",
     ]
     lines += [
         f" *   {comment(p.name)} = {p.value!r}"
@@ -155,9 +162,10 @@ def header_text(
         lines += [" * out health[4]: diagnostics; not-a-number counts as the worst value"]
         health = _health(batch=batch, single=single)
         lines += [f" *   [{i}] {text} [{unit}]" for i, (text, unit) in enumerate(health)]
-        bounded = _BOUNDED.format(_short(floats.CONVERGED if single else CONVERGED))
-        lines += [bounded] * any(isinstance(step, Bounded) for step in case.function.program.steps)
-        lines += [" */", *declarations(case.function, single=single)[: 1 + batch], ""]
+        if any(isinstance(step, Bounded) for step in case.function.program.steps):
+            lines.append(_BOUNDED.format(_short(float32.CONVERGED if single else CONVERGED)))
+        prototypes = declarations(case.function, single=single)
+        lines += [" */", *(prototypes if batch else prototypes[:1]), ""]
     lines += ["#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]
     return "\n".join(lines)
 
@@ -172,7 +180,7 @@ def deviation(computed: np.ndarray, expected: np.ndarray) -> float:
     """Return the largest difference relative to the largest expected number, as in check.c."""
     difference = np.abs(computed - expected).max(initial=0.0)
     largest = np.abs(expected).max(initial=0.0)
-    return float(difference / (largest if largest >= NOTHING else 1.0))
+    return float(difference / (largest if largest >= ZERO_LEVEL else 1.0))
 
 
 def check_text(
@@ -188,17 +196,18 @@ def check_text(
     """
     is_single = tolerance is not None
     pivot, converged = (
-        (floats.SMALLEST_PIVOT, floats.CONVERGED) if is_single else (SMALLEST_PIVOT, CONVERGED)
+        (float32.SMALLEST_PIVOT, float32.CONVERGED) if is_single else (SMALLEST_PIVOT, CONVERGED)
     )
+    kinds_of_calls = "by scalar calls and by a batch" if batch else "by scalar calls"
     samples = len(next(iter(cases[0].inputs.values())))
     lines = [
-        f"/* Checks {stem}.c against numbers of Tauloop's interpreter, by single calls{' and by a batch' * batch}. */",
+        f"/* Checks {stem}.c against numbers of Tauloop's interpreter, {kinds_of_calls}. */",
         f'#include "{stem}.h"',
         "",
         f"#define SAMPLES {samples}",
         f"#define BATCH {LANES + samples if batch else samples}",
         f"#define TOLERANCE {TOLERANCE if tolerance is None else float(f'{tolerance:.0e}')!r}",
-        f"#define NOTHING {NOTHING!r}",
+        f"#define ZERO_LEVEL {ZERO_LEVEL!r}",
         f"#define SMALLEST_PIVOT {pivot!r}",
         f"#define CONVERGED {converged!r}",
         "",

@@ -1,4 +1,4 @@
-"""Files of an export: as texts, and written into a folder, all or none."""
+"""Files of an export, as texts or written into a folder. Either all files are written or none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Status
 from tauloop.common.shown import ReprMixin
 
-#: C's keyword for pointers that share no memory. C++ compilers have another keyword.
+#: C's keyword for pointers that share no memory. C++ compilers have a different keyword.
 RESTRICT = """\
 #ifndef TAULOOP_RESTRICT
 #ifdef __cplusplus
@@ -32,7 +32,7 @@ _LANE_ARRAY = re.compile(r"\b(\w+)\[restrict\](?=\[)")
 
 
 def as_c_and_cpp(text: str) -> str:
-    """Return the text of a C file so that C++ compiles it too, with `restrict` as a macro."""
+    """Return the text of a C file, changed so that C++ compilers accept it. `restrict` is a macro."""
     body = re.sub(r"\brestrict\b", "TAULOOP_RESTRICT", _LANE_ARRAY.sub(r"(*restrict \1)", text))
     if body == text:
         return text
@@ -58,7 +58,7 @@ class ExportedFiles(PlainData, ReprMixin):
     @property
     @in_json()
     def status(self) -> Status:
-        """Return OK: an export that fails raises."""
+        """Return OK. An export that fails raises an error."""
         return Status.OK
 
 
@@ -67,7 +67,7 @@ class ExportedCode(ExportedFiles):
     """Files in C with their manifest.
 
     Attributes:
-        manifest: description of the files as plain data; it is one of the files too.
+        manifest: description of the files as plain data. It is also written as a file.
     """
 
     manifest: Mapping[str, Any]
@@ -103,7 +103,7 @@ def refuse_another_project(folder: Path, name: str) -> None:
     """Reject a folder with the CMakeLists.txt of another project.
 
     Raises:
-        InputError: the folder has a CMakeLists.txt of another project.
+        InputError: CMakeLists.txt belongs to another project.
     """
     path = folder / "CMakeLists.txt"
     with suppress(OSError):
@@ -111,5 +111,5 @@ def refuse_another_project(folder: Path, name: str) -> None:
         project = re.search(r"^\s*project\s*\(\s*([^\s)]+)", text, re.M | re.I)
         if project is None or project[1] != name:
             owner = "something else" if project is None else f"the project {project[1]}"
-            message = f"belongs to {owner}, and {name} needs a CMakeLists.txt too"
-            raise InputError.of(str(path), message, "choose a folder for this export alone")
+            message = f"belongs to {owner}, but {name} also needs a CMakeLists.txt"
+            raise InputError.of(str(path), message, "choose a folder for this export only")

@@ -1,4 +1,4 @@
-"""Accuracy of single precision: exported floats against doubles, all over the workspace."""
+"""Accuracy of exported single-precision functions, compared with double over the workspace."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from tauloop.compiler.c.printing.single import CONVERGED, SMALLEST_PIVOT
 from tauloop.compiler.c.printing.source import CFunction, c_source
 from tauloop.compiler.state import solve_diagnostics
 
-#: Largest relative error that passes, by unit: for lengths, angles and pure numbers 10 um in a
-#: meter; for other units a thousandth, which is below the uncertainty of friction and inertias.
+#: Largest accepted relative error, by unit: for lengths, angles and pure numbers 10 um in a meter;
+#: for other units 0.1 %, which is below the uncertainty of friction and inertias.
 RELATIVE_ERROR_LIMITS = {"m": 1e-5, "rad": 1e-5, "1": 1e-5}
 OTHER_RELATIVE_ERROR_LIMIT = 1e-3
-#: Smaller amounts count as zero.
-NOTHING = 1e-9
+#: Smaller absolute values count as zero.
+ZERO_LEVEL = 1e-9
 #: Floating-point contraction: none, or a product and a sum rounded once.
 UNFUSED, FUSED = "off", "fast"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputAccuracy:
-    """Largest error of the numbers of one unit in an output.
+    """Largest error of an output's numbers with one unit.
 
     Attributes:
-        function, output, unit: the compared numbers.
-        largest: largest amount in double precision.
+        function, output, unit: name of the function, name of its output, and the unit.
+        largest: largest absolute value in double precision.
         error: largest error of the floats without fused operations.
         fused_error: largest error of the floats with fused operations, by this computer's compiler.
-        column: number with the largest error.
+        column: name of the number with the largest error.
         pose: positions at the largest error, by name (SI).
     """
 
@@ -49,8 +49,8 @@ class OutputAccuracy:
 
     @property
     def share(self) -> float:
-        """Return the larger of both errors relative to the largest amount."""
-        return max(self.error, self.fused_error) / max(self.largest, NOTHING)
+        """Return the larger of both errors relative to the largest absolute value."""
+        return max(self.error, self.fused_error) / max(self.largest, ZERO_LEVEL)
 
     @property
     def enough(self) -> float:
@@ -66,8 +66,8 @@ class OutputAccuracy:
             self.share,
             at_most=self.enough,
             advice="single precision is not accurate enough: export --precision double "
-            "(a Cortex-M7 has it in hardware), leave this output out (--outputs), or use a smaller "
-            "workspace by limits in the machine file",
+            "(many Cortex-M7 have a double-precision FPU), leave this output out (--outputs), or "
+            "restrict the workspace with limits in the machine file",
         )
 
 
@@ -77,7 +77,7 @@ class SingleAccuracy:
 
     Attributes:
         states: number of regular states that were compared.
-        refused: number of these states that the floats' own diagnostics reject.
+        refused: number of these states that the diagnostics in single precision reject.
         outputs: accuracy of each unit of each output.
     """
 
@@ -96,7 +96,7 @@ def single_accuracy(
         samples: inputs of all functions by port (N, size): exact single-precision numbers.
 
     Raises:
-        EngineError: there is no C compiler, or it fails.
+        EngineError: no C compiler was found, or it fails.
     """
     rows: list[OutputAccuracy] = []
     regular = refused = 0

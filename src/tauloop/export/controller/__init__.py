@@ -1,4 +1,4 @@
-"""Generated controllers: one law with checks of faults, as C and in Python simulations.
+"""Generated controllers: a control law with fault detection, as C and in Python simulations.
 
 Examples:
     >>> import tauloop as tl

@@ -1,4 +1,4 @@
-"""The generated controller in Python: the exported C code, compiled and called per sample."""
+"""The generated controller in Python: the exported C code is compiled and called every sample."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ class ControllerSample(ReprMixin):
 
 
 def controller_values(equations: ControllerEquations) -> dict[str, float]:
-    """Return all parameters by name, in the order of their hash: controller, then machine."""
+    """Return all parameters by name, in the order of their hash.
+
+    The parameters of the controller come first, then those of the machine.
+    """
     names = [
         f"{channel.name}.{column}" if channel.columns != (channel.name,) else column
         for channel in equations.parameters
@@ -61,11 +64,11 @@ def controller_values(equations: ControllerEquations) -> dict[str, float]:
 
 
 class CompiledController:
-    """A generated controller as machine code, from the text that is exported.
+    """A generated controller as machine code, compiled from the exported text.
 
     Attributes:
         equations: channels and routines.
-        memory: complete state of the controller; a copy is a second controller.
+        memory: complete state of the controller; a copy is a second, independent controller.
     """
 
     def __init__(
@@ -79,12 +82,12 @@ class CompiledController:
 
         Args:
             machine: the controller's model of the machine.
-            options: the law and its numbers.
+            options: the law, its gains and its reactions to faults.
             folder: folder of the cache; default: the user's cache.
 
         Raises:
             InputError: see `controller_equations`.
-            EngineError: there is no compiler, or it fails.
+            EngineError: no C compiler was found, or it fails.
 
         Examples:
             >>> import tauloop as tl
@@ -108,10 +111,10 @@ class CompiledController:
         self.begin()
 
     def begin(self, parameters: int | None = None) -> int:
-        """Start again and return the flags, 0 if the parameters are accepted.
+        """Restart the controller and return the flags; 0 if the parameters are accepted.
 
         Args:
-            parameters: hash of the host's parameters; default: the controller's own hash.
+            parameters: hash of the host's parameters; default: the hash of this controller.
         """
         return int(self._begin(self.memory, self.hash if parameters is None else parameters))
 

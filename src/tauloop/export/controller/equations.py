@@ -33,12 +33,12 @@ from tauloop.simulation.controllers.system import pose_error
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerChannel:
-    """Numbers of one kind: an input, an output or a parameter of a controller.
+    """An array of a controller: an input, an output or a parameter.
 
     Attributes:
         name: name in C.
         columns, units: name and unit of each number.
-        meaning: description.
+        meaning: description for the comment in C.
     """
 
     name: str
@@ -58,15 +58,18 @@ class ControllerEquations:
 
     Attributes:
         model: the controller's model of the machine.
-        options: the law and its numbers.
+        options: the law and its gains, limits and period.
         inputs, forces, parameters: channels in the order of their arrays.
         defaults: values of the parameters, concatenated.
         work: layout of the work array.
-        routines: routines by name: `pose` from encoders, `wanted` motion of the reference, `ramp`
-            of the stop, `law`, and `asked`, the reference's actuator positions and speeds.
-        needs_model: whether the law has model forces, which it needs without a measurement too.
-        ratios: motion that position and speed loops measure, divided by that of their actuators
-            (2, n_u).
+        routines: routines by name: `measured`, the actuators' motion from the encoder readings;
+            `pose`, coordinates and velocities from that motion; `wanted`, the machine's motion
+            along the reference; `ramp`, its motion along a stop ramp; `asked`, the reference's
+            actuator positions and speeds; `blind`, the state on a stop ramp without a measurement;
+            `law`, the forces.
+        needs_model: whether the law computes model forces, with and without a measurement.
+        ratios: motion measured by the position loops and by the speed loops, divided by the motion
+            of their actuators (2, n_u).
     """
 
     model: Model
@@ -100,8 +103,9 @@ def controller_equations(model: Model, options: ControllerOptions) -> Controller
         options: the law.
 
     Raises:
-        InputError: a freedom without an actuator, cables, a force without a limit, a wrong number
-            of values, or a law for drive lines on a machine without drive lines.
+        InputError: a degree of freedom has no actuator, the machine has cables, a force has no
+            limit, an option has a wrong number of values, or the law is for drive lines and the
+            machine has none.
     """
     return _EquationBuilder(model, options).equations()
 
@@ -129,7 +133,7 @@ class _EquationBuilder:
         self.work = Layout("y", self._work_sizes())
 
     def _work_sizes(self) -> dict[str, int]:
-        """Return the sizes of the parts of the work array, in their order."""
+        """Return the sizes of the sections of the work array by name, in their order."""
         return {
             "position": self.m,
             "speed": self.m,
@@ -157,8 +161,8 @@ class _EquationBuilder:
             message = (
                 f"has {actuators} actuators for {self.platform.velocity.size} degrees of freedom; "
             )
-            message += "with the law drive they would work against each other"
-            problems.add(name, message, "choose another law, which shares the forces")
+            message += "with the law 'drive' they would work against each other"
+            problems.add(name, message, "choose a law that distributes the forces")
         elif options.controller == "drive" and not all(a.drive for a in self.actuators):
             problems.add(
                 "law", f"not every actuator of {name} has a drive line", "choose another law"
@@ -194,7 +198,7 @@ class _EquationBuilder:
         turning = names
         if self.lines:
             names, turning, lengths, rates = self._encoders()
-        positions, speeds = "encoder readings", "their rates"
+        positions, speeds = "encoder readings", "rates of the encoder readings"
         channels = [
             ControllerChannel(
                 name="time",
@@ -220,13 +224,13 @@ class _EquationBuilder:
                 name="reference_speed",
                 columns=platform.velocity.columns,
                 units=platform.velocity.units,
-                meaning="reference velocity",
+                meaning="reference velocity of the platform",
             ),
             ControllerChannel(
                 name="reference_acceleration",
                 columns=platform.velocity.columns,
                 units=platform.acceleration.units,
-                meaning="reference acceleration",
+                meaning="reference acceleration of the platform",
             ),
         ]
         return tuple(
@@ -263,7 +267,7 @@ class _EquationBuilder:
                 "stuck_motion",
                 "m or rad",
                 options.stuck_motion,
-                "distance that it should have moved by then",
+                "distance that a stale encoder should have moved by then",
             ),
             ("late", "1", options.late, "largest delay of a sample, as a fraction of the period"),
             (
@@ -330,7 +334,7 @@ class _EquationBuilder:
             if not np.isfinite(value):
                 problems.add(
                     "limit",
-                    f"nothing bounds the force of {name}",
+                    f"the force of {name} has no limit",
                     "give a limit with this option or in the machine file",
                 )
         InputError.raise_if_any(problems)
@@ -394,7 +398,10 @@ class _EquationBuilder:
         return program_call(name, motion.runner.program(spec), sizes, places, outputs)
 
     def _weights(self, name: str) -> tuple[list[RoutineCall], dict[str, int]]:
-        """Return weights of forces and spread of encoders, with sizes; empty if not redundant."""
+        """Return the call that sets the weights of forces and of readings, and the array sizes.
+
+        Both are empty if the actuators are not redundant.
+        """
         if not self.shares:
             return [], {}
         numbers = {
@@ -405,18 +412,22 @@ class _EquationBuilder:
         return [call], dict.fromkeys(numbers, self.n_u)
 
     def _pose(self, name: str = "") -> Routine:
-        """Return q and v from the actuators; if redundant, by least squares with R and shares."""
+        """Return the routine for q and v from the actuators' motion.
+
+        With redundant actuators it fits q and v by least squares. It then also returns R and the
+        shares of the actuators in the forces.
+        """
         place, calls, own = self.work.place, *self._weights(name)
         motion = {"position": place("position"), "velocity": place("speed")}
         if self.shares:
 
-            def led(seen: ca.SX) -> dict[str, ca.SX]:
+            def leading_motion(measured: ca.SX) -> dict[str, ca.SX]:
                 return {
-                    place("position"): seen[self.leading],
-                    place("speed"): seen[self.n_u :][self.leading],
+                    place("position"): measured[self.leading],
+                    place("speed"): measured[self.n_u :][self.leading],
                 }
 
-            calls.append(straight(f"{name}leading", {place("all"): 2 * self.n_u}, led))
+            calls.append(straight(f"{name}leading", {place("all"): 2 * self.n_u}, leading_motion))
             least_squares = {
                 "measured": place("all"),
                 "measured_speed": f"y + {self.work.slices['all'].start + self.n_u}",
@@ -438,7 +449,7 @@ class _EquationBuilder:
         return Routine(calls=tuple(calls), own=own)
 
     def _ramp(self, wanted: Mapping[str, str]) -> Routine:
-        """Return the motion of the machine while the leading actuators follow their stop ramps."""
+        """Return the routine for the machine's motion while the leading actuators follow ramps."""
         start, keys = self.work.slices["ramp"].start, ("position", "velocity", "acceleration")
         if not self.shares:
             ramp = {key: f"y + {start + k * self.n_u}" for k, key in enumerate(keys)}
@@ -448,26 +459,26 @@ class _EquationBuilder:
                 )
             )
 
-        def led(ramp: ca.SX) -> dict[str, ca.SX]:
+        def leading_ramps(ramp: ca.SX) -> dict[str, ca.SX]:
             return {
                 "led": ca.vertcat(*(part[self.leading] for part in ca.vertsplit(ramp, self.n_u)))
             }
 
         ramp = {key: f"led + {k * self.m}" for k, key in enumerate(keys)}
         calls = (
-            straight("leading_ramp", {f"y + {start}": 3 * self.n_u}, led),
+            straight("leading_ramp", {f"y + {start}": 3 * self.n_u}, leading_ramps),
             self._program("ramp_motion", self.model.actuators, KINEMATICS[2], ramp, wanted),
         )
         return Routine(calls=calls, own={"led": 3 * self.m})
 
     def _ratios(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return measured motion over actuator motion of position and speed loops, (n_u,) each."""
+        """Return the ratios of measured to actuator motion of position and speed loops (n_u,)."""
         if not self.lines:
             return np.ones(self.n_u), np.ones(self.n_u)
         return measured_ratios(self.model.mechanism, self.lines)
 
     def _measured(self) -> RoutineCall:
-        """Return the motion of the actuators from the encoder readings."""
+        """Return the call that computes the actuators' motion from the encoder readings."""
         position_ratio, speed_ratio = self._ratios()
 
         def motion(measured: ca.SX) -> dict[str, ca.SX]:
@@ -481,10 +492,10 @@ class _EquationBuilder:
         return straight("measured_motion", {self.work.place("measured"): 2 * self.n_u}, motion)
 
     def _blind(self) -> RoutineCall:
-        """Return the state of a machine that follows its stop ramp without a measurement."""
+        """Return the call that sets the state on the stop ramp when there is no measurement."""
         position_ratio, speed_ratio = self._ratios()
 
-        def seen(ramp: ca.SX, q: ca.SX, v: ca.SX) -> dict[str, ca.SX]:
+        def state_on_ramp(ramp: ca.SX, q: ca.SX, v: ca.SX) -> dict[str, ca.SX]:
             x, speed = ramp[: self.n_u], ramp[self.n_u : 2 * self.n_u]
             if self.shares:
                 motion = ca.vertcat(*actuator_motion(self.model.assembly, q, v))
@@ -499,10 +510,10 @@ class _EquationBuilder:
             }
 
         reads = {self.work.place("ramp"): 3 * self.n_u, self.work.place("wanted_q"): self.n_q}
-        return straight("blind", reads | {self.work.place("wanted_v"): self.n_v}, seen)
+        return straight("blind", reads | {self.work.place("wanted_v"): self.n_v}, state_on_ramp)
 
     def _asked(self) -> RoutineCall:
-        """Return the actuator positions and speeds of the reference."""
+        """Return the call that computes the actuator positions and speeds of the reference."""
 
         def asked(q: ca.SX, v: ca.SX) -> dict[str, ca.SX]:
             return {
@@ -515,7 +526,10 @@ class _EquationBuilder:
     # Laws
 
     def _law(self) -> Routine:
-        """Return the forces of the law; Newton's method starts from the measured pose."""
+        """Return the routine for the forces of the law.
+
+        Newton's method starts from the measured pose.
+        """
         if self.lines:
             return self._drive_law()
         in_platform, law = self.options.space == "platform", self.options.controller
@@ -528,7 +542,7 @@ class _EquationBuilder:
         )
         # In joint space each actuator follows its own reference; the sum of their forces is then
         # distributed among the redundant actuators.
-        alone = self.shares and not (in_platform or accelerates)
+        is_per_actuator = self.shares and not (in_platform or accelerates)
         calls, sizes = self._weights("law_")
         sizes |= {"G": self.n_v * self.m, "x": max(self.platform.position.size, self.n_u)}
         sizes |= {"pace": n, "push": self.n_u, "model_force": self.n_u}
@@ -552,7 +566,7 @@ class _EquationBuilder:
                 error = pose_error(self.model, q, work["q"])
                 rate, acceleration = v[entry] - work["v"][entry], work["wanted_a"][entry]
                 x, speed = work["q"][list(self.platform.q)], work["v"][entry]
-            elif alone:
+            elif is_per_actuator:
                 error, rate = every[0] - work["all"][: self.n_u], every[1] - work["all"][self.n_u :]
             else:
                 error, rate = position - x, asked - speed
@@ -563,7 +577,7 @@ class _EquationBuilder:
                 pushed = ca.reshape(G, self.n_v, self.m)[entry, :].T @ pushed
             if self.shares:
                 R, C = (ca.reshape(work[name], self.n_u, self.m) for name in ("R", "share"))
-                pushed = C @ (R.T @ pushed if alone else pushed)
+                pushed = C @ (R.T @ pushed if is_per_actuator else pushed)
             still = {"x": work["position"], "pace": ca.SX(n, 1), "model_force": ca.SX(n, 1)}
             return {"push": pushed} | ({"gravity": still, "feed-forward": wanted}.get(law, {}))
 
@@ -601,7 +615,7 @@ class _EquationBuilder:
         return Routine(calls=tuple(calls), own=sizes)
 
     def _drive_law(self) -> Routine:
-        """Return the controls of the drive lines, which advance their loops' states per sample."""
+        """Return the routine for the motor torques, which also advances the states of the loops."""
         position_ratio, speed_ratio = self._ratios()
 
         def controls(y: ca.SX) -> dict[str, ca.SX]:

@@ -33,7 +33,8 @@ from tauloop.model.model import MachineSource, modeled
 class ControllerExport(ExportedCode):
     """A generated controller as texts.
 
-    `name` starts every C name and file name. The manifest's `parameters` contain hash and values.
+    Every C name and file name starts with `name`. The manifest's `parameters` contain the hash and
+    the values.
     """
 
 
@@ -46,27 +47,29 @@ def export_controller(
     name: str | None = None,
     progress: Progress | None = None,
 ) -> ControllerExport:
-    """Export a machine's controller as C99; the same machine and options give the same texts.
+    """Export a machine's controller as C99.
 
-    The forces of every sample are finite and within their limits, for any input. Flags state what
-    was wrong: an input that is not a number, a stale encoder, a lost pose, saturation, a missed
-    deadline. The controller holds the last good forces for some samples; then the actuators stop
-    with a given deceleration and brake.
+    The forces of every sample are finite and within their limits, for any input. Flags report
+    faults: an input that is not a number, a stale encoder, a lost pose, saturation, a missed
+    deadline. After a fault, the controller holds the last good forces for some samples. Then the
+    actuators decelerate to standstill at a given rate, and the brakes are applied. The same machine
+    and options give the same texts.
 
     Args:
         machine: the controller's model of the machine; its free parameters stay parameters of the
             code.
         folder: folder for the files. It is created if missing, and its other files are left alone.
-        options: the law, its numbers, and the reactions to faults.
-        name: first part of all names; default: the machine's name and "controller".
+        options: the law, its gains, and the reactions to faults.
+        name: first part of all names; default: the machine's name followed by "_controller".
         progress: called with the completed and the total number of stages.
 
     Returns:
         The export: texts of the files by name, and the written paths.
 
     Raises:
-        InputError: a freedom without an actuator, a force without a limit, a law that does not suit
-            the machine, a name that gives no C identifier, or a folder that cannot be written.
+        InputError: a degree of freedom has no actuator, a force has no limit, the law does not suit
+            the machine, the name cannot be turned into a C identifier, or the folder cannot be
+            written.
         AssemblyError: the machine does not assemble as described.
 
     Examples:
@@ -117,10 +120,10 @@ def _channel(channel: ControllerChannel) -> dict[str, object]:
 
 
 def indices_in_measurement(equations: ControllerEquations) -> tuple[list[int], list[int]]:
-    """Return the indices of the loops' positions and speeds in a plant's measurement, (n_u,) each.
+    """Return the indices of the measured positions and speeds in a plant's measurement, (n_u,) each.
 
-    Encoders of drive lines have no speeds; the speeds are differences of the positions at the
-    same indices.
+    They are the values that the control loops use. Encoders of drive lines have no speeds. Their
+    indices are those of the positions from whose differences the speeds are computed.
     """
     n_u = len(equations.model.mechanism.actuators)
     if equations.options.controller != "drive":

@@ -1,4 +1,4 @@
-"""The generated controller in `tauloop control follow`: the exported code runs a simulation."""
+"""The generated controller in `tauloop control follow`: exported code in a simulation."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from tauloop.simulation.controllers.workflow import ControlComparison, ControlOp
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedLaw(Controller):
-    """A control law that runs as generated code, the code of `tauloop export controller`.
+    """A control law that runs the code of `tauloop export controller`.
 
     Attributes:
-        options: the generated controller; sampling rate and force limits are those of the loop.
+        options: options of the generated controller; the loop replaces the sampling rate and limits
+            the forces.
     """
 
     options: ControllerOptions
@@ -32,7 +33,7 @@ class GeneratedLaw(Controller):
     @classmethod
     def of(cls, options: ControllerOptions) -> GeneratedLaw:
         """Return the law for some options."""
-        # The loop gives references as platform motion, whatever the space of the law's errors.
+        # The loop gives references as platform motion, for errors in joint space too.
         return cls(
             bandwidth=options.bandwidth, damping=options.damping, space="platform", options=options
         )
@@ -43,7 +44,7 @@ class GeneratedLaw(Controller):
         return self.options.controller
 
     def correction(self, loop: Loop) -> Correction:
-        """Return the forces of the generated code, instead of gains times errors."""
+        """Return a function that replaces the forces by those of the generated code."""
         machine_limit = np.where(np.isfinite(loop.limit), loop.limit, 1e99)
         option_limit = np.broadcast_to(self.options.limit or (1e99,), machine_limit.shape)
         limit = np.minimum(machine_limit, option_limit)
@@ -82,8 +83,8 @@ def control_compiled(
     """Simulate controllers like `follow_path`, with the code that `export_controller` writes.
 
     Args:
-        machine: what the controllers assume: a model, a mechanism, a path, or the name of a shipped
-            machine.
+        machine: the machine that the controllers assume: a model, a mechanism, a path, or the name
+            of a shipped machine.
         options: as for `follow_path`; controllers by name.
         progress: called with the completed and the total number of stages.
 
@@ -91,9 +92,9 @@ def control_compiled(
         The comparison of the controllers, as from `follow_path`.
 
     Raises:
-        InputError: a wrong name or number, or a controller that cannot be generated.
+        InputError: a name or a number is wrong, or a controller cannot be generated.
         PoseError: the machine cannot run the stroke.
-        EngineError: there is no compiler, or it fails.
+        EngineError: no C compiler was found, or it fails.
 
     Examples:
         >>> import tauloop as tl

@@ -25,27 +25,27 @@ class ControllerOptions(Options):
     """Options of a generated controller. All numbers except the rate stay parameters of the code.
 
     Attributes:
-        controller: law of the controller, as for `tauloop control follow`; drive is the control of the
-            machine's drive lines.
+        controller: law of the controller, as for `tauloop control follow`; drive is the control law
+            of the machine's drive lines.
         space: coordinates of the errors: actuators or platform.
         bandwidth: bandwidth of the controller, the natural frequency of the errors, such as 100
             (rad/s) or '20 Hz'.
         damping: damping ratio of the controller.
         rate: samples per second, such as 1kHz.
-        differences: take speeds as differences of measured positions; they are then not an
+        differences: compute speeds as differences of measured positions; speeds are then not an
             input.
-        limit: largest force, one for all or one per actuator (or motor of a drive line), N or N m;
-            the machine file's limits hold where they are lower.
-        deceleration: deceleration of the actuators in a controlled stop, one for all or one per
+        limit: largest force, for all or one per actuator (or motor of a drive line), N or N m;
+            lower limits in the machine file take precedence.
+        deceleration: deceleration of the actuators in a controlled stop, for all or one per
             actuator, m/s^2 or rad/s^2.
-        hold_samples: number of samples for which the last good forces are held after a fault, before the
-            stop.
+        hold_samples: number of samples for which the last good forces are held after a fault,
+            before the stop.
         stuck: number of samples after which an encoder that does not change is stale, if it should
             move.
         stuck_motion: distance that a stale encoder should have moved by then, m or rad.
         late: largest delay of a sample, as a fraction of the period.
-        max_pose_jump: largest distance of a coordinate from its value predicted by the last samples, m or
-            rad; beyond it, the pose is lost.
+        max_pose_jump: largest distance of a coordinate from the value predicted from the last
+            samples, m or rad; beyond it, the pose is lost.
         settling: time at rest after the stop, before the forces are zero and the brake is
             requested, s.
 
@@ -90,8 +90,8 @@ class ControllerOptions(Options):
         return 1.0 / self.rate
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Report a space for the control of drive lines, and a missing deceleration."""
+        """Report platform space for the control of drive lines, and a missing deceleration."""
         if self.controller == "drive" and self.space != "joint":
-            problems.add("space", "each drive line is controlled in its own joint", "leave it out")
+            problems.add("space", "each drive line is controlled at its joint", "leave it out")
         if len(self.deceleration) == 0:
             problems.add("deceleration", "is missing", "give one number, or one per actuator")

@@ -18,26 +18,26 @@ SAMPLE_FLAGS: Mapping[str, tuple[int, str]] = {
     "REFERENCE": (0x2, "the reference is not finite, out of reach or singular"),
     "STALE": (
         0x4,
-        "the stamp is that of the last sample, or an encoder that should move does not change",
+        "the stamp has not changed since the last sample, or an encoder that should move has not",
     ),
     "LOST": (
         0x8,
-        "the pose is not found, singular or far from its prediction, or no force follows from it",
+        "the pose cannot be computed, is singular or far from its prediction, or gives no forces",
     ),
     "SATURATED": (0x10, "a force was limited"),
-    "LATE": (0x20, "the sample is late, or the clock stopped or went back"),
+    "LATE": (0x20, "the sample is late, or the clock stopped or went backwards"),
     "HOLDS": (0x40, "the last good forces are held"),
     "STOPS": (0x80, "a controlled stop is under way"),
     "BRAKES": (
         0x100,
-        "all forces are zero and the brakes shall hold, until the controller is started again",
+        "all forces are zero and the brakes must hold until the controller is started again",
     ),
     "PARAMETERS": (
         0x200,
-        "the host has other parameters, or those of the code are damaged: the controller does not start",
+        "the host has other parameters, or the parameters in the code are damaged: the controller does not start",
     ),
 }
-#: Types that the printed routines need, and that the code defines itself.
+#: Types that the generated routines use.
 _TYPES = """\
 typedef void (*tl_own)(double time, const double *seen, double *made);
 typedef struct {
@@ -117,18 +117,18 @@ def controller_header(
     lines += [f"}} {stem}_parameters;", ""]
     columns = ", ".join(comment(column) for column in equations.forces.columns)
     lines += [
-        "/* State of the controller, numbers only; a copy is a second controller. */",
+        "/* State of the controller, as numbers only; a copy is a second, independent controller. */",
         f"typedef struct {{ double memory[{memory}]; }} {stem}_controller;",
         "",
-        "/* Starts, with the hash of the host's parameters. Returns 0, or flags if it does not start. */",
+        "/* Starts the controller, given the hash of the host's parameters. Returns 0, or flags if it fails. */",
         f"unsigned {stem}_begin({stem}_controller *controller, unsigned long long hash);",
         "",
         f"/* One sample: forces {columns}",
         f"   [{', '.join(equations.forces.units)}]. Returns flags. */",
         f"unsigned {stem}_step({stem}_controller *controller, const {stem}_input *input, double *force);",
         "",
-        "/* Watchdog, for another thread: 1 if no sample has arrived for so long that the forces shall be",
-        "   zero and the brakes shall hold. */",
+        "/* Watchdog, for another thread: returns 1 if no sample has arrived for so long that the forces",
+        "   must be zero and the brakes must hold. */",
         f"int {stem}_expired(const {stem}_controller *controller, double time);",
         "",
     ]
@@ -167,7 +167,7 @@ def _loops(equations: ControllerEquations) -> int:
 def controller_source(
     stem: str, equations: ControllerEquations, values: Mapping[str, float]
 ) -> str:
-    """Return the source without the include of its header; see `controller_header`."""
+    """Return the source, without the line that includes its header; see `controller_header`."""
     work, model = equations.work, equations.model
     inputs = _offsets("IN", equations.inputs)
     reference = sum(c.size for c in equations.inputs if c.name.startswith("reference"))

@@ -1,4 +1,4 @@
-"""Controllers of drive lines as C."""
+"""Controllers of drive lines as C code."""
 
 from __future__ import annotations
 

@@ -33,25 +33,26 @@ def export_control(
     name: str | None = None,
     folder: str | Path | None = None,
 ) -> Export:
-    """Export a drive line's control law as C, in the form of `export_c`.
+    """Export a drive line's control law as C, with the same files as `export_c`.
 
-    torque, rate = control(reference, before, position, speed, loop): `before` is the reference
-    before its last step, `speed` is an input if there is a speed loop, and `loop` are the states of
-    the loops, zero at first. The caller adds their rates times the sample time to them. A
-    derivative part needs a sample time well below T_d / N.
+    The function is torque, loop_rate = control(reference, before, position, speed, loop). `before`
+    is the reference before its last step. `speed` is an input only if there is a speed loop. `loop`
+    contains the states of the loops, which start at zero; the caller adds loop_rate times the
+    sample time to them. With a derivative part, the sample time must be well below T_d / N, the
+    time constant of the derivative filter.
 
     Args:
         line: the drive line.
-        parameters: other values of parameters, by name, SI.
-        name: first part of all C names; default: the line's name and `_control`.
-        folder: folder for the files; without it the result holds the texts only.
+        parameters: values of parameters that replace those of the file, by name, SI.
+        name: first part of all C names; default: the line's name followed by `_control`.
+        folder: folder for the files; without it the result only has the texts.
 
     Returns:
         The exported files with the accuracy of their functions.
 
     Raises:
-        InputError: an unknown parameter, a name that gives no C identifier, or a folder that cannot
-            be written.
+        InputError: a parameter is unknown, the name cannot be turned into a C identifier, or the
+            folder cannot be written.
     """
     parameters = parameters or {}
     InputError.raise_if_any(
@@ -92,7 +93,7 @@ def export_control(
         Direct(),
     )
     motors = {motor.name: _force(line.inertia(motor.on)) for motor in line.motors}
-    torques = _port("torque", tuple(motors), "", "requested of the motors")
+    torques = _port("torque", tuple(motors), "", "requested torques of the motors")
     outputs = {"torque": replace(torques, units=tuple(motors.values()))}
     results = [ca.vertcat(*(law.torques.get(motor, 0) for motor in motors))]
     if states:
@@ -126,7 +127,7 @@ def export_control(
     notes = HeaderNotes(
         made_from=f"the drive line {line.name!r}",
         description=line.description,
-        given="the measurement of the control",
+        given="the reference and the measurements of the controller",
         baked_in=[
             replace(p, value=values[p.name])
             for p in line.parameters
@@ -151,7 +152,7 @@ def _force(inertia: LineInertia) -> str:
 
 
 def _samples(ports: Mapping[str, CPort]) -> dict[str, np.ndarray]:
-    """Return steps in both directions, far from the reference and near it, with matching states."""
+    """Return steps in both directions, with positions from far away to the reference."""
     rng = np.random.default_rng(0)
     samples = {
         key: TEST_STEP * rng.normal(size=(TEST_SAMPLES, port.size)) for key, port in ports.items()

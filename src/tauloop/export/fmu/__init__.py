@@ -2,7 +2,7 @@
 
 Examples:
     >>> import tauloop as tl
-    >>> tl.export.fmu.FmuOptions().version
+    >>> tl.export.fmu.FmuOptions().fmi_version
     '3'
 """
 

@@ -1,4 +1,4 @@
-"""An FMU as a ZIP archive: description, sources and a library for this platform, without times."""
+"""An FMU as a ZIP archive: description, sources and a library for this platform."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tauloop.common.errors import EngineError
 from tauloop.compiler.c.calling.compiler import PORTABLE_FLAGS, build_without_cache
 from tauloop.compiler.c.calling.library import require_compiler
 
-#: Folder and file ending of libraries by system, for versions 2 and 3 of the standard; the folder
-#: name starts with the processor.
+#: Folder and file extension of libraries, by system. In version 3 of the standard the folder's name
+#: starts with the processor.
 _SYSTEMS = {"linux": ("linux", ".so"), "darwin": ("darwin", ".dylib"), "win32": ("windows", ".dll")}
 _PROCESSORS = {"AMD64": "x86_64", "arm64": "aarch64"}
 #: Time of all entries: the earliest time of the ZIP format, so that equal files give equal
@@ -28,7 +28,7 @@ def library_path(version: str, identifier: str) -> str:
     system, ending = _SYSTEMS.get(sys.platform, (sys.platform, ".so"))
     machine = _PROCESSORS.get(platform.machine(), platform.machine())
     folder = f"{machine}-{system}"
-    if version == "2":  # has folders for one family of processors only
+    if version == "2":  # version 2 only has folders for one family of processors
         folder = {"windows": "win64"}.get(system, f"{system}64") if machine == "x86_64" else folder
     return f"binaries/{folder}/{identifier}{ending}"
 
@@ -43,15 +43,15 @@ def compiled(source: str, folder: Path | None = None) -> bytes:
         folder: folder of the cache; default: the user's cache.
 
     Raises:
-        EngineError: there is no compiler, or it fails.
+        EngineError: no C compiler was found, or it fails.
     """
     try:
         compiler = replace(require_compiler(), flags=PORTABLE_FLAGS)
     except EngineError as error:
         message = error.problems[0].what
-        remedy = "install one, or write sources alone (no binary)"
+        remedy = "install a compiler, or write only sources (no binary)"
         raise EngineError.of("C compiler", message, remedy) from error
-        # Without a symbol table, which would contain file names.
+    # A symbol table would contain file names, so that equal texts would give different bytes.
     return build_without_cache(source, compiler, further=("-s",), folder=folder).read_bytes()
 
 

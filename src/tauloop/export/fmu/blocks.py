@@ -22,7 +22,7 @@ from tauloop.model.motion import Motion
 
 
 def inverse_dynamics_functions(model: Model) -> FmuFunctions:
-    """Return the FMU functions of inverse dynamics: actuator forces of a platform motion."""
+    """Return the FMU functions of inverse dynamics: actuator forces for a platform motion."""
     ports, n_q = model.platform.ports, model.topology.n_q
     starts = np.concatenate([ports.at(model.assembly.q), np.zeros(2 * ports.velocity.size)])
     calls, own = _forces(model, _places(ports, "in"), "p", "rate")
@@ -35,7 +35,7 @@ def kinematics_functions(model: Model) -> FmuFunctions:
     """Return the FMU functions of kinematics, with outputs `inverse.` and `forward.`."""
     shape, platform, actuators = model.topology, model.platform.ports, model.actuators.ports
     first_actuator = platform.position.size + platform.velocity.size
-    back = program_call(
+    inverse = program_call(
         *("inverse_pose", *_program(model.platform, KINEMATICS[1])),
         {
             "position": "in",
@@ -45,7 +45,7 @@ def kinematics_functions(model: Model) -> FmuFunctions:
         },
         {"q": "q", "v": "v"},
     )
-    there = program_call(
+    forward = program_call(
         *("forward_pose", *_program(model.actuators, KINEMATICS[1])),
         {
             "position": f"in + {first_actuator}",
@@ -76,7 +76,7 @@ def kinematics_functions(model: Model) -> FmuFunctions:
         *_prefixed("forward", named(platform.position.columns, platform.position.units)),
         *_prefixed("forward", named(velocity_names(platform), platform.velocity.units)),
     )
-    routine = Routine(calls=(back, there, straight("both_ways", own, motion)), own=own)
+    routine = Routine(calls=(inverse, forward, straight("both_ways", own, motion)), own=own)
     return _block(model, inputs, outputs, routine, 2 * shape.n_q, np.concatenate([q, q]))
 
 
@@ -88,7 +88,15 @@ def _block(
     coordinates: int,
     guess: np.ndarray,
 ) -> FmuFunctions:
-    """Return an FMU without states."""
+    """Return the functions of an FMU without states.
+
+    Args:
+        model: the machine; its free parameters stay parameters.
+        inputs, outputs: variables.
+        routine: routine that computes the outputs.
+        coordinates: number of start coordinates of Newton's method.
+        guess: their first values.
+    """
     leaves = tuple(parameter_variable(model.mechanism.parameters[name]) for name in model.free)
     return FmuFunctions(
         system=HybridSystem(
@@ -108,13 +116,13 @@ def _block(
 
 
 def _program(motion: Motion, spec: ProgramSpec) -> tuple[Any, dict[str, int]]:
-    """Return a program and the sizes of its inputs."""
+    """Return a program, and the sizes of its inputs by name."""
     sizes = {key: array.shape[1] for key, array in motion.runner.empty_inputs().items()}
     return motion.runner.program(spec), sizes
 
 
 def _places(ports: EntryPorts, array: str) -> dict[str, str]:
-    """Return where a motion's positions, velocities and accelerations are in an array."""
+    """Return C expressions for a motion's position, velocity and acceleration in an array."""
     n, m = ports.position.size, ports.velocity.size
     return {"position": array, "velocity": f"{array} + {n}", "acceleration": f"{array} + {n + m}"}
 
@@ -122,7 +130,10 @@ def _places(ports: EntryPorts, array: str) -> dict[str, str]:
 def _forces(
     model: Model, motion: Mapping[str, str], theta: str, to: str
 ) -> tuple[tuple[RoutineCall, ...], dict[str, int]]:
-    """Return inverse dynamics; redundant actuators share forces by the least sum of squares."""
+    """Return the calls of inverse dynamics, and the sizes of their own arrays.
+
+    Redundant actuators share forces so that the sum of squares is smallest.
+    """
     program, sizes = _program(model.platform, INVERSE_DYNAMICS)
     shares = {"weight": sizes["weight"], "preload": sizes["preload"]}
     places = {**motion, "start": "start", "theta": theta, "weight": "weight", "preload": "preload"}
@@ -139,7 +150,7 @@ def _forces(
 
 
 def _followed(model: Model) -> tuple[RoutineCall, ...]:
-    """Return the coordinates of the motion, from which Newton's method continues."""
+    """Return the calls that set the start of Newton's method to the solution of this step."""
     program, sizes = _program(model.platform, KINEMATICS[0])
     places = {"position": "in", "start": "start", "theta": "p"}
     pose = program_call("pose", program, sizes, places, {"q": "q"})
@@ -147,12 +158,15 @@ def _followed(model: Model) -> tuple[RoutineCall, ...]:
 
 
 def velocity_names(ports: EntryPorts) -> tuple[str, ...]:
-    """Return the names of the velocities of an entry's ports."""
+    """Return the names of the velocity variables of a motion's ports."""
     return tuple(f"{name}.velocity" for name in ports.velocity.columns)
 
 
 def motion_inputs(ports: EntryPorts, starts: np.ndarray) -> tuple[FmuVariable, ...]:
-    """Return positions and velocities, and accelerations if there are start values for them."""
+    """Return input variables for positions and velocities.
+
+    Accelerations follow if there are start values for them.
+    """
     name = "" if ports.entry.name == "platform" else ".position"
     names = [f"{column}{name}" for column in ports.position.columns] + [*velocity_names(ports)]
     units = [*ports.position.units, *ports.velocity.units]

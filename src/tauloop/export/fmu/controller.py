@@ -1,4 +1,4 @@
-"""The generated controller as an FMU: the C text of `tauloop export controller`, sampled."""
+"""The generated controller as an FMU, with the C text of `tauloop export controller`."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _DEFINED_TWICE = ("tl_own", "tl_data", "tl_run", "tl_healthy")
 
 
 def controller_functions(model: Model, options: ControllerOptions, name: str) -> FmuFunctions:
-    """Return the FMU functions of a machine's generated controller, sampled and held.
+    """Return the FMU functions of a machine's generated controller.
 
-    The controller's memory is part of the FMU's state.
+    Its forces are sampled and held. The controller's memory is part of the FMU's state.
 
     Args:
         model: the controller's model of the machine; its free parameters stay parameters.
-        options: the law, its numbers and its rate.
+        options: the law, its gains and its rate.
         name: first part of all names in the controller's text.
 
     Raises:
@@ -79,7 +79,7 @@ def controller_functions(model: Model, options: ControllerOptions, name: str) ->
 
 
 def _text(equations: ControllerEquations, name: str) -> str:
-    """Return the controller's C text and its sample function; its macros end after the text."""
+    """Return the controller's C text and its sample function. Its macros are undefined at the end."""
     values = controller_values(equations)
     sample = (
         c_file("tauloop.export.fmu", "controller.c")
@@ -111,8 +111,10 @@ def _inputs(equations: ControllerEquations) -> tuple[FmuVariable, ...]:
             causality="input",
             unit=unit,
             start=float(start),
-            meaning="0: every sample is a new measurement; else a number that changes with each"
-            * (channel.name == "stamp"),
+            meaning="0: every sample is a new measurement; otherwise a number that changes with "
+            "each new measurement"
+            if channel.name == "stamp"
+            else "",
         )
         for channel in equations.inputs
         if channel.name != "time"
@@ -126,7 +128,7 @@ def _inputs(equations: ControllerEquations) -> tuple[FmuVariable, ...]:
 
 
 def _parameters(equations: ControllerEquations) -> tuple[FmuVariable, ...]:
-    """Return all parameters in order; the machine's have the names and bounds of its file."""
+    """Return all parameters in order; the machine's parameters are named as in its file."""
     defaults = iter(equations.defaults.tolist())
     return tuple(
         _parameter(channel, column, unit, next(defaults), equations)
@@ -155,7 +157,7 @@ def _parameter(
 def _outputs(equations: ControllerEquations) -> tuple[FmuVariable, ...]:
     """Return the forces of the actuators (or torques of the motors), and the flags.
 
-    All flags are one number, `flags`, and each flag is a variable too.
+    The variable `flags` is the sum of all flags, and each flag is also a variable.
     """
     ending = "torque_asked" if equations.options.controller == "drive" else "force"
     forces = zip(equations.forces.columns, equations.forces.units, strict=True)

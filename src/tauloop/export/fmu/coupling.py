@@ -1,4 +1,4 @@
-"""Connections between a machine and an FMU: names, factors and units, with all errors at once."""
+"""Connections between a machine and an FMU: names, factors and units."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FmuCoupling(Options):
             is a program and runs with your rights.
         connect: connect a target with a source, with a factor if their units differ, such as
             'speed=200 rad/m*leg1.motor.velocity' or 'leg1.motor.force=200 rad/m*torque'; equal
-            names are connected by themselves.
+            names are connected automatically.
         fmu_start: set parameters of the FMU and inputs without a source, such as 'R=0.5', in the
             FMU's units or with a unit.
         coupling_step: time between exchanges of machine and FMU, such as 0.1ms; default: 1 ms, or
@@ -65,10 +65,11 @@ class _Link:
 class Connections:
     """Links between a machine's quantities and an FMU's variables.
 
-    inputs: links to inputs of the FMU, from quantities.
-    outputs: links from outputs of the FMU, to forces of actuators.
-    drives: names of the actuators that the FMU drives.
-    reads_asked: whether a requested force is among the inputs.
+    Attributes:
+        inputs: links from the machine's quantities to inputs of the FMU.
+        outputs: links from outputs of the FMU to forces of actuators.
+        drives: names of the actuators that the FMU drives.
+        reads_asked: whether an input of the FMU is a requested force.
     """
 
     inputs: tuple[_Link, ...]
@@ -84,7 +85,10 @@ class Connections:
         }
 
     def received(self, values: np.ndarray, asked: np.ndarray) -> np.ndarray:
-        """Return forces (n_u,) from outputs; an actuator without a link has its requested force."""
+        """Return the actuator forces (n_u,) from the FMU's outputs.
+
+        An actuator without a link keeps its requested force.
+        """
         forces = np.array(asked, dtype=float)
         for link, value in zip(self.outputs, values, strict=True):
             forces[link.place] = link.gain * value + link.offset
@@ -108,13 +112,13 @@ def connected(
     Args:
         fmu: the opened FMU.
         coupling: connections and start values.
-        quantities: units of the machine's quantities by name, in the order of their numbers.
+        quantities: units of the machine's quantities by name, in the order of their values.
         actuators: names of the actuators.
-        forces: units of their forces.
+        forces: units of the actuators' forces.
 
     Raises:
-        InputError: unknown names, two sources for one target, units that do not fit, an input
-            without a source, or no output that reaches the machine; all errors at once.
+        InputError: a name is unknown, units do not fit, an input has no source, or no output is
+            connected to an actuator; all errors are reported together.
     """
     problems = Problems()
     targets = dict(zip((f"{name}.force" for name in actuators), forces, strict=True))
@@ -203,7 +207,7 @@ def _require(
     for variable in (inputs.get(target), out_of.get(source)):
         if isinstance(variable, ForeignVariable) and not variable.is_number:
             message = f"{variable.name} of the FMU is {variable.kind}"
-            remedy = "connect 64-bit floating-point numbers; set others by --fmu-start"
+            remedy = "connect 64-bit floating-point numbers; set other variables with --fmu-start"
             problems.add(where, message, remedy)
     InputError.raise_if_any(problems)
 
@@ -211,7 +215,7 @@ def _require(
 def _scale(
     where: str, factor: str, variable: ForeignVariable, unit: str, *, from_machine: bool
 ) -> float:
-    """Return the factor in SI units; source unit times factor must be the target unit.
+    """Return the factor in SI units. The source's unit times the factor's must be the target's.
 
     Raises:
         InputError: the factor is not a number with a unit, or its unit does not fit.

@@ -23,7 +23,7 @@ class FmuDescription:
     """Description of an FMU and its variables.
 
     Attributes:
-        version: "2" or "3", of the standard.
+        version: version of the standard, "2" or "3".
         identifier: name of the C file and the library.
         token: identifier that ties the description to the library.
         meaning: description of the FMU.
@@ -77,8 +77,8 @@ class FmuDescription:
         self._units(root)
         logs = ElementTree.SubElement(root, "LogCategories")
         for name, text in (
-            ("logEvents", "what happens"),
-            ("logStatusError", "why a call could not be carried out"),
+            ("logEvents", "events"),
+            ("logStatusError", "reasons why calls failed"),
         ):
             ElementTree.SubElement(logs, "Category", name=name, description=text)
         experiment = {"startTime": "0", "stopTime": "1", "tolerance": repr(self.tolerance)}
@@ -157,7 +157,7 @@ class FmuDescription:
         scalar, state = ElementTree.SubElement(listed, "ScalarVariable"), self._state_of(k)
         _set(scalar, **self._common(k, variable))
         real = ElementTree.SubElement(scalar, "Real")
-        # In version 2 a derivative names its state by its index in the list, which starts at one.
+        # In version 2 a derivative refers to its state by the index in the list, counted from 1.
         _set(real, **self._typed(k, variable), derivative=None if state is None else str(state + 1))
 
     def _third(self, listed: ElementTree.Element, k: int, variable: FmuVariable) -> None:
@@ -170,7 +170,7 @@ class FmuDescription:
         )
 
     def _structure(self, root: ElementTree.Element) -> None:
-        """Add outputs, derivatives, and the unknowns at the start."""
+        """Add the lists of outputs, derivatives and initial unknowns."""
         structure, all_ = ElementTree.SubElement(root, "ModelStructure"), self.variables.all
         first, count = self.variables.first_state, len(self.variables.states)
         rates = range(first + count, first + 2 * count)

@@ -34,7 +34,7 @@ FMU_KINDS = ("plant", "inverse_dynamics", "kinematics", "controller")
 VERSIONS = ("2", "3")
 #: Absolute tolerance (SI) divided by the relative tolerance.
 ABSOLUTE_TOLERANCE_RATIO = 0.1
-#: Names inside the file are hidden, and printed code may leave functions and parameters unused.
+#: Names inside the file are hidden. Generated code may have unused functions and parameters.
 _PRIVATE_CODE = (
     "#if defined __GNUC__ && !defined _WIN32",
     "#pragma GCC visibility push(hidden)",
@@ -65,11 +65,11 @@ class FmuOptions(Options):
             lines, motor torques), inverse_dynamics (feed-forward forces), kinematics (inverse and
             forward), controller (the code of `export controller`).
         fmi_version: version of the FMI standard.
-        free_parameters: parameters that importers may change, in addition to those of drive lines, separated
-            by commas.
-        name: name of file and model; default: the machine's name and the kind.
+        free_parameters: parameters that importers may change, in addition to those of drive lines,
+            separated by commas.
+        name: name of file and model; default: the machine's name followed by the kind.
         tolerance: relative tolerance of an integration step in co-simulation; importers may request
-            another.
+            a different one.
         stiff: integrate by implicit steps in co-simulation, for stiff machines.
         binary: compile a library for this platform; without it importers compile the sources.
 
@@ -101,8 +101,8 @@ class FmuExport(ExportedFiles):
     Attributes:
         version: version of the standard.
         kind: function of the FMU.
-        parameter_hash: hash of all parameters, of the machine and of a controller; the description
-            has it too.
+        parameter_hash: hash of all parameters of the machine and of a controller. The model
+            description also contains it.
         variables: all variables.
     """
 
@@ -180,7 +180,7 @@ def export_fmu(
         machine: a mechanism or its model, whose free parameters stay parameters.
         folder: folder for ``NAME.fmu``; it is created if missing.
         options: function and version of the FMU.
-        controller: law, numbers and rate of an FMU of the kind controller.
+        controller: law, gains and rate of an FMU of the kind controller.
         cache: folder of the cache of compiled code; default: the user's cache.
         progress: called with the completed and the total number of stages.
 
@@ -188,10 +188,10 @@ def export_fmu(
         The export: contents of the files by name, and the written FMU.
 
     Raises:
-        InputError: an unknown parameter, a name that gives no C identifier, or a controller that
-            does not suit the machine.
+        InputError: a parameter is unknown, the name cannot be turned into a C identifier, or the
+            controller does not suit the machine.
         AssemblyError: the machine does not assemble as described.
-        EngineError: there is no compiler, or it fails.
+        EngineError: no C compiler was found, or it fails.
 
     Examples:
         >>> import tauloop as tl

@@ -34,8 +34,8 @@ class ForeignVariable:
     Attributes:
         name, reference, causality: as in modelDescription.xml.
         kind: type such as "Float64", with the shape of an array.
-        dimension: dimension of its unit; None without a unit, or with one that no machine has (A,
-            K, mol, cd).
+        dimension: dimension of its unit; None without a unit, or with A, K, mol or cd in the unit,
+            which no machine has.
         factor, offset: SI value = factor value + offset.
         unit: declared unit; "" without one.
     """
@@ -82,7 +82,7 @@ class ForeignFmu:
         Raises:
             EngineError: FMPy is not installed.
             InputError: the file is not an FMU of version 2 or 3 for co-simulation on this platform,
-                or it is too large to unpack; all errors at once.
+                or it is too large to unpack; all errors are reported together.
         """
         if find_spec("fmpy") is None:
             raise EngineError.of(
@@ -110,12 +110,12 @@ class ForeignFmu:
         platforms = fmpy.supported_platforms(name)
         version, problems = str(self._description.fmiVersion), Problems()
         if version[:1] not in "23":
-            problems.add("fmu", f"is of FMI {version}", "export it for version 2 or 3", file=name)
+            problems.add("fmu", f"is for FMI {version}", "export it for FMI 2 or FMI 3", file=name)
         if self._description.coSimulation is None:
             problems.add(
                 "fmu",
-                "has no co-simulation",
-                "export it with co-simulation, which includes its solver",
+                "does not support co-simulation",
+                "export it for co-simulation, with its solver",
                 file=name,
             )
         if fmpy.platform not in platforms:
@@ -144,7 +144,7 @@ class ForeignFmu:
         """Return start values by name in the FMU's units, from numbers or from texts with units.
 
         Raises:
-            InputError: unknown names, and units that do not fit; all at once.
+            InputError: names are unknown or units do not fit; all errors are reported together.
         """
         problems = Problems(
             unknown_names(values, self.variables, "the FMU has no variable {!r}", "fmu_start")
@@ -168,7 +168,7 @@ class ForeignFmu:
             inputs: first inputs by value reference.
 
         Raises:
-            EngineError: the FMU cannot be instantiated; with its log.
+            EngineError: the FMU cannot be instantiated; the message contains its log.
         """
         self.end()
         self._log.clear()
@@ -245,7 +245,7 @@ class ForeignFmu:
 
 @dataclass(eq=False)
 class _WithLog:
-    """A context that turns exceptions of a call into an error with the FMU's log."""
+    """A context that turns exceptions into an `EngineError` with the FMU's log."""
 
     fmu: ForeignFmu
     when: str
@@ -290,7 +290,7 @@ def _variable(variable: Any, description: Any) -> ForeignVariable:
 
 
 def _in_own_unit(variable: ForeignVariable, text: str) -> float:
-    """Return a number in the FMU's unit from text: a number alone, or with a unit."""
+    """Return a number in the FMU's unit from a text with a number, with or without a unit."""
     try:
         return float(text)
     except ValueError:
@@ -299,5 +299,5 @@ def _in_own_unit(variable: ForeignVariable, text: str) -> float:
     if variable.dimension is None:
         declared = f"the unit {variable.unit}" if variable.unit else "no unit"
         message = f"{text!r} has a unit, but the FMU declares {declared}"
-        raise InputError.of(where, message, "give a number alone, in the unit that the FMU means")
+        raise InputError.of(where, message, "give a number without a unit, as the FMU expects it")
     return (quantity(where, text, variable.dimension) - variable.offset) / variable.factor

@@ -57,7 +57,7 @@ DEFAULT_LAW = "computed-torque"
 
 @dataclass(eq=False)
 class _CoupledInstance:
-    """An instance of the FMU that runs with a machine; it is created at the first step."""
+    """An instance of the FMU that runs with a machine. It is created at the first step."""
 
     fmu: ForeignFmu
     connections: Connections
@@ -98,7 +98,7 @@ class _SampleHold:
 
 @final
 class FmuForce(ForceLaw):
-    """Forces that an FMU computes from the machine's motion and from a law's requested forces."""
+    """Forces that an FMU computes from the machine's motion and a law's requested forces."""
 
     def __init__(self, model: Model, instance: _CoupledInstance, asking: ForceLaw | None) -> None:
         """Keep the arguments.
@@ -131,11 +131,11 @@ class FmuForce(ForceLaw):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FmuDriven(Controller):
-    """A law whose forces pass through an FMU, which is sampled more often than the law.
+    """A law whose forces pass through an FMU, which may be sampled more often than the law.
 
     Attributes:
-        law: law that requests forces, which are held until its next sample.
-        new_instance: creates the FMU's instance of a run.
+        law: law that requests forces. They are held until its next sample.
+        new_instance: function that creates an instance of the FMU for a run.
         every: coupling steps per sample of the law.
     """
 
@@ -145,7 +145,7 @@ class FmuDriven(Controller):
 
     @property
     def feeds_forward(self) -> bool:
-        """Return whether the law feeds forward."""
+        """Return whether the law uses feed-forward."""
         return self.law.feeds_forward
 
     @property
@@ -203,19 +203,25 @@ def co_simulate(
 ) -> Simulation | ControlComparison:
     """Simulate or control a machine with a third-party FMU as actuator, drive or controller.
 
-    Quantities of the machine are `time` (and `stamp`, the time without a unit), each actuator's
-    NAME.position, NAME.velocity and NAME.force (requested by the options or the controller); in a
-    simulation platform.x, platform.x.velocity ...; under control reference.NAME,
-    reference.NAME.velocity and .acceleration, in the controller's space. The FMU sets NAME.force.
-    All quantities are in SI units; values with a unit declared by the FMU are converted.
+    The machine provides these quantities:
 
-    The FMU and the machine step in turn, the FMU first, and hold the exchanged values constant,
-    which causes an error of first order in the step. A second run with half the step is the result,
-    and its difference from the first run is one of its diagnostics.
+    - `time`, and `stamp`, the time without a unit;
+    - NAME.position, NAME.velocity and NAME.force of each actuator, where the force is the one that
+      the options or the controller request;
+    - in a simulation, platform.x, platform.x.velocity ...;
+    - under control, reference.NAME, reference.NAME.velocity and reference.NAME.acceleration in the
+      controller's space.
+
+    The FMU sets NAME.force. All quantities are in SI units; values with a unit declared by the FMU
+    are converted.
+
+    The FMU and the machine step in turn, the FMU first, and hold the exchanged values constant.
+    This causes an error of first order in the step. The result is a second run with half the step.
+    Its difference from the first run is one of its diagnostics.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        options: options of a simulation under forces, or of one controller on a stroke.
+        options: options of a simulation under forces, or of a single controller on a stroke.
         coupling: the FMU and its connections.
         progress: called with the completed and the total number of runs.
 
@@ -223,7 +229,7 @@ def co_simulate(
         The result of `simulate` or `follow_path`, depending on the options.
 
     Raises:
-        EngineError: FMPy is missing, or the FMU fails; with its log.
+        EngineError: FMPy is missing, or the FMU fails; the message contains its log.
         InputError: the FMU does not exist, or names, units or options do not fit together.
         PoseError: see `simulate` and `follow_path`.
 
@@ -269,7 +275,7 @@ def co_simulate(
 
 
 def _require_coupled(model: Model, options: AnyOptions | ControlOptions) -> None:
-    """Reject options that do not work with an FMU, all at once."""
+    """Raise one error for all options that do not work with an FMU."""
     problems = Problems()
     if not isinstance(options, SimulationOptions | ControlOptions):
         problems.add("fmu", "has no effect on free motion or a round trip", "leave it out")
@@ -291,9 +297,9 @@ def _require_coupled(model: Model, options: AnyOptions | ControlOptions) -> None
                 "choose one controller",
             )
         if options.differences:
-            message = "are taken per sample, and an FMU may be coupled more often"
+            message = "are computed once per sample, but an FMU may be coupled more often"
             problems.add(
-                "differences", message, "measure speeds exactly, or take differences in the FMU"
+                "differences", message, "measure speeds exactly, or compute differences in the FMU"
             )
     InputError.raise_if_any(problems)
 
@@ -324,7 +330,7 @@ def _simulated(
     fmu: ForeignFmu,
     refinement: int,
 ) -> Simulation:
-    """Return a simulation with the coupling step divided by a refinement."""
+    """Return a simulation with the coupling step divided by `refinement`."""
     ports = model.platform.ports
     quantities = _quantity_units(model) | dict(
         zip(ports.position.columns, ports.position.units, strict=True)
@@ -344,7 +350,7 @@ def _simulated(
 
 
 def _simulation_mismatch(coarse: Simulation, fine: Simulation) -> float:
-    """Return the largest difference of the platform's positions between two runs."""
+    """Return the largest difference between the platform positions of two runs, m or rad."""
     end = min(coarse.time[-1], fine.time[-1])
     times = np.linspace(0.0, end, COMPARISON_SAMPLES)
     ports = fine.system.model.platform.ports
@@ -358,7 +364,7 @@ def _simulation_mismatch(coarse: Simulation, fine: Simulation) -> float:
 def _controlled(
     model: Model, options: ControlOptions, coupling: FmuCoupling, fmu: ForeignFmu, refinement: int
 ) -> ControlComparison:
-    """Return a control run with the coupling step divided by a refinement."""
+    """Return a control run with the coupling step divided by `refinement`."""
     every = refinement * _steps_per_period(1.0 / options.rate, coupling.coupling_step)
     step = 1.0 / options.rate / every
     chosen = options if options.controller else replace(options, controller=(DEFAULT_LAW,))
@@ -396,13 +402,13 @@ def _controlled(
 
 
 def is_alone(instance: _CoupledInstance, model: Model) -> bool:
-    """Return whether the FMU is the whole controller, which sets all forces and reads no force."""
+    """Return whether the FMU is the whole controller: it sets all forces and reads no force."""
     links = instance.connections
     return len(links.drives) == len(model.mechanism.actuators) and not links.reads_asked
 
 
 def _control_mismatch(coarse: ControlComparison, fine: ControlComparison) -> float:
-    """Return the largest difference of the platform's positions at the common samples."""
+    """Return the largest difference between the positions of two runs at common samples."""
     (first,), (second,) = coarse.runs.values(), fine.runs.values()
     common = min(len(first.position), (len(second.position) + 1) // 2)
     difference = first.position[:common] - second.position[: 2 * common : 2]
@@ -413,7 +419,7 @@ def _control_mismatch(coarse: ControlComparison, fine: ControlComparison) -> flo
 
 
 def _quantity_units(model: Model) -> dict[str, str]:
-    """Return units by name of time, actuator motion and requested forces."""
+    """Return the units of time, actuator motion and requested forces, by name."""
     names, units = model.output_ports("actuators")
     motion = {variable.name: variable.unit for variable in actuator_motion_variables(model)}
     forces = dict(zip((f"{name}.force" for name in names), units, strict=True))
@@ -426,7 +432,7 @@ def _instance_maker(
     """Return a function that creates coupled instances with a step (s).
 
     Raises:
-        InputError: wrong connections and start values, all at once.
+        InputError: connections or start values are wrong; all faults are reported together.
     """
     problems, (names, units) = Problems(), model.output_ports("actuators")
     connections, starts = None, dict[str, object]()
@@ -440,7 +446,7 @@ def _instance_maker(
 
 
 def _steps_per_period(period: float, step: float | None) -> int:
-    """Return the number of coupling steps in a period (s); one without a step.
+    """Return the number of coupling steps in a period (s); 1 if no step is given.
 
     Raises:
         InputError: the period is not a whole number of steps.
@@ -450,6 +456,6 @@ def _steps_per_period(period: float, step: float | None) -> int:
         message = f"{1e3 * step:g} ms does not divide the sampling period of the requested forces, "
         message += f"{1e3 * period:g} ms"
         raise InputError.of(
-            "coupling_step", message, f"give a divisor, such as {1e3 * period / count:.9g} ms"
+            "coupling_step", message, f"use a divisor, such as {1e3 * period / count:.9g} ms"
         )
     return count

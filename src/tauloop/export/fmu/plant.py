@@ -39,19 +39,20 @@ class FmuFunctions:
     """The functions of an FMU, and the meaning of their numbers.
 
     Attributes:
-        system: rates, resets, samples, and the inverse of the state's coordinates.
-        begin: states that follow from other states at the start.
-        outputs, turns: outputs, and speeds whose sign dry friction follows, from the known numbers.
-        diagnosis: range margins of closed forms; without calls if there are no closed forms.
-        forms: element of each closed form.
+        system: routines for rates, resets and samples, and the map from coordinates to states.
+        begin: routine that computes dependent states at the start.
+        outputs, turns: routines that compute, from the known numbers, the outputs and the speeds
+            whose signs determine the dry friction.
+        diagnosis: routine for the range margins of closed forms; no calls without closed forms.
+        forms: name of the element that each closed form solves.
         length: characteristic length of the machine, m.
-        loops: loops named in an error without closed forms: not closed, or singular.
+        loops: names of the loops in the error "not closed, or singular" without closed forms.
         variables: all variables.
         constants: name of each constant of the system.
-        guess: start coordinates of Newton's method.
+        guess: start coordinates of Newton's method (n_q,).
         period: sampling period, s; zero without samples.
-        front: C text before all other text, which defines the function TL_OWN that samples call;
-            without it samples call routines only.
+        front: C text before all other text, which defines the function TL_OWN for samples; without
+            it samples call routines only.
         values: parameters in the hash of this text, by name; empty for the machine's parameters.
     """
 
@@ -82,7 +83,7 @@ class FmuFunctions:
 
     @property
     def known(self) -> int:
-        """Return the number of known numbers, in addition to the rates."""
+        """Return the number of known numbers, which follow the rates."""
         return sum(size for _, size in self.system.rate.known)
 
     def tables(self) -> str:
@@ -121,11 +122,12 @@ def quoted(text: str) -> str:
 def plant_functions(model: Model, tolerance: float) -> FmuFunctions:
     """Return the FMU functions of a machine's forward dynamics.
 
-    Inputs are forces of actuators and at the tool; with drive lines, torques of the motors.
+    The inputs are the forces of the actuators and the wrench at the tool. With drive lines, they
+    are the torques of the motors.
 
     Args:
         model: the machine; its free parameters stay parameters.
-        tolerance: smallest speed that is not standstill for dry friction, SI.
+        tolerance: speed below which dry friction treats the motion as standstill, SI.
 
     Raises:
         InputError: see `System` and `DrivenMachine`.
@@ -136,7 +138,7 @@ def plant_functions(model: Model, tolerance: float) -> FmuFunctions:
 
 
 def _free(model: Model) -> FmuFunctions:
-    """Return the functions of a machine with forces of its actuators."""
+    """Return the functions of a machine that is driven by the forces of its actuators."""
     force_driven = System(model, IndependentCoordinates(), with_wrench=True)
     system, ports = force_driven.routines, model.platform.ports
     actuators, units = model.output_ports("actuators")
@@ -176,7 +178,10 @@ def _free(model: Model) -> FmuFunctions:
 def _friction_turns(
     model: Model, reads: Mapping[str, int]
 ) -> tuple[tuple[FmuVariable, ...], Routine]:
-    """Return the speeds with dry friction, as events: friction jumps at their zeros."""
+    """Return the variables and the routine of the speeds with dry friction.
+
+    Their zeros are events because the friction jumps there.
+    """
     names = model.topology.velocity_names
     actuators = [actuator.name for actuator in model.mechanism.actuators]
     dry = (
@@ -206,7 +211,7 @@ def _friction_turns(
 
 
 def _motion(model: Model, at_rest: np.ndarray) -> tuple[FmuVariable, ...]:
-    """Return the independent positions and velocities of the platform."""
+    """Return the variables of the platform's independent positions and velocities."""
     ports = model.platform.ports
     velocities = named(
         (f"{name}.velocity" for name in ports.velocity.columns), ports.velocity.units, start=0.0
@@ -219,12 +224,12 @@ def _motion(model: Model, at_rest: np.ndarray) -> tuple[FmuVariable, ...]:
 
 
 def _balance(prefix: str) -> tuple[FmuVariable, ...]:
-    """Return work and loss, which start at zero."""
+    """Return the variables of work and loss, which start at zero."""
     return named((f"{prefix}work", f"{prefix}loss"), ("J", "J"), causality="local")
 
 
 def actuator_motion_variables(model: Model) -> tuple[FmuVariable, ...]:
-    """Return positions and speeds of the actuators."""
+    """Return the variables of the actuators' positions and speeds."""
     names, units = model.output_ports("actuators")
     lengths = ["rad" if unit == "N m" else "m" for unit in units]
     positions = named((f"{name}.position" for name in names), lengths)
@@ -235,7 +240,7 @@ def actuator_motion_variables(model: Model) -> tuple[FmuVariable, ...]:
 
 
 def diagnosis_of(model: Model, theta: str, position: str = "y") -> dict[str, object]:
-    """Return the routine for the range margins of closed forms, and their elements."""
+    """Return the fields `diagnosis` and `forms` of `FmuFunctions`; empty without closed forms."""
     program = model.platform.program(DIAGNOSIS)
     if not program.closed_forms:
         return {}
@@ -258,7 +263,7 @@ def loops_of(program: Program) -> str:
 
 
 def _driven(model: Model, tolerance: float) -> FmuFunctions:
-    """Return the functions of a machine with torques of its drive lines' motors."""
+    """Return the functions of a machine that is driven by the torques of its drive lines' motors."""
     driven = with_free(DrivenMachine(model.mechanism).system, model.free)
     sampled, plant, lines = sampled_machine(driven), driven.plant, driven.lines
     inputs: list[FmuVariable] = []
@@ -320,7 +325,7 @@ def _driven(model: Model, tolerance: float) -> FmuFunctions:
 
 
 def with_free(system: MachineSystem, free: Iterable[str]) -> MachineSystem:
-    """Return the system with free parameters of its machine, after those of the lines."""
+    """Return the system with free machine parameters, which follow the parameters of the lines."""
     plant = system.plant.with_free_parameters(free)
     rate = independent_rate_program(
         plant.assembly, plant.platform.ports, plant.formulation, free=plant.free
@@ -329,12 +334,15 @@ def with_free(system: MachineSystem, free: Iterable[str]) -> MachineSystem:
 
 
 def plain_name(text: str) -> str:
-    """Return a variable's name from a signal's or mode's name, with underscores and points."""
+    """Return a variable's name from a signal's or mode's name.
+
+    Spaces become underscores and colons become points.
+    """
     return re.sub(r"\s+", "_", re.sub(r"\s*:\s*", ".", text.strip()))
 
 
 def _requested_torques(lines: tuple[LineSystem, ...], tolerance: float) -> RoutineCall:
-    """Return the call that sets held values and inputs of the lines from their motors' torques."""
+    """Return the call that sets the lines' held values and inputs from the motors' torques."""
     sizes = [len(line.line.motors) for line in lines]
 
     def fill(torques: ca.SX) -> dict[str, ca.SX]:
@@ -358,7 +366,7 @@ def _redirected(call: RoutineCall) -> RoutineCall:
 
 
 def _line_states(line: LineSystem) -> tuple[FmuVariable, ...]:
-    """Return the states of a line; at the start they follow from the machine's states."""
+    """Return the variables of a line's states; their start values follow from the machine's."""
     turns = {item.name: item.turns for item in line.line.inertias}
     states = []
     for name in line.state_names:
@@ -371,7 +379,10 @@ def _line_states(line: LineSystem) -> tuple[FmuVariable, ...]:
 
 
 def _begin(system: MachineSystem) -> Routine:
-    """Return the start states of the lines: in the middle of their gaps, with the actuators' motion."""
+    """Return the routine for the start states of the lines.
+
+    They start in the middle of their gaps and move with the actuators.
+    """
     plant, shape = system.plant, system.plant.topology
     ports = plant.platform.ports
     sizes = {key: array.shape[1] for key, array in plant.platform.runner.empty_inputs().items()}
@@ -399,7 +410,10 @@ def _begin(system: MachineSystem) -> Routine:
 def _line_outputs(
     system: MachineSystem, asked: RoutineCall, own: dict[str, int]
 ) -> tuple[Routine, tuple[FmuVariable, ...]]:
-    """Return the actuators' motion, followed by encoder readings and all signals of the lines."""
+    """Return the routine for the outputs, and the variables of the lines.
+
+    The outputs are the actuators' motion, followed by the lines' encoder readings and signals.
+    """
     plant, shape, n_u = system.plant, system.plant.topology, len(system.lines)
     known = {"run->known": shape.n_q, f"run->known + {shape.n_q}": shape.n_v}
 

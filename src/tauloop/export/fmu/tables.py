@@ -11,7 +11,7 @@ from tauloop.export.fmu import FmuExport
 
 
 def fmu_tables(exported: FmuExport) -> Iterator[Printed]:
-    """Yield inputs, outputs and parameters with units and start values."""
+    """Yield the inputs, outputs and parameters with units and start values, and commands."""
     variables = exported.variables
     for title, role in (("Inputs", "input"), ("Outputs", "output"), ("Parameters", "parameter")):
         rows = [

@@ -9,11 +9,10 @@ from pathlib import Path, PurePosixPath
 
 from tauloop.common.errors import InputError, Problems
 
-#: Limits without a limit of the caller: unpacked size in bytes, and ratio of unpacked to packed
-#: size, which is not checked below `UNCHECKED_SIZE` bytes.
+#: Default limits: unpacked size in bytes, and ratio of unpacked to packed size. The ratio is not
+#: checked below `UNCHECKED_SIZE` bytes.
 MAX_UNPACKED_SIZE, MAX_SIZE_RATIO, UNCHECKED_SIZE = 2_000_000_000, 200, 100_000_000
-#: Largest number of members, without a limit of the caller; and size of a disk block, the smallest
-#: size that a member counts for.
+#: Default limit of the number of members; and size of a disk block, as which smaller members count.
 MAX_MEMBERS, DISK_BLOCK = 10_000, 4096
 #: Number of faulty members that an error lists.
 _LISTED_FAULTS = 5
@@ -22,16 +21,15 @@ _LISTED_FAULTS = 5
 def require_unpackable(path: Path, limit: float | None = None) -> None:
     """Reject an archive that would fill the disk, or that writes outside of its folder.
 
-    The sizes are those that the archive states. A member with more data ends with an error when it
-    is unpacked.
+    The check uses the sizes that the archive states. Unpacking a member with more data fails with
+    an error.
 
     Args:
         path: path of the archive.
-        limit: largest unpacked size, bytes; it replaces the limits of the ratio and the number of
-            members.
+        limit: largest unpacked size, bytes; it replaces all default limits.
 
     Raises:
-        InputError: the archive breaks limits; all errors at once.
+        InputError: the archive exceeds limits; all errors are reported together.
         zipfile.BadZipFile: the file is not an archive.
     """
     with zipfile.ZipFile(path) as packed:
@@ -65,7 +63,7 @@ def require_unpackable(path: Path, limit: float | None = None) -> None:
 
 
 def _fault(member: zipfile.ZipInfo) -> str:
-    """Return why a member must not be unpacked; empty if it may be."""
+    """Return the reason why a member must not be unpacked; empty if it may be unpacked."""
     kind = stat.S_IFMT(member.external_attr >> 16)
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
         return "is a link" if kind == stat.S_IFLNK else "is neither a file nor a folder"

@@ -14,8 +14,8 @@ from tauloop.compiler.c.printing.source import number
 from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.expression import Parameter
 
-#: Event guards switch at this distance beyond zero (SI), because a zero is often rounding; the
-#: positions are more accurate than that.
+#: Event guards switch at this distance beyond zero (SI), because a value near zero may be a
+#: rounding error. Positions are more accurate than this distance.
 GUARD_OFFSET = 1e-12
 
 
@@ -31,7 +31,7 @@ class FmuVariable:
         start: value at the start; None if it is calculated.
         least, most: bounds of a parameter.
         nominal: typical size; None if unknown.
-        shown: display unit, the unit in the machine file, with its SI value; None for the SI unit.
+        shown: display unit (the unit in the machine file) and its SI value; None for the SI unit.
         meaning: description.
     """
 
@@ -58,7 +58,7 @@ def named(
 
 
 def parameter_variable(parameter: Parameter) -> FmuVariable:
-    """Return an independent parameter that importers may change."""
+    """Return the variable of an independent parameter, which importers may change."""
     unit = si_unit(parameter.unit)
     return FmuVariable(
         name=parameter.name,
@@ -76,13 +76,13 @@ def parameter_variable(parameter: Parameter) -> FmuVariable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FmuVariables(ReprMixin):
-    """All variables of an FMU, group after group in the order of their value references.
+    """All variables of an FMU, in groups that follow the order of the value references.
 
     Attributes:
-        parameters, inputs, states, outputs, modes: in the order of the equations' arguments and
-            results.
-        turns: speeds with dry friction, which changes at their zeros: event indicators without a
-            mode.
+        parameters, inputs, states, outputs, modes: variables in the order of the equations'
+            arguments and results.
+        turns: speeds with dry friction. They are event indicators because the friction changes at
+            their zeros; they have no mode.
     """
 
     parameters: tuple[FmuVariable, ...] = ()
@@ -127,7 +127,7 @@ class FmuVariables(ReprMixin):
 
     @property
     def all(self) -> tuple[FmuVariable, ...]:
-        """Return every variable at its value reference; the time is first."""
+        """Return all variables in the order of their value references; the time is first."""
         time = FmuVariable(name="time", causality="independent", unit="s")
         groups = (
             self.parameters,
@@ -166,6 +166,6 @@ def rate_unit(unit: str) -> str:
 
 
 def table(name: str, values: Iterable[float]) -> str:
-    """Return a C table of numbers, never empty."""
+    """Return a C table of numbers, with at least one entry."""
     listed = [number(float(value)) for value in values] or ["0.0"]
     return f"static const double {name}[{len(listed)}] = {{{', '.join(listed)}}};"

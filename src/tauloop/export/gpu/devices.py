@@ -1,4 +1,4 @@
-"""Devices that run kernels: graphics processors by CuPy, or the host processor with C loops."""
+"""Devices that run kernels: graphics processors through CuPy, or the host processor in C loops."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tauloop.compiler.c.calling.compiler import Compiler
 from tauloop.compiler.c.calling.library import Library
 from tauloop.export.gpu.nvrtc import INSTALL, DeviceCode, compile_cuda
 
-#: Threads per block, for kernels with one sample per thread: threads use many registers, and a
+#: Threads per block, for kernels with one sample per thread. Threads use many registers, and a
 #: block needs the registers of all its threads at once.
 THREADS_PER_BLOCK = 128
 
-#: (number of blocks, threads per block, shared bytes per block, arguments); arguments are integers
-#: and arrays of the device.
+#: A function that launches a kernel, with the number of blocks, the threads per block, the shared
+#: bytes per block, and the arguments: integers and arrays of the device.
 Launch = Callable[[int, int, int, Sequence[Any]], None]
 
 
@@ -42,14 +42,14 @@ class Device(ABC):
             text: source from `kernels_text`.
             name: name of the kernel.
             letters: types of its arguments: n a size, d a double, * an array.
-            folder: folder of the cache; the user's cache by default.
+            folder: folder of the cache; by default the user's cache.
 
         Raises:
             EngineError: the kernel cannot be compiled or loaded.
         """
 
     def columns(self, where: str, array: Any, dtype: Any) -> Any:
-        """Return an array (N, n) in column order on this device; copy it if necessary.
+        """Return an array (N, n) in column order on this device. Copy it only if necessary.
 
         Args:
             where: name of the array, for errors.
@@ -80,10 +80,10 @@ class Device(ABC):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Processor(Device):
-    """The host processor: kernels as C loops. For tests, and for computers without a GPU.
+    """The host processor, which runs kernels as C loops. For tests and computers without a GPU.
 
     Attributes:
-        compiler: C compiler; that of the system by default.
+        compiler: C compiler; by default the system's compiler.
 
     Examples:
         >>> import tauloop as tl
@@ -111,11 +111,11 @@ class Processor(Device):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Gpu(Device):
-    """An NVIDIA graphics processor, by CuPy (extra ``gpu``).
+    """An NVIDIA graphics processor, accessed through CuPy (extra ``gpu``).
 
     Attributes:
         number: number of the device.
-        registers: largest number of registers per thread; chosen by the compiler by default.
+        registers: largest number of registers per thread; by default the compiler chooses it.
 
     Examples:
         >>> import tauloop as tl
@@ -139,13 +139,15 @@ class Gpu(Device):
             raise EngineError.of("CuPy", f"cannot be imported ({error})", INSTALL) from error
         try:
             count = int(cupy.cuda.runtime.getDeviceCount())
-        except Exception as error:  # of CuPy's own kind: no driver, one that is too old, no device
+        except (
+            Exception
+        ) as error:  # an exception class of CuPy: no driver, an old driver, no device
             what = f"no CUDA driver or no device: {str(error)[:200]}"
             remedy = "install NVIDIA's driver (525 or newer), or use the host processor: `Compiled()`, `Processor()`"
             raise EngineError.of("GPU", what, remedy) from error
         if self.number >= count:
-            problem = f"does not exist: this computer has {count}"
-            raise EngineError.of(f"GPU {self.number}", problem, "give another number")
+            problem = f"does not exist; the number of GPUs of this computer is {count}"
+            raise EngineError.of(f"GPU {self.number}", problem, "use a smaller number")
         return cupy
 
     @property

@@ -51,9 +51,9 @@ class DeviceInputs:
         self._dtype = precision.dtype
 
     def read(self, inputs: Mapping[str, Any], n: int | None = None) -> tuple[int, int, list[Any]]:
-        """Return the number of samples, a bit per held input, and the arrays on the device.
+        """Return the number of samples, bits of the held inputs, and the arrays on the device.
 
-        A bit is set if the held input has one row per sample.
+        Bit k is set if held input k has one row per sample.
 
         Args:
             inputs: arrays (N, n) by port; held inputs may be (n,) or missing.
@@ -128,10 +128,10 @@ class DeviceFunction:
         origin: np.ndarray | None = None,
         folder: Path | None = None,
     ) -> None:
-        """Compile the kernel, or take it from the cache (see `Cuda.function`).
+        """Compile the kernel, or load it from the cache (see `Cuda.function`).
 
-        If `origin` is given, it is the position of the nominal start, and calls approach their
-        positions on a straight line from there.
+        `origin` is the position of the nominal start. If it is given, calls approach their
+        positions on straight lines from there.
 
         Raises:
             EngineError: the kernel cannot be compiled or loaded; reports what is missing.
@@ -150,14 +150,14 @@ class DeviceFunction:
         """Return checked outputs at N samples; only the diagnostics are copied to the host.
 
         Args:
-            motion: arrays (N, n) in the order of the inputs, on the device (CuPy, or any array with
-                DLPack: JAX, PyTorch), or NumPy arrays, which are copied. Arrays in column order are
-                used without a copy.
+            motion: arrays (N, n) in the order of the inputs. Arrays on the device (CuPy, or any
+                array with DLPack: JAX, PyTorch) in column order are used without a copy. NumPy
+                arrays are copied to the device.
             held: `start`, `theta`, ... by name, (n,) for all samples or (N, n); nominal values by
                 default.
 
         Returns:
-            The output (N, n), in column order on the device; or a tuple of several.
+            The output (N, n), in column order on the device; a tuple if there are several outputs.
 
         Raises:
             InputError: wrong names, shapes or types.
@@ -185,7 +185,7 @@ class DeviceFunction:
     def batch(
         self, inputs: Mapping[str, Any], n: int | None = None, continuation: Continuation = None
     ) -> dict[str, Any]:
-        """Return outputs (N, n) by port on the device, with `health`, after checks of shapes only.
+        """Return outputs (N, n) by port on the device, with `health`. Only shapes are checked.
 
         Args:
             inputs: arrays (N, n) by port; held inputs may be (n,) or missing.
@@ -217,7 +217,7 @@ class DeviceFunction:
 
 @final
 class DeviceKernel:
-    """A device function in the form that models call, with arrays in host memory."""
+    """A device function with the interface that models call, with arrays in host memory."""
 
     def __init__(self, function: DeviceFunction) -> None:
         """Store the function."""
@@ -249,7 +249,7 @@ class DeviceKernel:
 
 @final
 class DeviceRows:
-    """A kernel over rows, with arrays in host memory."""
+    """A kernel with one thread per row, with arrays in host memory."""
 
     def __init__(self, device: Device, launch: Launch, precision: Precision) -> None:
         """Store the kernel."""
@@ -277,14 +277,15 @@ class DeviceRows:
 class Cuda(Evaluator):
     """Kernels on an NVIDIA graphics processor, compiled at run time and cached.
 
-    Calculations that cannot run there are rejected.
+    Calculations that cannot run on it are rejected.
 
     Attributes:
-        device: device of the kernels: `Gpu()`, or `Processor()`, the host processor, for tests.
-        precision: precision of functions from `function`, and of the steps of `simulate_many`,
-            `follow_many` and `ControlKernel`; everything else is in double precision.
+        device: device of the kernels: `Gpu()`; or `Processor()`, the host processor, for tests.
+        precision: precision of the functions that `function` returns, and of the steps of
+            `simulate_many`, `follow_many` and `ControlKernel`; everything else is in double
+            precision.
         at_least: number of samples below which models do not use the device.
-        folder: folder of the cache; the user's cache by default.
+        folder: folder of the cache; by default the user's cache.
 
     Examples:
         >>> import numpy as np
@@ -331,7 +332,7 @@ class Cuda(Evaluator):
         precision: Precision = Precision.DOUBLE,
         evaluations: float = math.inf,
     ) -> DeviceRows:
-        """Return a kernel over rows.
+        """Return a kernel with one thread per row.
 
         Raises:
             EngineError: the kernel cannot be compiled or loaded; reports what is missing.

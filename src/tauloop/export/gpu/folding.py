@@ -1,4 +1,4 @@
-"""Folding of regressors on the device into small triangles, which suffice for least squares."""
+"""Folding of regressors on the device into triangular factors, which suffice for least squares."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from tauloop.compiler.c.printing.source import CFunction
     from tauloop.model import Model, Motion
 
-#: Largest shared memory of a block, bytes: a multiprocessor of 227 KB then runs several blocks.
+#: Largest shared memory of a block, bytes. A multiprocessor with 227 KB then runs several blocks.
 MAX_SHARED_BYTES = 72 * 1024
 #: Largest and smallest number of samples that a block folds at a time.
 MAX_BLOCK_ROWS, MIN_BLOCK_ROWS = 64, 8
-#: Number of chunks of samples, whose triangles are folded in pairs: with three to six outputs
-#: enough blocks for all multiprocessors (132) several times. Results depend on it only by rounding.
+#: Number of chunks of samples, whose triangles are then folded in pairs. With three to six outputs
+#: there are several blocks for each of 132 multiprocessors. The number changes results only by
+#: rounding.
 CHUNKS = 256
 
 
@@ -45,12 +46,12 @@ class RegressorFold:
     """
 
     def __init__(self, model: Model, motion: Motion, cuda: Cuda, *, chunks: int = CHUNKS) -> None:
-        """Compile the kernel, or take it from the cache.
+        """Compile the kernel, or load it from the cache.
 
         Args:
             model: the machine.
             motion: `model.platform` or `model.actuators`.
-            cuda: the device; always with double precision.
+            cuda: the device and the cache; the kernel is always in double precision.
             chunks: number of chunks of samples, each of which is first folded separately.
 
         Raises:
@@ -85,8 +86,8 @@ class RegressorFold:
             held: `start`, `theta`, ... by name.
 
         Raises:
-            InputError: wrong names, shapes or types, or no samples.
-            PoseError: samples out of reach or singular; lists them.
+            InputError: names, shapes or types are wrong, or there are no samples.
+            PoseError: samples are out of reach or singular. The message states which.
         """
         device, xp = self.cuda.device, self.cuda.device.arrays
         motion = {"position": position, "velocity": velocity, "acceleration": acceleration}
@@ -125,7 +126,7 @@ class RegressorFold:
         """Reject samples that are out of reach or singular, or whose forces are not finite.
 
         Raises:
-            PoseError: the samples of the first such chunk.
+            PoseError: a chunk has such samples. The message states the samples of the first chunk.
         """
         least, pivot, residual = diagnostics.T
         good = (least >= 0) & (pivot > SMALLEST_PIVOT) & (residual < CONVERGED)
@@ -139,7 +140,7 @@ class RegressorFold:
 
 
 def _shared_numbers(columns: int, rows: int) -> int:
-    """Return the number of doubles that a block shares."""
+    """Return the number of doubles in a block's shared memory."""
     return columns * (columns + 1) // 2 + rows * columns + 3 * rows + 6
 
 
@@ -158,7 +159,7 @@ def _rows(columns: int) -> int:
 
 
 def _text(function: CFunction, columns: int, rows: int, outputs: int) -> str:
-    """Return the source of the kernels that fold samples, and that fold triangles."""
+    """Return the source of the kernels that fold samples and triangles."""
     own = ("regressor", "health")
     sizes = {"TL_COLUMNS": columns, "TL_ROWS": rows, "TL_MEASURED": outputs}
     body = [

@@ -1,4 +1,4 @@
-"""Compilation of CUDA source by NVRTC, which works without a GPU, and its report on kernels."""
+"""Compilation of CUDA source by NVRTC, which works without a GPU, and its reports on kernels."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _KERNEL = re.compile(
 )
 _STACK = re.compile(r"(\d+) bytes (?:cumulative stack size|stack frame)")
 _SPILLED = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
-#: A multiprocessor of the large architectures from Ampere on: registers, threads, blocks, and the
-#: unit of register allocation.
+#: A multiprocessor of the data-center architectures since Ampere: number of registers, threads and
+#: blocks, and the unit of register allocation.
 REGISTERS, THREADS, MAX_BLOCKS, REGISTER_UNIT = 65536, 2048, 32, 256
 
 
@@ -65,8 +65,8 @@ class KernelFigures:
     def occupancy(self, threads: int) -> float:
         """Return the occupancy of a multiprocessor for this block size, limited by registers."""
         warps = -(-threads // 32)
-        for_a_warp = -(-self.registers * 32 // REGISTER_UNIT) * REGISTER_UNIT
-        blocks = min(REGISTERS // for_a_warp // warps, THREADS // (32 * warps), MAX_BLOCKS)
+        registers_per_warp = -(-self.registers * 32 // REGISTER_UNIT) * REGISTER_UNIT
+        blocks = min(REGISTERS // registers_per_warp // warps, THREADS // (32 * warps), MAX_BLOCKS)
         return blocks * warps * 32 / THREADS
 
 
@@ -94,27 +94,27 @@ def compile_cuda(
     registers: int | None = None,
     folder: Path | None = None,
 ) -> DeviceCode:
-    """Compile CUDA source, or take the code from the cache.
+    """Compile CUDA source, or load the code from the cache.
 
-    The key of the cache is the hash of source, compiler version and flags.
+    The cache key is a hash of source, compiler version and flags.
 
     Args:
         text: source of the kernels.
         architecture: the processor, such as "sm_90".
-        registers: largest number of registers per thread; chosen by the compiler by default. Fewer
+        registers: largest number of registers per thread; by default the compiler chooses it. Fewer
             registers allow more threads at a time but cause spills.
-        folder: folder of the cache; the user's cache by default.
+        folder: folder of the cache; by default the user's cache.
 
     Returns:
-        The machine code with the registers of each kernel.
+        The machine code, with the resource usage of each kernel.
 
     Raises:
-        InputError: an unknown architecture.
-        EngineError: NVRTC is not installed or fails; or the cache cannot be written.
+        InputError: the architecture is unknown.
+        EngineError: NVRTC is not installed or fails, or the cache cannot be written.
     """
     if not _ARCHITECTURE.fullmatch(architecture):
         raise InputError.of(
-            "architecture", f"{architecture!r:.40} is unknown", "give one such as sm_90"
+            "architecture", f"{architecture!r:.40} is unknown", "use a name such as sm_90"
         )
     compiler = nvrtc()
     limit = () if registers is None else (f"--maxrregcount={registers:d}",)
@@ -138,7 +138,7 @@ def compile_cuda(
 
 
 def parse_kernel_report(log: str) -> tuple[KernelFigures, ...]:
-    """Return the resource usage of each kernel, with called functions, from a compiler log."""
+    """Return the resource usage of each kernel, including called functions, from a compiler log."""
     kernels = []
     for part in re.split("(?=Compiling entry function)", " ".join(log.split())):
         if match := _KERNEL.match(part):
@@ -226,7 +226,7 @@ def nvrtc() -> Nvrtc:
 def _wheel_libraries() -> list[Path]:
     """Return the NVRTC libraries of NVIDIA's pip packages, oldest first.
 
-    Every driver supports the oldest.
+    The oldest comes first because every driver supports it.
     """
     spec = importlib.util.find_spec("nvidia")
     folders = (spec.submodule_search_locations or []) if spec else []

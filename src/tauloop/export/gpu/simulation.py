@@ -1,4 +1,4 @@
-"""Simulation of many starts under a sampled controller, with one thread per start."""
+"""Simulation from many start states under a sampled controller, with one thread per start."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tauloop.simulation.controllers.system import ControlLayouts, control_system
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ControlledStarts(ReprMixin):
-    """Motions from N initial states under one controller, with arrays on the device.
+    """Motions from N start states under a controller, with arrays on the device.
 
     Attributes:
         time: times of the T stored samples (T,), s.
-        position, velocity: motion of the platform (N, T, ...); NaN after the early end of a start.
-        force: forces from each sample on (N, T, n_u), N or N m.
-        reached: number of samples of each start (N,).
-        steps: number of integration steps (N,).
-        is_whole: whether a start reached the end (N,).
+        position, velocity: motion of the platform (N, T, ...); NaN after a run that ended early.
+        force: actuator forces, held from each sample to the next (N, T, n_u), N or N m.
+        reached: number of samples that each run reached (N,).
+        steps: number of integration steps of each run (N,).
+        is_whole: whether each run reached the end (N,).
         worst: smallest discriminant of the inverse kinematics, smallest pivot of the linear
             systems, and largest loop residual (N, 3).
     """
@@ -44,7 +44,9 @@ class ControlledStarts(ReprMixin):
 
 
 class ControlKernel:
-    """Machine, controller and integrator as one kernel: the loop of `follow`, one start per thread.
+    """Machine, controller and integrator as a single kernel that simulates one start per thread.
+
+    It computes the same control loop as `follow`.
 
     Examples:
         >>> import tauloop as tl
@@ -64,12 +66,12 @@ class ControlKernel:
         cuda: Cuda,
         method: Tableau = RUNGE_KUTTA_4,
     ) -> None:
-        """Compile the kernel, which takes seconds, or take it from the cache.
+        """Compile the kernel, which takes seconds, or load it from the cache.
 
         Args:
             plant: the simulated machine.
             model: the machine that the controller assumes.
-            controller: the control law; other gains need no new compilation.
+            controller: the control law. Changed gains need no new compilation.
             cuda: the device and its precision.
             method: an explicit integrator.
 
@@ -86,7 +88,7 @@ class ControlKernel:
     def __call__(
         self, loop: Loop, position: Any, velocity: Any, q: Any, *, every: int = 1
     ) -> ControlledStarts:
-        """Run a loop from many starts.
+        """Simulate a control loop from many start states.
 
         Args:
             loop: reference, gains and sampling from `simulation.prepared_loop`; its start is not
@@ -96,8 +98,8 @@ class ControlKernel:
             every: store every `every`-th sample.
 
         Raises:
-            InputError: a loop that does not fit the kernel, or with a delay, events, a load,
-                derivatives or a correction in Python; arrays that do not fit.
+            InputError: the loop differs from the kernel's; it has a delay, events, a load,
+                derivatives or a correction in Python; or an array has a wrong shape.
         """
         self._require(loop, every)
         loop.method.require_precision(self.precision)
@@ -132,10 +134,10 @@ class ControlKernel:
     def _starts(
         self, position: Any, velocity: Any, q: Any, sizes: tuple[int, int, int]
     ) -> tuple[Any, Any, Any]:
-        """Return the starts on the device.
+        """Return the start states on the device.
 
         Raises:
-            InputError: arrays that do not fit.
+            InputError: an array has a wrong shape.
         """
         problems, ready, device = Problems(), [], self._device
         for name, array, size in zip(
@@ -151,7 +153,7 @@ class ControlKernel:
         return ready[0], ready[1], ready[2]
 
     def _require(self, loop: Loop, every: int) -> None:
-        """Reject loops that do not fit the kernel, or that kernels do not support."""
+        """Reject loops that differ from the kernel's, and features that kernels do not support."""
         problems = Problems()
         controller = loop.controller
         made_for = (loop.plant, loop.model, type(controller), controller.space, loop.method.tableau)

@@ -1,7 +1,7 @@
 """Source text of kernels with one thread per sample, from the same printer as C.
 
-Ports are structures of arrays. The text is CUDA for NVRTC and C99 for the host compiler;
-`kernels.h` defines the words that differ.
+Arrays are stored column by column. The text is CUDA for NVRTC and C99 for the host compiler;
+`kernels.h` defines the keywords that differ.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Argument:
     Attributes:
         port: name and size per sample.
         is_input: whether it is an input.
-        is_held: whether one row may serve all samples.
+        is_held: whether a single row may be used for all samples.
     """
 
     port: CPort
@@ -52,7 +52,7 @@ def kernel_name(function: CFunction) -> str:
 
 
 def device_text(body: str, note: str, precision: Precision = Precision.DOUBLE) -> str:
-    """Return a complete file: definitions for both compilers, required helpers, and functions."""
+    """Return a complete source file: definitions for both compilers, helpers and functions."""
     head = [f"/* {comment(note)} */", c_file("tauloop.compiler.c.printing", "kernels.h")]
     written = precision.written(body)
     return "\n".join([*head, *used_helpers(written), written])
@@ -61,7 +61,7 @@ def device_text(body: str, note: str, precision: Precision = Precision.DOUBLE) -
 def kernels_text(
     functions: Sequence[CFunction], note: str, precision: Precision = Precision.DOUBLE
 ) -> str:
-    """Return the source of the kernels of functions over samples."""
+    """Return the source of kernels that evaluate functions at many samples."""
     texts = []
     for function in functions:
         limited = precision.limited(function)
@@ -70,19 +70,19 @@ def kernels_text(
 
 
 def walks(function: CFunction) -> bool:
-    """Return whether a function iterates from positions to coordinates, and can do so in steps."""
+    """Return whether a function finds coordinates by iteration, and can approach them in steps."""
     ports = {port.name for port in function.arguments}
     iterates = any(isinstance(step, Newton) for step in function.program.steps)
     return iterates and ports >= {"position", "start", "q"} and "velocity" not in ports
 
 
 def sample_text(function: CFunction, own: Sequence[str] = ()) -> str:
-    """Return the function of one thread; `own` as in `sample_call`."""
+    """Return the source of the function for a single thread; for `own` see `sample_call`."""
     return thread_text(function, _strided(function) - set(own))
 
 
 def _strided(function: CFunction) -> frozenset[str]:
-    """Return the ports used directly in a thread; all others are copied in and out."""
+    """Return the ports that a thread accesses in place; all other ports are copied in and out."""
     nearest = {
         name
         for step in function.program.steps
@@ -94,11 +94,11 @@ def _strided(function: CFunction) -> frozenset[str]:
 
 
 def sample_call(function: CFunction, own: Sequence[str] = ()) -> list[str]:
-    """Return the statements that call the function of one thread for sample s of n.
+    """Return the statements that call the thread's function for sample s of n.
 
     Args:
         function: the called function.
-        own: ports for which the caller declares an array of the same name for one sample.
+        own: ports for which the caller declares an array of the same name for a single sample.
     """
     strided, before, after, passed = _strided(function), [], [], []
     held = [each.port.name for each in arguments(function) if each.is_held]
@@ -124,7 +124,7 @@ def sample_call(function: CFunction, own: Sequence[str] = ()) -> list[str]:
 
 
 def parameters(function: CFunction, own: Sequence[str] = (), sizes: Sequence[str] = ()) -> str:
-    """Return a kernel's parameters: number of samples, row bits of held inputs, sizes, arrays."""
+    """Return a kernel's parameter list: number of samples, bits of held inputs, sizes, arrays."""
     listed = [
         f"{'const ' if each.is_input else ''}double *restrict {each.port.name}"
         for each in arguments(function)
@@ -148,7 +148,7 @@ def _kernel(function: CFunction, converged: float) -> str:
 
 
 def _stepwise_call(function: CFunction, call: str, converged: float) -> list[str]:
-    """Return statements that reach positions in k steps on straight lines.
+    """Return statements that approach positions in k steps on straight lines.
 
     Each step starts at the solution of the previous one. The kernel reports the largest number of
     iterations of a step, as on the host processor.

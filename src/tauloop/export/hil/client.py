@@ -22,7 +22,7 @@ from tauloop.export.hil.options import is_memory_name, memory_name_problem
 #: Number of leading doubles of a packet, largest number of doubles in it, and flags, as in
 #: `plant_link.h`.
 HEAD, MAX_PACKET_DOUBLES, END, BRAKES, FAILED = 4, 256, 1, 2, 4
-#: Size in bytes of a mailbox, and of both with version and owner after them; and this version.
+#: Size of a mailbox in bytes; size of the memory (two mailboxes, version and owner); the version.
 _BOX = 16 + 8 * MAX_PACKET_DOUBLES
 _MEMORY, MEMORY_VERSION = 2 * _BOX + 16, 0x314C50546C756154
 
@@ -35,8 +35,8 @@ class PlantMeasurement(ReprMixin):
         sequence: number of the sample.
         time: time of the plant, s.
         flags: 1 for the last measurement, 2 if brakes hold, 4 if the equations have no solution.
-        values: measured values (n,) as named by `PlantRun`: positions of the actuators, followed by
-            their speeds.
+        values: measured values (n,) in the order of `PlantRun.names`: positions of the actuators,
+            followed by their speeds.
     """
 
     sequence: int
@@ -51,9 +51,9 @@ class PlantMeasurement(ReprMixin):
 
 
 def store_whole(memory: mmap.mmap, offset: int, number: int) -> None:
-    """Write an unsigned number of 8 bytes in one store, so that no other process sees half of it.
+    """Write an unsigned 8-byte number in one store, so that no other process sees half of it.
 
-    `struct.pack_into` writes bytes one after the other.
+    `struct.pack_into` would write the bytes one after the other.
     """
     with memoryview(memory) as view, view[offset : offset + 8].cast("Q") as target:
         target[0] = number
@@ -63,7 +63,7 @@ class PlantClient:
     """A link to a plant by UDP or shared memory.
 
     Attributes:
-        refused: number of packets that were not a measurement: of wrong size or version, or not
+        refused: number of rejected packets: with a wrong size or version, or numbers that are not
             finite.
     """
 
@@ -84,7 +84,7 @@ class PlantClient:
 
         Raises:
             EngineError: no plant answers.
-            InputError: an invalid name of shared memory.
+            InputError: the name of the shared memory is invalid.
 
         Examples:
             >>> import tauloop as tl
@@ -148,7 +148,7 @@ class PlantClient:
         """Send a command: forces (n,), and the number of the measurement that it answers.
 
         Raises:
-            InputError: more forces than fit into a packet.
+            InputError: the forces do not fit into a packet.
         """
         largest = MAX_PACKET_DOUBLES - HEAD
         if len(force) > largest:
@@ -161,7 +161,7 @@ class PlantClient:
                 self._socket.send(row)
         elif self._map is not None:
             (count,) = struct.unpack_from("<Q", self._map, _BOX)
-            # the next odd number; a controller killed while writing leaves an odd one
+            # the next odd number; a controller that was killed while writing leaves an odd count
             count = (count + 1) | 1
             store_whole(self._map, _BOX, count)
             store_whole(self._map, _BOX + 8, len(row) // 8)
@@ -194,7 +194,7 @@ class PlantClient:
         assert self._socket is not None
         until = time.monotonic() + timeout
         while True:
-            # zero would not wait and would raise another error
+            # a timeout of zero would make the socket non-blocking and raise another error
             self._socket.settimeout(max(until - time.monotonic(), 1e-6))
             try:
                 # one byte more reveals datagrams that are too long
@@ -221,9 +221,9 @@ class PlantClient:
 
 
 class PlantObserver:
-    """A reader of the measurements of a plant in shared memory, next to its controller.
+    """A reader of the measurements of a plant in shared memory, in addition to its controller.
 
-    It sends nothing, so that it does not disturb the run.
+    It sends nothing, so it does not disturb the run.
     """
 
     def __init__(self, shm: str, *, wait: float = 30.0) -> None:
@@ -234,8 +234,8 @@ class PlantObserver:
             wait: longest waiting time for the plant, s.
 
         Raises:
-            EngineError: there is no plant.
-            InputError: an invalid name.
+            EngineError: no plant uses the memory.
+            InputError: the name is invalid.
         """
         if not is_memory_name(shm):
             raise InputError.of("shm", *memory_name_problem(shm))
@@ -273,7 +273,7 @@ class PlantObserver:
 
 
 def _shared_memory(path: Path, mode: str, access: int) -> mmap.mmap | None:
-    """Return the memory of a running plant; None if there is none, or if it is being prepared."""
+    """Return the memory of a running plant; None if there is no plant, or it is still starting."""
     try:
         with path.open(mode) as file:
             if path.stat().st_size < _MEMORY:

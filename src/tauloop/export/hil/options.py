@@ -16,10 +16,10 @@ from tauloop.integrate.integrators import Integrator, Method
 from tauloop.mechanism.description import units
 from tauloop.simulation.controllers.workflow import METHODS
 
-#: What happens after a stall: the plant's time is held, or the missed steps are computed at once.
+#: Reactions to a stall: the plant's time is held, or the missed steps are computed at once.
 STALLS = ("hold", "catch-up")
 _MEMORY_NAME = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.-]{1,60}")
-#: Longest default integration step, s: that of `tauloop control follow` at 1 kHz.
+#: Longest default integration step, s. It equals the step of `tauloop control follow` at 1 kHz.
 MAX_DEFAULT_STEP = 2.5e-4
 #: Largest number of integration steps per period; more would exceed any controller's timeout.
 MAX_SUBSTEPS = 1_000_000
@@ -32,8 +32,8 @@ def is_memory_name(name: str) -> bool:
 
 def memory_name_problem(name: str) -> tuple[str, str]:
     """Return the problem and the remedy of an invalid name of shared memory."""
-    what = f"{reprlib.repr(name)} is not a name of shared memory ({len(name)} characters)"
-    return what, "give 1 to 60 letters, digits, points, dashes and underscores, such as plant-1"
+    what = f"{reprlib.repr(name)} is not a valid name of shared memory ({len(name)} characters)"
+    return what, "use 1 to 60 letters, digits, points, dashes and underscores, such as plant-1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,15 +48,15 @@ class PlantOptions(Options):
         duration: duration of the run in the plant's time, such as 60s; its samples must fit into
             memory. By default the plant runs until it is interrupted, and records nothing.
         lockstep: compute one step per packet; the controller is the only clock.
-        stall: after a step that was more than a period late: hold the plant's time (hold), or
+        stall: reaction to a step that was more than a period late: hold the plant's time (hold), or
             compute the missed steps at once (catch-up).
         watchdog: number of periods without a command after which brakes hold; 0 for no watchdog.
         timeout: time after which a command counts as lost in lock-step, s.
-        method: integrator between commands, as in `tauloop control follow`; rk4 by default, and
-            adaptive with drive lines, whose play has events.
+        method: integrator between commands, as in `tauloop control follow`; default: rk4, or
+            adaptive with drive lines, whose backlash causes events.
         substeps: integration steps per period for fixed steps; by default steps of at most 0.25 ms.
-        alone: start without a controller, in real time, with brakes that hold, to measure how well
-            this computer keeps time.
+        alone: start without a controller, in real time and with the brakes applied, to measure how
+            well this computer keeps time.
         remote: listen on an address that other computers can reach.
 
     Examples:
@@ -84,7 +84,7 @@ class PlantOptions(Options):
     remote: bool = False
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note invalid or public addresses, and invalid names of shared memory."""
+        """Report invalid or public addresses, and invalid names of shared memory."""
         host, _, port = self.udp.rpartition(":")
         try:
             address = ipaddress.IPv4Address(host)
@@ -92,7 +92,7 @@ class PlantOptions(Options):
                 raise ValueError(port)
         except ValueError:
             what = f"{self.udp!r} is not an address with a port"
-            problems.add("udp", what, "give one such as 127.0.0.1:47800")
+            problems.add("udp", what, "give an address such as 127.0.0.1:47800")
         else:
             if not (address.is_loopback or self.remote or self.shm):
                 what = f"{host} can be reached from other computers"
@@ -110,7 +110,7 @@ class PlantOptions(Options):
 
     @property
     def steps(self) -> int:
-        """Total number of steps; 0 without an end."""
+        """Total number of steps; 0 for a run without a duration."""
         if self.duration is None:
             return 0
         return max(round(min(self.duration * self.rate, sys.float_info.max)), 1)

@@ -1,4 +1,7 @@
-"""C code of a plant that steps from period to period, as a program with a link or as a library."""
+"""C code of a plant that advances one control period per call.
+
+It is built as a program with a communication link, or as a library.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +40,8 @@ class PlantCode:
 
     Attributes:
         method: the integrator.
-        inputs: forces in a command.
-        outputs: values in a measurement.
+        inputs: variables of the forces in a command.
+        outputs: variables of the values in a measurement.
     """
 
     def __init__(self, machine: MachineSource, options: PlantOptions) -> None:
@@ -80,11 +83,12 @@ class PlantCode:
         )
 
     def hold(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return actuator, mass, limit and holding force at the start of each force of a command.
+        """Return actuator index, effective mass, limit and holding force of each commanded force.
 
-        Limits are 0 for unlimited forces. Masses and holding forces are 0 if the numbers of
-        actuators and degrees of freedom differ. Motors of a drive line share the force of their
-        actuator, divided by their ratios.
+        Masses and holding forces are those of the start pose. Limits are 0 for unlimited forces.
+        Masses and holding forces are 0 if the numbers of actuators and degrees of freedom differ.
+        The force of an actuator is shared equally by the motors of its drive line, each divided by
+        its ratio.
         """
         mechanism = self.model.mechanism
         if self._has_lines:
@@ -126,12 +130,12 @@ class PlantCode:
 
         Raises:
             InputError: a measurement or a command does not fit into a packet.
-            EngineError: there is no compiler, or compilation fails.
+            EngineError: no C compiler was found, or compilation fails.
         """
         width = max(len(self.inputs), len(self.outputs))
         largest = MAX_PACKET_DOUBLES - HEAD
         if width > largest:
-            what = f"the plant sends {width} values, but a packet holds at most {largest}"
+            what = f"a packet would need {width} values, but it holds at most {largest}"
             remedy = "give a machine with fewer actuators and drive lines"
             raise InputError.of(self.model.mechanism.name, what, remedy)
         flags = tuple(flag for flag in PORTABLE_FLAGS if flag not in ("-shared", "-fPIC"))

@@ -31,11 +31,11 @@ from tauloop.export.hil.plant import PlantCode
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model.model import MachineSource
 
-#: Largest fraction of a period for the computation of a step, in 999 of 1000 steps.
+#: Limit of the 99.9th percentile of a step's computing time, as a fraction of the period.
 MAX_COMPUTING_SHARE = 0.1
-#: Smallest number of steps from which this fraction is assessed.
+#: Smallest number of steps for which this percentile is assessed.
 MIN_ASSESSED_STEPS = 1000
-#: Number of copies of the recording in memory: when the plant passes it on, and when it is written.
+#: Number of copies of the recording in memory: one when it is read back, one when it is written.
 COPIES = 2
 #: Exit code of a plant whose address is rejected, as in `plant.c`.
 ADDRESS_REFUSED = 3
@@ -48,12 +48,15 @@ class PlantRun(Result):
     Attributes:
         machine: name of the machine.
         options: options of the run.
-        counts: steps; commands that were in time, missing, late, lost, repeated, rejected or from
-            unknown senders; brakings; stalls, and periods that were skipped or caught up.
-        times: by kind: count, median, 99th and 99.9th percentile, largest, s. Kinds are the
-            lateness of waking, the same of an empty loop, the computation of a step in processor
-            time and in elapsed time (including other processes), and the exchange of packets.
-        allowed: whether memory could be locked, and SCHED_FIFO be used: "yes", or the reason.
+        counts: numbers of steps; of commands that were in time, missing, late, lost, repeated,
+            rejected or from unknown senders; of brake applications; of stalls; and of periods that
+            were skipped or caught up.
+        times: count, median, 99th and 99.9th percentile, and largest value, s, by kind. Kinds are
+            the lateness of waking up, the lateness of an empty loop, the computation of a step in
+            processor time and in elapsed time (including other processes), and the exchange of
+            packets.
+        allowed: whether memory could be locked and SCHED_FIFO could be used: "yes", or the reason
+            why not.
         digest: hash of all forces and outputs, 16 hexadecimal digits.
         failure: why the motion could not continue; empty without a failure.
         names, units: names and units of the columns of `log`.
@@ -99,9 +102,9 @@ def run_plant(
         The run: counts of steps and commands, times, and the forces and measurements (`log`).
 
     Raises:
-        InputError: an address that is in use or not of this computer, shared memory of another
-            running plant, or a duration whose samples do not fit into memory.
-        EngineError: there is no compiler, or compilation fails; the plant was killed.
+        InputError: the address is in use or does not belong to this computer, the shared memory
+            belongs to another running plant, or the samples do not fit into memory.
+        EngineError: no C compiler was found, compilation fails, or the plant was killed.
 
     Examples:
         >>> import tauloop as tl
@@ -130,10 +133,10 @@ def run_plant(
 
 
 def _require_room(options: PlantOptions, columns: int) -> None:
-    """Reject a recording that does not fit into memory, or into the folder of temporary files.
+    """Reject a recording that does not fit into memory or into the folder for temporary files.
 
     Raises:
-        InputError: reports the number of samples, their memory, and how many fit.
+        InputError: the recording does not fit. The message states how many samples fit.
     """
     size, samples = 8 * columns, options.steps
     with temporary_files_reported():
@@ -148,7 +151,7 @@ def _require_room(options: PlantOptions, columns: int) -> None:
         f"{files} bytes of temporary files; {most} samples fit"
     )
     longest = f"{most * options.period:.3g} s"
-    remedy = f"give at most {longest} at this rate, or a lower rate; a run without a duration records nothing"
+    remedy = f"use at most {longest} at this rate, or a lower rate; a run without a duration records nothing"
     raise InputError.of("duration", what, remedy)
 
 
@@ -161,7 +164,7 @@ def _approximate(number: int) -> str:
 def _started(
     binary: bytes, options: PlantOptions, record: int | None
 ) -> Iterator[subprocess.Popen[str]]:
-    """Run the process of a plant in a context; it always ends with this process.
+    """Run the plant's process in a context. It always ends when this process ends.
 
     Args:
         binary: the program.
@@ -202,7 +205,10 @@ def _started(
 
 @contextmanager
 def _ended_by_interrupt(process: subprocess.Popen[str]) -> Iterator[None]:
-    """End a process by Ctrl-C in a context, and kill it by the next; in the main thread only."""
+    """Within a context, end a process at the first Ctrl-C and kill it at the second.
+
+    Outside the main thread, the context does nothing.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -224,7 +230,7 @@ def _printed(process: subprocess.Popen[str], options: PlantOptions) -> str:
     """Return the text that a plant prints at its end.
 
     Raises:
-        InputError: its address is in use, or not of this computer.
+        InputError: its address is in use or does not belong to this computer.
         EngineError: the plant cannot run, or was killed.
     """
     with _ended_by_interrupt(process):
@@ -242,9 +248,9 @@ def _printed(process: subprocess.Popen[str], options: PlantOptions) -> str:
 
 
 def _reason(code: int) -> str:
-    """Return the reason of a process that ended without a message."""
+    """Return the reason why a process ended without a message, from its exit code."""
     if code == -signal.SIGALRM:
-        return "a step exceeded the time allowed for the end"
+        return "a step exceeded the time allowed for ending the process"
     return f"by signal {-code}" if code < 0 else f"with status {code}"
 
 

@@ -1,4 +1,4 @@
-"""Tables of a plant's run: counts of packets, and times."""
+"""Tables of a plant's run: numbers of packets, and times."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tauloop.display.tables import table
 from tauloop.export.hil import PlantRun
 
 _TIME_LABELS = {
-    "lateness": "lateness of waking",
-    "empty_loop": "the same of an empty loop",
-    "computing": "computing a step",
-    "computing_by_the_clock": "the same in elapsed time",
+    "lateness": "lateness of waking up",
+    "empty_loop": "lateness of an empty loop",
+    "computing": "computing a step, processor time",
+    "computing_by_the_clock": "computing a step, elapsed time",
 }
 
 
@@ -32,7 +32,8 @@ def plant_run_tables(run: PlantRun) -> Iterator[Printed]:
             label = _TIME_LABELS.get(kind, kind)
             rows.append((label, *(1e6 * times[key] for key in keys)))
     if rows:
-        yield table(f"Times, of a period of {1e6 * run.options.period:g} us", "", *heads, rows=rows)
+        period = 1e6 * run.options.period
+        yield table(f"Times (the period is {period:g} us)", "", *heads, rows=rows)
     yield from (f"{feature}: {answer}" for feature, answer in run.allowed.items())
     if run.counts["brakings"]:
-        yield Paragraph(text="brakes held while commands were missing", tone="failed")
+        yield Paragraph(text="the brakes held while commands were missing", tone="failed")

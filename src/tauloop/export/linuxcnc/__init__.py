@@ -1,4 +1,4 @@
-"""Export to LinuxCNC: a kinematics module, and lines that set a calibrated geometry.
+"""Export to LinuxCNC: a kinematics module, and HAL lines that set a calibrated geometry.
 
 Examples:
     >>> import tauloop as tl

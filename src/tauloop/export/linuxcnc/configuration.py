@@ -13,14 +13,15 @@ from tauloop.export.linuxcnc.machine import MachineJoint, MachineLayout, Pin, Wo
 #: Speeds of axes (mm/s, deg/s), and of joints without a largest speed in the machine file.
 LINEAR_AXIS_SPEED, ANGULAR_AXIS_SPEED = 500.0, 90.0
 LINEAR_JOINT_SPEED, ANGULAR_JOINT_SPEED = 2000.0, 720.0
-#: Acceleration of angular axes over that of linear axes, deg/mm; and of joints over that of axes.
+#: Acceleration of angular axes divided by that of linear axes, deg/mm; and acceleration of joints
+#: divided by that of axes.
 ANGULAR_ACCELERATION_RATIO, JOINT_ACCELERATION_RATIO = 0.36, 10.0
 #: Feed of the program, mm/min.
 FEED = 15000.0
 
 
 def geometry_text(module: str, note: str, pins: Iterable[Pin]) -> str:
-    """Return HAL lines that set the geometry and its hash; a calibration writes them again.
+    """Return HAL lines that set the geometry and its hash. A calibration replaces them.
 
     Args:
         module: name of the component.
@@ -42,7 +43,7 @@ def geometry_text(module: str, note: str, pins: Iterable[Pin]) -> str:
 
 
 def geometry_hash(pins: Iterable[Pin]) -> int:
-    """Return the FNV-1a hash (32 bits) of the values, as `tauloop_hash` in the module; never 0."""
+    """Return the 32-bit FNV-1a hash of the values, as `tauloop_hash` in the module. It is never 0."""
     hashed = 2166136261
     for byte in b"".join(struct.pack("<d", pin.value) for pin in pins):
         hashed = (hashed ^ byte) * 16777619 % 2**32
@@ -50,7 +51,7 @@ def geometry_hash(pins: Iterable[Pin]) -> int:
 
 
 def joints_text(note: str, layout: MachineLayout, acceleration: float) -> str:
-    """Return the joints' sections of an INI file: limits, speeds and home positions."""
+    """Return the joint sections of an INI file: limits, speeds and home positions."""
     lines = [f"# {comment(note)}; mm and degrees", ""]
     for name, entries in _joint_sections(layout, acceleration).items():
         lines += [f"[{name}]", *entries, ""]
@@ -68,7 +69,7 @@ def _joint_sections(layout: MachineLayout, acceleration: float) -> dict[str, Seq
 
 
 def hal_text(stem: str, module: str, layout: MachineLayout) -> str:
-    """Return HAL lines of the simulation: every joint's command is its feedback."""
+    """Return HAL lines of the simulation, in which every joint's command is also its feedback."""
     lines = [
         f"# {stem}: headless simulation, made by Tauloop",
         f"loadrt {module}",
@@ -147,7 +148,7 @@ def ini_text(
 
 
 def headless_text() -> str:
-    """Return the program that replaces the screen: it homes, runs the G-code and ends."""
+    """Return the program that replaces the user interface. It homes, runs the G-code and ends."""
     return c_file("tauloop.export.linuxcnc", "headless.txt")
 
 

@@ -25,7 +25,7 @@ _WORLD_AXES = {"platform.x": 0, "platform.y": 1, "platform.z": 2, "platform.angl
 _QUATERNION = tuple(f"platform.q{component}" for component in "wxyz")
 #: Letters of the axes in G-code, by number.
 LETTERS = "XYZABC"
-#: Smaller rotations of the platform (quaternion components, rad) and tool offsets (m) are rounding.
+#: Smaller rotations of the platform (quaternion components, rad) and tool offsets (m) are zero.
 ROTATION_TOLERANCE = 1e-9
 
 
@@ -57,7 +57,7 @@ class MachineJoint:
         turns: whether it is angular.
         home: position in the reference pose, mm or deg.
         lower, upper: range, mm or deg; infinite without a range.
-        is_stop: whether the range ends at stops; otherwise it is for drawing.
+        is_stop: whether the range ends at mechanical stops; otherwise it is the nominal range.
         speed: largest speed, mm/s or deg/s; infinite without a limit.
     """
 
@@ -80,7 +80,7 @@ class WorldAxis:
     """An axis of the world that the machine moves.
 
     Attributes:
-        number: number among X, Y, Z, A, B, C.
+        number: index of the axis among X, Y, Z, A, B, C.
         home: position in the reference pose, mm or deg.
         lower, upper: range of the platform's coordinate, shifted to the tool, mm or deg; infinite
             without a range.
@@ -103,12 +103,12 @@ class MachineLayout(ReprMixin):
 
     Attributes:
         turns: 0 without an angular axis, 1 with axis C, 2 with axes A, B and C.
-        world: world axis of each platform position; 3 for the components of a quaternion.
+        world: index of the world axis of each platform coordinate; 3 for a quaternion component.
         joints: joints in the order of the actuators.
         axes: axes in the order of the letters.
-        tool: position of the tool, mm, from the platform's origin in the platform's frame (in the
-            base frame without an angular axis); empty for a platform that rotates without an
-            angular axis, whose origin must be the tool.
+        tool: position of the tool relative to the platform's origin, mm, in the platform's frame
+            (in the base frame if there is no angular axis). It is empty for a platform that rotates
+            without an angular axis; its origin must be the tool.
     """
 
     turns: int
@@ -122,9 +122,9 @@ def machine_layout(model: Model) -> MachineLayout:
     """Return a machine's joints and axes.
 
     Raises:
-        InputError: LinuxCNC cannot drive the machine: redundant actuators, passive freedoms, a pose
-            other than some of x, y, z with the whole rotation or none, or a tool away from the
-            origin of a platform that rotates without an angular axis.
+        InputError: LinuxCNC cannot drive the machine. It has redundant actuators or passive degrees
+            of freedom; its pose is not made of some of x, y, z with all rotations or none; or its
+            tool is away from the origin of a platform that rotates without an angular axis.
     """
     columns = model.platform.ports.position.columns
     world = tuple(3 if name in _QUATERNION else _WORLD_AXES.get(name, -1) for name in columns)
@@ -160,12 +160,12 @@ MODULE_PINS = (
 def geometry_pins(
     module: str, mechanism: Mechanism, layout: MachineLayout, names: Sequence[str]
 ) -> tuple[Pin, ...]:
-    """Return the pins of independent parameters in their order, followed by those of the tool.
+    """Return the pins of independent parameters in their order, followed by the tool's pins.
 
     Args:
         module: name of the component.
         mechanism: the machine with the values of the pins.
-        layout: its joints, axes and tool.
+        layout: joints, axes and tool of the machine.
         names: names of the independent parameters.
     """
     max_length = MAX_NAME_LENGTH - len(module) - 1
@@ -185,7 +185,10 @@ def geometry_pins(
 
 
 def _in_unit(value: float, si: float) -> float:
-    """Return a value in a unit, without the last digits that the conversion adds."""
+    """Return an SI value in a unit, without the rounding error of the conversion.
+
+    `si` is the SI value of the unit.
+    """
     converted = value / si
     if not np.isfinite(converted):
         return converted
@@ -198,7 +201,7 @@ def pin_name(text: str, taken: set[str], max_length: int) -> str:
     """Return a unique name for a HAL pin: letters, digits, points and hyphens.
 
     Args:
-        text: text that the name is made of.
+        text: text from which the name is formed.
         taken: existing names; the new name is added.
         max_length: largest number of characters.
     """
@@ -224,7 +227,7 @@ def platform_positions(layout: MachineLayout, world: np.ndarray) -> np.ndarray:
         >>> tl.export.linuxcnc.platform_positions(layout, pose).round(6).tolist()
         [[0.01, 0.0, 0.0]]
     """
-    from scipy.spatial.transform import Rotation  # of an extra
+    from scipy.spatial.transform import Rotation  # SciPy is an optional dependency
 
     angles = world[:, 3:] * (layout.turns == 2) + world[:, 3:] * [0, 0, layout.turns == 1]
     R = Rotation.from_euler("xyz", angles, degrees=True)
@@ -250,7 +253,7 @@ def _note_unfit_actuators(model: Model, problems: Problems) -> None:
         problems.add(
             "actuators",
             f"the machine has {count} actuators",
-            f"use a machine with 1 to {MAX_JOINTS} actuators, as LinuxCNC has no more joints",
+            f"use a machine with 1 to {MAX_JOINTS} actuators; LinuxCNC has at most {MAX_JOINTS} joints",
         )
     tied = [
         model.topology.velocity_names[i]
@@ -259,9 +262,9 @@ def _note_unfit_actuators(model: Model, problems: Problems) -> None:
     ]
     if tied and not assembly.is_redundant:
         message = (
-            f"{', '.join(tied)}: driven by a motor that also drives other coordinates, which a "
+            f"{', '.join(tied)}: driven by a motor that also drives other coordinates, to which a "
         )
-        message += "coupling ties to it"
+        message += "coupling ties it"
         problems.add(
             "couplings",
             message,
@@ -270,7 +273,7 @@ def _note_unfit_actuators(model: Model, problems: Problems) -> None:
 
 
 def _joints(model: Model) -> tuple[MachineJoint, ...]:
-    """Return the joints, with range and speed if the actuator drives a single coordinate."""
+    """Return the joints. Only actuators of a single coordinate have a range."""
     topology, limits = model.topology, model.limits
     limit_index = {column: k for k, column in enumerate(limits.columns)}
     joints = []
@@ -306,8 +309,8 @@ def _joints(model: Model) -> tuple[MachineJoint, ...]:
 def _axes(
     model: Model, world: Sequence[int], turns: int, offset: np.ndarray
 ) -> tuple[WorldAxis, ...]:
-    """Return the driven axes, shifted by the tool's offset (3,), m, in the reference pose."""
-    from scipy.spatial.transform import Rotation  # of an extra
+    """Return the driven axes, shifted by the tool's offset in the reference pose (3,), m."""
+    from scipy.spatial.transform import Rotation  # SciPy is an optional dependency
 
     columns, q, limits = model.platform.ports.q, model.assembly.q, model.limits
     limit_index = {column: k for k, column in enumerate(limits.columns)}
@@ -334,12 +337,15 @@ def _axes(
 
 
 def _tool(model: Model, turns: int) -> tuple[tuple[float, ...], np.ndarray]:
-    """Return the tool in the rotating frame, mm, and in the reference pose in the base frame, m.
+    """Return the tool's position relative to the platform's origin, in two frames.
+
+    The first result is in the rotating frame, mm; the second is in the base frame at the reference
+    pose, m.
 
     Raises:
         InputError: the platform rotates without an angular axis, and its tool is not at its origin.
     """
-    from scipy.spatial.transform import Rotation  # of an extra
+    from scipy.spatial.transform import Rotation  # SciPy is an optional dependency
 
     mechanism, names, q = model.mechanism, model.topology.coordinate_names, model.assembly.states
     tool = np.array([mechanism.value(component) for component in mechanism.platform.tool.position])
@@ -360,7 +366,7 @@ def _tool(model: Model, turns: int) -> tuple[tuple[float, ...], np.ndarray]:
                 "platform.tool", message, "put the frame of the platform's body at the tool"
             )
         return (), tool
-    if tool.any():  # in the base frame, from which the frame of a sliding platform may be rotated
+    if tool.any():  # the frame of a sliding platform may be rotated relative to the base frame
         position = model.platform.tool(model.platform_position(q[:1]), start=q[:1]).place[0]
         tool = position - [q[0, names.index(f"platform.{axis}")] for axis in "xyz"]
     return tuple(_in_unit(float(value), MM) for value in tool), tool

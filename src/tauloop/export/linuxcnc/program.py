@@ -14,9 +14,10 @@ from tauloop.model.model import Model
 
 #: Half the travel of an axis without a range in the machine file: mm, and deg for angular axes.
 DEFAULT_LINEAR_TRAVEL, DEFAULT_ROTATION = 20.0, 5.0
-#: Fractions of the ranges that are tried, the largest first.
+#: Fractions of the ranges that are tried, in this order.
 RANGE_SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
-#: Checked points of each line and arc, and fraction of a range by which a limit may be exceeded.
+#: Number of checked points of each line and arc, and fraction of a range by which a limit may be
+#: exceeded.
 CHECKED_POINTS, LIMIT_MARGIN = 12, 1e-9
 
 
@@ -36,7 +37,9 @@ class Move:
 def reachable_moves(
     model: Model, layout: MachineLayout
 ) -> tuple[tuple[float, ...], tuple[Move, ...]]:
-    """Return start and moves of a program over the largest reachable fraction of the axes' ranges.
+    """Return the start and the moves of a program over the largest reachable part of the ranges.
+
+    All ranges are multiplied by the same fraction.
 
     Raises:
         InputError: not even a tenth of the ranges is within the limits of all joints.
@@ -47,7 +50,7 @@ def reachable_moves(
             if _is_reached(model, layout, _points(start, moves)):
                 return start, moves
     message = "a tenth of the platform's ranges is not within the limits of all joints"
-    remedy = "give the platform ranges that it reaches (`tauloop workspace`)"
+    remedy = "give the platform ranges that it can reach (see `tauloop workspace`)"
     raise InputError.of("platform.limits", message, remedy)
 
 
@@ -61,7 +64,7 @@ def program_text(
         layout: joints and axes of the machine.
         start: start of the first move (6,), mm and deg.
         moves: moves in their order.
-        feed: feed, mm/min; deg/min for moves of angular axes alone.
+        feed: feed, mm/min; deg/min for moves of angular axes only.
     """
     lines = [f"({note})", "G21 G90 G94 G17 G61", f"G1 F{feed:.12g}", f"G1 {_words(layout, start)}"]
     for move in moves:
@@ -81,7 +84,7 @@ def _words(layout: MachineLayout, position: Sequence[float]) -> str:
 def _moves(
     axes: Sequence[WorldAxis], share: float, *, at_home: bool
 ) -> tuple[tuple[float, ...], tuple[Move, ...]]:
-    """Return home and moves: four corners, a circle, the ends of z, and rotations."""
+    """Return the home position, and moves to four corners, a circle, the ends of z, and rotations."""
     middle, half = np.zeros(6), np.zeros(6)
     home = np.zeros(6)
     for axis in axes:
@@ -110,7 +113,7 @@ def _moves(
 
 
 def _rounded(numbers: np.ndarray) -> tuple[float, ...]:
-    """Return a position with the digits of the program."""
+    """Return a position, rounded to the digits of the program."""
     return tuple(round(float(number), 6) + 0.0 for number in numbers)
 
 
@@ -130,10 +133,10 @@ def _points(start: Sequence[float], moves: Sequence[Move]) -> np.ndarray:
 
 
 def _is_reached(model: Model, layout: MachineLayout, points: np.ndarray) -> bool:
-    """True if the machine reaches positions (N, 6), regular and within all limits."""
+    """Return whether the machine reaches all positions (N, 6), regular and within all limits."""
     position = platform_positions(layout, points)
     state = model.platform.evaluate(position)
     if not (state.health.is_reached & state.health.is_regular).all():
         return False
-    room = model.limits.room(state.q) + MM * 1e-6  # the last digit of the program
+    room = model.limits.room(state.q) + MM * 1e-6  # tolerance: the last digit of the program
     return bool((room / model.limits.scale).min(initial=0.0) >= -LIMIT_MARGIN)

@@ -33,10 +33,10 @@ GEOMETRIC_GROUPS = ("geometry", "drive")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KinematicFunctions:
-    """Programs between joints and coordinates.
+    """Programs that convert between joints and coordinates.
 
     Attributes:
-        theta: names of the independent parameters that the programs take.
+        theta: names of the independent parameters that are inputs of the programs.
         used: indices of the parameters that have an effect.
         inverse: function from the platform's position to all coordinates and the joints.
         forward: function from the actuators' positions at nominal ratios to all coordinates.
@@ -55,9 +55,10 @@ class LoadCorrection:
     """Correction of the platform's position by load and temperatures on pins.
 
     Attributes:
-        function: from position, wrench and temperatures to the position of the rigid machine.
-        pins: names of the pins, in the order of its inputs: N, N m, K.
-        units: their units.
+        function: function from position, wrench and temperatures to the corrected position of the
+            rigid machine.
+        pins: names of the pins, in the order of the function's inputs.
+        units: units of the pins: N, N m or K.
     """
 
     function: CFunction
@@ -74,7 +75,7 @@ def load_correction(model: Model, module: str, taken: set[str]) -> LoadCorrectio
         taken: names of the other pins.
 
     Raises:
-        InputError: the machine has no elastic data, or parts that the code does not cover.
+        InputError: the machine has no elastic data, or the code does not support one of its parts.
     """
     # Elasticity is needed only for this option.
     from tauloop.elasticity.compensation.compensation_program import (
@@ -157,7 +158,7 @@ def kinematic_functions(model: Model) -> KinematicFunctions:
 
 
 def _joints_program(state: MotionState) -> Program:
-    """Return all coordinates and the joints p = A(theta) q + b(theta), with given parameters."""
+    """Return the program for all coordinates q and the joints p = A(theta) q + b(theta)."""
     placed = [i for i, iq in enumerate(state.topology.q_of_v) if iq >= 0]
     q = state.configuration.q
     joint = (
@@ -169,8 +170,8 @@ def _joints_program(state: MotionState) -> Program:
 def _drive_program(model: Model) -> Program:
     """Return the program that converts joint values p to positions of the nominal actuators.
 
-    Ratios and offsets of the joints follow from theta: p = A(theta) q + b(theta). The positions with
-    the nominal values are A_0 A(theta)^-1 (p - b(theta)) + b_0.
+    The joint values are p = A(theta) q + b(theta), with ratios A and offsets b. The positions with
+    the nominal values A_0 and b_0 are A_0 A(theta)^-1 (p - b(theta)) + b_0.
     """
     theta, ports = ca.SX.sym("theta", len(model.free)), model.actuators.ports
     values = nominal(model.mechanism, {name: theta[i] for i, name in enumerate(model.free)})
@@ -222,10 +223,10 @@ def header_text(
     Args:
         module: name of the module.
         note: comment at the top.
-        model, layout: the machine.
-        functions: its programs.
-        pins: pins of their parameters, in their order, and of the tool.
-        correction: correction of the platform's position by loads; None for none.
+        model, layout: the machine, and its joints, axes and tool.
+        functions: programs of the machine.
+        pins: pins of the programs' parameters, in their order, and of the tool.
+        correction: correction of the platform's position for loads; None for no correction.
     """
     corrections = [] if correction is None else [correction.function]
     tables = _tables(module, model, layout, functions, pins, correction)
@@ -298,7 +299,7 @@ def _tables(
 
 
 def _correction_call(function: CFunction) -> Iterator[str]:
-    """Yield the lines of a C wrapper of the correction, with wrench and temperatures in one array."""
+    """Yield the lines of the correction's C wrapper, with wrench and temperatures in one array."""
     head = "const double *position, const double *loads, const double *start, double *corrected"
     yield f"static void tauloop_correction_solved({head}, double *health)"
     yield "{"
@@ -314,12 +315,12 @@ def _note(pin: Pin) -> str:
 
 
 def _array(kind: str, name: str, size: str, values: Iterable[str], more: int = 0) -> str:
-    """Return a C table; `more` entries follow if it could otherwise be empty."""
+    """Return a C table whose size is TAULOOP_`size` plus `more`, so that it is never empty."""
     return f"static const {kind} tauloop_{name}[TAULOOP_{size} + {more}] = {{{', '.join(values)}}};"
 
 
 def _call(name: str, function: CFunction, inputs: str, outputs: str) -> Iterator[str]:
-    """Yield the lines of a C wrapper that passes to a program only the arguments that it takes."""
+    """Yield the lines of a C wrapper that passes only the arguments of a program to it."""
     head = f"{inputs}, const double *theta, const double *start, {outputs}, double *health"
     yield f"static void tauloop_{name}_solved({head})"
     yield "{"

@@ -45,8 +45,8 @@ from tauloop.mechanism.description import units
 from tauloop.mechanism.model import Mechanism
 from tauloop.model.model import MachineSource, Model, modeled
 
-#: Characters of a machine's name in the names of component and files; HAL's names need the rest for
-#: the pins.
+#: Largest number of characters of a machine's name in the names of component and files; HAL limits
+#: the length of names, and the rest is for the pins.
 MAX_STEM_LENGTH = 20
 #: License of the module's own text; LinuxCNC requires every module to declare the GPL.
 LICENSE = "GPL-2.0-or-later"
@@ -105,30 +105,30 @@ def export_linuxcnc(
 ) -> LinuxcncExport:
     """Export a kinematics module for LinuxCNC in C, with a headless simulation.
 
-    The geometry is on HAL pins. The module computes in mm and degrees. Its inverse kinematics goes
-    from the tool's x, y, z, a, b, c with the rotation Rz(c) Ry(b) Rx(a) to the joints, on the
+    The geometry is on HAL pins. The module computes in mm and degrees. Its inverse kinematics
+    returns the joints for the tool's x, y, z, a, b, c with the rotation Rz(c) Ry(b) Rx(a), on the
     branch of the reference pose. Its forward kinematics starts from the last pose. Both return -1
-    out of reach, at a singularity, and for an input that is not a number. The same machine gives
+    if the pose is out of reach or singular, or if an input is not a number. The same machine gives
     the same texts.
 
-    With `compensation`, the joints are those at which the loaded, warm machine has its tool at the
-    pose (see `compensate`), and forward kinematics is the inverse of that. Wrench and temperatures
-    are on pins, which start at zero; they must change slowly, as joints follow them. Deflections
-    are those of the geometry of the file.
+    With `compensation`, the inverse kinematics returns the joints at which the loaded, warm machine
+    has its tool at the pose (see `compensate`), and the forward kinematics is its inverse. Wrench
+    and temperatures are on pins, which start at zero. They must change slowly because the joints
+    follow them. Deflections are computed with the geometry of the file.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         folder: folder for the files. It is created if missing, and its other files are left alone.
-            Either all files are written or none. Without a folder the result holds the texts only.
-        options: name and speeds.
+            Either all files are written or none. Without a folder the result only has the texts.
+        options: name of the module, and settings of its simulation.
         progress: called with the completed and the total number of stages.
 
     Returns:
         The export: texts of the files by name, pins of the module, and the written paths.
 
     Raises:
-        InputError: a machine that LinuxCNC cannot drive, a name that gives no C identifier, ranges
-            that the machine does not reach, or a folder that cannot be written.
+        InputError: LinuxCNC cannot drive the machine, the name cannot be turned into a C
+            identifier, the machine does not reach its ranges, or the folder cannot be written.
         AssemblyError: the machine does not assemble as described.
 
     Examples:
@@ -195,7 +195,7 @@ def geometry_hal(machine: MachineSource, name: str | None = None) -> str:
 
     Args:
         machine: the machine with the values to set, such as `Calibration.mechanism`; the module may
-            be that of the nominal machine.
+            have been exported from the nominal machine.
         name: first part of the module's name in its export; default: the machine's name.
 
     Raises:
@@ -213,7 +213,7 @@ def geometry_hal(machine: MachineSource, name: str | None = None) -> str:
 
 
 def joints_ini(machine: MachineSource, options: LinuxcncOptions | None = None) -> str:
-    """Return the joints' sections of an INI file for ``#INCLUDE``, with homes for the geometry.
+    """Return the joint sections of an INI file for ``#INCLUDE``, with homes from the geometry.
 
     Args:
         machine: the machine with the values to set, such as `Calibration.mechanism`.
@@ -236,10 +236,10 @@ def joints_ini(machine: MachineSource, options: LinuxcncOptions | None = None) -
 def _parts(
     model: Model, name: str | None
 ) -> tuple[str, str, MachineLayout, KinematicFunctions, tuple[Pin, ...]]:
-    """Return names of files and component, joints and axes, programs, and pins."""
+    """Return the name of the files, the component's name, the layout, the programs and the pins."""
     if model.free:
-        message = f"has free parameters ({', '.join(model.free)}), and the module has pins for all"
-        remedy = "give the mechanism, or a model without free parameters"
+        message = f"has free parameters ({', '.join(model.free)}), but the module has pins for all"
+        remedy = "pass the mechanism, or a model without free parameters"
         raise InputError.of("machine", message, remedy)
     stem = c_name(model.mechanism.name if name is None else name)[:MAX_STEM_LENGTH]
     layout, module = machine_layout(model), f"{stem}_kins"
@@ -269,7 +269,7 @@ def _manifest(
     pins: tuple[Pin, ...],
     files: Mapping[str, str],
 ) -> dict[str, object]:
-    """Return the manifest as plain data, without time or path."""
+    """Return the manifest as plain data. It contains no times and no paths."""
     data = {
         "tauloop": tauloop_version(),
         "name": module,

@@ -1,4 +1,4 @@
-"""Estimators as C with fixed memory."""
+"""Estimators as C code with fixed memory."""
 
 from __future__ import annotations
 

@@ -40,26 +40,28 @@ def export_encoder_fit(
     name: str | None = None,
     folder: str | Path | None = None,
 ) -> Export:
-    """Export the fit of encoder readings as C, in the form of `export_c`.
+    """Export the fit of encoder readings as C, with the same files as `export_c`.
 
-    q, reading_residual, standardized, move = encoder_fit(reading, start): coordinates that close
-    the loops and agree best with all readings, like `fit_encoders`, in three Gauss-Newton steps
-    from the state that the actuators' encoders give. `start` is q of the last sample. `move` is the
-    largest component of the last step; it is rounding if the readings agree within their noise.
+    The function is q, reading_residual, standardized, move = encoder_fit(reading, start). Like
+    `fit_encoders`, it returns the coordinates q that close the loops and agree best with all
+    readings. It makes three Gauss-Newton steps from the state that the actuators' encoders give.
+    `start` is q of the last sample. `move` is the largest component of the last step. It is at the
+    level of rounding errors if the readings agree within their noise.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         encoders: names of actuators and coordinates, including all leading actuators.
-        noise: standard deviation of a reading, m or rad, one for all or by name.
+        noise: standard deviation of a reading, m or rad, for all readings or by name.
         name: first part of all C names; default: the machine's name.
-        folder: folder for the files; without it the result holds the texts only.
+        folder: folder for the files; without it the result only has the texts.
 
     Returns:
         The exported files with the accuracy of their functions.
 
     Raises:
-        InputError: an unknown name, a missing leading actuator, free parameters, noise that is not
-            positive, a name that gives no C identifier, or a folder that cannot be written.
+        InputError: an encoder's name is unknown, a leading actuator is missing, the machine has
+            free parameters, the noise is not positive, `name` cannot be turned into a C identifier,
+            or the folder cannot be written.
 
     Examples:
         >>> import tauloop as tl
@@ -95,7 +97,7 @@ def export_encoder_fit(
             size=len(names),
             columns=names,
             units=("1",) * len(names),
-            meaning="residuals over their expected deviation: above 4 this encoder disagrees",
+            meaning="residuals divided by their standard deviations: above 4 the encoder disagrees",
         ),
         CPort(name="move", size=1, columns=("move",), units=("m or rad",), meaning=last),
     )
@@ -140,7 +142,7 @@ def _deviations(
         if leading not in names:
             problems.add(
                 "encoders",
-                f"{leading}, a leading actuator, is missing",
+                f"the leading actuator {leading} is missing",
                 "name the encoders of all actuators",
             )
     if len(set(names)) < len(names):
@@ -163,7 +165,7 @@ def _deviations(
 
 
 def _program(model: Model, names: tuple[str, ...], deviations: np.ndarray) -> Program:
-    """Return forward kinematics with G, and a Gauss-Newton step after it, repeatedly."""
+    """Return the program that alternates forward kinematics with G and Gauss-Newton steps."""
     embedding, leading = model.actuators.program(EMBEDDING), model.actuators.ports.position.columns
     n, n_e = len(leading), len(names)
     reading = ca.SX.sym("reading", n_e)
@@ -189,7 +191,7 @@ def _program(model: Model, names: tuple[str, ...], deviations: np.ndarray) -> Pr
 def _renamed_steps(
     program: Program, names: Mapping[str, str], ending: str
 ) -> list[Evaluate | Newton]:
-    """Return a program's steps with renamed inputs, and results with an ending."""
+    """Return a program's steps with renamed inputs, and with a suffix on the names of results."""
     known, steps = dict(names), list[Evaluate | Newton]()
     for step in program.steps:
         assert isinstance(step, Evaluate | Newton), "kinematics has no cables to share"
@@ -210,7 +212,7 @@ def _renamed_steps(
 
 
 def _step(model: Model, names: tuple[str, ...], deviations: np.ndarray, k: int) -> Evaluate:
-    """Return the next actuator positions; after the last step, residuals and their significance."""
+    """Return the step to the next actuator positions; the last step returns the residuals."""
     topology, n = model.topology, len(model.actuators.ports.velocity.columns)
     q, G = ca.SX.sym("q", topology.n_q), ca.SX.sym("G", topology.n_v * n)
     reading, position = ca.SX.sym("reading", len(names)), ca.SX.sym("at", n)
@@ -262,7 +264,7 @@ def _evaluate(name: str, inputs: Mapping[str, ca.SX], outputs: Mapping[str, ca.S
 
 
 def _samples(model: Model, names: tuple[str, ...], deviations: np.ndarray) -> dict[str, np.ndarray]:
-    """Return readings with errors, near states that close the loops."""
+    """Return the inputs of the test program: readings with errors, near closed states."""
     rng = np.random.default_rng(0)
     q = np.resize(model.assembly.states, (TEST_SAMPLES, model.topology.n_q))
     driven = dict(

@@ -42,10 +42,12 @@ TEST_SAMPLES = 5
 
 
 def rows_program(state: MotionState, columns: np.ndarray, offset: np.ndarray) -> Program:
-    """Return the program of the rows [Y C, Y o] of all actuators, row by row, and of q.
+    """Return the program that computes q and the rows [Y C, Y o] of all actuators.
+
+    Y is the regressor: the actuator forces are Y (C x + o) for the tracked parameters x.
 
     Args:
-        state: the given motion.
+        state: symbolic motion state.
         columns: C (n_pi, n).
         offset: o (n_pi,).
     """
@@ -76,17 +78,17 @@ def export_tracker(
     Args:
         machine: the machine of the saved fit.
         fit: result of `identify`, or its JSON file.
-        options: parameters that may change, and their rates.
+        options: parameters that may change, and their rates of change.
         filters: sampling, filters and standstill speeds, such as `ParameterTrack.filters`.
         name: first part of all C names; default: the machine's name.
-        folder: folder for the files; without it the result holds the texts only.
+        folder: folder for the files; without it the result only has the texts.
 
     Returns:
         The exported files.
 
     Raises:
-        InputError: a fit or filters of another machine, redundant actuators, a name that gives no C
-            identifier, or a folder that cannot be written.
+        InputError: the fit or the filters belong to another machine, actuators are redundant, the
+            name cannot be turned into a C identifier, or the folder cannot be written.
     """
     options = options or TrackOptions()
     model = modeled(machine)
@@ -94,7 +96,7 @@ def export_tracker(
     stem = c_name(model.mechanism.name if name is None else name)
     if len(filters.standstill) != len(start.noise):
         message = f"has {len(filters.standstill)} standstill speeds for {len(start.noise)} motors"
-        raise InputError.of("filters", message, "give one for each motor")
+        raise InputError.of("filters", message, "give one speed for each motor")
     case, has_start = _rows_case(model, start, stem)
     notes = HeaderNotes(
         made_from=f"the machine {model.mechanism.name!r}",
@@ -117,7 +119,7 @@ def export_tracker(
 
 
 def _rows_case(model: Model, start: TrackerStart, stem: str) -> tuple[Case, bool]:
-    """Return the rows' function with its test samples, and whether it reads start values."""
+    """Return the function of the rows with test samples, and whether it reads start values."""
     spec = ProgramSpec(
         name="tracker_rows",
         meaning="rows of the regression for the tracked parameters, and forces of known parameters",
@@ -141,7 +143,7 @@ def _rows_case(model: Model, start: TrackerStart, stem: str) -> tuple[Case, bool
         size=len(entries),
         columns=tuple(entry for entry, _ in entries),
         units=tuple(unit for _, unit in entries),
-        meaning="rows of all actuators: derivatives by the tracked parameters, then the known force",
+        meaning="rows of all actuators: derivatives with respect to the tracked parameters, then the known force",
     )
     names = [*spec.inputs, *(["start"] * has_start)]
     function = CFunction(
@@ -158,7 +160,7 @@ def _rows_case(model: Model, start: TrackerStart, stem: str) -> tuple[Case, bool
 
 
 def _samples(model: Model, *, has_start: bool) -> dict[str, np.ndarray]:
-    """Return motions of the test program, at assembled poses near the reference."""
+    """Return the motions of the test program by port, at assembled poses near the reference."""
     rng = np.random.default_rng(0)
     q = np.resize(model.assembly.states, (TEST_SAMPLES, model.topology.n_q))
     position = model.actuator_position(q)
@@ -176,7 +178,7 @@ def _samples(model: Model, *, has_start: bool) -> dict[str, np.ndarray]:
 
 
 def _filled(name: str, tokens: dict[str, str]) -> str:
-    """Return a text of this package with its tokens replaced."""
+    """Return a template of this package with its tokens replaced."""
     text = c_file("tauloop.export.microcontroller", name)
     for token, value in tokens.items():
         text = text.replace(f"@{token}@", value)
@@ -186,7 +188,7 @@ def _filled(name: str, tokens: dict[str, str]) -> str:
 def _tokens(
     model: Model, start: TrackerStart, filters: CausalFilters, stem: str, *, has_start: bool
 ) -> dict[str, str]:
-    """Return the values of the template's tokens; the machine's texts become safe comments."""
+    """Return the values of the template's tokens. Texts of the machine are escaped for comments."""
     fit = start.fit()
     tracked = [start.wander[name] for name in fit.tracked]
     elapsed = filters.interval * filters.period
@@ -230,14 +232,14 @@ def _tokens(
 
 
 def _listed(values: object) -> str:
-    """Return numbers as C reads them back exactly."""
+    """Return C text of numbers, separated by commas, from which C reads the same numbers."""
     return ", ".join(number(value) for value in values)  # type: ignore[attr-defined]
 
 
 def _manifest(
     start: TrackerStart, filters: CausalFilters, texts: dict[str, str]
 ) -> dict[str, object]:
-    """Return the tracker's part of the manifest."""
+    """Return the tracker's section of the manifest."""
     return {
         "parameters": [
             {"name": name, "unit": unit, "is_tracked": name in start.wander}

@@ -1,4 +1,4 @@
-"""A package of ROS 2 that describes a machine."""
+"""A ROS 2 package that describes a machine."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A ROS 2 package with a machine's description and a node for its passive joints.
 
-URDF is a tree, so it does not determine the passive joints of a machine with loops. The package
-therefore contains the machine's forward kinematics in C, made from its own URDF. Its node
-publishes the passive joints from the measured ones.
+A URDF is a tree, so it does not determine the passive joints of a machine with loops. The package
+therefore contains the machine's forward kinematics in C, generated from the package's own URDF. Its
+node computes the positions of the passive joints from the measured joints and publishes them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Ros2Options(Options):
     """Names in a ROS 2 package.
 
     Attributes:
-        package: name of the package; default: the machine's name and ``_description``.
+        package: name of the package; default: the machine's name followed by ``_description``.
         maintainer: maintainer of the package.
         email: e-mail address of the maintainer.
         hardware: ros2_control plugin that moves the driven joints.
@@ -74,23 +74,23 @@ class Ros2Options(Options):
     hardware: str = MOCK_HARDWARE
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Report characters that XML does not allow."""
+        """Report characters that cannot be printed, because XML does not allow them."""
         for name in ("maintainer", "email", "hardware"):
             if not getattr(self, name).isprintable():
                 problems.add(
                     name,
                     f"{getattr(self, name)!r} has characters that cannot be printed",
-                    "leave them out",
+                    "remove them",
                 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ros2Package(ExportedFiles):
-    """A package for ROS 2; `files` has the contents by path.
+    """A ROS 2 package; `files` has the contents by path.
 
     Attributes:
-        joints: joints whose positions it publishes, as in the URDF.
-        driven: joints whose positions it must receive.
+        joints: joints whose positions the node publishes, as named in the URDF.
+        driven: joints whose positions the node must receive.
         notes: differences from the mechanism.
     """
 
@@ -115,12 +115,13 @@ def export_ros2(
 ) -> Ros2Package:
     """Export a ROS 2 description package: URDF, ros2_control, launch file and kinematics node.
 
-    The node's kinematics are made from the written URDF: q = q(motors) with closed loops, to a
-    residual of 1e-9 m. A URDF joint has the position q + offset.
+    The node's kinematics are generated from the exported URDF. They give the coordinates q at
+    which the loops close for given motor positions, to a residual of 1e-9 m. A URDF joint has the
+    position q + offset.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        folder: folder for the files; without it the result holds the texts only.
+        folder: folder for the files; without it the result only has the texts.
         options: names in the package.
         progress: called with the completed and the total number of stages.
 
@@ -128,8 +129,7 @@ def export_ros2(
         The package: texts of the files by name, driven joints, and the written paths.
 
     Raises:
-        InputError: a name that ROS rejects, a folder that cannot be written, or one that holds
-            another package.
+        InputError: ROS rejects the name, the folder cannot be written, or it holds another package.
         DescriptionError: URDF cannot represent the machine.
         AssemblyError: the machine does not assemble as described.
 
@@ -211,7 +211,7 @@ class _Joints:
         self._coordinates = [q.index(name) for name in self.names]
         values = mechanism.parameters.values
         self._offsets = [values.get(f"offsets.{name}", 0.0) for name in self.names]
-        # Read from a URDF, a floating joint's frames are those of its links.
+        # In a machine read from a URDF, a floating joint's frames coincide with its links' frames.
         floating = [j for j in mechanism.joints if j.kind == "free" and not j.is_cut]
         first = JOINT_KINDS["free"].coordinates[0]
         self.floating = [
@@ -228,7 +228,7 @@ class _Joints:
     def _ratio_row(
         self, terms: Mapping[str, Expression], values: Mapping[str, float]
     ) -> list[float]:
-        """Return the ratio of every driven joint in a motor's position."""
+        """Return the ratios by which the driven joints enter a motor's position."""
         return [evaluate(terms[n], values) if n in terms else 0.0 for n in self.driven]
 
     def header(self) -> str:

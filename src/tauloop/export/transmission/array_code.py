@@ -1,7 +1,7 @@
 """Functions of an actuator map as a Python module for arrays of NumPy, JAX or PyTorch.
 
-The module needs nothing of Tauloop. Its operations are those of arrays, so that it runs wherever the
-given arrays are, inside `jit`, `vmap` and `torch.compile`, and has derivatives.
+The module does not import Tauloop. It uses array operations only, so it runs on the device of its
+input arrays, works inside `jit`, `vmap` and `torch.compile`, and has derivatives.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tauloop.compiler.limits import CONVERGED, SMALLEST_PIVOT
 from tauloop.compiler.program import Evaluate, Newton, Program
 from tauloop.dynamics import ActuatorMap
 
-#: Newton steps without derivatives; one more step with derivatives follows (implicit function
-#: theorem). Fitted start values need three in double precision.
+#: Newton steps without derivatives; another step with derivatives follows (implicit function
+#: theorem). Fitted start values need three steps in double precision.
 TRANSMISSION_NEWTON_STEPS = 5
 _BINARY = {ca.OP_ADD: "+", ca.OP_SUB: "-", ca.OP_MUL: "*", ca.OP_DIV: "/"}
 _COMPARE = {ca.OP_LT: "<", ca.OP_LE: "<=", ca.OP_EQ: "==", ca.OP_NE: "!="}
@@ -46,7 +46,7 @@ def array_module(actuator_map: ActuatorMap, stem: str) -> str:
     """Return the text of the Python module.
 
     Raises:
-        InputError: a part of the program has no form for arrays.
+        InputError: the program needs an operation that arrays do not have.
     """
     mechanism = actuator_map.model.mechanism
     limits = actuator_map.actuator_range.tolist()
@@ -75,12 +75,12 @@ def array_module(actuator_map: ActuatorMap, stem: str) -> str:
 
 
 def _rounded(values: Sequence[object]) -> str:
-    """Return nested numbers as Python text; infinite ones by name."""
+    """Return nested numbers as Python text, with infinite values as INFINITE."""
     return repr(values).replace("inf", "INFINITE")
 
 
 def _inertia(actuator_map: ActuatorMap) -> Iterator[str]:
-    """Yield the function of the reflected inertia."""
+    """Yield the lines of the function for the reflected inertia."""
     yield "def _inertia(xp, position):"
     lines, _ = _program(actuator_map.inertia, ("motor_inertia", "link_inertia"))
     yield from lines
@@ -91,7 +91,7 @@ def _inertia(actuator_map: ActuatorMap) -> Iterator[str]:
 
 
 def _stacked(actuator_map: ActuatorMap, name: str) -> str:
-    """Return the text of a vector of all entries."""
+    """Return the text of a vector of all entries of a matrix."""
     entries = ", ".join(f"{name}_{i}" for i in range(len(actuator_map.joints) ** 2))
     return f"xp.stack([{entries}], position[..., 0])"
 
@@ -133,8 +133,8 @@ def _program(program: Program, wanted: tuple[str, ...]) -> tuple[list[str], dict
             lines += _straight(step, needed)
             sizes |= dict(zip(step.outputs, step.function.output_sizes, strict=True))
         else:
-            what = "needs forces within bounds, which have no form for arrays"
-            raise InputError.of("python", what, "leave out the format python")
+            what = "needs forces within bounds, which the Python module does not support"
+            raise InputError.of("python", what, "leave out the format 'python'")
     discriminants += [f"discriminants_{i}" for i in range(len(program.closed_forms))]
     pivots += _pivots("pivots", [record.typical for record in program.pivots])
     lines.append(f"    discriminant = xp.least([{', '.join(discriminants)}], 1.0)")
@@ -144,7 +144,7 @@ def _program(program: Program, wanted: tuple[str, ...]) -> tuple[list[str], dict
 
 
 def _pivots(name: str, typical: Sequence[float]) -> list[str]:
-    """Return texts of pivots over their typical size."""
+    """Return texts of pivots divided by their typical sizes."""
     return [f"xp.abs({name}_{i}) * {1.0 / max(size, 1e-300)!r}" for i, size in enumerate(typical)]
 
 
@@ -160,7 +160,7 @@ def _read_by_others(program: Program, step: Evaluate) -> set[str]:
 
 
 def _newton(step: Newton, sizes: dict[str, int]) -> Iterator[str]:
-    """Yield Newton's method with a fixed number of steps."""
+    """Yield the lines of Newton's method with a fixed number of steps."""
     known = [name for name in step.inputs]
     arguments = ", ".join(known)
     function = f"_{step.solution}_step"
@@ -226,7 +226,7 @@ def _code(
 
 
 def _value(name: str, index: int) -> str:
-    """Return the text of a number of a port: of an argument of the function, or a value before."""
+    """Return the text of a port's number: an entry of an argument, or a value computed before."""
     return (
         f"{name}[..., {index}]" if name in ("position", "velocity", "effort") else f"{name}_{index}"
     )
@@ -236,7 +236,7 @@ def _expression(instruction: Instruction, a: list[str]) -> str:
     """Return the text of an operation.
 
     Raises:
-        InputError: it has no form for arrays.
+        InputError: arrays do not have this operation.
     """
     op = instruction.operation
     if op in _BINARY:
@@ -259,6 +259,6 @@ def _expression(instruction: Instruction, a: list[str]) -> str:
         ca.OP_CONSTPOW: "{0} ** {1}",
     }
     if op not in simple:
-        what = f"needs an operation without a form for arrays (CasADi's {op})"
-        raise InputError.of("python", what, "leave out the format python")
+        what = f"needs an operation that the Python module does not support (CasADi's {op})"
+        raise InputError.of("python", what, "leave out the format 'python'")
     return simple[op].format(*a)

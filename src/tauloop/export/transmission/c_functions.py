@@ -19,7 +19,8 @@ from tauloop.export.c.single_accuracy import SingleAccuracy, single_accuracy
 
 #: Number of states at which single precision is compared with double.
 ACCURACY_SAMPLES = 400
-#: Share of the range of the joints in which test states are, away from where the mechanism locks.
+#: Fraction of the joints' ranges from which test states are drawn; the mechanism may lock near the
+#: limits.
 TEST_RANGE = 0.9
 _STATUS_TEXT = """\
 /* Status of a sample of {stem}: read it after every call. Values with a status above 0 are not valid. */
@@ -31,7 +32,7 @@ enum {stem}_status {{
     {guard}_UNREACHABLE = 3,   /* the loops cannot close, or a number is not finite */
     {guard}_NOT_CONVERGED = 4, /* Newton's method found no position */
     {guard}_SINGULAR = 5,      /* velocities or efforts are not determined */
-    {guard}_OTHER_MODE = 6     /* beyond a singular pose, seen from the reference pose */
+    {guard}_OTHER_MODE = 6     /* a singular pose lies between this pose and the reference pose */
 }};
 
 /* `health` and `mode` are the outputs of {stem}_joint_to_actuator or {stem}_actuator_to_joint. */
@@ -95,7 +96,7 @@ def c_export(
 def _functions(
     actuator_map: ActuatorMap, stem: str, *, is_single: bool
 ) -> list[tuple[CFunction, str]]:
-    """Return the functions with their meaning."""
+    """Return the functions, each with a description."""
     ports = _ports(actuator_map)
     of_joints = [ports[name] for name in ("joint_position", "joint_velocity", "joint_effort")]
     motors = [ports[name] for name in ("actuator_position", "actuator_velocity", "actuator_effort")]
@@ -116,7 +117,7 @@ def _functions(
         ),
         (
             "reflected_inertia",
-            "inertia that motors, and cranks and rods, add in joint coordinates",
+            "inertia of the motors, and of cranks and rods, in joint coordinates",
             actuator_map.inertia,
             _renamed(of_joints[:1]),
             [ports["motor_inertia"], ports["link_inertia"]],
@@ -139,12 +140,12 @@ def _functions(
 
 
 def _renamed(ports: list[CPort]) -> list[CPort]:
-    """Return ports of joints or motors as inputs: position, velocity and effort."""
+    """Return ports of joints or motors with the names of inputs: position, velocity, effort."""
     return [replace(port, name=port.name.rpartition("_")[2]) for port in ports]
 
 
 def _ports(actuator_map: ActuatorMap) -> dict[str, CPort]:
-    """Return the ports of all functions."""
+    """Return the ports of all functions, by name."""
     joints, motors = actuator_map.joint_motion.ports, actuator_map.actuator_motion.ports
     ports = []
     for side, words, entry in (("joint", "joints", joints), ("actuator", "motors", motors)):
@@ -164,7 +165,7 @@ def _ports(actuator_map: ActuatorMap) -> dict[str, CPort]:
             "motor velocities per joint velocity, by rows",
         )
     )
-    mode = "determinant of the Jacobian over that at the reference pose; not positive: another mode"
+    mode = "determinant of the Jacobian relative to the reference pose; not positive: another mode"
     ports.append(("mode", ("mode",), ("1",), mode))
     for name, meaning in (
         ("motor_inertia", "inertia that the motors add, by rows"),
@@ -188,7 +189,7 @@ def _pairs(rows: tuple[str, ...], columns: tuple[str, ...]) -> tuple[str, ...]:
 def _samples(
     actuator_map: ActuatorMap, count: int, rng: np.random.Generator, *, is_single: bool
 ) -> dict[str, np.ndarray]:
-    """Return random states of joints and motors by port."""
+    """Return random states of joints and motors (count, n), by port."""
     middle = actuator_map.joint_range.mean(axis=1)
     half = 0.5 * np.ptp(actuator_map.joint_range, axis=1)
     joints = middle + TEST_RANGE * half * rng.uniform(-1.0, 1.0, size=(64 * count, len(middle)))
@@ -217,7 +218,7 @@ def _inputs(function: CFunction, samples: Mapping[str, np.ndarray]) -> dict[str,
 
 
 def _case(function: CFunction, meaning: str, samples: Mapping[str, np.ndarray]) -> Case:
-    """Return a function with its inputs and the outputs that the interpreter computes for them."""
+    """Return a function with its inputs, and the outputs that the interpreter computes for them."""
     inputs = _inputs(function, samples)
     expected = _expected(function.program, inputs)
     return Case(

@@ -36,8 +36,8 @@ class TransmissionOptions(Options):
         formats: files to write: C in double or single precision, a Python module for NumPy, JAX and
             PyTorch, a package for ros2_control.
         name: first part of all generated names; default: the machine's name.
-        seed: seed of the random states in the test programs, and of those at which single precision
-            is compared.
+        seed: seed of the random states in the test programs, and of the states at which single
+            precision is compared with double.
 
     Examples:
         >>> import tauloop as tl
@@ -58,7 +58,7 @@ class TransmissionOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransmissionExport(ExportedFiles):
-    """Files of an actuator map; `name` starts every C name.
+    """Files of an actuator map; every C name starts with `name`.
 
     Attributes:
         joints, actuators: names, in the order of all arrays.
@@ -89,14 +89,14 @@ def export_transmission(
     *,
     progress: Progress | None = None,
 ) -> TransmissionExport:
-    """Export the map between joints and the motors that move them, both ways.
+    """Export the map between joints and the motors that move them, in both directions.
 
-    Every file has positions, velocities and efforts both ways, the Jacobian, the reflected inertia
-    and a status for every sample. The same machine always gives the same texts.
+    Every format computes positions, velocities and efforts in both directions, the Jacobian, the
+    reflected inertia, and a status for every sample. The same machine always gives the same texts.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        folder: folder for the files; without it the result holds the texts only.
+        folder: folder for the files; without it the result only has the texts.
         options: the joints and the files to write.
         progress: called with the completed and the total number of stages.
 
@@ -104,8 +104,8 @@ def export_transmission(
         The exported files, with names of joints and actuators.
 
     Raises:
-        InputError: the joints do not fit (see `ActuatorMap`), a name gives no C identifier, or the
-            folder cannot be written.
+        InputError: the joints are unsuitable (see `ActuatorMap`), the name cannot be turned into a
+            C identifier, or the folder cannot be written.
         AssemblyError, PoseError: the machine does not assemble, or its reference pose is singular.
         EngineError: single precision needs a C compiler, and none was found.
 
@@ -118,8 +118,10 @@ def export_transmission(
     options = options or TransmissionOptions()
     actuator_map = ActuatorMap(machine, options.joints)
     if actuator_map.model.free:
-        what = f"leaves parameters free: {', '.join(actuator_map.model.free)}"
-        raise InputError.of("machine", what, "export a model without `free`: they become constants")
+        what = f"has free parameters: {', '.join(actuator_map.model.free)}"
+        raise InputError.of(
+            "machine", what, "export a model without `free`; all parameters become constants"
+        )
     mechanism = actuator_map.model.mechanism
     stem = c_name(mechanism.name if options.name is None else options.name)
     formats = [name for name in FORMATS if name in options.formats]

@@ -1,4 +1,4 @@
-"""A package with an actuator map as a plugin for transmissions of ros2_control."""
+"""A ROS 2 package with an actuator map as a transmission plugin of ros2_control."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEMPLATES = ("CMakeLists.txt", "package.xml", "transmission_plugins.xml", "READ
 
 
 def package_name(stem: str) -> str:
-    """Return the name of the package (REP 144) for a first part of names."""
+    """Return the name of the package (REP 144), formed from the first part of all names."""
     plain = re.sub(r"_+", "_", stem.lower()).strip("_")
     return f"{plain}_transmission"
 
@@ -53,7 +53,7 @@ def package_files(actuator_map: ActuatorMap, stem: str, code: Export) -> dict[st
 
 
 def _filled(name: str, values: dict[str, str]) -> str:
-    """Return a text with its marks replaced."""
+    """Return a template with its placeholders replaced."""
     text = resources(__package__).joinpath(f"texts/{name}").read_text(encoding="utf-8")
     for mark, value in values.items():
         text = text.replace(f"@{mark}@", value)
