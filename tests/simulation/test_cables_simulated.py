@@ -223,7 +223,7 @@ def test_what_cannot_be_simulated_is_refused_with_the_reason() -> None:
         )
     with pytest.raises(InputError, match="no telescopic cable with stiffness"):
         simulate_cables(ball(", stiffness: 1000 N/m"), 0.1, lengths={"line": 1.0})
-    with pytest.raises(InputError, match="none of them is a cable"):
+    with pytest.raises(InputError, match="the machine has no cables"):
         simulate_cables(Model(tauloop.load("delta"), evaluator=Interpreted()), 0.1)
 
 

@@ -1,4 +1,4 @@
-"""Simulation: forward dynamics by four routes, integrated by explicit and implicit methods.
+"""Simulation: forward dynamics on four routes, integrated by explicit and implicit methods.
 
 Examples:
     >>> import tauloop as tl

@@ -1,4 +1,4 @@
-"""Explanation of an early end of a simulation, from the last state."""
+"""Explanation of an early end of a simulation, based on the last state."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from tauloop.integrate.integrators import Integrator
 from tauloop.simulation.stepping.steps import Ending, Steps
 from tauloop.simulation.system import System
 
-#: Ratio to the typical size below which a pivot or discriminant counts as the cause of the end.
+#: Pivot or discriminant, relative to its typical size, below which it is the cause of the end.
 CAUSE_RATIO = 0.1
-#: Number of last steps in which sign changes of velocities are counted, to detect dry friction.
+#: Number of steps at the end in which sign changes of velocities are counted. Many sign changes
+#: mean that dry friction holds the velocity.
 STICKING_STEPS = 1000
-#: Sign changes per step above which dry friction holds a velocity at zero.
+#: Number of sign changes per step above which dry friction holds a velocity at zero.
 STICKING_SHARE = 0.1
 
 
@@ -32,7 +33,7 @@ def why_ended(
 
     Args:
         system: the equations.
-        ending: how it ended.
+        ending: reason why the integration ended.
         steps: all steps.
         q: coordinates (n_q,) at the end.
         v: velocities at all steps (N, n_v).
@@ -66,7 +67,7 @@ def why_ended(
 
 
 def _too_many_steps(system: System, steps: Steps, v: np.ndarray) -> Problem:
-    """Return the problem of a simulation that used all its steps."""
+    """Return the problem of a simulation that reached its largest number of steps."""
     what = f"{len(steps)} steps reach only {steps.time[-1]:.6g} s"
     remedy = (
         "allow more steps or larger errors, or use an implicit integrator if the machine is stiff"
@@ -75,15 +76,16 @@ def _too_many_steps(system: System, steps: Steps, v: np.ndarray) -> Problem:
         names = ", ".join(stuck)
         what += f": Coulomb friction holds {names} at rest, and its sign changes at every step"
         remedy = (
-            "use fixed steps (`step`, such as 0.1 ms), which creep slightly; or omit this friction"
+            "use fixed steps (`step`, such as 0.1 ms), with which the joint creeps slightly; or omit "
+            "this friction"
         )
     return Problem(where="integrator", what=what, remedy=remedy)
 
 
 def _stuck(system: System, v: np.ndarray) -> list[str]:
-    """Return the velocities that Coulomb friction held at rest at the end.
+    """Return the names of the velocities that Coulomb friction holds at rest at the end.
 
-    Their signs alternate. Takes the velocities v (N, n_v) at all steps.
+    Their signs alternate. `v` contains the velocities at all steps (N, n_v).
     """
     names = system.model.topology.velocity_names
     with_friction = {
@@ -102,7 +104,10 @@ def _stuck(system: System, v: np.ndarray) -> list[str]:
 def _weakest_solve(
     system: System, y: np.ndarray, q: np.ndarray, acting: np.ndarray
 ) -> tuple[str, str]:
-    """Return the element or loop nearest to failing at a state, and the condition numbers."""
+    """Return the element or loop that is closest to failing at a state, and condition numbers.
+
+    The second result is a text for the message.
+    """
     with np.errstate(all="ignore"):
         outputs, diagnostics = system.rate.program.run(
             system.inputs(y[None, :], acting[None, :], q[None, :]), 1
@@ -120,9 +125,9 @@ def _weakest_solve(
 
 
 def _nearest_form(system: System, health: SolveDiagnostics) -> str:
-    """Return the element of the closed form whose two solutions nearly coincide.
+    """Return the element of the closed form whose two solutions nearly coincide; otherwise "".
 
-    The leg is stretched or folded there. Returns an empty text if there is none.
+    At such a pose the leg is stretched or folded.
     """
     typical = _typical_discriminants(system)
     if not len(typical):
@@ -149,7 +154,10 @@ def _open_loop(health: SolveDiagnostics) -> str:
 
 
 def _condition(system: System, q: np.ndarray) -> str:
-    """Return the condition numbers of the loops, with the platform and with the actuators held."""
+    """Return a text with the condition numbers of the loops, and the nearest singularity.
+
+    The condition numbers are for a fixed platform and for fixed actuators.
+    """
     assembly = system.model.assembly
     if not np.isfinite(q).all():
         return "no coordinates at this state"

@@ -1,4 +1,4 @@
-"""Detection of events within the steps of a simulation, by the dense output.
+"""Detection of events within the steps of a simulation, with dense output.
 
 Source: Brent 1973, Algorithms for Minimization without Derivatives, for the zeros.
 """
@@ -15,8 +15,8 @@ from tauloop.simulation.stepping.steps import Steps
 #: Accuracy of event times, s.
 TIME_TOLERANCE = 1e-13
 
-#: States (N, n) of the system -> coordinates (N, n_q) and velocities (N, n_v), near known
-#: coordinates (N, n_q).
+#: Function from states of the system (N, n) and nearby coordinates (N, n_q) to coordinates (N, n_q)
+#: and velocities (N, n_v).
 Decode = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
@@ -25,7 +25,7 @@ def occurrences(
     steps: Steps,
     decode: Decode,
 ) -> list[Occurrence]:
-    """Return the events within some steps in order of time, up to the first terminal one.
+    """Return the events within some steps in order of time, up to the first terminal event.
 
     Args:
         events: events to detect.
@@ -62,7 +62,7 @@ def _located(event: Event, steps: Steps, i: int, near: np.ndarray, decode: Decod
         # the dense output differs from the state at the step's end by rounding or by a projection
         time = end
     else:
-        from scipy.optimize import brentq  # of an extra, and few simulations have events
+        from scipy.optimize import brentq  # an optional dependency that few simulations need
 
         time = float(brentq(value, start, end, xtol=TIME_TOLERANCE, rtol=1e-15))
     q, v = state(time)

@@ -1,4 +1,4 @@
-"""Laws of actuator forces and wrenches in a simulation, as functions of time and state."""
+"""Actuator forces and wrenches in a simulation, as functions of time and state."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class MotionInTime(Protocol):
 
 
 class ForceLaw(ABC):
-    """A law of the actuator forces."""
+    """The actuator forces as a function of time and state."""
 
     @property
     def period(self) -> float | None:
-        """Sample period of a law whose values are held, s; None for a continuous law."""
+        """Sample period, s, of a law whose forces are held between samples; None if continuous."""
         return None
 
     @property
     def needs_state(self) -> bool:
-        """Whether the forces depend on coordinates and velocities; others are faster."""
+        """Whether the forces depend on coordinates and velocities; otherwise runs are faster."""
         return True
 
     @abstractmethod
@@ -48,7 +48,7 @@ class ConstantForce(ForceLaw):
     """Constant forces.
 
     Attributes:
-        values: u (n_u,), N or N m.
+        values: forces u (n_u,), N or N m.
     """
 
     values: tuple[float, ...]
@@ -65,14 +65,14 @@ class ConstantForce(ForceLaw):
 
 @final
 class InverseDynamicsForce(ForceLaw):
-    """The forces of a motion by inverse dynamics, computed at every evaluation."""
+    """The forces of a motion from inverse dynamics, computed at every evaluation."""
 
     def __init__(self, model: Model, motion: MotionInTime) -> None:
         """Prepare inverse dynamics.
 
         Args:
-            model: the machine of inverse dynamics; in machine code if its evaluator compiles.
-            motion: motion of its platform.
+            model: the machine. Its inverse dynamics runs in machine code if its evaluator compiles.
+            motion: motion of the platform.
         """
         self._model, self._motion = model, motion
         self._start = model.assembly.q
@@ -84,7 +84,7 @@ class InverseDynamicsForce(ForceLaw):
         return False
 
     def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Return the inverse-dynamics forces of the motion at this time.
+        """Return the forces of the motion at this time from inverse dynamics.
 
         Raises:
             PoseError: the motion is out of reach or singular at this time.
@@ -111,9 +111,9 @@ class InverseDynamicsForce(ForceLaw):
 def _bound_inverse_dynamics(
     model: Model,
 ) -> tuple[Mapping[str, np.ndarray], Callable[[], None]] | None:
-    """Return inverse dynamics bound to fixed arrays.
+    """Return inverse dynamics bound to fixed arrays: the arrays, and a function that computes.
 
-    None if it is not compiled or needs further inputs.
+    The result is None if inverse dynamics is not compiled or needs further inputs.
     """
     if not isinstance(model.evaluator, Compiled):
         return None
@@ -128,10 +128,10 @@ def _bound_inverse_dynamics(
 @final
 @dataclass(frozen=True, slots=True)
 class Feedback(ForceLaw):
-    """Forces by a function of time, coordinates and velocities, which should be smooth.
+    """Forces from a function of time, coordinates and velocities.
 
     Attributes:
-        function: (time, q, v) -> u.
+        function: (time, q, v) -> u; it should be smooth.
     """
 
     function: Callable[[float, np.ndarray, np.ndarray], np.ndarray]
@@ -143,10 +143,10 @@ class Feedback(ForceLaw):
 
 @final
 class SampledForce(ForceLaw):
-    """A law that holds the forces of its last sample; the caller samples it."""
+    """A law that holds the forces of its last sample. The caller samples it."""
 
     def __init__(self, law: ForceLaw, actuators: int) -> None:
-        """Store the law, with zero forces before the first sample."""
+        """Store the law. The forces are zero before the first sample."""
         self._law, self._values, self._count = law, np.zeros(actuators), 0
 
     @property
@@ -168,11 +168,11 @@ class SampledForce(ForceLaw):
 @final
 @dataclass(frozen=True, slots=True)
 class ToolForce:
-    """Force and moment at the tool that depend on its motion, for example contact with a surface.
+    """Force and moment at the tool that depend on its motion, for example in a contact.
 
     Attributes:
-        function: (time in s, motion of the tool) -> force and moment (6,) at the tool center point
-            in the base frame, N and N m; should be smooth.
+        function: function from time (s) and the motion of the tool to force and moment (6,) at the
+            tool center point in the base frame, N and N m; it should be smooth.
     """
 
     function: Callable[[float, ToolMotion], np.ndarray]
@@ -192,10 +192,12 @@ Wrench = np.ndarray | Callable[[float], np.ndarray]
 def wrench_at_tool(
     wrench: str | Mapping[str, str | float] | tuple[str | float, ...] | Wrench | None,
 ) -> Wrench | None:
-    """Return a wrench given as such, as a row, or by the names of its components (`fx=10`).
+    """Return a wrench from a row of numbers or from names of components such as `fx=10`.
+
+    Arrays and functions are returned unchanged.
 
     Raises:
-        InputError: wrong names or numbers.
+        InputError: a name or a number is wrong.
     """
     if isinstance(wrench, str | Mapping | tuple):
         return named_values(TOOL_PORT, "wrench", wrench, np.zeros(TOOL_PORT.size))

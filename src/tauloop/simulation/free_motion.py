@@ -1,4 +1,4 @@
-"""Free motion: a machine without friction, with springs at its drives, that moves after a push.
+"""Free motion of a machine without friction, with springs at its drives, after a push.
 
 The energy of such a machine is constant. A change of the computed energy is therefore an error of
 the equations or of the integrator.
@@ -17,7 +17,7 @@ from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Freedom, Mechanism, Spring
 from tauloop.model import Model
 
-#: Frequency of each spring with the inertia at its drive in the reference pose, Hz.
+#: Natural frequency of each spring with the inertia at its drive in the reference pose, Hz.
 FREQUENCY = 4.0
 #: Amplitude of the first oscillation at this frequency: rad, or characteristic lengths of the
 #: machine.
@@ -26,13 +26,13 @@ AMPLITUDE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveSpring:
-    """The spring at one drive.
+    """The spring at a drive.
 
     Attributes:
         freedom: name of the driven degree of freedom.
-        stiffness: N/m or N m/rad.
-        rest: position without spring force, m or rad; chosen such that the springs balance the
-            weight at the reference pose.
+        stiffness: stiffness, N/m or N m/rad.
+        rest: position without spring force, m or rad, at which the springs balance the weight in
+            the reference pose.
         unit: unit of the stiffness.
     """
 
@@ -68,19 +68,19 @@ def free_motion_setup(
 ) -> FreeMotionSetup:
     """Return a machine without friction, with springs at its drives, and the state after a push.
 
-    Each drive gets a spring of stiffness k = (2 pi f)^2 m. Here m is the inertia at this drive: the
-    diagonal element of the mass matrix in drive coordinates. The rest positions make the reference
-    pose an equilibrium. The push gives each drive a speed of amplitude 2 pi f, with a different
-    sign and size for each.
+    Each drive gets a spring of stiffness k = (2 pi f)^2 m, where m is the inertia at this drive:
+    the diagonal element of the mass matrix in drive coordinates. The rest positions make the
+    reference pose an equilibrium. The push gives each drive a speed of up to 2 pi f times the
+    amplitude, with a different sign and size for each drive.
 
     Args:
         mechanism: the machine.
-        frequency: f, Hz.
-        amplitude: rad, or characteristic lengths.
+        frequency: frequency f of the springs, Hz.
+        amplitude: amplitude of the oscillation, rad or characteristic lengths.
         evaluator: evaluator of the model; the default of `Model` if omitted.
 
     Raises:
-        InputError: a frequency or amplitude that is not positive.
+        InputError: the frequency or the amplitude is not positive.
         AssemblyError: the machine does not assemble, or has degrees of freedom without actuators.
     """
     InputError.raise_if_any(
@@ -103,12 +103,12 @@ def free_motion_setup(
     velocity = np.linalg.lstsq(G[driven], push, rcond=None)[0]
     state = sprung.platform.kinematics(position, velocity, start=assembly.q)
     if len(velocity) != entry.velocity.size:
-        raise AssertionError("one velocity for each independent degree of freedom")
+        raise AssertionError("expected one velocity per independent degree of freedom")
     return FreeMotionSetup(model=sprung, springs=springs, q=state.q, v=np.asarray(state.v))
 
 
 def with_springs(mechanism: Mechanism, springs: tuple[DriveSpring, ...]) -> Mechanism:
-    """Return the machine with additional springs, combined with those that it has."""
+    """Return the machine with additional springs, combined with its existing springs."""
     by_name = {spring.freedom: spring for spring in springs}
 
     def with_spring(name: str, freedom: Freedom) -> Freedom:

@@ -1,4 +1,4 @@
-"""Comparison of a free motion by every route: energy errors and loop residuals."""
+"""Comparison of a free motion on all routes: energy errors and loop residuals."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ DRIFT_FREE_ROUTES = ("independent", "projected")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreeMotionComparison(Result):
-    """A free motion by every route.
+    """A free motion on all routes.
 
     Attributes:
         machine: name of the machine.
-        duration: s.
-        springs: springs at its drives.
-        routes: the simulations by route.
-        left_out: why a route was not simulated, by its name.
+        duration: duration, s.
+        springs: springs at the drives.
+        routes: simulations, by name of the route.
+        left_out: reasons why routes were not simulated, by name of the route.
     """
 
     machine: str = field(metadata=json_keys())
@@ -48,7 +48,7 @@ class FreeMotionComparison(Result):
     left_out: Mapping[str, str]
 
     def keeps(self, name: str) -> bool:
-        """Return whether a route reaches the end and keeps energy and loops within tolerance."""
+        """Return whether a route reaches the end with energy and loop errors within tolerance."""
         return all(item.is_good for item in _route_diagnostics(name, self.routes[name]))
 
     def variables(self) -> Iterator[Variable]:
@@ -65,13 +65,13 @@ class FreeMotionComparison(Result):
     @property
     @in_json()
     def energy_limit(self) -> float:
-        """Largest error of the energy, as a fraction of the largest kinetic energy."""
+        """Limit of the energy error, as a fraction of the largest kinetic energy."""
         return COMPARISON_ENERGY_TOLERANCE
 
     @property
     @in_json("loop_limit_m")
     def loop_limit(self) -> float:
-        """Largest loop residual, m."""
+        """Limit of the loop residual, m."""
         return COMPARISON_LOOP_TOLERANCE
 
 
@@ -83,17 +83,17 @@ def compare_routes(
     amplitude: float,
     progress: Progress | None = None,
 ) -> FreeMotionComparison:
-    """Simulate the free motion of a machine (see `free_motion_setup`) by every possible route.
+    """Simulate the free motion of a machine (see `free_motion_setup`) on all possible routes.
 
     Args:
         model: the machine.
-        duration: s.
+        duration: duration, s.
         integrator: integrator of all routes.
         frequency, amplitude: see `free_motion_setup`.
         progress: called with the work done and the total work.
 
     Returns:
-        The motion by every route, and the routes that were left out.
+        The motion on every route, and the routes that were left out.
 
     Raises:
         InputError, AssemblyError: see `free_motion_setup`.

@@ -1,4 +1,4 @@
-"""Simulation of one machine from many starts in one compiled call, sampled at given times."""
+"""Simulation of a machine from many starts in a single compiled call, sampled at given times."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from tauloop.simulation.stepping.steps import Ending, ManySteps
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManySimulations(Result):
-    """N motions of one machine, each at the same T times; NaN after the early end of a motion.
+    """N motions of a machine at the same T times; NaN after the early end of a motion.
 
     Attributes:
-        time: s (T,).
+        time: sample times (T,), s.
         q, v: coordinates and velocities (N, T, n_q), (N, T, n_v).
         reached: times that the motions reached (N,), s.
-        endings: why they ended.
-        steps: number of steps of each (N,).
+        endings: reasons why the motions ended (N,).
+        steps: number of steps of each motion (N,).
         energy_error: largest error of the balance T + V - work + loss, divided by the largest
-            kinetic energy of the motion (N,); NaN if a rod has no energy.
+            kinetic energy of the motion (N,); NaN if the kinetic energy of a rod is not defined.
         residual: largest residual of all loop equations (N,), m; dimensionless equations are
             multiplied by the characteristic length.
         model: model of the machine.
@@ -91,11 +91,11 @@ def simulate_many(
         samples: number of sample times, from zero to the duration.
 
     Returns:
-        Motions of all starts; NaN after the early end of a motion.
+        Motions from all starts; NaN after the early end of a motion.
 
     Raises:
-        InputError: arrays that do not fit; a duration that is not positive, or fewer than two
-            samples; a simulator with a wrench or sensitivities.
+        InputError: an array has a wrong shape, the duration is not positive, there are fewer than
+            two samples, or the simulator has a wrench or sensitivities.
         AssemblyError: a start is not assembled.
     """
     q = np.atleast_2d(numbers(q, "q"))
@@ -149,7 +149,7 @@ def _motions(
         time: sample times (T,), s.
 
     Returns:
-        The arrays of `ManySimulations` from `q` to `residual`, followed by those of `MotionRange`.
+        The arrays of `ManySimulations` from `q` to `residual`, followed by `MotionRange`'s arrays.
     """
     n, evaluator = len(starts[0]), simulator.model.evaluator
     work = n * len(time)
@@ -203,7 +203,9 @@ def _checked(
     if simulator.system.with_wrench:
         problems.append(
             Problem(
-                where="simulator", what="has a wrench", remedy="build one without, or use `run`"
+                where="simulator",
+                what="has a wrench",
+                remedy="build a simulator without a wrench, or use `run`",
             )
         )
     if simulator.sensitivities:
@@ -211,7 +213,7 @@ def _checked(
             Problem(
                 where="simulator",
                 what="has sensitivities",
-                remedy="build one without, or use `run`",
+                remedy="build a simulator without sensitivities, or use `run`",
             )
         )
     InputError.raise_if_any(problems)
@@ -219,7 +221,7 @@ def _checked(
 
 
 def _energy_and_residuals(simulator: Simulator, runs: ManySteps, work: int) -> Sequence[np.ndarray]:
-    """Return the arrays of `_motions` for some of its starts.
+    """Return the arrays that `_motions` returns, for some of its starts.
 
     Args:
         simulator: simulator of the branch.
@@ -263,7 +265,7 @@ def _diagnostics(
             "fraction of the motions that reached the end",
             np.mean([ending is Ending.SUCCESS for ending in endings]),
             at_least=1.0,
-            advice="see `endings` and `reached`; simulate one start with `Simulator.run` for details",
+            advice="see `endings` and `reached`; simulate a single start with `Simulator.run` for details",
         ),
         *balance_diagnostics(
             float(error.max()) if np.isfinite(error).all() else None, float(residual.max()), length

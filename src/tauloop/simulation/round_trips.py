@@ -1,7 +1,7 @@
 """Round trips: inverse dynamics computes the forces of a motion, forward dynamics reproduces it.
 
 Source: Miller (NUWAR paper), sections 5 and 6, Figure 3. The forces are computed inside the
-right-hand side, at the times that the integrator asks for, and never interpolated.
+right-hand side at the times of the integrator's evaluations; they are not interpolated.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from tauloop.simulation.simulation import Simulation, Simulator, start_state
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Largest position error of a round trip, in characteristic lengths: 1 nm on a machine of 0.2 m.
+#: Largest position error of a round trip, in characteristic lengths: 1 nm for a machine with a
+#: characteristic length of 0.2 m.
 POSITION_TOLERANCE = 5e-9
-#: Default integrator of a round trip; tight, because nothing corrects errors: they grow with time.
+#: Default integrator of a round trip. Its tolerances are tight because errors grow with time.
 DEFAULT_INTEGRATOR = DormandPrince(rtol=1e-12, atol=1e-13)
 
 
@@ -40,9 +41,9 @@ class RoundTrip(Result):
 
     Attributes:
         columns, units: names and units of the platform's positions.
-        simulation: the simulation by forward dynamics.
+        simulation: the simulation with forward dynamics.
         wanted: positions given to inverse dynamics, at the simulation's times (N, n).
-        error: simulated positions minus these (N, n).
+        error: simulated positions minus given positions (N, n).
         length: characteristic length of the machine, m.
     """
 
@@ -56,7 +57,7 @@ class RoundTrip(Result):
     @property
     @in_json("limit_m")
     def limit(self) -> float:
-        """Largest position error with which a round trip passes, m."""
+        """Limit of the position error, m."""
         return POSITION_TOLERANCE * self.length
 
     @property
@@ -93,14 +94,14 @@ def round_trip(
     integrator: Integrator | None = None,
     progress: Progress | None = None,
 ) -> RoundTrip:
-    """Compute the forces of a motion by inverse dynamics and simulate the motion with them.
+    """Compute the forces of a motion by inverse dynamics, and simulate the motion with them.
 
     Args:
         model: the machine.
-        motion: motion of its platform.
-        duration: s, from time zero.
+        motion: motion of the platform.
+        duration: duration from time zero, s.
         route: method of forward dynamics; independent coordinates by default.
-        integrator: Dormand-Prince with tight tolerances by default.
+        integrator: integration method; Dormand-Prince with tight tolerances by default.
         progress: see `Simulator.run`.
 
     Returns:
@@ -138,6 +139,6 @@ def round_trip(
         trip.position_error,
         at_most=trip.limit,
         unit="m",
-        advice="give smaller tolerances; near singularities errors grow without bound",
+        advice="use smaller tolerances; near singularities errors grow without bound",
     )
     return replace(trip, diagnostics=(distance, *trip.diagnostics))

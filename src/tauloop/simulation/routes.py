@@ -31,11 +31,11 @@ from tauloop.compiler.functions.rates import RateProgram, independent_rate_progr
 from tauloop.compiler.state import SMALLEST_PIVOT
 from tauloop.model import Model
 
-#: Coordinates (N, n_q) and velocities (N, n_v) -> the parts of the states, in the order of
-#: `RateProgram.state`.
+#: Function from coordinates (N, n_q) and velocities (N, n_v) to the parts of the states, in the
+#: order of `RateProgram.state`.
 Encoder = Callable[[np.ndarray, np.ndarray], list[np.ndarray]]
-#: Coordinates, velocities, and derivatives of these and of free parameters by name -> derivatives
-#: of the parts.
+#: Function from coordinates, velocities, and their derivatives and those of free parameters (by
+#: name) to derivatives of the parts.
 EncoderAlong = Callable[[np.ndarray, np.ndarray, Mapping[str, np.ndarray]], list[np.ndarray]]
 
 
@@ -47,7 +47,7 @@ class Route(ABC):
             onto phi = 0 and K v = 0 after every step. Otherwise only quaternions are normalized.
         is_independent: whether states contain the platform's independent coordinates, from which
             closed forms compute the others. Starts on other branches then have their own equations.
-        smallest_pivot: ratio to its typical size below which a pivot means a singular pose.
+        smallest_pivot: pivot, relative to its typical size, below which a pose is singular.
     """
 
     __slots__ = ()
@@ -68,7 +68,10 @@ class Route(ABC):
         """
 
     def encoder(self, model: Model) -> Encoder:
-        """Return the function from coordinates and velocities to states; by default these."""
+        """Return the function from coordinates and velocities to states.
+
+        By default, states contain the coordinates and velocities themselves.
+        """
         return lambda q, v: [q, v]
 
     def encoder_along(self, model: Model) -> EncoderAlong:
@@ -80,11 +83,11 @@ class Route(ABC):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndependentCoordinates(Route):
-    """The platform's independent coordinates; every evaluation closes the loops, so nothing drifts.
+    """The platform's independent coordinates. Every evaluation closes the loops, so nothing drifts.
 
-    The route ends at leg-side singularities, where the platform does not determine the legs. In
-    free falls into them the energy error is 1e-7 at the smallest allowed pivot. Beyond it, the
-    error grows faster than the pivot falls.
+    A simulation on this route ends at leg-side singularities, where the platform does not determine
+    the legs. In free falls into them, the energy error is 1e-7 at the smallest allowed pivot. At
+    smaller pivots, the error grows faster than the pivot decreases.
     """
 
     is_independent: ClassVar[bool] = True
@@ -112,8 +115,8 @@ class Baumgarte(Options):
     """Stabilization of loops at acceleration level: psi'' + 2 alpha psi' + beta^2 psi = 0.
 
     Attributes:
-        alpha, beta: 1/s; if equal, residuals decay without oscillation. Explicit integrators need
-            steps shorter than about 1/alpha.
+        alpha, beta: gains, 1/s. If they are equal, residuals decay without oscillation. Explicit
+            integrators need steps shorter than about 1/alpha.
     """
 
     alpha: float = option(100.0, least=0.0, below=math.inf, remedy="give 10 to 1000 1/s")
@@ -125,7 +128,7 @@ class _Stabilized(Options, Route):
     """Full coordinates with loops closed at acceleration level.
 
     Attributes:
-        stabilization: Baumgarte stabilization; None shows the drift.
+        stabilization: Baumgarte stabilization; with None, the loops drift.
     """
 
     stabilization: Baumgarte | None = Baumgarte()
@@ -143,7 +146,7 @@ class ExtendedSpace(_Stabilized):
     """Hamilton's equations of index two in the extended space (NUWAR paper, section 5).
 
     Attributes:
-        stabilization: Baumgarte stabilization; None shows the drift.
+        stabilization: Baumgarte stabilization; with None, the loops drift.
     """
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
@@ -164,7 +167,7 @@ class ExtendedSpace(_Stabilized):
         return encode
 
     def encoder_along(self, model: Model) -> EncoderAlong:
-        """Return the function from changes of coordinates and velocities to those of the states."""
+        """Return the function from changes of coordinates and velocities to changes of states."""
         shape, theta = model.topology, model.mechanism.parameters.vector(model.free)
         sizes = {"q": shape.n_q, "v": shape.n_v, "theta": len(theta)}
         momenta = tangent_program(momentum_map_program(model.assembly, model.free), sizes)
@@ -183,11 +186,11 @@ class ExtendedSpace(_Stabilized):
 class Multipliers(_Stabilized):
     """All coordinates and velocities with accelerations and multipliers, without projection.
 
-    Like `ExtendedSpace`, but also for machines with coordinates that have no inertia when the loops
-    are cut.
+    Unlike `ExtendedSpace`, this route also works for machines with coordinates that have no inertia
+    when the loops are cut.
 
     Attributes:
-        stabilization: Baumgarte stabilization; None shows the drift.
+        stabilization: Baumgarte stabilization; with None, the loops drift.
     """
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
@@ -206,7 +209,7 @@ class Multipliers(_Stabilized):
 class Projected(Route):
     """All coordinates and velocities with multipliers, projected onto phi = 0 and K v = 0.
 
-    Every step ends with the projection, by least squares in dimensionless displacements.
+    Every step ends with the projection, which minimizes the dimensionless displacement.
     """
 
     projects: ClassVar[bool] = True

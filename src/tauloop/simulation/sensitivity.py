@@ -26,8 +26,8 @@ def simulation_directions(
 ) -> tuple[SensitivityDirection, ...]:
     """Return the directions along which a simulation is differentiated.
 
-    Parameters among the names must be free in the system's model. A change of a parameter keeps the
-    start position and velocity of the platform; all other coordinates follow.
+    Parameters among the names must be free in the system's model. The start position and velocity
+    of the platform do not depend on a parameter. All other coordinates follow from them.
 
     Args:
         system: the equations.
@@ -35,8 +35,8 @@ def simulation_directions(
         q, v: coordinates (n_q,) and velocities (n_v,) at the start.
 
     Raises:
-        InputError: unknown names; a start at which the platform does not determine the other
-            coordinates.
+        InputError: a name is unknown, or the platform does not determine the other coordinates at
+            the start.
     """
     if not names:
         return ()
@@ -67,7 +67,7 @@ def simulation_directions(
 def _start_derivatives(
     system: System, by: np.ndarray, n_p: int, q: np.ndarray, v: np.ndarray
 ) -> np.ndarray:
-    """Return derivatives of the start state (d, n) along each direction.
+    """Return the derivatives of the start state along each direction (d, n).
 
     Args:
         system: the equations.
@@ -109,13 +109,13 @@ def motion_along(
     by: np.ndarray,
     theta_by: np.ndarray,
 ) -> np.ndarray:
-    """Return derivatives (N, n, d) of the platform's positions, then of its velocities.
+    """Return derivatives (N, n, d) of the platform's positions, followed by its velocities.
 
     Args:
         system: the equations.
-        program: the tangents of its right-hand side.
+        program: the tangent program of the right-hand side.
         y: states (N, n).
-        q: coordinates near them (N, n_q).
+        q: coordinates near the states (N, n_q).
         by: derivatives of the states (N, n, d).
         theta_by: derivatives of the parameters (d, m).
     """
@@ -142,8 +142,8 @@ def require_differentiable(
     """Reject forces, wrenches and friction that cannot be differentiated.
 
     Raises:
-        InputError: forces or a wrench that follow the motion in Python, Coulomb friction; all at
-            once.
+        InputError: forces or a wrench are computed from the motion in Python, or the machine has
+            Coulomb friction; all problems are reported together.
     """
     problems = Problems()
     remedy = "use finite differences of simulations instead"
@@ -152,7 +152,7 @@ def require_differentiable(
         problems.add(
             "sensitivities",
             what,
-            f"give forces as functions of time alone, use a built-in control law, or {remedy}",
+            f"give forces as functions of time only, use a built-in control law, or {remedy}",
         )
     if isinstance(wrench, ToolForce):
         problems.add(

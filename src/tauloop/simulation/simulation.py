@@ -50,13 +50,13 @@ from tauloop.simulation.system import BALANCE, System
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Largest loop residual of a reliable simulation, in characteristic lengths: 10 nm on a machine of
-#: 0.2 m.
+#: Largest loop residual of a reliable simulation, in characteristic lengths: 10 nm for a machine
+#: with a characteristic length of 0.2 m.
 SIMULATED_LOOP_TOLERANCE = 5e-8
 #: Largest energy error of a reliable simulation, as a fraction of the largest kinetic energy.
 ENERGY_TOLERANCE = 1e-6
-#: Largest difference between a start and the closed forms' solution, in characteristic lengths or
-#: rad; beyond it the start is on another branch.
+#: Largest difference between the start coordinates and the closed forms' solution, in
+#: characteristic lengths or rad; beyond it the start is on another branch.
 BRANCH_TOLERANCE = 1e-4
 
 
@@ -71,11 +71,11 @@ class Simulation(Result):
     Attributes:
         machine: name of the machine.
         coordinate_names, velocity_names, actuator_names: names of the columns.
-        time: s (N,).
+        time: times of the steps (N,), s.
         q, v: coordinates and velocities (N, n_q), (N, n_v).
         force: actuator forces (N, n_u), N or N m.
         wrench: force and moment at the tool (N, 6); no columns if none acts.
-        kinetic, potential: energies (N,), J; NaN if a rod has none.
+        kinetic, potential: energies (N,), J; NaN if the kinetic energy of a rod is not defined.
         work, loss: work of actuators and wrench, and friction losses, since the start (N,), J.
         residual: largest residual of all loop equations, including redundant ones (N,), m;
             dimensionless equations are multiplied by the characteristic length.
@@ -86,8 +86,8 @@ class Simulation(Result):
         occurrences: events in order of time.
         steps: the integrator's steps, with polynomials between them.
         system: the equations that were integrated.
-        sensitivities: derivatives of the platform's `position` and `velocity` over time, column and
-            parameter (`by`), SI, with units; None if none were requested.
+        sensitivities: derivatives of the platform's `position` and `velocity`, SI, with units. The
+            axes are time, column and parameter (`by`). None if no sensitivities were requested.
     """
 
     machine: str
@@ -167,14 +167,14 @@ class Simulation(Result):
         return self.system.model.limits.beyond(self.q, self.time)
 
     def coordinate(self, name: str) -> np.ndarray:
-        """Return one coordinate by name (N,)."""
+        """Return the values of a coordinate over time (N,), by its name."""
         return np.asarray(self.q[:, self.coordinate_names.index(name)])
 
     def at(self, time: object) -> tuple[np.ndarray, np.ndarray]:
-        """Return coordinates (N, n_q) and velocities (N, n_v) at times (N,), by dense output.
+        """Return coordinates (N, n_q) and velocities (N, n_v) at times (N,), from dense output.
 
         Raises:
-            InputError: a time outside the simulated interval.
+            InputError: a time is outside the simulated interval.
         """
         times = np.atleast_1d(np.asarray(time, dtype=float))
         if not len(self.steps) or not ((times >= self.time[0]) & (times <= self.time[-1])).all():
@@ -221,9 +221,9 @@ class Simulator:
             route: method of forward dynamics; independent coordinates by default.
             integrator: integration method; Dormand-Prince by default.
             with_wrench: whether simulations have a wrench at the tool.
-            sensitivities: names of machine parameters and of start values, such as
-                ``position.platform.x``, by which simulations are differentiated. Parameters do
-                not change the platform's position and velocity at the start.
+            sensitivities: names of machine parameters and start values, such as
+                ``position.platform.x``, with respect to which simulations are differentiated. The
+                platform's start position and velocity do not depend on machine parameters.
 
         Raises:
             InputError, DescriptionError: see `System`.
@@ -250,7 +250,7 @@ class Simulator:
         events: Sequence[Event] = (),
         progress: Progress | None = None,
     ) -> Simulation:
-        """Simulate from a start state; an early end returns the motion up to this time.
+        """Simulate from a start state. If the simulation ends early, return the motion until then.
 
         Args:
             duration: duration, s.
@@ -264,9 +264,9 @@ class Simulator:
             progress: called with the simulated time and the duration.
 
         Raises:
-            InputError: a duration that is not positive; arrays of the wrong shape;
-                sensitivities by unknown names, with force laws in Python that depend on the
-                motion, or with Coulomb friction.
+            InputError: the duration is not positive; an array has a wrong shape; or sensitivities
+                have unknown names, or are combined with Coulomb friction or with force laws in
+                Python that depend on the motion.
             AssemblyError: the start is not assembled.
             EngineError: there is no C compiler, or it fails.
         """
@@ -319,10 +319,10 @@ class Simulator:
         return self._differentiated(result, along) if along else result
 
     def by_branch(self, q: np.ndarray) -> list[tuple[Simulator, np.ndarray]]:
-        """Return the simulators of the starts (N, n_q), each with the indices of its starts.
+        """Return simulators for start coordinates (N, n_q), each with the indices of its starts.
 
-        Starts on another branch of the closed forms have a simulator of their own, which is built
-        once and stored.
+        Each other branch of the closed forms has a separate simulator, which is built once and
+        stored.
 
         Raises:
             AssemblyError: the loops have a different rank at a start.
@@ -355,10 +355,10 @@ class Simulator:
             q: coordinates of the same starts (N, n_q).
 
         Raises:
-            InputError: the coordinate that differs, and by how much.
+            InputError: a start differs. The message states the coordinate and the difference.
         """
         rates = self.system.rates(y, np.zeros((1, self.system.acting)), q, is_brief=True)
-        # the integration of unreachable starts ends at once and reports why
+        # Unreachable starts are left out: their integration ends at once and reports the reason.
         topology = self.model.topology
         difference = np.abs(rates.q - q)[rates.is_good]
         wrapped = np.minimum(difference % (2 * np.pi), -difference % (2 * np.pi))
@@ -435,7 +435,10 @@ class Simulator:
         )
 
     def _usable(self, steps: Steps, guess: np.ndarray) -> tuple[Steps, np.ndarray, np.ndarray]:
-        """Return the steps without an unreachable end, and q and v (1, n) at their end."""
+        """Return the steps, and q and v (1, n) at their end.
+
+        If the last state is unreachable, the last step is removed.
+        """
         near = steps.q[-1:] if len(steps) else guess[None, :]
         q, v = self.system.decoded(steps.y[-1:], near)
         if len(steps) and not (np.isfinite(q).all() and np.isfinite(v).all()):
@@ -447,8 +450,8 @@ class Simulator:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return kinetic and potential energies (N,) of states (N, n_q), (N, n_v), J.
 
-        They are NaN if a rod has no kinetic energy. `work` is the total number of samples if the
-        states are one piece of them.
+        They are NaN if the kinetic energy of a rod is not defined. If the states are only a part of
+        the samples, `work` is the total number of samples.
         """
         if self._energy is None:
             unknown = np.full(len(q), np.nan)
@@ -490,7 +493,10 @@ def start_state(
 
 
 class _AppliedForces(Laws):
-    """Force law and wrench as laws of the stepper: a continuous law, and a sampled and held one."""
+    """Force law and wrench in the form that the stepper calls.
+
+    They become a continuous law and a law that is sampled and held.
+    """
 
     def __init__(
         self, system: System, force: ForceLaw | None, wrench: Wrench | ToolForce | None
@@ -534,7 +540,10 @@ class _AppliedForces(Laws):
         return q[0], v[0]
 
     def at(self, time: float, y: np.ndarray, q: np.ndarray, progress: SteppingState) -> np.ndarray:
-        """Return forces and wrench at the end; those of a sampled law are held."""
+        """Return forces and wrench at the end of a simulation.
+
+        The forces of a sampled law are those of its last sample.
+        """
         acting = progress.acting.copy()
         if self.law is not None:
             self._last_q = q
@@ -551,7 +560,7 @@ def _numbers(where: str, values: object, size: int) -> np.ndarray:
 
 
 def _truncated(part: Steps, time: float) -> Steps:
-    """Return the steps up to a time, at which the last step ends."""
+    """Return the steps up to a time. The last step is shortened so that it ends there."""
     m = int(np.searchsorted(part.time, time, side="left"))
     share = (time - part.time[m - 1]) / (part.time[m] - part.time[m - 1])
     steps = part.first(m)
@@ -561,7 +570,7 @@ def _truncated(part: Steps, time: float) -> Steps:
 
 
 def _energy(model: Model) -> Program | None:
-    """Return the program of the energies; None if a rod has no kinetic energy."""
+    """Return the program of the energies; None if the kinetic energy of a rod is not defined."""
     try:
         return energy_program(model.assembly)
     except DescriptionError:

@@ -1,4 +1,4 @@
-"""A machine on a route as a system of differential equations: states, rates, and projection."""
+"""Differential equations of a machine on a route: states, rates, and projection."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tauloop.mechanism.cables import cable_problems
 from tauloop.model import Model
 from tauloop.simulation.routes import Route
 
-#: Largest loop residual of a start, in characteristic lengths or dimensionless; allows rounded
-#: input. The loops are closed before the first step.
+#: Largest loop residual of a start, in characteristic lengths or dimensionless. It allows for
+#: rounded input. The loops are closed before the first step.
 START_GAP = 1e-6
 #: Number of entries at the end of a state for the energy balance: work of forces, friction losses.
 BALANCE = 2
@@ -51,7 +51,7 @@ class Rates:
 
 
 class System:
-    """The equations of a machine on a route: y' = f(y, acting)."""
+    """The equations y' = f(y, acting) of a machine on a route, with the applied forces `acting`."""
 
     def __init__(self, model: Model, route: Route, *, with_wrench: bool = False) -> None:
         """Build the programs.
@@ -63,8 +63,9 @@ class System:
 
         Raises:
             AssemblyError: the machine's description does not specify where the motors are.
-            InputError: a model with cables, or momenta that do not determine the velocities.
-            DescriptionError: Hamilton's equations with a rod that has no kinetic energy.
+            InputError: the machine has cables, or momenta do not determine the velocities.
+            DescriptionError: Hamilton's equations need the kinetic energy of a rod, which is not
+                defined (see `require_energy`).
         """
         if model.mechanism.unstated_motors:
             raise AssemblyError([unstated_motors(model.assembly)])
@@ -136,7 +137,7 @@ class System:
         )
 
     def inputs(self, y: np.ndarray, acting: np.ndarray, start: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the program's inputs at states (N, n)."""
+        """Return the program's inputs at states (N, n), by name."""
         n, n_u = len(y), len(self.model.mechanism.actuators)
         result, offset = {}, 0
         for name, size in self.rate.state:
@@ -179,8 +180,8 @@ class System:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return coordinates (N, n_q) and velocities (N, n_v) of states (N, n).
 
-        `near` are coordinates near the result (N, n_q). `work`, here and in `residual`, is the total
-        number of samples if the states are one piece of them.
+        `near` contains coordinates near the result (N, n_q). If the states are only a part of the
+        samples, `work` is the total number of samples, here and in `residual`.
         """
         inputs = self.inputs(y, np.zeros((1, self.acting)), near)
         with np.errstate(all="ignore"):
@@ -221,8 +222,8 @@ class System:
         Work and losses are zero.
 
         Raises:
-            AssemblyError: the start is not assembled; lists the open loops, and how far or how fast
-                they open.
+            AssemblyError: the start is not assembled. The message lists the open loops with their
+                gaps or the speeds at which they open.
         """
         return np.asarray(self.encode_many(q[None], v[None])[0])
 
@@ -230,7 +231,7 @@ class System:
         """Return the states (N, n) of many starts (N, n_q), (N, n_v); see `encode`.
 
         Raises:
-            AssemblyError: a start is not assembled; the worst one is named.
+            AssemblyError: a start is not assembled. The message names the worst loop.
         """
         q, v = self._checked(q, v)
         return np.concatenate([*self._parts(q, v), np.zeros((len(q), BALANCE))], axis=1)
@@ -273,10 +274,10 @@ class System:
 
 
 def _require_closing(loops: Loops, K: np.ndarray, v: np.ndarray) -> None:
-    """Reject velocities (N, n_v) that open loops, with Jacobians K (N, rows, n_v).
+    """Reject velocities (N, n_v) that open loops, with the loops' Jacobians K (N, rows, n_v).
 
     Raises:
-        AssemblyError: the loop that opens fastest, and its rate.
+        AssemblyError: a loop opens. The message states the fastest loop and its rate.
     """
     rates = np.abs(np.einsum("nij,nj->ni", K, v))
     speeds = np.abs(v / loops.velocity_scale).max(axis=1, initial=0.0)

@@ -1,4 +1,4 @@
-"""Simulation of a machine by one call: under forces, in free motion, or on a round trip."""
+"""Simulation of a machine under forces, in free motion, or on a round trip."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Integration(Options):
 
     Attributes:
         tolerance: relative tolerance of an integration step.
-        absolute_tolerance: absolute tolerance of an integration step, such as 1e-12 (SI) or 0.1nm; the same
-            number holds for positions and speeds, in m, rad, m/s and rad/s.
+        absolute_tolerance: absolute tolerance of an integration step, such as 1e-12 (SI) or 0.1nm;
+            the same number is used for positions and speeds, in m, rad, m/s and rad/s.
         fixed_step: length of fixed Runge-Kutta steps, s.
         stiff: integrate by implicit steps, for stiff machines.
         integrator: any integrator, which replaces the other options.
@@ -62,7 +62,7 @@ class Integration(Options):
     integrator: Integrator | None = option(None, flag="")
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note contradictory options."""
+        """Report contradictory options."""
         if self.stiff and self.fixed_step is not None:
             problems.add("stiff", "cannot be combined with fixed_step", "give only one of them")
         else:
@@ -89,24 +89,23 @@ class SimulationOptions(Options):
         duration: duration of the simulation, such as 0.3 or 300ms; by default 10 s for a free
             motion, the duration of a given motion, or 1 s.
         force: constant forces, such as 'motor1=1.5,motor2=-2' (N, N m); zero if not named. If
-            omitted, cable winches are locked so that the start is at rest. Python accepts a
-            force law too.
-        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame). Python
-            accepts a function of time too.
+            omitted, cable winches are locked so that the start is at rest. Python also accepts a
+            force law.
+        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame). Python also
+            accepts a function of time.
         pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), at the
             start; the other coordinates as in the reference pose.
         velocity: velocity of the platform or the actuators at the start, such as 'x=0.1' (SI, or
             with units); zero if not named.
-        until: end at this event: a coordinate, such as 'platform.z<-0.7'; its speed,
+        until: end at this event: a coordinate, such as 'platform.z<-0.7'; its speed, such as
             'velocity.platform.z>0.5' (SI); or the distance from singularities (1 far, 0 singular),
-            'singularity<0.05', or of one kind.
+            such as 'singularity<0.05', or from singularities of a kind.
         record: record the times of this event, written as for --until, and continue.
         route: method of forward dynamics; projected for cables.
         preload: tensions of cables (N) with which locked winches hold the start, as in `tauloop
             dynamics`.
-        sensitivities: parameters of the machine, and values of the start such as
-            'position.platform.x', by which the motion is differentiated
-            (`Simulation.sensitivities`).
+        sensitivities: parameters of the machine, and start values such as 'position.platform.x',
+            with respect to which the motion is differentiated (`Simulation.sensitivities`).
         integration: the integrator and its accuracy.
 
     Examples:
@@ -136,14 +135,14 @@ class SimulationOptions(Options):
     integration: Integration = field(default_factory=Integration)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note forces given together with a preload."""
+        """Report forces that are given together with a preload."""
         if self.force is not None and self.preload is not None:
             problems.add("preload", "cannot be combined with force", "give only one of them")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FreeMotionOptions(Options):
-    """Free motion of a machine without friction, with springs at its drives, by every route.
+    """Free motion of a machine without friction, with springs at its drives, on every route.
 
     Attributes:
         duration: duration, s.
@@ -165,7 +164,7 @@ class FreeMotionOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundTripOptions(Options):
-    """A motion whose inverse-dynamics forces are the input of forward dynamics.
+    """A motion whose forces from inverse dynamics are the input of forward dynamics.
 
     Attributes:
         motion: CSV or Parquet with columns time and position.NAME of the platform.
@@ -216,8 +215,8 @@ def simulate(
 ) -> Simulation | CableSimulation | FreeMotionComparison | RoundTrip:
     """Simulate a machine.
 
-    Cables pull, become slack and become taut again. `Simulator` runs many simulations of one
-    machine and compiles it once.
+    Cables pull, become slack and become taut again. `Simulator` compiles a machine once for many
+    simulations.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -225,13 +224,13 @@ def simulate(
         progress: called with the work done and the total work.
 
     Returns:
-        The simulation with diagnostics; after an early end, the motion up to this time.
+        The simulation with diagnostics. If it ends early, it contains the motion until then.
 
     Raises:
-        InputError: wrong names or numbers, or a machine that cannot be simulated with these
+        InputError: a name or a number is wrong, or the machine cannot be simulated with these
             options.
-        AssemblyError, PoseError: the start is not assembled, out of reach, or not held by any
-            cable tensions.
+        AssemblyError, PoseError: the start is not assembled or out of reach, or no cable tensions
+            hold it.
 
     Examples:
         >>> import tauloop as tl
@@ -270,7 +269,7 @@ def _simulated(
 
 
 def _start(model: Model, options: SimulationOptions) -> tuple[np.ndarray, np.ndarray]:
-    """Return coordinates and velocities of the start."""
+    """Return the coordinates (n_q,) and velocities (n_v,) of the start."""
     position_port, velocity_port = (
         model.platform.ports.motion[name] for name in ("position", "velocity")
     )
@@ -300,7 +299,7 @@ def _simulate_under_forces(
 ) -> Simulation:
     q, v = _start(model, options)
     if options.preload is not None:
-        sharing_of(model.mechanism, options.preload)  # raises: there are no cables
+        sharing_of(model.mechanism, options.preload)  # raises an error, because there are no cables
     wrench, integrator = wrench_at_tool(options.wrench), options.integration.chosen
     simulator = Simulator(
         model,

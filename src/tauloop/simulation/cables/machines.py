@@ -1,10 +1,10 @@
 """The equivalent machines of a cable machine during a simulation.
 
-An elastic cable becomes a telescopic rod with a motor of its own, named `NAME.stretch`: the
-coordinate is the stretch, and the motor force is minus the tension. A driven winch keeps its
-inertia, friction and gear on a coordinate `NAME.wound`, the released length. An inelastic cable is
-a rod while it is taut and is removed while it is slack; its winch then rotates by itself if it has
-inertia, friction or a spring.
+An elastic cable becomes a telescopic rod with an additional motor, named `NAME.stretch`: the
+coordinate is the stretch, and the motor force is minus the tension. The inertia, friction and gear
+of a driven winch act on a coordinate `NAME.wound`, the released length. An inelastic cable is a rod
+while it is taut and is removed while it is slack; its winch then rotates freely if it has inertia,
+friction or a spring.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ class CableMachine:
 
     Attributes:
         mechanism: the machine, without bounds of tension.
-        stretched: elastic cables; their motors are last, in this order.
-        taut, slack: taut and slack inelastic cables.
-        bare: inelastic cables whose winch is only a force, by the name of that actuator.
+        stretched: names of elastic cables; their motors are the last actuators, in this order.
+        taut, slack: names of taut and slack inelastic cables.
+        bare: names of inelastic cables with a bare winch, by the winch's name. A bare winch only
+            exerts a force; it has no inertia, friction or spring.
     """
 
     mechanism: Mechanism
@@ -61,7 +62,7 @@ def cable_machine(
             winches.
 
     Raises:
-        InputError: a cable cannot be simulated; reports the reason.
+        InputError: a cable cannot be simulated. The message states the reason.
     """
     bounds, builder = mechanism.cables, _CableBuilder(mechanism)
     _require_possible(mechanism, held is not None)
@@ -126,7 +127,7 @@ class _CableBuilder:
             self._remove_actuators(rod.name)
 
     def add_taut(self, rod: Rod, held: Mapping[str, float] | None) -> None:
-        """Add a rod; a cable with a locked winch has a fixed length."""
+        """Add a rod. A cable with a locked winch becomes a rod of fixed length."""
         if rod.tension is not None and rod.telescope is not None and held is not None:
             self._remove_actuators(rod.name)
             rod = replace(rod, telescope=None, length=Constant(held[rod.name]))
@@ -166,13 +167,13 @@ class _CableBuilder:
 
 
 def _with_coordinate(actuator: Actuator, old: str, new: str) -> Actuator:
-    """Return the actuator with one driven coordinate replaced."""
+    """Return the actuator with a driven coordinate replaced."""
     drives = tuple((new if name == old else name, ratio) for name, ratio in actuator.drives)
     return replace(actuator, drives=drives)
 
 
 def _bare_winches(mechanism: Mechanism) -> dict[str, str]:
-    """Return the inelastic cables whose winch is only a force, by the name of the actuator."""
+    """Return the inelastic cables with a bare winch, by the winch's name (`CableMachine.bare`)."""
     bare = {}
     for rod in mechanism.rods:
         drivers = [
@@ -203,7 +204,7 @@ def _require_possible(mechanism: Mechanism, is_held: bool) -> None:
     """Reject cables that cannot be simulated.
 
     Raises:
-        InputError: lists all of them.
+        InputError: cables cannot be simulated. The message lists all of them.
     """
     bare, problems = _bare_winches(mechanism), []
     for rod in mechanism.rods:
@@ -214,17 +215,17 @@ def _require_possible(mechanism: Mechanism, is_held: bool) -> None:
         ]
         is_stiff = rod.tension.stiffness is None
         if is_stiff and (rod.lower is not None or rod.upper is not None):
-            what = "has mass but no stiffness, so that its motion while it is slack is undefined"
-            problems.append((rod.name, what, "write model: massless, or give it a stiffness"))
-        if is_held and any(len(driver.drives) > 1 for driver in drivers):
-            what = (
-                "its winch also drives other coordinates, so that it cannot be locked at a length"
+            what = "has mass but no stiffness, so its motion while it is slack is undefined"
+            problems.append(
+                (rod.name, what, "write `model: massless`, or give the cable a stiffness")
             )
+        if is_held and any(len(driver.drives) > 1 for driver in drivers):
+            what = "its winch also drives other coordinates, so it cannot be locked at a length"
             problems.append((rod.name, what, "give the forces of the winches"))
         if not is_held and rod.telescope is not None and not is_stiff:
             inertias = [rod.telescope.freedom.inertia, *(driver.inertia for driver in drivers)]
             if all(inertia is None for inertia in inertias):
-                what = "a force acts on a winch without inertia, so that its speed is undefined"
+                what = "a force acts on a winch without inertia, so its speed is undefined"
                 problems.append(
                     (
                         rod.name,

@@ -1,4 +1,4 @@
-"""One phase of a cable simulation, in which no inelastic cable changes between slack and taut."""
+"""A phase of a cable simulation, in which no inelastic cable changes between slack and taut."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from tauloop.simulation.forces import ForceLaw, Wrench
 #: Largest difference between locked coordinates of the machine and of its equivalent, in
 #: characteristic lengths or rad.
 LOCK_TOLERANCE = 1e-9
-#: Time -> released lengths of the elastic cables, and their rates (k,), (k,).
+#: Function from time to the released lengths of the elastic cables (k,) and their rates (k,).
 Lengths = Callable[[float], tuple[np.ndarray, np.ndarray]]
 
 
 class CablePhase:
-    """The equivalent machine of one phase, with its forces, tensions and events."""
+    """The equivalent machine of a phase, with its forces, tensions and events."""
 
     def __init__(
         self,
@@ -46,11 +46,11 @@ class CablePhase:
 
         Args:
             original: the cable machine.
-            machine: its equivalent in this phase.
+            machine: the equivalent machine in this phase.
             law: forces of winches and other actuators of the original; None without forces.
             lengths: released lengths of elastic cables whose winches have no coordinate.
-            held: lengths of inelastic cables with locked winches.
-            wrench: wrench at the tool; None without one.
+            held: lengths of inelastic cables with locked winches, by name.
+            wrench: wrench at the tool; None for no wrench.
 
         Raises:
             InputError: a locked coordinate differs between the two machines.
@@ -94,9 +94,10 @@ class CablePhase:
     def start(
         self, q: Mapping[str, float], v: Mapping[str, float]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return coordinates and velocities given by name as arrays.
+        """Return the coordinates and velocities of this phase's machine as arrays.
 
-        New coordinates follow from the distances between cable ends; winches have the same speed.
+        Values that are not given by name follow from the distances between cable ends. Winches have
+        the same speed.
         """
         shape = self.model.topology
         given_q = np.array([[q.get(name, 0.0) for name in shape.coordinate_names]])
@@ -116,7 +117,7 @@ class CablePhase:
         )
 
     def spans(self, q: np.ndarray, v: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Return distances (N,) between the ends of all cables, m, and their rates, by name."""
+        """Return the distances between the ends of all cables (N,), m, and their rates, by name."""
         distance, rate = self._spans([q, v], len(q))
         return dict(
             zip(self._original.mechanism.cables, zip(distance.T, rate.T, strict=True), strict=True)
@@ -125,7 +126,7 @@ class CablePhase:
     def described(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coordinates (N, n_q) and velocities (N, n_v) of the original cable machine.
 
-        Cables without a coordinate in this phase have the distance between their ends.
+        If a cable has no coordinate in this phase, its value is the distance between its ends.
         """
         original, topology, spans = self._original.topology, self.model.topology, self.spans(q, v)
         found_q = dict(zip(topology.coordinate_names, q.T, strict=True))
@@ -139,7 +140,7 @@ class CablePhase:
         )
 
     def pull(self, time: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Return stiffness x + damping x' of elastic cables (N, k), N: the tension if positive."""
+        """Return k x + c x' of the elastic cables (N, k), N, which is the tension if positive."""
         samples = [self._lengths(t) for t in time]
         length, rate = (np.array(column) for column in zip(*samples, strict=True))
         for k, (i, j) in enumerate(zip(self._wound_q, self._wound_v, strict=True)):
@@ -152,9 +153,10 @@ class CablePhase:
     def forces(
         self, time: np.ndarray, q: np.ndarray, v: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the actuator forces of this phase (N, n_u), and the pulls of bare winches.
+        """Return the actuator forces of this phase (N, n_u), and the pulls of its bare winches.
 
-        The pulls may be negative; the forces are zero then.
+        Bare winches are those of `CableMachine.bare`. A pull may be negative. The force of the
+        winch is then zero.
         """
         original_forces = np.zeros((len(time), len(self._original.mechanism.actuators)))
         if self._law is not None:
@@ -170,7 +172,7 @@ class CablePhase:
         return np.concatenate([own, -np.maximum(self.pull(time, q, v), 0.0)], axis=1), bare
 
     def tensions(self, time: np.ndarray, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
-        """Return cable tensions (N,) by name; negative if a taut inelastic cable would push."""
+        """Return cable tensions (N,), N, by name; negative if a taut inelastic cable would push."""
         force, bare = self.forces(time, q, v)
         pulls = dict(
             zip(self.machine.stretched, np.maximum(self.pull(time, q, v), 0.0).T, strict=True)
@@ -191,7 +193,10 @@ class CablePhase:
     def unpulled(
         self, q: Mapping[str, float], v: Mapping[str, float], time: float = 0.0
     ) -> list[str]:
-        """Return the elastic and bare cables without tension in a state at a time (s)."""
+        """Return the names of cables without tension in a state at a time (s).
+
+        Only elastic cables and the cables of bare winches are considered.
+        """
         at_q, at_v = (row[None] for row in self.start(q, v))
         times = np.array([time])
         pull, (_, bare) = self.pull(times, at_q, at_v), self.forces(times, at_q, at_v)
@@ -215,11 +220,11 @@ class CablePhase:
     def impact(
         self, name: str, restitution: float, q: np.ndarray, v: np.ndarray
     ) -> tuple[np.ndarray, dict[str, float]]:
-        """Return velocities (n_v,) after a cable became taut, and the impulses of taut cables, N s.
+        """Return the velocities (n_v,) after a cable became taut, and impulses of taut cables, N s.
 
         Args:
-            name: the cable that becomes taut, an inelastic cable of this phase.
-            restitution: its coefficient of restitution.
+            name: name of the cable that becomes taut, an inelastic cable of this phase.
+            restitution: coefficient of restitution of this cable.
             q, v: coordinates (n_q,) and velocities (n_v,) before the impact.
         """
         share = np.zeros(len(self._balanced.rows))
@@ -232,7 +237,10 @@ class CablePhase:
         return outputs["v_after"][0], impulses
 
     def gap(self, name: str, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return end distance minus length of a cable (N,), m, and its rate; negative if slack."""
+        """Return the end distance minus the length of a cable (N,), m, and its rate.
+
+        It is negative for a slack cable.
+        """
         shape, length = self.model.topology, self._original.mechanism.rod(name).length
         span, rate = self.spans(q, v)[name]
         if name in shape.coordinate_names:
@@ -244,7 +252,7 @@ class CablePhase:
         return span - self._original.mechanism.value(length), rate
 
     def watched(self, events: Sequence[Event], offset: float) -> tuple[Event, ...]:
-        """Return events of the cable machine as events of this phase, named by their numbers."""
+        """Return events of the cable machine as events of this phase, with their index as name."""
 
         def in_phase(event: Event) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
             return lambda time, q, v: event.function(time + offset, *self.described(q, v))
@@ -254,7 +262,10 @@ class CablePhase:
         )
 
     def events(self, offset: float) -> tuple[Event, ...]:
-        """Return the events of cables that become slack or taut; inelastic ones end the phase."""
+        """Return the events of cables that become slack or taut.
+
+        Events of inelastic cables end the phase.
+        """
         listed = []
 
         def stretch(k: int) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
@@ -303,10 +314,11 @@ class PhaseForce(ForceLaw):
 
 
 def _balanced(assembly: Assembly, taut: Sequence[str]) -> Assembly:
-    """Return the assembly whose kept equations include those of taut cables.
+    """Return the assembly whose independent equations include those of taut cables.
 
-    Cables may hold a coordinate completely, as two cables with locked winches hold a point in a
-    plane. The coordinate is constant then, and the assembly does not need the cables' equations.
+    Cables may fix a coordinate completely: for example, two cables with locked winches fix a point
+    in a plane. Such a coordinate is constant, and the original assembly leaves out the equations of
+    the cables.
     """
     kept = {assembly.loops.elements[i] for i in assembly.rows}
     return assembly if kept.issuperset(taut) else assembly.with_constant_coordinates()
@@ -316,7 +328,7 @@ def _require_equal_locks(original: Model, model: Model, locks: Locks) -> None:
     """Reject locked coordinates whose reference value changes when the cables are removed.
 
     Raises:
-        InputError: the coordinates, with both values.
+        InputError: a value changes. The message states the coordinates, with both values.
     """
     problems = Problems()
     for name in locks.names:
@@ -337,7 +349,7 @@ def _wrench_at(wrench: Wrench, time: float) -> np.ndarray:
 
 
 def _spans(original: Model, model: Model) -> BatchFunction:
-    """Return the function from states of `model` to the taut lengths and rates of all cables."""
+    """Return the function from states of `model` to the end distances of cables and their rates."""
     motion = symbolic_motion(model.topology, nominal(model.assembly.mechanism))
     distances, rates = [], []
     for name in original.mechanism.cables:

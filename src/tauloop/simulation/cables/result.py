@@ -25,7 +25,8 @@ from tauloop.simulation.stepping.steps import Ending
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Smallest kinetic energy of a moving machine, relative to its largest tension times its length.
+#: Kinetic energy below which a machine is at rest, relative to its largest tension times its
+#: length.
 REST_ENERGY_RATIO = 1e-9
 #: Fraction of the duration that counts as zero.
 TIME_TOLERANCE = 1e-12
@@ -38,9 +39,10 @@ class CableEvent:
     Attributes:
         cable: name of the cable.
         is_slack: True if it becomes slack, False if it becomes taut.
-        time: s.
-        speed: speed at which the ends move apart when an inelastic cable becomes taut, m/s; else 0.
-        impulse: impulse at this event, N s; else 0.
+        time: time of the event, s.
+        speed: speed at which the ends move apart when an inelastic cable becomes taut, m/s;
+            otherwise 0.
+        impulse: impulse of an inelastic cable that becomes taut, N s; otherwise 0.
     """
 
     cable: str
@@ -58,13 +60,13 @@ class CableEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CableStretch:
-    """One phase of a cable simulation: between changes of inelastic cables or samples of a law.
+    """A phase of a cable simulation, between changes of inelastic cables or samples of a law.
 
     Attributes:
         start: start time, s.
         machine: the equivalent machine of this phase.
-        simulation: its simulation, with time from zero.
-        tension: tensions of all cables at its times (N, k), N.
+        simulation: simulation of this machine; its time starts at zero.
+        tension: tensions of all cables at the times of the simulation (N, k), N.
     """
 
     start: float
@@ -83,10 +85,10 @@ class CableSimulation(Result):
 
     Attributes:
         machine: name of the machine.
-        cable_names: names of the cables, the columns of tensions (k).
-        time: s (N,).
+        cable_names: names of the k cables, the columns of `tension`.
+        time: times of the steps (N,), s.
         tension: tensions (N, k), N.
-        parts: the phases between changes of inelastic cables; one if all are elastic.
+        parts: the phases; a single phase if all cables are elastic and the law is continuous.
         events: cables that became slack or taut, in order of time.
         occurrences: requested events in order of time, with coordinates of the cable machine.
         duration: requested duration, s.
@@ -111,7 +113,7 @@ class CableSimulation(Result):
         return self.parts[0].simulation.system.model.platform.ports.position
 
     def coordinate(self, name: str) -> np.ndarray:
-        """Return one coordinate by name (N,); NaN in phases without it."""
+        """Return the values of a named coordinate over time (N,); NaN in phases without it."""
         values = []
         for phase in self.parts:
             if name in phase.simulation.coordinate_names:
@@ -200,7 +202,7 @@ def diagnostics(
             "largest tension, relative to the limit of its cable",
             greatest,
             at_most=1.0,
-            advice="reduce loads or accelerations: a cable exceeds its largest tension (see `tension`)",
+            advice="reduce loads or accelerations: a cable exceeds its tension limit (see `tension`)",
         ),
         *_limits(simulation.parts),
         *omission_diagnostics(model.mechanism),
@@ -208,7 +210,7 @@ def diagnostics(
 
 
 def _limits(parts: tuple[CableStretch, ...]) -> tuple[Diagnostic, ...]:
-    """Return the limit diagnostics of all phases, with the worst one of each coordinate."""
+    """Return the diagnostics of limits, each with its worst value over all phases."""
     worst: dict[str, Diagnostic] = {}
     for part in parts:
         limits = part.simulation.system.model.limits

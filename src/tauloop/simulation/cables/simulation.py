@@ -1,4 +1,4 @@
-"""Simulation of cable machines whose cables become slack and taut."""
+"""Simulation of machines whose cables become slack and taut."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tauloop.simulation.simulation import Simulation, Simulator
 from tauloop.simulation.stepping.steps import Ending
 from tauloop.simulation.system import START_GAP
 
-#: Smallest rebound speed (m/s); a slower cable stays taut, to avoid endless rebounds.
+#: Smallest rebound speed (m/s). A slower cable stays taut, which avoids endless rebounds.
 MIN_REBOUND_SPEED = 1e-4
 #: Closing speed of cable ends (m/s) below which they are at rest at the start.
 REST_SPEED = 1e-9
@@ -61,36 +61,37 @@ def simulate_cables(
 
     A cable with stiffness k and damping c pulls with max(0, k x + c x'), where x is its stretch
     beyond the released length. A cable without stiffness is inelastic: it holds its ends while its
-    tension is positive, and is removed while it is slack. When its ends reach the distance of its
-    length, they rebound with the `restitution` of the file; without a restitution the simulation
+    tension is positive, and is removed while it is slack. When the distance of its ends reaches its
+    length, they rebound with the `restitution` of the file. Without a restitution the simulation
     ends and reports the reason.
 
     Args:
         model: the machine.
         duration: duration, s.
-        q, v: start in the model's coordinates (n_q,), (n_v,); by default the reference pose at rest.
-            Cables of fixed length may be slack, or stretched if they have a stiffness.
+        q, v: start coordinates and velocities (n_q,), (n_v,); by default the reference pose at
+            rest. Cables of fixed length may be slack, or stretched if they have a stiffness.
         force: law of the actuator forces, continuous or sampled; without it all winches are locked.
-            The cable lengths among the law's coordinates are the released lengths of driven
-            winches, otherwise the distances between ends.
+            In the coordinates that the law receives, the length of a cable is its released length
+            if a winch drives it, otherwise the distance between its ends.
         lengths: unstretched lengths of telescopic cables with stiffness at the start, by name; or,
-            for locked winches, a function of time to all these lengths and their rates (k,), (k,).
-            By default the lengths that hold the start pose at rest with the least tensions.
+            for locked winches, a function from time to the lengths and rates (k,), (k,) of all
+            cables with stiffness. By default, the lengths that hold the start pose at rest with the
+            smallest tensions.
         wrench: force and moment at the tool center point in the base frame (6,), or a function of
             time.
         route: method of forward dynamics; projection by default.
         integrator: integration method; Dormand-Prince by default.
-        sharing: preloads and weights of the tensions that hold the start pose.
-        events: events to detect, in the coordinates of the cable machine, including those that
-            occur during an impact.
+        sharing: preloads and weights for the tensions that hold the start pose.
+        events: events to detect, in the coordinates of the cable machine. Sign changes during an
+            impact are also detected.
         progress: called with the simulated time and the duration.
 
     Returns:
-        Tensions and motions between events, and why the simulation ended.
+        The motions and tensions between events, and the reason why the simulation ended.
 
     Raises:
-        InputError: the machine has no cables, one cannot be simulated, or the input is wrong.
-        AssemblyError: a start is not assembled, or a cable tension is not determined.
+        InputError: the machine has no cables, a cable cannot be simulated, or the input is wrong.
+        AssemblyError: the start is not assembled, or a cable tension is not determined.
         PoseError: no tensions hold the start, and no lengths are given.
     """
     chosen = Projected() if route is None else route
@@ -139,7 +140,7 @@ class _CableRun:
         self._occurrences: list[Occurrence] = []
 
     def _given_lengths(self, lengths: Mapping[str, float] | Lengths | None) -> Lengths:
-        """Return the function of time to the released lengths of all elastic cables."""
+        """Return the function from time to the released lengths and rates of all elastic cables."""
         if callable(lengths):
             return lengths
         mechanism, positions, rates = self._model.mechanism, [], []
@@ -162,10 +163,10 @@ class _CableRun:
 
     @cached_property
     def _static(self) -> dict[str, float]:
-        """Tensions that hold the start pose.
+        """Tensions that hold the start pose by name, N.
 
         Raises:
-            InputError: passive degrees of freedom, which cables do not hold.
+            InputError: the machine has passive degrees of freedom, which cables do not hold.
             PoseError: no tensions hold the pose.
         """
         if self._model.assembly.passive:
@@ -198,7 +199,7 @@ class _CableRun:
         return self._phases[slack]
 
     def result(self, stages: Stages) -> CableSimulation:
-        """Run the simulation in one stage, and return its result."""
+        """Run the simulation and return its result."""
         shape = self._model.topology
         q = dict(zip(shape.coordinate_names, self._q, strict=True))
         v = dict(zip(shape.velocity_names, self._v, strict=True))
@@ -239,7 +240,10 @@ class _CableRun:
     def _sample(
         self, slack: frozenset[str], q: Mapping[str, float], v: Mapping[str, float], time: float
     ) -> float:
-        """Sample a sampled law; return the time until which it holds, or the end, s."""
+        """Sample the force law, and return the time until which its forces are held, s.
+
+        Without a sampled law, return the end of the simulation.
+        """
         if self._sampled is None:
             return self._duration
         phase, _ = self._phase(slack)
@@ -262,7 +266,7 @@ class _CableRun:
         after: Mapping[str, float],
         time: float,
     ) -> None:
-        """Note the events whose functions change sign in an impact."""
+        """Record the events whose functions change sign in an impact."""
         states = []
         for rates in (v, after):
             coordinates, velocities = phase.start(q, rates)
@@ -277,7 +281,7 @@ class _CableRun:
                 self._occurrences.append(occurrence)
 
     def _initially_slack(self, q: Mapping[str, float], v: Mapping[str, float]) -> frozenset[str]:
-        """Return the inelastic cables of fixed length that are slack at the start or become so."""
+        """Return inelastic cables of fixed length that are slack or become slack at the start."""
         fixed = [
             name
             for name, bound in self._bounds.items()
@@ -307,7 +311,7 @@ class _CableRun:
         until: float,
         stages: Stages,
     ) -> tuple[CablePhase, Simulation]:
-        """Return the simulation until the next change of a cable, or until a time."""
+        """Return the phase, and its simulation until a cable changes or a time is reached."""
         phase, simulator = self._phase(slack)
         start_q, start_v = phase.start(q, v)
         wrench = self._wrench
@@ -375,7 +379,7 @@ class _CableRun:
     def _settled(
         self, slack: frozenset[str], q: Mapping[str, float], v: Mapping[str, float], time: float
     ) -> frozenset[str]:
-        """Return the slack cables, including those that would have to push from now on."""
+        """Return the slack cables, including cables that would otherwise have to push."""
         for _ in self._bounds:
             phase, _ = self._phase(slack)
             start_q, start_v = phase.start(q, v)
@@ -411,15 +415,16 @@ def _require(model: Model, duration: float) -> None:
     """Reject machines and durations that cannot be simulated.
 
     Raises:
-        InputError: no cables, no duration, or a lock on the length of a cable.
+        InputError: the machine has no cables, the duration is not positive, or the length of a
+            cable is locked.
     """
     problems, locked = Problems(), [model.topology.velocity_names[i] for i in model.assembly.locked]
     for name in model.mechanism.cables:
         if name in locked:
-            what = "is a cable of locked length, so that it could neither stretch nor become slack"
+            what = "is a cable of locked length, so it can neither stretch nor become slack"
             problems.add(name, what, "give the cable a `length`, or lock other coordinates")
     if not model.mechanism.cables:
-        problems.add("rods", "none of them is a cable", "use `simulate`")
+        problems.add("rods", "the machine has no cables", "use `simulate`")
     if not 0 < duration < np.inf:
         problems.add("duration", f"must be positive, got {duration:g} s", "give seconds")
     InputError.raise_if_any(problems)
@@ -442,7 +447,7 @@ def _no_restitution(name: str, time: float, speed: float) -> Problem:
         where=name,
         what=f"becomes taut at {time:.9g} s while its ends move apart at {speed:.4g} m/s; "
         "the rebound of an inelastic cable without restitution is undefined",
-        remedy="give its `tension` a restitution or a stiffness",
+        remedy="give the cable's `tension` a restitution or a stiffness",
     )
 
 
@@ -450,7 +455,7 @@ def _pushing_cables(name: str, pushing: list[str], time: float) -> Problem:
     return Problem(
         where=name,
         what=f"becomes taut at {time:.9g} s with an impact in which {', '.join(pushing)} would push",
-        remedy="give cables a stiffness: one restitution does not determine impacts on several cables",
+        remedy="give the cables a stiffness; a restitution does not determine impacts on several cables",
     )
 
 

@@ -8,7 +8,7 @@ from scipy.linalg import expm
 from tauloop.common.records import dataclass
 from tauloop.model import Model
 
-#: Boundary conditions on an interval of unit length -> coefficients of the quintic polynomial.
+#: Matrix from boundary conditions on an interval of unit length to the coefficients of a quintic.
 _QUINTIC = np.linalg.inv(
     [
         [1, 0, 0, 0, 0, 0],
@@ -25,16 +25,16 @@ _QUINTIC = np.linalg.inv(
 class ErrorSteps:
     """Linear steps of the errors e = (p - p_ref, p' - p_ref') along a reference.
 
-    e[k + 1] = A[k] e[k] + B[k] (u[k] - mean[k]) + drift[k].
+    The errors follow e[k + 1] = A[k] e[k] + B[k] (u[k] - mean[k]) + drift[k].
 
     Attributes:
-        A, B: (K, 2 m, 2 m) and (K, 2 m, n_u).
-        mean: constant forces (K, n_u) over a step that reach the reference's speed at its end.
-        drift: errors (K, 2 m) that constant forces leave, because the reference's forces vary
-            within the step.
-        speed: speeds of all actuators of the reference at the end of a step (K, n_u).
-        driven: derivatives of the actuator speeds by e (K, n_u, 2 m).
-        seen: derivatives of the controlled positions and speeds by e (K, 2 r, 2 m).
+        A, B: matrices of the steps (K, 2 m, 2 m) and (K, 2 m, n_u).
+        mean: constant forces during a step that give the reference's speed at its end (K, n_u).
+        drift: errors caused by constant forces, because the reference's forces vary within the step
+            (K, 2 m).
+        speed: reference speeds of all actuators at the end of a step (K, n_u).
+        driven: derivatives of the actuator speeds with respect to e (K, n_u, 2 m).
+        seen: derivatives of the controlled positions and speeds with respect to e (K, 2 r, 2 m).
     """
 
     A: np.ndarray
@@ -51,8 +51,9 @@ def between(
 ) -> tuple[np.ndarray, ...]:
     """Return positions, velocities and accelerations (M, n) at times (M,) between samples (N, n).
 
-    Interpolates with the quintic polynomial that matches all three at both ends of each interval.
-    After the last sample the reference is at rest. Times and period are in seconds.
+    In each interval, they are those of the quintic polynomial that matches positions, velocities
+    and accelerations at both ends. After the last sample, the reference is at rest. Times and
+    period are in seconds.
     """
     position, velocity, acceleration = (
         np.concatenate([array, last])
@@ -87,16 +88,16 @@ def error_steps(
     in_platform: bool,
     start: np.ndarray,
 ) -> ErrorSteps:
-    """Return error steps of a given length that begin at first + k times the period.
+    """Return error steps of a given length that begin at the times first + k period.
 
-    The derivatives of forward dynamics in the middle of a step hold for the whole step (matrix
-    exponential). The variation of the reference's forces follows from Simpson's rule. Both are of
-    second order in the step length.
+    The derivatives of forward dynamics in the middle of a step are used for the whole step (matrix
+    exponential). Simpson's rule gives the effect of the varying reference forces. Both are accurate
+    to second order in the step length.
 
     Args:
         model: the machine.
-        reference: positions, velocities and accelerations of the leading actuators (N, m), a period
-            apart.
+        reference: positions, velocities and accelerations of the leading actuators (N, m), at times
+            that are a period apart.
         period: sample period, s.
         first: start of the first step, s.
         step: length of a step, s.
@@ -156,5 +157,5 @@ def error_steps(
     )
 
 
-#: Inputs by which forward dynamics is differentiated.
+#: Inputs with respect to which forward dynamics is differentiated.
 DIFFERENTIATED_BY = ("position", "velocity", "force")

@@ -25,7 +25,8 @@ from tauloop.model import Model
 
 SPACES = ("joint", "platform")
 
-#: (time, measured positions, speeds, forces) of one sample, (n_u,) each -> forces (n_u,).
+#: Function from time, measured positions, speeds and forces (n_u,) of a sample to the forces to
+#: apply (n_u,). The result replaces the forces; it is not an increment.
 Correction = Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
@@ -53,12 +54,12 @@ class Compensation(enum.Enum):
 class Controller(Options, ABC):
     """A law of the actuator forces, based on the errors e = x_ref - x and e' = v_ref - v.
 
-    In joint space x are the positions of the actuators. In platform space x is the pose of the
-    platform, computed from the measured actuators by forward kinematics. Rotation errors are the
-    vector part of the quaternion between the poses. Platform forces f correspond to J^T u = f with
-    the actuator Jacobian J.
+    In joint space, x are the positions of the actuators. In platform space, x is the pose of the
+    platform, computed from the measured actuators by forward kinematics. Rotation errors are twice
+    the vector part of the quaternion between the poses. Platform forces f give actuator forces u
+    with J^T u = f, where J is the actuator Jacobian.
 
-    All laws derive their gains from one bandwidth w and damping ratio z. With an exact model,
+    All laws derive their gains from a bandwidth w and a damping ratio z. With an exact model,
     errors decay as e'' + 2 z w e' + w^2 e = 0. Laws without a model use the diagonal of the mass
     matrix at the start of the motion: K_p = w^2 diag(M), K_d = 2 z w diag(M).
 
@@ -74,7 +75,7 @@ class Controller(Options, ABC):
 
     @property
     def title(self) -> str:
-        """Name of the law in tables if it is not in `CONTROLLERS`; the class name by default."""
+        """Name in tables of a law that is not in `CONTROLLERS`; the class name by default."""
         return type(self).__name__
 
     @property
@@ -91,15 +92,17 @@ class Controller(Options, ABC):
     def correction(self, loop: Loop) -> Correction | None:
         """Return a function that changes the forces in Python; None for no change.
 
-        It changes the sum of gains and model. Examples are an integral term, a disturbance observer
-        or a user-defined law. The function is created for each run and called at each sample as
+        The function receives the sum of the feedback and model forces. It returns the forces to
+        apply, not an increment. Examples are an integral term, a disturbance observer or a
+        user-defined law. The function is created for each run and called at each sample as
         (time, measured, speed, force) -> force, with positions, speeds and forces of the actuators
         (n_u,).
 
         Args:
-            loop: `gains` K_p and K_d (2, n); `reference`, positions, velocities and accelerations
-                (N, n) each, sample by sample; `period`, s; `limit`, the largest forces (n_u,),
-                which are enforced afterwards; `model`, the machine that the controller assumes.
+            loop: the control loop. Its attributes include `gains`, K_p and K_d (2, n); `reference`,
+                positions, velocities and accelerations at each sample (N, n); `period`, s; `limit`,
+                the largest forces (n_u,), which are enforced afterwards; and `model`, the machine
+                that the controller assumes.
         """
 
 
@@ -113,25 +116,25 @@ class Loop(ReprMixin):
         controller: the control law.
         method: the integrator between samples.
         max_steps: largest number of integration steps.
-        substeps: number of parts of a sample, the unit of the delay; the integration steps of a
-            method without error control.
-        delay: delay from measurement to force, in such parts.
+        substeps: number of substeps per sample period. A method without error control takes one
+            integration step per substep.
+        delay: delay from measurement to force, in substeps.
         period: sample period, s.
-        position, velocity: start of the platform's motion (n_position,) and (n,).
+        position, velocity: platform position (n_position,) and velocity (n,) at the start.
         q: all coordinates at the start (n_q,).
         reference: reference positions, velocities and accelerations in the controller's space,
-            (N, ...) each; in platform space the positions are all coordinates.
+            (N, ...) each; in platform space the positions hold all coordinates q (N, n_q).
         feedforward: feed-forward forces at each sample (N, n_u).
-        first: forces before the first sample takes effect (n_u,).
+        first: initial forces, which act until the first sample takes effect (n_u,).
         gains: proportional and derivative gains (2, n).
-        limit: largest forces (n_u,), infinite without limit.
+        limit: largest forces (n_u,); infinite without a limit.
         resolution: resolution of the encoders (n_u,).
         uses_velocity_differences: whether speeds are differences of measured positions.
         theta: values of the plant's free parameters.
-        load: wrench and payload at the tool from each sample on (N, 16): wrench (6), then inertial
-            parameters (10); None without both.
+        load: wrench (6) and inertial parameters of the payload (10) at the tool, held from each
+            sample to the next (N, 16); None if neither is given.
         events: events to detect.
-        directions: directions of derivatives.
+        directions: parameter and start directions along which sensitivities are integrated.
     """
 
     plant: Model
@@ -179,7 +182,7 @@ class PD(CompiledLaw):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedForward(CompiledLaw):
-    """u = K_p e + K_d e' + tau(x_ref, v_ref, a_ref), with inverse dynamics of the reference."""
+    """u = K_p e + K_d e' + tau(x_ref, v_ref, a_ref), with inverse dynamics along the reference."""
 
     @property
     def feeds_forward(self) -> bool:
@@ -201,11 +204,11 @@ class GravityCompensation(CompiledLaw):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputedTorque(CompiledLaw):
-    """u = tau(x, v, a_ref + 2 z w e' + w^2 e): inverse dynamics of the measured state."""
+    """u = tau(x, v, a_ref + 2 z w e' + w^2 e): inverse dynamics at the measured state."""
 
     @property
     def compensation(self) -> Compensation:
-        """All of the dynamics."""
+        """The complete dynamics."""
         return Compensation.ACCELERATION
 
 
@@ -217,7 +220,7 @@ class Sampling(Options):
         frequency: samples per second, Hz; forces are held between them.
         delay: time from a measurement to the resulting force, s; rounded to whole
             integration steps.
-        resolution: step of the encoders, m or rad, one number or one per actuator (n_u,); zero for
+        resolution: step of the encoders, m or rad, for all or one per actuator (n_u,); zero for
             exact measurement.
         differences: whether speeds are differences of measured positions (as from encoders) instead
             of exact values.
@@ -231,7 +234,7 @@ class Sampling(Options):
     saturates: bool = True
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note negative resolutions."""
+        """Report negative resolutions."""
         resolution = numbers(self.resolution, "resolution")
         if resolution.ndim > 1 or not (np.isfinite(resolution).all() and (resolution >= 0).all()):
             problem = f"needs one non-negative number, or one per actuator: {reprlib.repr(self.resolution)}"

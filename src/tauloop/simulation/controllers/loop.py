@@ -33,8 +33,8 @@ class Trace:
 
     Attributes:
         position, velocity: motion of the platform (N, ...).
-        force: actuator forces from each sample on (N, n_u).
-        end: why the run ended early; empty for a complete run or after a terminal event.
+        force: actuator forces, held from each sample to the next (N, n_u), N or N m.
+        end: reason why the run ended early; empty for a complete run or after a terminal event.
         samples: the sampled run with its pivots, loop residuals and events.
         by: derivatives of positions, velocities and forces, concatenated (N, n, d).
         step_time: computing time of a law in Python at each sample (N,), s; empty for laws in
@@ -63,7 +63,7 @@ class Reports(Protocol):
 
 @runtime_checkable
 class _ReportsUnderOldName(Protocol):
-    """A correction with the old name of `Reports.diagnostics`."""
+    """A correction whose method has the old name of `Reports.diagnostics`."""
 
     def evidence(self) -> tuple[Diagnostic, ...]: ...
 
@@ -98,14 +98,13 @@ class CompiledLoop:
         directions: int = 0,
         loaded: bool = False,
     ) -> None:
-        """Build the loop; runs compile it on demand, which their length decides how.
+        """Build the loop. It is compiled on demand, with a compiler chosen by the run's length.
 
         Args:
             plant: the simulated machine.
             model: the machine that the controller assumes.
-            controller: the control law; other gains or other sampling options need no new
-                compilation.
-            directions: number of directions of derivatives.
+            controller: the control law. Changed gains or sampling options need no new compilation.
+            directions: number of directions along which sensitivities are integrated.
             loaded: whether a wrench and a payload act at the tool.
         """
         self._made_for = (plant, model, type(controller), controller.space, directions, loaded)
@@ -122,8 +121,8 @@ class CompiledLoop:
         """Run the loop.
 
         Raises:
-            InputError: the loop was built for another machine or law.
-            EngineError: there is no compiler, or it fails.
+            InputError: the code was compiled for another machine or law.
+            EngineError: no C compiler was found, or it fails.
         """
         arguments = (
             loop.plant,
@@ -217,7 +216,7 @@ def _trace(loop: Loop, layouts: ControlLayouts, trace: SampledTrace, own: Own | 
 
 
 def _reported(correction: object) -> tuple[Diagnostic, ...]:
-    """Return the diagnostics of a correction, also under the method's old name."""
+    """Return the diagnostics of a correction, whose method may have its old name."""
     if isinstance(correction, Reports):
         return correction.diagnostics()
     if isinstance(correction, _ReportsUnderOldName):

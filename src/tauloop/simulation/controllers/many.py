@@ -1,4 +1,4 @@
-"""Many starts of one machine under a sampled controller, in machine code or one after the other."""
+"""Many starts of a machine under a sampled controller, in machine code or one after the other."""
 
 from __future__ import annotations
 
@@ -46,27 +46,28 @@ from tauloop.simulation.controllers.run import (
 from tauloop.simulation.controllers.system import ControlLayouts, control_system
 from tauloop.simulation.forces import Wrench
 
-#: Rows of a kernel's report: outcome, samples, steps, smallest discriminant, smallest pivot, and
-#: largest residual.
+#: Number of rows of a kernel's report: outcome, samples, steps, smallest discriminant, smallest
+#: pivot, and largest residual.
 REPORT_ROWS = 6
-#: Argument types of the kernel: sizes (samples, and samples per stored one), and its arrays.
+#: Argument types of the kernel: two sizes (number of samples, samples per stored sample) and
+#: arrays.
 CONTROL_LETTERS = row_kernel_letters(2, 9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManyControlledMotions(Result):
-    """N starts under one controller, at T stored samples; NaN after the early end of a start.
+    """Motions from N starts under a controller, at T stored samples; NaN after an early end.
 
     Attributes:
-        time: s (T,).
+        time: times of the stored samples (T,), s.
         reference: reference positions of the platform (T, n_position).
         position, velocity: motion of the platform (N, T, n_position), (N, T, n).
-        force: actuator forces from each sample on (N, T, n_u), N or N m.
+        force: actuator forces, held from each sample to the next (N, T, n_u), N or N m.
         tool_error: distance of the tool center point from its reference (N, T), m.
         turn_error: angle between the tool and its reference (N, T), rad.
-        reached: number of samples that each start reached (N,).
-        is_whole: whether each start reached the end (N,).
-        steps: number of integration steps (N,).
+        reached: number of samples that each run reached (N,).
+        is_whole: whether each run reached the end (N,).
+        steps: number of integration steps of each run (N,).
         pivot: smallest pivot divided by its typical size (N,).
         residual: largest residual of the loops (N,), divided by the characteristic length or
             dimensionless.
@@ -128,8 +129,8 @@ def follow_many(
 
     Machine, controller and an explicit integrator are compiled into one function. It runs on the
     `threads` of the evaluator of the simulated machine, or on a device
-    (`evaluator=tl.export.gpu.Cuda()`) with one thread per start. With a delay, a law in Python or an
-    implicit integrator, the starts run one after the other.
+    (`evaluator=tl.export.gpu.Cuda()`) with one thread per start. With a delay, a law in Python or
+    an implicit integrator, the starts run one after the other.
 
     Args:
         trajectory, controller, sampling: see `follow`.
@@ -137,14 +138,14 @@ def follow_many(
             start.
         velocity: start velocities of the platform (N, n); zero by default.
         plant, method, substeps, settling, wrench, payload, values: see `follow`.
-        every: store one of this number of samples.
+        every: store every `every`-th sample.
 
     Returns:
-        Motions and forces of all starts; NaN after the early end of a start.
+        Motions and forces from all starts; NaN after a run that ended early.
 
     Raises:
-        InputError: a machine, an option or an array that does not fit. A failure during a run is
-            not raised: the start ends early.
+        InputError: a machine, an option or an array is unsuitable. A failure during a run is not
+            raised: the run ends early.
         PoseError: the trajectory cannot be followed at all, or a start is out of reach.
 
     Examples:
@@ -222,7 +223,7 @@ def _tool_errors(
 
     Args:
         loop: the controlled machine.
-        known: whether a sample was reached (N, T); the errors of the others are NaN.
+        known: whether a sample was reached (N, T); the errors at other samples are NaN.
         reference: reference positions of the platform (T, n_position).
         position: positions of the platform at the known samples (n_known, n_position).
         q: coordinates of the reference (T, n_q).
@@ -240,7 +241,7 @@ def _limit_diagnostics(
 
     Args:
         result: the motions.
-        known: whether a sample was reached (starts, samples).
+        known: whether a sample was reached (N, T).
         starts: coordinates near the known samples (n_known, n_q).
     """
     reached = result.model.platform.kinematics(result.position[known], start=starts)
@@ -251,10 +252,10 @@ def _limit_diagnostics(
 def _starts(
     loop: Loop, position: object, velocity: object | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return positions (N, n_position) and velocities (N, n) of the platform, and coordinates.
+    """Return the platform's start positions (N, n_position), velocities (N, n) and coordinates.
 
     Raises:
-        InputError: the arrays do not fit the machine.
+        InputError: an array has a wrong shape.
         PoseError: a start is out of reach.
     """
     x = np.atleast_2d(numbers(position, "position"))
@@ -267,10 +268,10 @@ def _starts(
 
 
 def _kernel(loop: Loop, n: int) -> RowKernel | None:
-    """Return the machine code of a loop from n starts; None for laws that it does not contain.
+    """Return the machine code of a loop for n starts; None if it does not support the loop.
 
     Raises:
-        EngineError: there is no compiler, or it fails.
+        EngineError: no C compiler was found, or it fails.
     """
     evaluator, method = loop.plant.evaluator, loop.method.tableau
     if method is None or loop.delay or not isinstance(loop.controller, CompiledLaw):
@@ -290,7 +291,7 @@ def _kernel(loop: Loop, n: int) -> RowKernel | None:
 def _by_kernel(
     kernel: RowKernel, loop: Loop, x: np.ndarray, v: np.ndarray, q: np.ndarray, every: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return states (N, T, ...), forces (N, T, n_u) and report (6, N) by machine code."""
+    """Return states (N, T, ...), forces (N, T, n_u) and report (6, N), computed by a kernel."""
     layouts = ControlLayouts(loop.plant, loop.model, loop.controller, loaded=loop.load is not None)
     arrays, shapes = control_arrays(loop, layouts, (x, v, q), every)
     states, forces, report = kernel(len(x), (len(loop.feedforward), every), arrays, shapes)
@@ -301,7 +302,7 @@ def _by_kernel(
 def _one_by_one(
     loop: Loop, x: np.ndarray, v: np.ndarray, q: np.ndarray, every: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return states (N, T, ...), forces (N, T, n_u) and report (6, N)."""
+    """Return states (N, T, ...), forces (N, T, n_u) and report (6, N), one run after the other."""
     samples, run = -(-len(loop.feedforward) // every), loop_runner(loop)
     states = np.full((len(x), samples, x.shape[1] + v.shape[1]), np.nan)
     forces, report = (
@@ -328,7 +329,7 @@ def _diagnostics(result: ManyControlledMotions) -> tuple[Diagnostic, ...]:
             "fraction of the starts that reached the end",
             np.mean(result.is_whole),
             at_least=1.0,
-            advice="see `is_whole` and `reached`; run one start with `follow` for details",
+            advice="see `is_whole` and `reached`; run a single start with `follow` for details",
         ),
         diagnostic(
             "smallest pivot over its typical size",
@@ -352,9 +353,9 @@ def control_arrays(
 
     Args:
         loop: the reference, the gains and the sampling.
-        parts: layouts of its arrays.
+        parts: layouts of the loop's arrays.
         starts: position, velocity and all coordinates (N, ...).
-        every: store one of this number of samples.
+        every: store every `every`-th sample.
         xp: array module of the device that runs the kernel.
     """
     position, velocity, q = starts

@@ -1,4 +1,4 @@
-"""Model predictive tracking: optimal forces of the next samples within limits, at each sample.
+"""Model predictive tracking: at each sample, optimal forces of the next samples within limits.
 
 Let e = (p - p_ref, p' - p_ref'), and let y and y' be its positions and velocities in the
 coordinates of the controller (actuators or platform). The cost is the
@@ -6,11 +6,12 @@ coordinates of the controller (actuators or platform). The cost is the
     sum over the horizon of  T (w^4 y^2 + (4 z^2 - 2) w^2 y'^2 + y''^2),  y''_k = (y'_{k+1} - y'_k)
     / T,
 
-plus the remaining cost of a mass without limits after the horizon (from the Riccati equation). In
+plus the remaining cost after the horizon of a mass without limits (from the Riccati equation). In
 continuous time and without limits, its minimum is y'' + 2 z w y' + w^2 y = 0: computed torque with
-the same bandwidth and damping. With linear steps of e (`error_steps`) the problem is a quadratic
-program in the forces alone (condensed). Redundant actuators share forces by the least norm, unless
-a limit is active: a small extra cost on forces without effect on the motion ensures this.
+the same bandwidth and damping. With linear steps of e (`error_steps`) the problem is a condensed
+quadratic program, with only the forces as unknowns. Forces without effect on the motion have a
+small extra cost. It ensures that the forces of redundant actuators have the smallest norm unless a
+limit is active.
 
 Source: Rawlings, Mayne and Diehl, Model Predictive Control, 2nd ed., 2017, sections 1.3 and 8.8.
 """
@@ -43,7 +44,7 @@ IDLE_FORCE_WEIGHT = 0.03
 #: Relative excess over a limit that counts as rounding.
 PREDICTED_LIMIT_TOLERANCE = 1e-9
 NO_LIMITS = np.zeros(0)
-#: Diagnostics of samples by the solution of their program.
+#: Diagnostics that count the samples by the kind of solution of their program.
 UNLIMITED = "fraction of samples whose best forces keep all limits"
 LIMITED = "fraction of samples with limits active"
 RELAXED_PROGRAMS = "fraction of samples without limits of speeds and changes"
@@ -54,11 +55,11 @@ SOLUTION_CHECKS = {
     LIMITED: (None, ""),
     RELAXED_PROGRAMS: (
         0.0,
-        "plan a slower motion: no forces satisfied the limits of speeds and changes, which were dropped",
+        "plan a slower motion: no forces satisfied the speed and force-rate limits, so these limits were dropped",
     ),
     UNSOLVED_PROGRAMS: (
         0.0,
-        "use a shorter horizon: forces of the unlimited optimum were clipped at the limits",
+        "use a shorter horizon: the forces of the optimum without limits were clipped at the limits",
     ),
 }
 
@@ -68,17 +69,18 @@ SOLUTION_CHECKS = {
 class PredictiveTracking(Controller):
     """Model predictive control: the optimal forces of the next samples within limits.
 
-    It minimizes the sum of w^4 y^2 + (4 z^2 - 2) w^2 y'^2 + y''^2 over the errors y of the next
-    samples. Without limits this is computed torque. Errors are predicted by linear steps with exact
-    derivatives of forward dynamics along the reference, including delay and motor speeds.
+    It minimizes the sum of w^4 y^2 + (4 z^2 - 2) w^2 y'^2 + y''^2 over the next samples, where y
+    are the errors. Without limits this is computed torque. Errors are predicted in linear steps
+    with exact derivatives of forward dynamics along the reference, including delay and motor
+    speeds.
 
     Attributes:
         damping: damping ratio z, at least the square root of 1/2 (a sum of squares cannot have a
             minimum with more overshoot).
         horizon: number of samples to look ahead.
-        motor_curve: fraction of the largest force available at a speed (rad/s, m/s): ((0, 1),
-            (20, 1), (40, 0.3)).
-        reversal: time of a full reversal of their force, s; zero for none.
+        motor_curve: pairs of a speed (rad/s, m/s) and the fraction of the largest force that is
+            available at this speed, such as ((0, 1), (20, 1), (40, 0.3)).
+        reversal: time that motors need for a full reversal of their force, s; zero for no limit.
 
     Examples:
         >>> import tauloop as tl
@@ -95,7 +97,7 @@ class PredictiveTracking(Controller):
     reversal: float = option(0.0, least=0.0, below=np.inf)
 
     def correction(self, loop: Loop) -> Correction:
-        """Return the law of a run, which solves a quadratic program in place of the gains."""
+        """Return the function of a run that solves quadratic programs instead of using gains."""
         return PredictiveRun(self, loop)
 
 
@@ -103,13 +105,15 @@ class PredictiveTracking(Controller):
 class TrackingPrograms:
     """Quadratic programs of K samples over N steps.
 
-    Each minimizes x^T H x / 2 + (F e + f)^T x within limits of R x + S e + s. The unknowns x are the
-    forces relative to the reference's, (u - mean) divided by their units, step by step.
+    Each program minimizes x^T H x / 2 + (F e + f)^T x within limits of R x + S e + s. The unknowns
+    x are, step by step, the differences of the forces from the reference forces, divided by their
+    units: (u - mean) / unit.
 
     Attributes:
-        H, F: (K, N n_u, N n_u) and (K, N n_u, 2 m + 1); the last column of F is f.
-        R, S: rows (K, r, N n_u) and (K, r, 2 m + 1); the last column of S is s.
-        best: forces without limits: x = best (e, 1), (K, N n_u, 2 m + 1).
+        H, F: matrices of the cost (K, N n_u, N n_u) and (K, N n_u, 2 m + 1); the last column of F
+            is f.
+        R, S: matrices of the limits (K, r, N n_u) and (K, r, 2 m + 1); the last column of S is s.
+        best: matrix (K, N n_u, 2 m + 1) of the optimum without limits, x = best (e, 1).
     """
 
     H: np.ndarray
@@ -120,7 +124,7 @@ class TrackingPrograms:
 
 
 def last_cost(bandwidth: float, damping: float, period: float) -> np.ndarray:
-    """Return P (2, 2), the remaining cost of (y, y') for a mass without limits."""
+    """Return the matrix P (2, 2) of the remaining cost of (y, y') for a mass without limits."""
     A, B = np.array([[1.0, period], [0.0, 1.0]]), np.array([[period**2 / 2], [period]])
     weights = np.diag([bandwidth**4, (4 * damping**2 - 2) * bandwidth**2])
     return np.asarray(solve_discrete_are(A, B, period * weights, np.array([[period]])))
@@ -132,7 +136,7 @@ def condensed(
     """Return the programs that begin at the given samples.
 
     Args:
-        steps: steps of the errors, to the end of the last program.
+        steps: linear steps of the errors, up to the end of the last program.
         law: bandwidth, damping and horizon.
         period: sample period, s.
         unit: units of the forces (n_u,).
@@ -165,8 +169,8 @@ def condensed(
         before, y = y, steps.seen[after] @ error
         cost.append((y - before)[:, r:] / np.sqrt(period))
         if n_u > r:
-            # forces u = mean + unit x have the least norm if N^T u = 0, where N = unit V are the
-            # forces that do not move the machine
+            # forces u = mean + unit x have the smallest norm if N^T u = 0, where N = unit V are
+            # the forces that do not move the machine
             _, sizes, directions = np.linalg.svd(cost[-1][:, :, columns])
             V = directions[:, r:]
             idle = np.zeros((K, n_u - r, error.shape[2]))
@@ -192,7 +196,7 @@ def condensed(
 
 @final
 class PredictiveRun:
-    """The law of one run, (time, measured, speed, force) -> force, with statistics of its programs.
+    """The function of a run, (time, measured, speed, force) -> force, with counts of its solutions.
 
     Attributes:
         outcomes: number of samples by diagnostic; the keys are those of `SOLUTION_CHECKS`.
@@ -202,7 +206,8 @@ class PredictiveRun:
         """Linearize along the reference, and condense the programs.
 
         Raises:
-            InputError: motors of unknown largest force, or a horizon that is too long.
+            InputError: the largest force of a motor is needed but unknown, or the horizon is too
+                long.
             PoseError: the reference is out of reach or singular.
         """
         _require_limits(law, loop)
@@ -239,11 +244,11 @@ class PredictiveRun:
         size = law.horizon * n_u
         if 8.0 * count * size**2 > MAX_PROGRAM_BYTES:
             what = f"{law.horizon} steps at each of {count} samples need {8e-9 * count * size**2:.1f} GB"
-            raise InputError.of("horizon", what, "give a shorter horizon")
+            raise InputError.of("horizon", what, "use a shorter horizon")
         self._programs = condensed(self._steps, law, T, self._unit, np.arange(count) + self._whole)
         fastest = np.tile([actuator.speed for actuator in model.mechanism.actuators], law.horizon)
         self._fast, self._speed = np.isfinite(fastest), fastest[np.isfinite(fastest)]
-        # matrix from forces to their changes from step to step
+        # matrix that maps the forces to their changes from step to step
         self._changes = (np.eye(size) - np.eye(size, k=-n_u))[: size if law.reversal else 0]
         self._change = NO_LIMITS
         if law.reversal:
@@ -277,7 +282,10 @@ class PredictiveRun:
         return force
 
     def _solved(self, k: int, known: np.ndarray, window: slice) -> tuple[np.ndarray, str]:
-        """Return the scaled forces x (N n_u,) of sample k for (e, 1), and their diagnostic."""
+        """Return the scaled forces x (N n_u,) at sample k, and the diagnostic that counts them.
+
+        `known` is (e, 1), and `window` are the steps of the horizon.
+        """
         programs, mean = self._programs, (self._steps.mean[window] / self._unit).ravel()
         most = (self._most[window] / self._unit).ravel()
         lower, upper = -most - mean, most - mean
@@ -297,7 +305,10 @@ class PredictiveRun:
     def _rows(
         self, k: int, known: np.ndarray, window: slice, mean: np.ndarray
     ) -> tuple[np.ndarray, ...]:
-        """Return rows R of speeds and force changes with bounds of R x; empty without limits."""
+        """Return the matrix R of speeds and force changes, with lower and upper bounds of R x.
+
+        The result is empty without such limits.
+        """
         if len(self._solvers) == 1:
             return ()
         programs, reference = self._programs, self._steps.speed[window].ravel()
@@ -311,7 +322,7 @@ class PredictiveRun:
         return R, -size - offset, size - offset
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Return the fractions of samples by the solution of their program."""
+        """Return the fraction of samples with each kind of solution."""
         count = max(self.outcomes.total(), 1)
         return tuple(
             diagnostic(name, self.outcomes[name] / count, at_most=upper, advice=advice)
@@ -338,9 +349,9 @@ def _reference(loop: Loop) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _fit(loop: Loop, position: np.ndarray) -> np.ndarray:
-    """Return L (N, m, n_u), the least-squares map from all actuators' motions to the leading ones.
+    """Return the least-squares map L (N, m, n_u) from all actuators' motions to the leading ones.
 
-    `position` are the positions of the leading actuators (N, m).
+    `position` contains the positions of the leading actuators (N, m).
     """
     actuators, weigh = loop.model.actuators, spread(loop.model, loop.resolution)
     R = actuators.actuator_jacobian(position, start=actuators.track(position, loop.q).q)
@@ -348,7 +359,7 @@ def _fit(loop: Loop, position: np.ndarray) -> np.ndarray:
 
 
 def _require_limits(law: PredictiveTracking, loop: Loop) -> None:
-    """Reject limits relative to largest forces that are unknown."""
+    """Reject limits that are relative to the largest forces if these are unknown."""
     problems = Problems()
     relative_limits = {"motor_curve": bool(law.motor_curve), "reversal": law.reversal > 0}
     for name, is_given in relative_limits.items():

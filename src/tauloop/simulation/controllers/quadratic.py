@@ -1,4 +1,4 @@
-"""Small dense quadratic programs, solved by the dual active-set solver DAQP of CasADi."""
+"""Small dense quadratic programs, solved by the dual active-set solver DAQP through CasADi."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError
 
-#: Largest violation of the optimality conditions, relative to the largest number in them.
+#: Largest violation of an optimality condition, relative to the largest term in it.
 OPTIMALITY_TOLERANCE = 1e-6
 
 
@@ -22,7 +22,7 @@ class QuadraticProgram:
     """
 
     def __init__(self, size: int, rows: int) -> None:
-        """Build the solver for a number of unknowns and of rows of R.
+        """Build the solver for `size` unknowns and `rows` rows of R.
 
         Raises:
             InputError: the installed CasADi has no DAQP.
@@ -31,7 +31,7 @@ class QuadraticProgram:
             raise InputError.of(
                 "casadi",
                 "was built without DAQP",
-                "install the wheel of CasADi from the package index, which has it",
+                "install CasADi's wheel from PyPI, which includes DAQP",
             )
         shapes = {"h": ca.Sparsity.dense(size, size), "a": ca.Sparsity.dense(rows, size)}
         self._solver = ca.conic(
@@ -58,12 +58,12 @@ class QuadraticProgram:
     def __call__(
         self, H: np.ndarray, g: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], *rows: np.ndarray
     ) -> np.ndarray | None:
-        """Return the solution (n,); None if there is none or it is not optimal.
+        """Return the solution (n,); None if there is no solution or the result is not optimal.
 
         Args:
-            H, g: cost; H symmetric.
-            bounds: lower and upper (n,) each.
-            rows: R (r, n), minimum and maximum (r,) of R x each; omit without rows.
+            H, g: matrix (n, n), symmetric, and vector (n,) of the cost.
+            bounds: lower and upper bounds of x (n,).
+            rows: R (r, n), and lower and upper bounds of R x (r,); omit them if R has no rows.
         """
         R, minimum, maximum = rows or (np.zeros((0, len(g))), np.zeros(0), np.zeros(0))
         for name, array in zip(self._inputs, (H, g, *bounds, R.T, minimum, maximum), strict=True):
@@ -92,8 +92,8 @@ def is_optimal(
     value, force = np.concatenate([x, R @ x]), np.concatenate([at_bounds, at_rows])
     lower, upper = (np.concatenate(pair) for pair in zip(bounds, limits, strict=True))
     balance = H @ x + g + at_bounds + at_rows @ R
-    # tolerances are relative to the size of the variables and of the gradient; the constants keep
-    # them above zero if both vanish
+    # Tolerances are relative to the size of the variables and of the gradient. The constants keep
+    # them positive if both are zero.
     scale = 1.0 + np.abs(value).max(initial=0.0)
     weight = np.abs(g).max(initial=0.0) + np.abs(force).max(initial=0.0)
     slack = np.maximum(

@@ -1,4 +1,4 @@
-"""Control with more or fewer actuators than degrees of freedom: noise, gains, refusals."""
+"""Control with more or fewer actuators than degrees of freedom: noise, gains and errors."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from tauloop.common.errors import Problem
 from tauloop.equations.assembly.assembly import Assembly
 from tauloop.model import Model
 
-#: Smallest noise of an encoder relative to the largest, for exact encoders among quantized ones.
+#: Smallest noise of an encoder relative to the largest. It applies to exact encoders if others are
+#: quantized.
 MIN_NOISE_RATIO = 1e-3
-#: Relative motion below which an actuator does not move at a pose.
+#: Relative motion below which an actuator stands still at a pose.
 STANDSTILL_RATIO = 1e-9
 
 
 def passive_problems(assembly: Assembly) -> list[Problem]:
-    """Return the problem of degrees of freedom without actuators; empty if there are none."""
+    """Return a problem that lists the degrees of freedom without actuators; empty if none."""
     if not assembly.passive:
         return []
     names, actuators = ", ".join(assembly.passive_names), len(assembly.mechanism.actuators)
     noun = "actuator" if actuators == 1 else "actuators"
     what = f"no actuator moves {names} ({actuators} {noun}, {assembly.mobility} degrees of freedom)"
-    remedy = "controllers need actuated degrees of freedom: add actuators, or lock these"
+    remedy = "add actuators, or lock these degrees of freedom: controllers need actuators"
     return [
         Problem(
             where=assembly.mechanism.name, what=what, remedy=remedy, file=assembly.mechanism.file
@@ -30,7 +31,7 @@ def passive_problems(assembly: Assembly) -> list[Problem]:
 
 
 def lengths(model: Model) -> np.ndarray:
-    """Return comparable motions of the actuators (n_u,), m or rad."""
+    """Return the motion of each actuator when the machine moves by its scale (n_u,), m or rad."""
     loops = model.assembly.loops
     return np.asarray(np.abs(loops.transmission * loops.velocity_scale).max(axis=1))
 
@@ -38,8 +39,8 @@ def lengths(model: Model) -> np.ndarray:
 def spread(model: Model, resolution: np.ndarray) -> np.ndarray:
     """Return the measurement noise of the actuators' encoders (n_u,), with geometric mean 1.
 
-    It is proportional to the encoder steps, m or rad. If no encoder is quantized, all are equal,
-    with lengths and angles compared by the machine's size.
+    It is proportional to the encoder steps, m or rad. If no encoder is quantized, the noise is the
+    same for all, relative to `lengths`.
     """
     unit = lengths(model)
     steps = np.asarray(resolution) / unit
@@ -48,18 +49,18 @@ def spread(model: Model, resolution: np.ndarray) -> np.ndarray:
 
 
 def motor_masses(R: np.ndarray, mass: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """Return the mass that each actuator moves by itself (n_u,).
+    """Return the mass that each actuator moves alone (n_u,).
 
     The actuators move a mass matrix M together. The motion R x' of the machine that is nearest to a
     motion of actuator i alone is P e_i with P = R R^+. Along it the machine has the mass
-    e_i^T R^+T M R^+ e_i, and gains mu of the actuators act as mu_i P_ii. Without redundancy R^+ is
-    the inverse and P_ii = 1, so that the masses are the diagonal of the mass matrix in the actuator
+    e_i^T R^+T M R^+ e_i, and gains mu of the actuators act as mu_i P_ii. Without redundancy, R^+ is
+    the inverse and P_ii = 1, so the masses are the diagonal of the mass matrix in the actuator
     velocities.
 
     Args:
         R: actuator velocities per unit of the leading velocities (n_u, m).
         mass: mass matrix of the leading velocities (m, m).
-        unit: comparable motions of the actuators (n_u,).
+        unit: comparable motions of the actuators (n_u,), from `lengths`.
     """
     relative = R / unit[:, None]
     back = np.linalg.pinv(relative)
@@ -70,7 +71,7 @@ def motor_masses(R: np.ndarray, mass: np.ndarray, unit: np.ndarray) -> np.ndarra
 
 
 def gained_masses(model: Model, in_platform: bool, q: np.ndarray) -> np.ndarray:
-    """Return masses (n,) of platform coordinates or actuators for gains, at q (1, n_q)."""
+    """Return the masses (n,) of platform coordinates or actuators for the gains, at q (1, n_q)."""
     motion = model.platform if in_platform else model.actuators
     position = motion.ports.at(q)
     mass = motion.mass_matrix(position, start=q)[0]

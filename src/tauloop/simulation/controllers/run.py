@@ -46,9 +46,9 @@ from tauloop.simulation.forces import Wrench
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Integration steps between two samples of the controller.
+#: Number of integration steps between two samples of the controller.
 SUBSTEPS = 4
-#: Name of the diagnostic of forces at their limits.
+#: Name of the diagnostic for forces at their limits.
 SATURATED = "fraction of saturated forces"
 
 
@@ -76,19 +76,19 @@ class ControlledMotion(Result):
     """The motion along a trajectory under a controller, at the controller's samples.
 
     Attributes:
-        time: s (N,); shorter if the run failed.
+        time: times of the samples (N,), s; fewer samples if the run failed.
         reference, position: positions of the platform (N, n_position).
         velocity: velocities of the platform (N, n).
-        force: actuator forces from each sample on (N, n_u), N or N m.
+        force: actuator forces, held from each sample to the next (N, n_u), N or N m.
         actuator_error: reference minus actuator positions (N, n_u), m or rad.
         tool_error: distance of the tool center point from its reference (N,), m.
         turn_error: angle between the tool and its reference (N,), rad.
-        end: why the run ended early; empty for a complete run or after a terminal event.
+        end: reason why the run ended early; empty for a complete run or after a terminal event.
         occurrences: events in order of time.
-        sensitivities: derivatives of `position`, `velocity` and `force` over time, column and
-            parameter (`by`), SI, with units; None if none were requested.
+        sensitivities: derivatives of `position`, `velocity` and `force`, SI, with units. The axes
+            are time, column and parameter (`by`). None if no sensitivities were requested.
         step_time: computing time of a law in Python at each sample (N,), s; empty for laws in
-            machine code. Not written to files.
+            machine code. It is not written to files.
         model: model of the simulated machine.
     """
 
@@ -152,7 +152,7 @@ class ControlledMotion(Result):
 
     @property
     def rms_error(self) -> float:
-        """Root mean square of the distance, m."""
+        """Root mean square of the distance from the reference, m."""
         return float(np.sqrt(np.mean(self.tool_error**2)))
 
 
@@ -179,32 +179,35 @@ def follow(
         trajectory: trajectory planned with the model that the controller assumes.
         controller: the control law.
         sampling: sampling of the controller.
-        plant: the simulated machine, of the same structure; it starts where its own lengths put it.
-            The controller's model by default.
-        loop: a `CompiledLoop` built before; a new one by default.
+        plant: the simulated machine; by default the controller's model. It must have the same
+            structure. It starts at the actuator positions of the trajectory's start, with its own
+            lengths.
+        loop: an existing `CompiledLoop`; by default a new one.
         method: integrator between samples: a tableau with `substeps` steps per sample, or any other
             integrator.
-        substeps: number of parts of a sample; the delay is rounded to whole parts.
+        substeps: number of substeps per sample period; the delay is rounded to whole substeps.
         settling: time at rest after the end, s.
         events: events to detect; a terminal event ends the run.
-        sensitivities: parameters by which the run is differentiated: parameters of the simulated
-            machine (the controller keeps its model and its measurements), `bandwidth` and `damping`
-            of the controller, and the start, such as ``position.platform.x``.
-        wrench: force and moment at the tool center point in the base frame (6,), unknown to the
-            controller, or a function of time; held from sample to sample.
-        payload: mass fixed to the tool as a function of time, also unknown to the controller and
-            held from sample to sample.
-        values: values of free parameters of the simulated machine that replace those of its file;
-            one `CompiledLoop` serves all values. Changed lengths do not change the start.
+        sensitivities: names of parameters with respect to which the run is differentiated:
+            parameters of the simulated machine (the controller's model does not change),
+            `bandwidth` and `damping` of the controller, and start values, such as
+            ``position.platform.x``.
+        wrench: force and moment at the tool center point in the base frame (6,), or a function of
+            time. The controller does not know it. It is held from sample to sample.
+        payload: mass fixed to the tool as a function of time. The controller does not know it. It
+            is held from sample to sample.
+        values: values of free parameters of the simulated machine that replace those of its file.
+            The same `CompiledLoop` can be used for all values. Changed lengths do not change the
+            start.
 
     Returns:
         The motion with forces and tracking errors.
 
     Raises:
-        InputError: a machine or an option that does not fit. A failure during the run is not
-            raised: the result ends early and reports the reason.
+        InputError: a machine or an option is unsuitable. A failure during the run is not raised:
+            the result ends early and reports the reason.
         PoseError: the trajectory cannot be followed at all.
-        EngineError: there is no C compiler, or it fails.
+        EngineError: no C compiler was found, or it fails.
     """
     prepared, wanted = prepared_loop(
         trajectory,
@@ -245,7 +248,7 @@ def prepared_loop(
     The arguments are those of `follow`.
 
     Raises:
-        InputError: a machine or an option that does not fit.
+        InputError: a machine or an option is unsuitable.
         PoseError: the trajectory cannot be followed at all.
     """
     model = trajectory.stroke.model
@@ -302,8 +305,8 @@ def _state_at_rest(plant: Model, actuators: np.ndarray, q: np.ndarray) -> State:
     The coordinates are those of the controller's model; the plant's lengths may differ.
 
     Raises:
-        AssemblyError: loops do not close there; lists them.
-        PoseError: it does not reach these actuator positions.
+        AssemblyError: loops do not close near these coordinates. The message lists them.
+        PoseError: the plant does not reach these actuator positions.
     """
     try:
         return plant.forward_kinematics(actuators, start=q)
@@ -314,10 +317,10 @@ def _state_at_rest(plant: Model, actuators: np.ndarray, q: np.ndarray) -> State:
 def _load(
     wrench: Wrench | None, payload: Callable[[float], Payload] | None, time: np.ndarray
 ) -> np.ndarray | None:
-    """Return wrench and payload at the tool at each sample (N, 16); None without both.
+    """Return wrench and payload at the tool at each sample (N, 16); None if neither is given.
 
     Raises:
-        InputError: a wrench that is not six finite numbers.
+        InputError: the wrench is not six finite numbers.
     """
     if wrench is None and payload is None:
         return None
@@ -334,7 +337,7 @@ def _load(
 
 
 def loop_runner(loop: Loop) -> CompiledLoop:
-    """Return a runner of a loop."""
+    """Return a compiled runner for a loop."""
     return CompiledLoop(
         *(loop.plant, loop.model, loop.controller),
         directions=len(loop.directions),
@@ -359,7 +362,7 @@ def _check(
         problems.add(
             "plant",
             "has different coordinates from the controller's model",
-            "change values, not the structure",
+            "change only values, not the structure",
         )
     if np.ndim(sampling.resolution) and np.shape(sampling.resolution) != (actuators,):
         what = (
@@ -453,7 +456,7 @@ def _result(
 
 
 def saturation(force: np.ndarray, limit: np.ndarray) -> Diagnostic:
-    """Return the diagnostic of the share of forces (N, n_u) at the actuators' limits (n_u,)."""
+    """Return the diagnostic for the fraction of forces (N, n_u) at their limits (n_u,)."""
     return diagnostic(
         SATURATED,
         float(np.mean(np.abs(force) >= limit)) if len(force) else 0.0,
@@ -484,7 +487,7 @@ def control_provenance(loop: Loop, sampling: Sampling) -> Provenance:
 def tool_errors(
     loop: Loop, reference: np.ndarray, position: np.ndarray, start: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return distances and angles (N,) between the tool of the plant and its reference.
+    """Return distances (N,), m, and angles (N,), rad, between the plant's tool and its reference.
 
     The reference is the tool of the controller's model at the reference positions.
     """

@@ -25,11 +25,13 @@ _GAINS = {"bandwidth": "rad/s", "damping": "1"}
 
 
 def directions(loop: Loop, names: Sequence[str]) -> tuple[SensitivityDirection, ...]:
-    """Return the directions of derivatives of a loop; parameters among the names must be free.
+    """Return the directions along which a loop is differentiated.
+
+    Parameters among the names must be free in the plant's model.
 
     Raises:
-        InputError: unknown names; a law in Python, quantized encoders or Coulomb friction, which
-            have no derivatives.
+        InputError: a name is unknown; or the loop has a law in Python, quantized encoders or
+            Coulomb friction, which have no derivatives.
     """
     if not names:
         return ()
@@ -38,7 +40,7 @@ def directions(loop: Loop, names: Sequence[str]) -> tuple[SensitivityDirection, 
         what = f"{type(loop.controller).__name__} computes forces in Python, which cannot be differentiated"
         problems.add("sensitivities", what, "use finite differences of simulations instead")
     if loop.resolution.any():
-        what = f"encoders count in steps of {loop.resolution.max():g}, at which forces jump"
+        what = f"encoders count in steps of {loop.resolution.max():g}, and forces jump at each step"
         problems.add("sensitivities", what, "set the resolution to zero")
     require_smooth_friction(loop.plant.mechanism, problems)
     InputError.raise_if_any(problems)
@@ -71,7 +73,10 @@ def directions(loop: Loop, names: Sequence[str]) -> tuple[SensitivityDirection, 
 
 
 def _start_derivatives(plant: Model, q: np.ndarray) -> np.ndarray:
-    """Return derivatives of coordinates (m, n_q) by the free parameters, with fixed actuators."""
+    """Return derivatives of the start coordinates with respect to the free parameters (m, n_q).
+
+    The actuator positions are fixed.
+    """
     free = plant.free
     theta = plant.mechanism.parameters.vector(free)
     program = tangent_program(plant.actuators.runner.program(KINEMATICS[0]), {"theta": len(free)})

@@ -1,4 +1,4 @@
-"""A machine under sampled control as one hybrid system: rates, and the routine of a sample."""
+"""A machine under sampled control as a hybrid system: rates, and the routine of a sample."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class ControlLayouts:
     """Layouts of a sample's inputs, of the held values, and of the constants.
 
     Attributes:
-        inputs: time, reference, feed-forward forces, and wrench and payload at the tool if they
+        inputs: time, reference and feed-forward forces; also wrench and payload at the tool if they
             act.
-        held: forces, start of the controller's Newton method, its last three poses, and last
-            measured positions.
+        held: forces, start of the controller's Newton method, the last three measured poses, and
+            the last measured positions.
         constants: gains, limits, encoder resolution and whether it is used, period, whether speeds
             are differences, and free parameters; for redundant actuation also the weights of forces
             and the noise of measurements.
@@ -77,7 +77,7 @@ class ControlLayouts:
 def control_system(
     plant: Model, model: Model, controller: Controller, *, loaded: bool = False
 ) -> HybridSystem:
-    """Return the system of a machine and a controller; the controller's numbers are constants.
+    """Return the system of a machine and a controller; the controller's gains are constants.
 
     Args:
         plant: the simulated machine.
@@ -168,9 +168,9 @@ def _program(
 
 
 def _measured(plant: Model, parts: ControlLayouts) -> list[RoutineCall]:
-    """Return the calls that read the encoders, and extrapolate the start of Newton's method.
+    """Return the calls that read the encoders and set the start of Newton's method.
 
-    The start is the cubic extrapolation of the last four poses.
+    The start is extrapolated from the last four poses by a cubic polynomial.
     """
     shape = plant.topology
     n_q, n_u = shape.n_q, len(plant.mechanism.actuators)
@@ -217,7 +217,7 @@ def _fitted(model: Model, parts: ControlLayouts) -> list[RoutineCall]:
     n_u, constants = len(model.mechanism.actuators), parts.constants.place
     m = len(leading)
 
-    def led(measured: ca.SX) -> dict[str, ca.SX]:
+    def leading_motion(measured: ca.SX) -> dict[str, ca.SX]:
         return {"led": ca.vertcat(measured[leading], measured[n_u:][leading])}
 
     inputs = {
@@ -236,13 +236,13 @@ def _fitted(model: Model, parts: ControlLayouts) -> list[RoutineCall]:
         "q": parts.held.place("estimate"),
     }
     return [
-        straight("leading_motion", {"measured": 2 * n_u}, led),
+        straight("leading_motion", {"measured": 2 * n_u}, leading_motion),
         _program("model_fit", model.actuators, MEASURED_MOTION, inputs, outputs),
     ]
 
 
 def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[RoutineCall]:
-    """Return the calls for the forces of one sample, without feed-forward and limits."""
+    """Return the calls for the forces of a sample, without feed-forward and limits."""
     entry, n_u = model.platform.ports, len(model.mechanism.actuators)
     m, leading = entry.velocity.size, list(model.assembly.leading)
     shares = model.assembly.is_redundant
@@ -254,7 +254,8 @@ def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[Ro
     measured = {"position": led, "velocity": f"{led} + {m}", "start": estimate, "theta": theta}
     calls = _fitted(model, parts) if shares else []
     if in_platform:
-        # without acceleration, the Jacobian of velocities; its transpose maps to actuator forces
+        # Laws that do not request accelerations use the Jacobian of velocities; its transpose maps
+        # forces to the actuators.
         program, wanted = EMBEDDING, {"q": estimate, "G": "G"}
         if accelerates:
             program, wanted = KINEMATICS[1], {"q": estimate, "v": "full"}
@@ -324,7 +325,7 @@ def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[Ro
 
 
 def _limited(parts: ControlLayouts, n_u: int) -> RoutineCall:
-    """Return the call that adds feed-forward forces and applies the limits; NaN is preserved."""
+    """Return the call that adds feed-forward forces and applies the limits. It preserves NaN."""
 
     def limited(force: ca.SX, inputs: ca.SX, p: ca.SX) -> dict[str, ca.SX]:
         u, most = force + parts.inputs.parts(inputs)["forward"], parts.constants.parts(p)["limit"]
@@ -340,14 +341,15 @@ def _limited(parts: ControlLayouts, n_u: int) -> RoutineCall:
 
 
 def pose_error(model: Model, reference: ca.SX, measured: ca.SX) -> ca.SX:
-    """Return the error (n,) of a platform pose in the columns of its velocities.
+    """Return the error of a platform pose, with one entry per platform velocity (n,).
 
-    Rotation errors are twice the vector part of q_ref q*. If the platform has only some rotations,
-    these components are used: to first order the loops determine the others, as for velocities.
+    Rotation errors are twice the vector part of q_ref q*. If the platform has only some rotational
+    degrees of freedom, only their components are used. To first order, the loops determine the
+    other components, as for velocities.
 
     Args:
         model: the machine.
-        reference, measured: all coordinates (n_q,) each.
+        reference, measured: all coordinates of the reference and of the measurement (n_q,).
     """
     shape = model.topology
     errors = {iv: reference[iq] - measured[iq] for iv, iq in enumerate(shape.q_of_v) if iq >= 0}

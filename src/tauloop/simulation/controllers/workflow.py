@@ -1,4 +1,4 @@
-"""Simulation of controllers on a stroke by one call, with and without the machine's model."""
+"""Simulation of controllers on a stroke, with and without the machine's model."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ METHODS: dict[str, Tableau | Integrator] = {
     "adaptive": DormandPrince(),
     "implicit": Radau(),
 }
-#: Fraction of the machine's limits used by a stroke without given duration; the controller needs
-#: the rest.
+#: Fraction of the machine's limits that a stroke without a given duration uses; the rest is for the
+#: controller.
 STROKE_LIMIT_SHARE = 0.8
-#: Diagnostic of a co-simulation with an FMU: effect of doubling the coupling step.
+#: Name of the diagnostic of a co-simulation with an FMU.
 COUPLING_CHANGE = "change of the platform's positions when the coupling step is doubled"
 
 
@@ -65,30 +65,30 @@ class ControlOptions(Options):
     Attributes:
         stroke: stroke to follow.
         controller: law of the controller, several separated by commas: pd, gravity, feed-forward,
-            computed-torque, predictive; by default all but the last. Python accepts controller
-            objects too.
+            computed-torque, predictive; by default all except the last. Python also accepts
+            controller objects.
         horizon: number of samples that the predictive controller looks ahead.
         space: coordinates of the errors: actuators or platform.
         bandwidth: bandwidth of the controllers, such as 100 (rad/s) or '20 Hz'.
         damping: damping ratio of the controller.
         rate: samples per second, such as 1kHz.
         delay: delay from measurement to force, such as 0.5ms.
-        quantization: step of the encoders, such as 0.1mrad, or one per actuator separated by commas;
-            0 for exact measurement.
+        quantization: step of the encoders, such as 0.1mrad, or one per actuator separated by
+            commas; 0 for exact measurement.
         differences: take speeds as differences of measured positions.
         saturation: limit forces to the limits of the machine file.
         plant: parameters of the simulated machine that differ from the controller's model, such as
             'plate_mass=0.4'.
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), unknown to the
-            controllers. Python accepts a function of time too.
+            controllers. Python also accepts a function of time.
         settling: time at rest after the end of the motion, s.
         method: integrator between samples.
         integrator: any integrator, which replaces the method.
-        substeps: integration steps per period; the delay is rounded to whole ones.
+        substeps: integration steps per period; the delay is rounded to whole steps.
         until: end at this event: 'platform.z<-0.7' or 'singularity<0.05', as in `tauloop simulate`.
         record: record the times of this event, written as for --until, and continue.
-        sensitivities: parameters of the simulated machine, `bandwidth`, `damping`, and values of
-            the start such as 'position.platform.x', by which the runs are differentiated
+        sensitivities: parameters of the simulated machine, `bandwidth`, `damping`, and start values
+            such as 'position.platform.x', with respect to which the runs are differentiated
             (`ControlledMotion.sensitivities`).
 
     Examples:
@@ -124,13 +124,13 @@ class ControlOptions(Options):
     sensitivities: tuple[str, ...] = option((), names="parameters")
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note unknown controllers."""
+        """Report unknown controllers."""
         names = [name for name in self.controller if isinstance(name, str)]
         problems += unknown_names(names, CONTROLLERS, "{!r} is unknown", "controller")
 
     @property
     def laws(self) -> dict[str, Controller]:
-        """Controllers by name in the order of `CONTROLLERS`, then controller objects by title."""
+        """Controllers by name, in the order of `CONTROLLERS`; then controller objects by title."""
         objects = {law.title: law for law in self.controller if isinstance(law, Controller)}
         laws = {}
         for name in CONTROLLERS:
@@ -149,7 +149,7 @@ class ControlComparison(Result):
 
     Attributes:
         model: the machine that the controllers assume.
-        runs: the runs by controller.
+        runs: the runs, by name of the controller.
         space: coordinates of the errors.
         sampling: sampling of all controllers.
         duration: duration of the stroke, s.
@@ -176,7 +176,7 @@ class ControlComparison(Result):
             yield replace(variable, values=values, over=("controller", *TIME_DIMENSIONS))
 
     def saturated(self, name: str) -> float:
-        """Return the share of forces at the actuators' limits in one run."""
+        """Return the fraction of forces at the actuators' limits in a run."""
         return next(
             item.value or 0.0 for item in self.runs[name].diagnostics if item.name == SATURATED
         )
@@ -194,7 +194,7 @@ class ControlComparison(Result):
     @property
     @in_json()
     def force_units(self) -> tuple[str, ...]:
-        """Units of their forces."""
+        """Units of the actuators' forces."""
         return self.model.output_ports("actuators")[1]
 
 
@@ -205,20 +205,21 @@ def follow_path(
 ) -> ControlComparison:
     """Follow a stroke under sampled controllers, and report the tracking error.
 
-    The status is doubtful if a run ends early (out of reach, singular, not finite) or exceeds a
-    limit. Saturated forces are reported with the run.
+    The status is doubtful if a run ends early (because a pose is out of reach or singular, or a
+    number is not finite) or exceeds a limit. Saturated forces are reported in the run's
+    diagnostics.
 
     Args:
         machine: the machine that the controllers assume: a model, a mechanism, a path, or the name
             of a shipped machine.
-        options: the stroke, the controllers and how they are sampled.
+        options: the stroke, the controllers and their sampling.
         progress: called with the work done and the total work.
 
     Returns:
         The comparison: a simulated motion with its tracking error for every controller.
 
     Raises:
-        InputError: wrong names or numbers.
+        InputError: a name or a number is wrong.
         PoseError: the stroke cannot be followed at all.
 
     Examples:
@@ -294,7 +295,7 @@ def _resolution(model: Model, resolution: str | float | tuple[float, ...]) -> np
         steps *= len(position_units)
     if len(steps) != len(position_units):
         problem = f"{len(steps)} steps for {len(position_units)} actuators"
-        raise InputError.of("quantization", problem, "give one for all, or one for each")
+        raise InputError.of("quantization", problem, "give one step for all, or one per actuator")
     dimensions = {"rad": units.ANGLE, "m": units.LENGTH}
     return np.array(
         [
@@ -305,7 +306,7 @@ def _resolution(model: Model, resolution: str | float | tuple[float, ...]) -> np
 
 
 def _plant(model: Model, values: Mapping[str, str | float] | None) -> Model | None:
-    """Return the simulated machine; None if it is the controller's."""
+    """Return the simulated machine; None if it is the controller's model."""
     if values is None:
         return None
     known, problems, changed = model.mechanism.parameters.names, Problems(), {}

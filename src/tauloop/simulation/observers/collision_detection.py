@@ -45,7 +45,7 @@ from tauloop.simulation.observers.speeds import differenced, tracked
 HOUR = 3600.0
 #: Smallest number of machines from which the tail of the residuals can be estimated.
 MIN_MACHINES = 4
-#: Smallest threshold relative to the largest, so that rounding raises no alarm.
+#: Smallest threshold relative to the largest, so that rounding errors raise no alarm.
 MIN_THRESHOLD_RATIO = 1e-3
 
 
@@ -55,23 +55,24 @@ class CollisionDetectionOptions(Options):
 
     Attributes:
         stroke: the stroke; its seed is also the seed of the parameter errors.
-        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), of the collision.
-        payload: mass that is attached to the tool at the time of the collision, such as 0.5kg; in
-            place of a wrench.
+        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), during the
+            collision.
+        payload: mass that is attached to the tool at the time of the collision, such as 0.5kg,
+            instead of a wrench.
         at: time of the collision; the middle of the stroke by default.
         lasting: duration of the collision; to the end of the stroke by default.
         bandwidth: bandwidth of the observers (not of the controller), such as 100 (rad/s) or
             '20 Hz'; they follow a force with the delay 1 / bandwidth.
-        speeds: speeds from encoder readings: differences, or a tracking loop.
+        speeds: method to compute speeds from encoder readings: differences, or a tracking loop.
         tracking: bandwidth of the tracking loop.
         controller: law of the controller.
-        controller_bandwidth: bandwidth of the controller, as `bandwidth` of `control follow`; a
-            larger one resists the collision with more force.
+        controller_bandwidth: bandwidth of the controller, as `bandwidth` of `control follow`; with
+            a larger bandwidth the controller resists the collision with more force.
         rate: samples per second, such as 1kHz.
         quantization: step of the encoders, such as 0.1mrad; 0 for exact measurement.
         mass_error: largest relative error of each mass and inertia of the model.
         friction_error: largest relative error of each friction coefficient of the model.
-        machines: number of machines with random errors.
+        machines: number of simulated machines with random parameter errors.
         alarms: false alarms in an hour that the threshold allows.
 
     Examples:
@@ -101,9 +102,11 @@ class CollisionDetectionOptions(Options):
     alarms: float = option(1.0, above=0.0)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note a missing collision."""
+        """Report a missing collision."""
         if not self.payload and self.wrench is None:
-            problems.add("wrench", "no force or payload is given", "give one, such as fx=20 (N)")
+            problems.add(
+                "wrench", "no force or payload is given", "give a wrench, such as fx=20 (N)"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,11 +114,12 @@ class Detection(ReprMixin):
     """Results of one observer for all machines.
 
     Attributes:
-        threshold: alarm threshold on the platform's velocities (n,), N or N m.
-        noise: noise of the estimate due to the encoder steps, root mean square (n,).
+        threshold: alarm threshold for each of the platform's velocities (n,), N or N m.
+        noise: noise of the estimate due to the encoder steps, root mean square (n,), N or N m.
         delays: time from the start of the collision to the alarm for each machine (d,), s; infinite
             without an alarm.
-        estimate: estimate with the collision, of the first machine (N, n).
+        estimate: estimated force during the stroke with the collision, for the first machine
+            (N, n), N or N m.
     """
 
     threshold: np.ndarray
@@ -126,23 +130,23 @@ class Detection(ReprMixin):
     @property
     @in_json("detected_share")
     def detected(self) -> float:
-        """Share of the machines whose collision is detected while it lasts."""
+        """Fraction of the machines whose collision is detected while it lasts."""
         return float(np.isfinite(self.delays).mean())
 
     @property
     @in_json("delay_median_s")
     def median_delay(self) -> float | None:
-        """Median delay of the detection, s; None if fewer than half are detected."""
+        """Median delay of detection, s; None if fewer than half of the collisions are detected."""
         return self.quantile(0.5)
 
     @property
     @in_json("delay_90_percent_s")
     def long_delay(self) -> float | None:
-        """90 % quantile of the delay, s; None if fewer are detected."""
+        """90 % quantile of the delay, s; None if fewer than 90 % of the collisions are detected."""
         return self.quantile(0.9)
 
     def quantile(self, share: float) -> float | None:
-        """Return a quantile of the delay, s; None if fewer collisions are detected."""
+        """Return a quantile of the delay, s; None if a smaller fraction is detected."""
         delay = float(np.quantile(self.delays, share, method="higher"))
         return delay if np.isfinite(delay) else None
 
@@ -154,10 +158,11 @@ class CollisionDetection(Result):
     Attributes:
         model: the machine that the controller and the observers assume.
         time: times of the samples (N,), s.
-        force: true force on the platform's velocities, of the first machine (N, n), N or N m.
-        observers: results by name of the observer, with its lag, and without lag as `NAME, no lag`.
+        force: true force on the platform for the first machine, in the coordinates of the
+            platform's velocities (N, n), N or N m.
+        observers: results by name of the observer; `NAME, no lag` is the observer without lag.
         at: time of the collision, s.
-        varied: parameters that vary between machines.
+        varied: names of the parameters that vary between machines.
     """
 
     model: Model = field(repr=False, metadata=json_keys(machine="mechanism.name"))
@@ -179,7 +184,7 @@ class CollisionDetection(Result):
 
     @property
     def lagged(self) -> dict[str, Detection]:
-        """Results of the observers with their lag."""
+        """Results of the observers with lag, by name."""
         return {name: self.observers[name] for name in OBSERVERS}
 
     @property
@@ -208,16 +213,17 @@ def simulate_collision_detection(
 ) -> CollisionDetection:
     """Simulate a collision of a moving platform, and report the delay of its detection.
 
-    The observers use momenta, or differences of velocities. Masses, inertias and friction of the
-    machine differ from the model by up to `mass_error` and `friction_error`, uniformly distributed and drawn
-    for each of several machines. The threshold of each degree of freedom is the value that the
-    largest residual of a stroke without a collision exceeds `alarms` times per hour, if strokes
-    follow each other. It is computed from a Gumbel distribution fitted to the residuals of all
-    machines. Persistent model errors and noise both contribute to it.
+    The observers use momenta, or differences of velocities. The stroke is simulated for several
+    machines. Their masses, inertias and friction differ from the model by random errors, uniformly
+    distributed up to `mass_error` and `friction_error`. The threshold of each degree of freedom is
+    the value that the largest residual of a stroke without a collision exceeds `alarms` times per
+    hour if strokes follow each other without pause. It is computed from a Gumbel distribution
+    fitted to the residuals of all machines. Both persistent model errors and noise contribute to
+    it.
 
     Args:
-        machine: what the controller and the observers assume: a model, a mechanism, a path, or the
-            name of a shipped machine.
+        machine: the machine that the controller and the observers assume: a model, a mechanism, a
+            path, or the name of a shipped machine.
         options: stroke, collision, encoders and model errors.
         progress: called with the work done and the total work.
 
@@ -225,7 +231,7 @@ def simulate_collision_detection(
         Thresholds, noise and detection delays of every observer (`observers`).
 
     Raises:
-        InputError: wrong names or numbers.
+        InputError: a name or a number is wrong.
         PoseError: the stroke cannot be followed.
 
     Examples:
@@ -256,7 +262,7 @@ def simulate_collision_detection(
 
 
 def _mass_parameters(model: Model, *groups: str) -> list[str]:
-    """Return machine parameters used in dynamic parameters of these groups, with kg in the unit."""
+    """Return the machine parameters with kg in the unit that dynamic parameters of groups use."""
     table = model.mechanism.parameters
     used = {name for p in model.parameters if p.group in groups for name in leaves(p.expression)}
     return [
@@ -268,13 +274,13 @@ def _mass_parameters(model: Model, *groups: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """Estimates for one machine by observer, and the true force.
+    """Estimates for a machine by observer, and the true force.
 
     Attributes:
-        quiet: estimates without the collision.
-        noise: their difference from estimates with exact measurements.
-        struck: estimates with the collision.
-        force: true force of the collision.
+        quiet: estimates without the collision (N, n).
+        noise: difference of `quiet` from the estimates with exact measurements (N, n).
+        struck: estimates with the collision (N, n).
+        force: true force of the collision (N, n).
     """
 
     quiet: Mapping[str, np.ndarray]
@@ -313,7 +319,7 @@ class _CollisionSimulation:
         return self.at <= time < self.until
 
     def run(self, values: Mapping[str, float]) -> _Run:
-        """Simulate one machine with and without the collision, and return the estimates."""
+        """Simulate a machine with and without the collision, and return the estimates."""
         no_wrench = np.zeros(6)
         no_payload, payload = Payload(mass=0.0), Payload(mass=self._options.payload)
         quiet = self._follow(values, lambda _: no_wrench, lambda _: no_payload)
@@ -345,7 +351,7 @@ class _CollisionSimulation:
         if run.end:
             raise PoseError.of(
                 "stroke",
-                f"the machine does not follow it: {run.end}",
+                f"the machine cannot follow it: {run.end}",
                 "use a slower stroke, or a smaller wrench",
             )
         return run
@@ -373,9 +379,9 @@ class _CollisionSimulation:
         return estimates
 
     def _true_force(self, run: ControlledMotion) -> np.ndarray:
-        """Return the wrench's force on the platform's velocities (N, n), without a payload's.
+        """Return the force of the wrench in the coordinates of the platform's velocities (N, n).
 
-        The force of a payload depends on the motion.
+        The force of a payload is not included, because it depends on the motion.
         """
         is_active = np.array([self._is_active(time) for time in run.time.tolist()])
         wrench = np.where(is_active[:, None], np.asarray(self._wrench), 0.0)
@@ -450,8 +456,9 @@ def _thresholds(largest: np.ndarray, chance: float) -> np.ndarray:
     """Return thresholds (n,) that the largest residual of a stroke exceeds with a probability.
 
     A Gumbel distribution is fitted to the largest residuals (d, n) of all machines. The probability
-    is divided among the degrees of freedom. Very small thresholds, as normal to a symmetry plane,
-    are raised to a small fraction of the largest, because rounding is not an alarm.
+    is divided among the degrees of freedom. Thresholds that are nearly zero, such as those normal
+    to a symmetry plane, are raised to a small fraction of the largest, so that rounding errors
+    raise no alarm.
     """
     n = largest.shape[1]
     tails = [

@@ -1,6 +1,7 @@
-"""Least-squares pose and passive joints from redundant encoders, and detection of faulty encoders.
+"""Fit of pose and passive joints to redundant encoders, and detection of faulty encoders.
 
-The equations are in `tauloop.model.positions.encoder_fit`. Encoders may be on actuators or on joints.
+The equations are in `tauloop.model.positions.encoder_fit`. Encoders may be on actuators or on
+joints.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ class EncoderFit(Result):
 
     Attributes:
         model: model of the machine.
-        encoders: names of actuators or coordinates.
+        encoders: names of the actuators or coordinates with encoders.
         q: all coordinates (N, n_q).
         position: positions of the platform (N, n).
-        residual: readings minus model (N, n_e), m or rad.
-        standardized: residuals divided by their expected standard deviation; zero for encoders that
-            no other encoder checks.
+        residual: readings minus the values at the fitted states (N, n_e), m or rad.
+        standardized: residuals divided by their expected standard deviations (N, n_e); zero for
+            encoders that no other encoder checks.
         redundancy: number of encoders minus degrees of freedom.
     """
 
@@ -66,7 +67,7 @@ class EncoderFit(Result):
 
 
 def encoder_units(model: Model) -> dict[str, str]:
-    """Return the units of all coordinates and actuators by name."""
+    """Return the units of all coordinates and actuators, by name."""
     names = dict(
         zip(model.topology.coordinate_names, coordinate_units(model.topology), strict=True)
     )
@@ -86,21 +87,22 @@ def fit_encoders(
 ) -> EncoderFit:
     """Fit the state of a machine to the readings of all encoders, on actuators and other joints.
 
-    Forward kinematics of the leading actuators' readings gives the initial states; least squares
-    over all readings then corrects them.
+    Forward kinematics with the leading actuators' readings gives initial states. A least-squares
+    fit to all readings then corrects them.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        readings: readings by name of an actuator or coordinate, (N,) or one number, m or rad.
+        readings: readings (N,), or a single number, m or rad, by name of the actuator or
+            coordinate.
         noise: standard deviation of a reading, m or rad, for all or by name.
         start: coordinates near the first sample (n_q,); by default the reference pose.
 
     Returns:
-        States and residuals; the status is doubtful if an encoder disagrees with the others.
+        States and residuals. The status is doubtful if an encoder disagrees with the others.
 
     Raises:
-        InputError: an unknown name, readings that are missing or of different number, noise that is
-            not positive.
+        InputError: a name is unknown, readings are missing or differ in number, or the noise is not
+            positive.
         PoseError: the actuators' readings are out of reach.
 
     Examples:
@@ -120,7 +122,7 @@ def fit_encoders(
         if name not in readings:
             problems.add(
                 "readings",
-                f"none of {name}, a leading actuator of the machine",
+                f"the leading actuator {name} has no readings",
                 "give readings of all actuators",
             )
     InputError.raise_if_any(problems)
@@ -137,7 +139,7 @@ def fit_encoders(
             "readings", f"differ in number: {shapes}", "give one row of numbers for each encoder"
         )
     elif not np.isfinite(arrays).all():
-        problems.add("readings", "are not all finite", "remove the samples that are not")
+        problems.add("readings", "are not all finite", "remove samples with values that are not")
     if not (np.isfinite(deviations).all() and (deviations > 0).all()):
         problems.add(
             "noise",
@@ -202,7 +204,7 @@ def _fitted(
 
 
 def sensing(model: Model, names: tuple[str, ...]) -> np.ndarray:
-    """Return the derivatives of the readings' rates by all velocities (n_e, n_v)."""
+    """Return the matrix (n_e, n_v) that maps all velocities to the rates of the readings."""
     topology, rows = model.topology, []
     actuators = [actuator.name for actuator in model.mechanism.actuators]
     for name in names:

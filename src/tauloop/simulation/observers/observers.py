@@ -1,7 +1,7 @@
 """Observers of external forces on the platform, from momenta or from velocity differences.
 
-Both follow the true force F with a first-order lag r' = K (F - r). They differ only in their
-response to noise and to the time between samples.
+Both follow the true force F with a first-order lag, r' = K (F - r). They differ only in their
+sensitivity to noise and to the time between samples.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tauloop.model import Model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredMotion(ReprMixin):
-    """Measurements of encoders and drives along one motion.
+    """Measurements of encoders and drives along a motion.
 
     Attributes:
         period: sample period, s.
-        position, velocity: actuator positions and velocities (N, n_u), m or rad and their rates.
+        position, velocity: actuator positions (N, n_u), m or rad, and velocities, m/s or rad/s.
         force: actuator forces from each sample to the next (N, n_u), N or N m.
         q: coordinates near the first sample (n_q,).
     """
@@ -41,10 +41,10 @@ class ForceObserver(ABC):
 
     @abstractmethod
     def unfiltered(self, model: Model, motion: MeasuredMotion) -> np.ndarray:
-        """Return the forces on the platform's velocities that the model does not explain.
+        """Return the forces that the model does not explain, for each of the platform's velocities.
 
         Returns:
-            F (N - 1, n), N or N m; row k is the force between samples k and k + 1.
+            Forces F (N - 1, n), N or N m; row k is the force between samples k and k + 1.
         """
 
     def forces(self, model: Model, motion: MeasuredMotion, bandwidth: float) -> np.ndarray:
@@ -67,7 +67,7 @@ class MomentumObserver(ForceObserver):
     """
 
     def unfiltered(self, model: Model, motion: MeasuredMotion) -> np.ndarray:
-        """Return the change of momenta that model and actuator forces do not explain."""
+        """Return the rate of momentum that the model and the actuator forces do not explain."""
         count, n = len(motion.position), len(model.assembly.independent)
         q = _coordinates(model, motion)
         arguments: dict[str, object] = {"position": motion.position, "velocity": motion.velocity}
@@ -91,7 +91,7 @@ class DifferencedVelocities(ForceObserver):
     """Observer by inverse dynamics, with accelerations from velocity differences."""
 
     def unfiltered(self, model: Model, motion: MeasuredMotion) -> np.ndarray:
-        """Return inverse dynamics minus actuator forces, mapped to the platform's velocities."""
+        """Return forces of inverse dynamics minus actuator forces, mapped to the platform."""
         q = _coordinates(model, motion)[1:]
         state: dict[str, object] = {
             "position": motion.position[1:],
@@ -116,7 +116,7 @@ def _coordinates(model: Model, motion: MeasuredMotion) -> np.ndarray:
 def platform_force(
     model: Model, position: np.ndarray, q: np.ndarray, wrench: np.ndarray
 ) -> np.ndarray:
-    """Return the forces J^T w (N, n) on the platform's velocities of tool wrenches (N, 6)."""
+    """Return the forces J^T w (N, n) of tool wrenches w (N, 6), for the platform's velocities."""
     at_rest = np.zeros((len(position), model.platform.ports.velocity.size))
     J = np.asarray(model.platform.tool(position, at_rest, start=q).jacobian)
     return np.asarray(np.einsum("kim,ki->km", J, wrench))

@@ -1,4 +1,4 @@
-"""Estimation of speeds from encoder positions, sample by sample."""
+"""Estimation of speeds from encoder positions."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from scipy.signal import lfilter
 def differenced(position: np.ndarray, period: float) -> np.ndarray:
     """Return speeds (N, n) as differences of positions (N, n) over a period (s).
 
-    They lag by half a period and are zero at the first sample. Encoder steps d cause noise of
-    d / (6^0.5 T), root mean square.
+    They lag by half a period T and are zero at the first sample. Encoder steps d cause noise with a
+    root mean square of d / (6^0.5 T).
     """
     return np.diff(position, axis=0, prepend=position[:1]) / period
 
 
 def tracked(position: np.ndarray, period: float, bandwidth: float) -> np.ndarray:
-    """Return speeds (N, n) of a tracking loop over positions (N, n), from rest at the first sample.
+    """Return speeds (N, n) from a tracking loop that follows positions (N, n).
 
-    The prediction x + T v, v is corrected by the measurement error e: x += (1 - c^2) e and
-    v += (1 - c)^2 e / T with c = exp(-w T), the double root of the loop. At constant acceleration a
-    the speed lags by 2 a / w. Encoder steps d cause noise of d (w^3 T)^0.5 / 7, root mean square, for
-    small w T.
+    The loop starts at rest at the first sample. Its prediction (x + T v, v) is corrected by the
+    measurement error e: x += (1 - c^2) e and v += (1 - c)^2 e / T with c = exp(-w T), the double
+    root of the loop. At a constant acceleration a, the speed lags by 2 a / w. For small w T,
+    encoder steps d cause noise with a root mean square of d (w^3 T)^0.5 / 7.
 
     Args:
-        position: measured positions.
+        position: measured positions (N, n).
         period: sample period T, s.
         bandwidth: bandwidth w, rad/s.
 

@@ -25,7 +25,7 @@ def c_arrays(trajectory: Trajectory, time: np.ndarray, period: float, title: str
         lines.append(f"    {{{numbers}}}")
     return "\n".join(
         [
-            f"/* {title}: per sample the positions, velocities and forces of all actuators,",
+            f"/* {title}: for each sample, the positions, velocities and forces of all actuators",
             " * in the order of the machine file, in SI units (m or rad, N or N m). */",
             f"#define MOTION_ACTUATORS {forces.shape[1]}",
             f"#define MOTION_SAMPLES {len(rows)}",

@@ -1,4 +1,4 @@
-"""Planning of a cyclic motion between stations by one call, with a simulated controller."""
+"""Planning of a cyclic motion between stations, with a simulated controller."""
 
 from __future__ import annotations
 
@@ -54,11 +54,12 @@ if TYPE_CHECKING:
 CYCLES, RUN_IN = 3, 0.1
 #: Number of times per leg at which fractions of limits are computed.
 LIMIT_SAMPLES = 4001
-#: Number of samples of a cycle at which peaks of motors are computed.
+#: Number of samples of a cycle at which the motors' peak values are computed.
 PEAK_SAMPLES = 4001
-#: Largest excess of a limit due to rounding.
+#: Largest relative excess of a limit that counts as rounding.
 CYCLE_LIMIT_TOLERANCE = 1e-5
-#: Largest jump of acceleration at a seam, relative to the largest acceleration.
+#: Largest accepted jump of acceleration where two parts of the cycle meet, relative to the largest
+#: acceleration.
 SEAM_TOLERANCE = 1e-6
 #: Largest distance between tool and item while they meet, m.
 MEETING_TOLERANCE = 1e-9
@@ -74,7 +75,7 @@ class CycleOptions(LimitOptions):
         payload: not used; the list of stations states the payloads.
         reversal: time that motors need for a full reversal of their force, such as 20ms; it makes
             accelerations continuous.
-        ends: held: the tool rests at stations.
+        ends: motion at stations; held: the tool rests.
         tool_jerk: largest jerk of the tool, m/s^3.
         rated: ratio of the continuous to the largest force of a motor (root mean square), for
             motors without rated_force in the machine file.
@@ -96,7 +97,7 @@ class CycleOptions(LimitOptions):
     intervals: int = option(200, least=20, most=2000)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note a payload, and discontinuous accelerations."""
+        """Report a payload, and discontinuous accelerations."""
         if isinstance(self.payload, Payload) or self.payload:
             problems.add(
                 "payload", "the list of stations states the payloads", "give a payload to a station"
@@ -109,7 +110,7 @@ class CycleOptions(LimitOptions):
             )
 
     def limits(self, reserve: float, platform: Platform) -> PathLimits:
-        """Return the limits of the motion, with a reserve of the forces."""
+        """Return the limits of the motion, with a reserve in the forces."""
         return replace(super().limits(reserve, platform), tool_jerk=self.tool_jerk)
 
 
@@ -118,13 +119,13 @@ class LegLimits(ReprMixin):
     """A leg of a cycle, and its use of the limits.
 
     Attributes:
-        name: names of both stations.
+        name: names of the stations at its ends.
         start: start time, s.
         duration: duration, s.
         least: shortest duration within the limits, s.
         payload: mass at the tool, kg.
-        shares: largest fraction of each limit, by its name.
-        active: active limits over the time of the cycle.
+        shares: largest used fraction of each limit, by the limit's name.
+        active: intervals of the cycle's time with their active limits.
     """
 
     name: str
@@ -146,9 +147,10 @@ class MotorLoad:
         peak_force: largest force, N or N m.
         peak_speed: largest speed, m/s or rad/s.
         peak_power: largest mechanical power, W.
-        rms: root mean square of its force, by inverse dynamics.
-        simulated: the same under the simulated controller; None if the simulation ended early.
-        rated: continuous force; None if unknown.
+        rms: root mean square of its force from inverse dynamics, N or N m.
+        simulated: root mean square of its force under the simulated controller, N or N m; None if
+            the simulation ended early.
+        rated: continuous force, N or N m; None if unknown.
     """
 
     actuator: str
@@ -166,7 +168,7 @@ class TriedCycle(TriedMotion):
     """A cycle repeated under the simulated controller.
 
     Attributes:
-        rms: root mean squares of the forces of the last cycle (n_u,).
+        rms: root mean square of each actuator's force in the last cycle (n_u,), N or N m.
         change: largest distance between the tool positions of the last two cycles, m.
     """
 
@@ -180,18 +182,20 @@ class Cycle(Result):
 
     Attributes:
         planned: stations, paths and motion laws.
-        trajectory: one cycle; its forces include the payloads.
-        limits: limits of all legs, apart from their payloads.
+        trajectory: motion over a cycle; its forces include the payloads.
+        limits: limits of all legs, without their payloads.
         time: duration of the cycle, s.
         fastest: shortest duration within the limits, s.
-        evenly: duration if all legs are slowed by one factor until the motor loads are allowed, s.
-        reason: what determines the duration: "limits", "rated force", "conveyor" or "time".
-        motor: the motor nearest to its rated force; "" if none is known.
+        evenly: duration if all legs were slowed by the same factor until the motor loads are
+            allowed, s.
+        reason: cause that determines the duration: "limits", "rated force", "conveyor" or "time".
+        motor: name of the motor with the largest load relative to its rated force; "" if no rated
+            force is known.
         picks: number of stations that add payload, at least one.
         legs: use of the limits of each leg.
-        motors: loads of the motors: peaks, and the thermal load.
+        motors: peak and thermal loads of the motors.
         tried: simulations under the controller, with the payloads of the list and without payload.
-        controller: control law, and samples per second.
+        controller: name of the control law, and samples per second.
     """
 
     planned: PlannedCycle = field(metadata=json_keys(items_per_cycle="items"))
@@ -282,10 +286,11 @@ def plan_cycle(
 ) -> Cycle:
     """Plan a cyclic motion between stations, and simulate a sampled controller that follows it.
 
-    Each leg is the fastest along its path under the limits, both without payload and with its own.
-    Positions, velocities and accelerations are continuous. Conveyors are met at their positions at
-    that time. If motors would exceed their rated forces, or if conveyors or a given duration
-    determine the time, legs are slowed for the shortest or the coolest cycle.
+    Each leg is the fastest motion along its path within the limits, both with its payload and
+    without. Positions, velocities and accelerations are continuous. The tool meets the items on
+    conveyors at their positions at that time. If motors would exceed their rated forces, legs are
+    slowed so that the cycle is as short as possible. If conveyors or a given duration determine the
+    time, legs are slowed so that the motors' thermal load is smallest.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -297,8 +302,8 @@ def plan_cycle(
         The cycle: duration, motion with motor forces, and the simulated controller.
 
     Raises:
-        DescriptionError, InputError: errors in the list; a duration that is too short.
-        PoseError: a path that leaves the workspace or passes through a singularity, or no motion
+        DescriptionError, InputError: the list has errors, or the duration is too short.
+        PoseError: a path leaves the workspace or passes through a singularity, or no motion is
             within all limits.
 
     Examples:
@@ -380,7 +385,7 @@ def plan_cycle(
 
 
 def _rated(model: Model, options: CycleOptions) -> np.ndarray:
-    """Return the continuous forces of the motors (n_u,), infinite if unknown."""
+    """Return the continuous forces of the motors (n_u,), N or N m; infinite if unknown."""
     share = np.inf if options.rated is None else options.rated
     actuators = model.mechanism.actuators
     return np.array(
@@ -424,7 +429,7 @@ def _diagnostics(
     listed: CycleList,
     legs: tuple[LegLimits, ...],
 ) -> Iterator[Diagnostic]:
-    """Yield the diagnostics of limits, seams and meetings, computed from the trajectory."""
+    """Yield the diagnostics of limits, continuity and meetings, computed from the trajectory."""
     share = max(max(leg.shares.values()) for leg in legs)
     yield diagnostic(
         "largest fraction of a limit",
@@ -454,9 +459,9 @@ def _diagnostics(
 
 
 def seam_jump(planned: PlannedCycle) -> float:
-    """Return the largest jump of an acceleration at a seam over the largest acceleration.
+    """Return the largest acceleration jump between parts, relative to the largest acceleration.
 
-    A jump of a velocity counts as an acceleration over 1 ms.
+    A velocity jump counts as the acceleration that would cause it within 1 ms.
     """
     boundaries, largest = [], 0.0
     for path, duration, _ in planned.parts():
@@ -494,7 +499,7 @@ def _periodicity(run: TriedCycle) -> Diagnostic:
 
 
 def _peaks(trajectory: CycleTrajectory, duration: float) -> tuple[np.ndarray, ...]:
-    """Return the largest force, speed and power (n_u,) of each actuator, at even samples."""
+    """Return the largest force, speed and power (n_u,) of each actuator, at evenly spaced times."""
     time = np.linspace(0.0, duration, PEAK_SAMPLES)
     model = trajectory.stroke.model
     force = trajectory.forces(time)

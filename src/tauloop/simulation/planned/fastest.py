@@ -1,4 +1,4 @@
-"""Planning of the fastest motion along a path by one call, with a simulated controller."""
+"""Planning of the fastest motion along a path, with a simulated controller."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 #: Number of times at which the active limit is determined.
 LIMIT_SAMPLES = 2001
-#: Fraction of a limit from which on it is active.
+#: Fraction of a limit above which the limit is active.
 ACTIVE_SHARE = 0.995
-#: The same for changes of forces and of the tool's acceleration.
+#: This fraction for the limits of changes of forces and of the tool's acceleration.
 ACTIVE_CHANGE_SHARE = ACTIVE_SHARE - 0.02
 #: Shortest reported interval of an active limit, relative to the duration.
 MIN_ACTIVE_DURATION = 0.005
@@ -71,7 +71,7 @@ class PathOptions(LimitOptions):
     intervals: int = option(INTERVALS, least=20, most=100_000)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note options of the stroke that the planner determines itself."""
+        """Report options of the stroke whose values the planner determines."""
         for name in ("duration", "max_velocity", "max_acceleration", "share"):
             if getattr(self.stroke, name) is not None:
                 remedy = "leave it out" if name != "share" else "give a reserve"
@@ -80,13 +80,13 @@ class PathOptions(LimitOptions):
             problems.add("shape", "a multisine has a fixed duration", "use another shape")
 
     def limits(self, reserve: float, platform: Platform) -> PathLimits:
-        """Return the limits of the motion, with a reserve of the forces."""
+        """Return the limits of the motion, with a reserve in the forces."""
         return replace(super().limits(reserve, platform), tool_jerk=self.tool_jerk)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveLimit:
-    """An interval of the motion in which one limit is active.
+    """An interval of the motion in which a limit is active.
 
     Attributes:
         start, end: times, s.
@@ -108,10 +108,10 @@ class TriedMotion:
     Attributes:
         payload: mass at the tool, kg, unknown to the controller.
         peak_share: largest fraction of an actuator's full force.
-        saturated: share of forces at the actuators' limits.
+        saturated: fraction of the forces that are at the actuators' limits.
         peak_error: largest distance of the tool center point from its reference, m.
         peak_turn: largest angle between the tool and its reference, rad.
-        end: why the simulation ended early; empty if it did not.
+        end: reason why the simulation ended early; empty if it did not.
     """
 
     payload: float
@@ -129,13 +129,14 @@ class FastestMotion(Result):
     Attributes:
         trajectory: the motion from rest to rest.
         limits: limits of the motion.
-        duration: duration of one direction, s.
+        duration: duration of the motion in one direction, s.
         without_reserve: duration without a reserve for the controller, s.
-        laws: shortest durations of other laws under the same limits, except those of changes, s.
+        laws: shortest durations of other motion laws, s, by name. They satisfy the same limits
+            except those of changes.
         active: active limits in order of time.
         tried: simulations under the controller, without payload and with it.
         sweeps: number of sweeps over the grid.
-        controller: control law, and samples per second.
+        controller: name of the control law, and samples per second.
     """
 
     trajectory: Trajectory = field(
@@ -166,7 +167,7 @@ class FastestMotion(Result):
     @property
     @in_json()
     def gains(self) -> dict[str, float]:
-        """Reduction of the duration compared with other laws, as a fraction of theirs."""
+        """Reduction of the duration compared with other laws, as a fraction of their durations."""
         return {name: 1.0 - self.duration / other for name, other in self.laws.items()}
 
     def log(self, frequency: float = 1000.0) -> xr.Dataset:
@@ -193,7 +194,7 @@ class FastestMotion(Result):
     @property
     @in_json()
     def worst_place(self) -> str:
-        """Description of the place with the largest condition number."""
+        """Description of the position on the path with the largest condition number."""
         placed = self.trajectory.stroke
         return placed.place(placed.worst)
 
@@ -205,10 +206,11 @@ def plan_path(
 ) -> FastestMotion:
     """Plan the fastest motion along a path, and simulate a sampled controller that follows it.
 
-    The path is a stroke. The limits hold for forces of motors (with their torque-speed curves) and
-    rods, speeds, the tool's acceleration and changes of forces, at every payload from none to the
-    largest (forces are affine in the payload's inertia). By default a tenth of the forces is
-    reserved for the controller. The status is doubtful if the simulation saturates or ends early.
+    The path is a stroke. The limits are those of motor forces (with torque-speed curves), rod
+    forces, speeds, the tool's acceleration and changes of forces. They hold for every payload from
+    zero to the largest, because forces are affine in the payload's inertia. By default, 10 % of the
+    forces are reserved for the controller. The status is doubtful if forces saturate in the
+    simulation or the simulation ends early.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -219,9 +221,10 @@ def plan_path(
         The motion: duration, samples with motor forces, and the simulated controller.
 
     Raises:
-        InputError: wrong names or numbers; cables, or no limit of the acceleration.
-        PoseError: a path that leaves the workspace, passes through a singularity, or on which no
-            motion satisfies the limits.
+        InputError: a name or a number is wrong, the machine has cables, or nothing limits the
+            acceleration.
+        PoseError: the path leaves the workspace or passes through a singularity, or no motion along
+            it satisfies the limits.
 
     Examples:
         >>> import tauloop as tl
@@ -275,12 +278,12 @@ def plan_path(
 
 
 def condition_diagnostic(placed: Stroke) -> Diagnostic:
-    """Return the diagnostic of the distance from singularities on a stroke."""
+    """Return the diagnostic of the largest condition number along a stroke."""
     return diagnostic("worst condition number on the way", placed.condition)
 
 
 def _planned(placed: Stroke, options: PathOptions, reserve: float) -> FastestLaw:
-    """Return the fastest law with a reserve of the forces."""
+    """Return the fastest motion law with a reserve in the forces."""
     limits = options.limits(reserve, placed.model.mechanism.platform)
     best = fastest_law(
         PathRows(placed, limits, returns=options.stroke.returns), intervals=options.intervals
@@ -289,7 +292,10 @@ def _planned(placed: Stroke, options: PathOptions, reserve: float) -> FastestLaw
 
 
 def shares_diagnostics(best: FastestLaw) -> Iterator[Diagnostic]:
-    """Yield the largest fractions of limits, on a grid ten times finer than that of the law."""
+    """Yield the diagnostics of the largest fractions of limits.
+
+    They are evaluated on a grid that is finer than the grid of the law.
+    """
     x = np.linspace(0.0, 1.0, 10 * INTERVALS + 1)
     rows, rate = best.rows, 1.0 / best.duration
     advice = "use more intervals along the path (`intervals`)"
@@ -377,7 +383,7 @@ def active_limits(best: FastestLaw) -> tuple[ActiveLimit, ...]:
 
 
 def _joined(intervals: list[ActiveLimit]) -> tuple[ActiveLimit, ...]:
-    """Return neighbors with the same limit as one interval, each up to the next one's start."""
+    """Return the intervals, each extended to the start of the next, with equal neighbors joined."""
     joined: list[ActiveLimit] = []
     for interval in intervals:
         if joined and joined[-1].limit == interval.limit:

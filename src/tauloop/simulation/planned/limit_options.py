@@ -20,7 +20,8 @@ def motor_curve(text: str) -> tuple[tuple[float, float], ...]:
     """Return pairs of motor speed and fraction of the largest force, such as 0:1,3000rpm:0.3.
 
     Raises:
-        InputError: not a list of SPEED:SHARE, or a speed in a unit of another dimension.
+        InputError: the text is not a list of SPEED:SHARE, or a speed has a unit of another
+            dimension.
     """
     try:
         pairs = [pair.split(":") for pair in text.split(",")]
@@ -40,15 +41,17 @@ class LimitOptions(Options):
         reserve: fraction of the largest forces that is reserved for the controller.
         payload: mass that is attached to the tool at most, such as 0.5kg, or 0.5kg@0,0,20mm with
             its center in the tool's frame; by default the rated payload of the machine file. The
-            motion satisfies all limits with it and without it. Python accepts a `Payload` too.
+            motion satisfies all limits with the payload and without it. Python also accepts a
+            `Payload`.
         motor_curve: fraction of the peak force that is available at a speed, such as
             0:1,20:1,40:0.3 (rad/s, m/s) or 0:1,3000rpm:0.3, linear between the points and concave.
         tension: largest tension of a rod, such as 200N.
         compression: largest compression of a rod, such as 200N.
-        tool_acceleration: largest acceleration of the tool, for example for a suction cup, m/s^2.
+        tool_acceleration: largest acceleration of the tool, m/s^2, for example for a suction cup.
         reversal: time that motors need for a full reversal of their force, such as 20ms.
-        ends: start and end of a motion with limited force rates: the motors hold the machine
-            (held), or brakes hold it while the motor forces build up and decay (braked).
+        ends: state at the start and the end of a motion with limited force rates: the motors hold
+            the machine (held), or brakes hold it while the motor forces build up and decay
+            (braked).
         controller: law of the controller under which the motion is simulated.
         rate: samples per second, such as 1kHz.
         bandwidth: bandwidth of the controller, such as 100 (rad/s) or '20 Hz'.
@@ -78,7 +81,7 @@ class LimitOptions(Options):
     bandwidth: float = option(150.0, above=0.0, read=read_bandwidth, metavar="FREQUENCY")
 
     def limits(self, reserve: float, platform: Platform) -> PathLimits:
-        """Return the limits of the motion, with a reserve of the forces."""
+        """Return the limits of the motion, with a reserve in the forces."""
         load = platform.payload if self.payload is None else self.payload
         load = load if isinstance(load, Payload) else Payload(mass=load)
         curve = self.motor_curve

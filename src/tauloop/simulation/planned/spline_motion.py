@@ -12,16 +12,17 @@ from tauloop.motion.strokes.rates import entry_rates
 
 #: Degree of the splines, for smooth accelerations.
 SPLINE_DEGREE = 5
-#: Largest deviation of a sampled quaternion from unit length; allows rounded tables.
+#: Largest deviation of a sampled quaternion from unit length. It allows for rounded tables.
 UNIT_LENGTH_TOLERANCE = 1e-4
 
 
 class SplineMotion:
-    """Quintic splines through samples; velocities and accelerations are their derivatives.
+    """Quintic splines through samples. Velocities and accelerations are their derivatives.
 
-    A full quaternion is p = s/|s| with a spline s through its samples, with signs such that it is
-    continuous. Its derivatives are p' = (s' - p (p.s')) / |s| and p'' = (s'' - 2 n' p' - n'' p) /
-    |s| with n = |s|. The angular velocity is w = 2 p' p*.
+    A complete quaternion is p = s/|s|, where s is a spline through the samples. The signs of the
+    samples are chosen such that s is continuous. With n = |s|, the derivatives are
+    p' = (s' - p (p.s')) / n and p'' = (s'' - 2 n' p' - n'' p) / n. The angular velocity is
+    w = 2 p' p*.
     """
 
     def __init__(self, model: Model, time: np.ndarray, position: np.ndarray) -> None:
@@ -33,8 +34,8 @@ class SplineMotion:
             position: positions of the platform (N, n).
 
         Raises:
-            InputError: too few samples, times that do not increase from zero, or quaternions that
-                are not of unit length.
+            InputError: there are too few samples, the times do not increase from zero, or a
+                quaternion does not have unit length.
         """
         self._model, entry = model, model.platform.ports
         self._quaternions: list[list[int]] = []
@@ -52,7 +53,7 @@ class SplineMotion:
             is_flipped = np.sum(unit[1:] * unit[:-1], axis=1) < 0
             signs = np.concatenate([[1.0], np.where(is_flipped, -1.0, 1.0)]).cumprod()
             position[:, columns] = unit * signs[:, None]
-        from scipy.interpolate import make_interp_spline  # of an extra
+        from scipy.interpolate import make_interp_spline  # SciPy is an optional dependency
 
         self._spline = make_interp_spline(time, position, k=SPLINE_DEGREE)
         self._known = (time, model.platform.track(position).q)
@@ -80,7 +81,7 @@ class SplineMotion:
 def _on_unit_sphere(
     s: np.ndarray, ds: np.ndarray, dds: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return unit quaternions p = s/|s| and their two derivatives, from those of s (N, 4)."""
+    """Return unit quaternions p = s/|s| and two derivatives (N, 4), from s and its derivatives."""
     n = np.linalg.norm(s, axis=1, keepdims=True)
     p = s / n
     dn = np.sum(p * ds, axis=1, keepdims=True)
@@ -94,7 +95,7 @@ def _problems(
 ) -> list[Problem]:
     problems = Problems()
     if len(time) <= SPLINE_DEGREE:
-        remedy = f"give more than {SPLINE_DEGREE}"
+        remedy = f"give more than {SPLINE_DEGREE} samples"
         problems.add("motion", f"has only {len(time)} samples", remedy)
     if not (np.diff(time) > 0).all() or (len(time) and time[0] != 0.0):
         problems.add(

@@ -1,4 +1,4 @@
-"""Planning of the optimal motion between two poses by one call, with a simulated controller."""
+"""Planning of the optimal motion between two poses, with a simulated controller."""
 
 from __future__ import annotations
 
@@ -54,11 +54,12 @@ class TransferOptions(LimitOptions):
     """Options of the optimal motion between two poses, along a free path.
 
     Attributes:
-        start: position at the start, such as 'x=0,y=-0.1' (SI, or with units); the rest as at the
-            reference pose.
-        end: position at the end, such as 'x=0.1' (SI, or with units); the rest as at the start.
-        rotation: rotation vector 'rx,ry,rz' in rad from start to end, where the platform's quaternion
-            is free.
+        start: position at the start, such as 'x=0,y=-0.1' (SI, or with units); the other
+            coordinates are those of the reference pose.
+        end: position at the end, such as 'x=0.1' (SI, or with units); the other coordinates are
+            those of the start.
+        rotation: rotation vector 'rx,ry,rz' in rad from start to end, for a platform with all
+            rotations.
         optimize: objective: time; energy (motor heat and friction, including drive lines); or wear
             (equivalent motor travel at full force, sum of ∫ |force / largest|^p |speed| dt).
         copper: motor heat per squared force, R/k^2 at the actuator, W/N^2 or W/(N m)^2, for all
@@ -70,10 +71,11 @@ class TransferOptions(LimitOptions):
         spheres: spherical obstacles: center and radius in m, x,y,z:r.
         tool_radius: radius of a sphere at the tool center point for collision checks, such as 20mm.
         rod_radius: radius of the rods for collision checks with obstacles and each other, such as
-            6mm; no check by default.
+            6mm; by default these collisions are not checked.
         clearance: smallest distance from obstacles, such as 2mm.
-        max_condition: largest condition number of the map from platform to motor velocities (a bound,
-            dimensionless); by default three times that of the worse end.
+        max_condition: largest condition number of the map from platform to motor velocities (a
+            bound, dimensionless); default: three times the larger condition number of start and
+            end.
         intervals: number of intervals of the spline.
 
     Examples:
@@ -107,7 +109,7 @@ class TransferOptions(LimitOptions):
     intervals: int = option(INTERVALS, least=6, most=400)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note a missing end, and wear without a largest duration."""
+        """Report a missing end, and wear without a largest duration."""
         if self.end is None and self.rotation is None:
             problems.add("end", "no end of the motion is given", "give an end or a rotation")
         if self.rotation is not None and (
@@ -165,8 +167,8 @@ class Transfer(FastestMotion):
         energy: energy lost in motors and friction, J.
         wear: motor travel at full force that causes the same wear, rad or m.
         obstacles: obstacles that the motion avoids.
-        nearest: smallest distances to each obstacle, and between rods.
-        measure, allowed: largest bound of the condition number on the path, and its limit.
+        nearest: smallest distance to each obstacle, and between rods.
+        measure, allowed: largest bound of the condition number along the path, and its limit.
     """
 
     objective: str
@@ -186,11 +188,11 @@ def plan_transfer(
 ) -> Transfer:
     """Plan the best motion between two poses, and simulate a sampled controller that follows it.
 
-    Path and time are free. The motion is a spline in the platform's coordinates with all limits at
-    its collocation points, optimized by IPOPT with exact derivatives. If limits are exceeded
+    Path and time are free. The motion is a spline in the platform's coordinates, optimized by IPOPT
+    with exact derivatives. All limits hold at its collocation points. If limits are exceeded
     between the points, they are tightened by the excess and the problem is solved again. The motion
-    keeps its distance from obstacles, from singularities (a bound of the condition number) and from
-    the ranges of the machine file.
+    avoids obstacles and singularities (by a bound of the condition number) and stays within the
+    ranges of the machine file.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -201,8 +203,9 @@ def plan_transfer(
         The motion: duration, samples with motor forces, and the simulated controller.
 
     Raises:
-        InputError: wrong names or numbers; machines with cables.
-        PoseError: ends out of reach or in collision, or no motion within all limits.
+        InputError: a name or a number is wrong, or the machine has cables.
+        PoseError: the start or the end is out of reach or in collision, or no motion is within all
+            limits.
 
     Examples:
         >>> import tauloop as tl
@@ -282,7 +285,10 @@ def _ends(model: Model, options: TransferOptions) -> tuple[np.ndarray, np.ndarra
 
 
 def _start_path_durations(planner: FreePlanner, law: FastestLaw) -> dict[str, float]:
-    """Return durations of laws along the planner's initial path, s; empty if not feasible."""
+    """Return the durations of motion laws along the planner's initial path, s, by name.
+
+    The result is empty if no motion along this path is feasible.
+    """
     try:
         rows = PathRows(planner.start_path(), law.rows.limits)
         fastest = fastest_law(rows, intervals=200).duration

@@ -1,1 +1,1 @@
-"""Integrations step by step."""
+"""Step-by-step integration of a machine's equations."""

@@ -1,4 +1,4 @@
-"""Integration in machine code, with the generated right-hand side of one machine."""
+"""Integration in machine code, with the generated right-hand side of a machine."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tauloop.simulation.stepping.stepper import CAPACITY, ENDING_OF_OUTCOME, Ste
 from tauloop.simulation.stepping.steps import Ending, Steps
 from tauloop.simulation.system import System
 
-#: Number of operations of rates above which the system's compiler takes minutes. The embedded one
-#: takes its place, whatever the work.
+#: Number of operations of the rates above which the system's compiler takes minutes. Above it, the
+#: embedded compiler is used for any amount of work.
 MAX_OPERATIONS = 40_000
 
 
 class _StepCode:
-    """The step loop of one run in machine code."""
+    """The step loop of a run in machine code."""
 
     def __init__(self, library: Library) -> None:
         self.size: int = library.function("tl_size", "", "n")()
@@ -34,7 +34,7 @@ class _StepCode:
 
 @dataclass(slots=True)
 class _IntegrationMemory:
-    """Code and memory of an integration, with the evaluations and rejected steps so far."""
+    """Code and memory of an integration, and its numbers of evaluations and rejected steps."""
 
     code: _StepCode
     memory: np.ndarray
@@ -45,11 +45,11 @@ class _IntegrationMemory:
 class CompiledStepper(Stepper):
     """A stepper in machine code, with the generated right-hand side.
 
-    The code is compiled when an integration begins, because its duration decides how.
+    The code is compiled when an integration begins, because the duration determines the compiler.
     """
 
     def __init__(self, system: System, integrator: Integrator, directions: int = 0) -> None:
-        """Store the system, with derivatives along a number of directions."""
+        """Store the system. `directions` is the number of directions of sensitivities."""
         super().__init__(system, integrator, directions)
         self._known = self.routines.coordinates + self.routines.velocities + self.routines.inputs
         self._degree = 3 if self.method.tableau is None else self.method.tableau.dense.shape[1]
@@ -59,7 +59,7 @@ class CompiledStepper(Stepper):
         self._kernels: dict[bool, RowKernel] = {}
 
     def _work(self, duration: float, starts: int = 1) -> float:
-        """Return the number of evaluations of rates that decides how they are compiled."""
+        """Return the number of evaluations of the rates, which determines their compiler."""
         if self.system.rate.program.operations > MAX_OPERATIONS:
             return 0.0
         return starts * self.method.evaluations(duration)
@@ -68,7 +68,7 @@ class CompiledStepper(Stepper):
         """Return the step loop of a run.
 
         Raises:
-            EngineError: there is no compiler, or it fails.
+            EngineError: no C compiler was found, or it fails.
         """
         is_large = self._evaluator.is_large(work)
         if is_large not in self._codes:
@@ -85,7 +85,7 @@ class CompiledStepper(Stepper):
             starts: number of runs.
 
         Raises:
-            EngineError: there is no compiler, or it fails.
+            EngineError: no C compiler was found, or it fails.
         """
         work = self._work(duration, starts)
         is_large = self._evaluator.is_large(work)
@@ -102,7 +102,7 @@ class CompiledStepper(Stepper):
         return own
 
     def advance(self, progress: SteppingState, end: float) -> Steps:
-        """Return the next steps, computed in machine code that calls the laws back."""
+        """Return the next steps, computed in machine code that calls the laws in Python."""
         own, n, laws = progress.own, self.routines.states, progress.laws
         assert isinstance(own, _IntegrationMemory)
         time, count, before = np.empty(1), np.zeros(1, dtype=np.uintp), own.counted.copy()

@@ -1,4 +1,4 @@
-"""Many starts at once: the source text of the step loop, and its kernel over starts."""
+"""Integration from many starts at once: source text of the step loop, and its kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tauloop.compiler.c.printing.rows import RowKernel, row_kernel_letters, with
 from tauloop.simulation.stepping.stepper import ENDING_OF_OUTCOME, Stepper
 from tauloop.simulation.stepping.steps import Ending, ManySteps
 
-#: Outcomes of `steps.c` in addition to `StepOutcome`: end time reached, and buffer full.
+#: Outcomes of `steps.c` in addition to `StepOutcome`: the end time is reached; the buffer is full.
 DONE, FULL = 10, 11
 
 
@@ -31,11 +31,13 @@ def steps_text(stepper: Stepper, precision: Precision = Precision.DOUBLE) -> str
 def starts_kernel(
     stepper: Stepper, evaluator: Evaluator, evaluations: float = math.inf
 ) -> RowKernel:
-    """Return the kernel over starts, for a number of evaluations of rates.
+    """Return the kernel that integrates from many starts.
+
+    `evaluations` is the expected number of evaluations of the rates.
 
     Raises:
-        InputError: tolerances that are too tight for its precision.
-        EngineError: there is no compiler, or it fails.
+        InputError: the tolerances are too tight for the precision.
+        EngineError: no C compiler was found, or it fails.
     """
     precision = evaluator.precision
     stepper.method.require_precision(precision)
@@ -46,7 +48,7 @@ def starts_kernel(
 def many_steps(
     kernel: RowKernel, stepper: Stepper, starts: Sequence[np.ndarray], end: float, times: np.ndarray
 ) -> ManySteps:
-    """Return many integrations.
+    """Return the states of many integrations at given times.
 
     Args:
         kernel: kernel of the stepper.

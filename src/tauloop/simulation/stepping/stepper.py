@@ -19,16 +19,16 @@ from tauloop.integrate.sensitivity import (
 from tauloop.simulation.stepping.steps import Ending, Steps
 from tauloop.simulation.system import System
 
-#: Largest number of steps in one part of an integration.
+#: Largest number of steps in a part of an integration.
 CAPACITY = 512
-#: Ending of a simulation by the outcome of a failed step.
+#: Ending of a simulation, by the outcome of a failed step.
 ENDING_OF_OUTCOME = {
     StepOutcome.SINGULAR: Ending.SINGULAR,
     StepOutcome.STEP_TOO_SMALL: Ending.STEP_TOO_SMALL,
     StepOutcome.LOOPS_LOST: Ending.LOOPS_LOST,
 }
 
-#: (time, state, acting): fills in the forces and the wrench (`acting`), in place.
+#: Function of time, state and `acting` that writes the forces and the wrench into `acting`.
 Law = Callable[[float, np.ndarray, np.ndarray], None]
 
 
@@ -36,10 +36,10 @@ class Laws:
     """Forces and wrench that act on a machine.
 
     Attributes:
-        constant: values where no law sets others, and before a law does (n_acting,).
-        law: law of time and state, called at every evaluation; None if there is none.
+        constant: forces and wrench that apply unless a law sets other values (n_acting,).
+        law: law that is called at every evaluation; None if there is none.
         sampled: law whose values are held between its samples; None if there is none.
-        period: time between these samples, s.
+        period: time between the samples, s.
     """
 
     law: Law | None = None
@@ -53,17 +53,17 @@ class Laws:
 
 @dataclass(slots=True, kw_only=True)
 class SteppingState:
-    """State of an integration in progress; a stepper changes it in place.
+    """State of an integration in progress. A stepper changes it in place.
 
     Attributes:
-        time: s.
-        y: state, with its derivatives (n,).
+        time: current time, s.
+        y: state, followed by its sensitivities (n,).
         laws: laws of the forces and the wrench.
         acting: current forces and wrench (n_acting,); laws write into it.
         guess: coordinates from which Newton's method starts (n_q,).
         p: constants of the right-hand side.
-        samples: number of samples taken so far by the sampled law.
-        own: data of the stepper itself.
+        samples: number of samples of the sampled law so far.
+        own: data that belong to the stepper.
     """
 
     time: float = 0.0
@@ -77,10 +77,10 @@ class SteppingState:
 
 
 class Stepper(ABC):
-    """A method that integrates one system; built once and used for any number of integrations."""
+    """A method that integrates a system. It is built once and used for many integrations."""
 
     def __init__(self, system: System, integrator: Integrator, directions: int = 0) -> None:
-        """Store the system, with derivatives along a number of directions."""
+        """Store the system. `directions` is the number of directions of sensitivities."""
         self.system, self.method, self.max_steps = system, integrator.method, integrator.max_steps
         self.routines = sensitive(system.routines, directions)
 
@@ -99,10 +99,10 @@ class Stepper(ABC):
             laws: laws of the forces and the wrench.
             guess: coordinates from which Newton's method starts (n_q,).
             along: directions along which the states are differentiated.
-            duration: expected duration, s, which decides how the code is compiled.
+            duration: expected duration, s, which determines the compiler of the code.
 
         Raises:
-            EngineError: there is no compiler, or it fails.
+            EngineError: no C compiler was found, or it fails.
         """
         first, constants = along_start(y, along), along_constants(self.system.theta, along)
         acting = laws.constant.copy()
@@ -112,11 +112,11 @@ class Stepper(ABC):
 
     @abstractmethod
     def _begin_integration(self, progress: SteppingState, duration: float) -> object:
-        """Return the stepper's own data of a new integration."""
+        """Return the stepper's data for a new integration."""
 
     @abstractmethod
     def advance(self, progress: SteppingState, end: float) -> Steps:
-        """Return steps until `end` (s) or until the part is full, and update `progress`."""
+        """Return steps until `end` (s), or at most `CAPACITY` steps, and update `progress`."""
 
     def _steps(
         self,
@@ -125,7 +125,7 @@ class Stepper(ABC):
         spent: tuple[int, int],
         ending: Ending | None,
     ) -> Steps:
-        """Return the steps made of times, states, known outputs and polynomials (`rows`)."""
+        """Return the steps, from `rows`: times, states, known outputs and polynomials."""
         times, states, known, polynomials = rows
         n_q, n_v = self.routines.coordinates, self.routines.velocities
         return Steps(

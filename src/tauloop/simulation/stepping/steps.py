@@ -10,12 +10,12 @@ from tauloop.common.execution.stopping import StopReason
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 
-#: Fields with values at step starts and at the end, and fields with values at step starts alone.
+#: Fields with values at the starts of steps and at the end, and fields with values only at starts.
 _BOUNDARY_FIELDS, _START_FIELDS = ("time", "y"), ("q", "v", "acting", "polynomials")
 
 
 class Ending(StopReason):
-    """Why a simulation ended."""
+    """Reason why a simulation ended."""
 
     SUCCESS = "end of the duration"
     EVENT = "terminal event"
@@ -30,15 +30,15 @@ class Steps(ReprMixin):
     """A sequence of M integration steps.
 
     Attributes:
-        time: starts of all steps and the end of the last (M + 1,), s.
+        time: start times of all steps, followed by the end time of the last (M + 1,), s.
         y: states at these times (M + 1, n).
         q, v: coordinates and velocities at the starts (M, n_q), (M, n_v).
         acting: forces and wrench at the starts (M, n_acting).
-        polynomials: y(x) = y_i + sum_k polynomials_ik x^(k + 1), x from 0 to 1 within step i (M, d,
-            n).
+        polynomials: coefficients (M, d, n) of the dense output within step i,
+            y(x) = y_i + sum_k polynomials_ik x^(k + 1), with x from 0 to 1.
         evaluations: number of evaluations of the right-hand side.
         rejected: number of rejected steps.
-        ending: why the integration ended; None if it can continue.
+        ending: reason why the integration ended; None if it can continue.
     """
 
     time: np.ndarray
@@ -66,7 +66,7 @@ class Steps(ReprMixin):
         return replace(self, **boundaries, **starts)
 
     def at(self, time: np.ndarray) -> np.ndarray:
-        """Return states (N, n) at times (N,) within the steps, by the dense output."""
+        """Return states (N, n) at times (N,) within the steps, from the dense output."""
         i = np.clip(np.searchsorted(self.time, time, side="right") - 1, 0, len(self) - 1)
         x = (time - self.time[i]) / (self.time[i + 1] - self.time[i])
         powers = x[:, None] ** np.arange(1, self.polynomials.shape[1] + 1)
@@ -79,10 +79,10 @@ class ManySteps:
 
     Attributes:
         y: states (N, T, n); NaN at times that were not reached.
-        near: coordinates near those states (N, T, n_q), from which Newton's method starts.
-        reached: times reached (N,), s.
-        endings: reason why each integration ended.
-        steps: number of steps of each (N,).
+        near: coordinates near the states (N, T, n_q), from which Newton's method starts.
+        reached: time that each integration reached (N,), s.
+        endings: reason why each integration ended (N,).
+        steps: number of steps of each integration (N,).
     """
 
     y: np.ndarray
@@ -93,7 +93,7 @@ class ManySteps:
 
 
 def joined_steps(parts: list[Steps]) -> Steps:
-    """Return consecutive parts of one integration as one."""
+    """Return consecutive parts of an integration as a single sequence of steps."""
     fields = {}
     for name in _BOUNDARY_FIELDS:
         arrays = [getattr(part, name) for part in parts]
