@@ -166,4 +166,4 @@ def test_loops_in_another_assembly_mode_are_seen() -> None:
         path = SplinePath(chart=free, coefficients=np.tile(position[0], (9, 1)))
         placed = stroke(model, path, model.platform.ports.position.columns)
         with pytest.raises(tl.PoseError, match="leaves its assembly mode at"):
-            loops.require_led(placed, u, position)
+            loops.require_same_assembly_mode(placed, u, position)

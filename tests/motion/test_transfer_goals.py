@@ -181,9 +181,13 @@ def test_passive_freedoms_are_named() -> None:
 
 def test_goals_that_a_file_does_not_say_enough_for_are_refused() -> None:
     endless = tl.loads(TABLE.replace("force: 20 N, ", ""))
-    with pytest.raises(tl.InputError, match=r"fractions of the largest forces, which motor lack"):
+    with pytest.raises(
+        tl.InputError, match=r"wear needs the largest forces, which are missing for motor"
+    ):
         planned("wear", 0.4, endless, tool_acceleration=10.0)
-    with pytest.raises(tl.InputError, match=r"copper: energy without the heat of motors .*: motor"):
+    with pytest.raises(
+        tl.InputError, match=r"copper: the energy needs the heat of the motors, .* motor"
+    ):
         planned("energy", 0.4, tl.loads(TABLE.replace(", copper: 0.3 W/N^2", "")))
     with pytest.raises(tl.DescriptionError, match=r"copper.*a heat per squared force"):
         tl.loads(TABLE.replace("0.3 W/N^2", "0.3 N"))

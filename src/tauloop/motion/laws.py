@@ -19,7 +19,7 @@ from tauloop.common.shown import ReprMixin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LawSample(ReprMixin):
-    """Progress s along a path at normalized times x (N,), all pure numbers.
+    """Progress s along a path at normalized times x (N,). All values are dimensionless.
 
     Attributes:
         s: progress from 0 to 1 (N,).
@@ -33,13 +33,13 @@ class LawSample(ReprMixin):
 
 
 class Law(ABC):
-    """A motion law; symmetric: s(1 - x) = 1 - s(x)."""
+    """A symmetric motion law: s(1 - x) = 1 - s(x)."""
 
     @abstractmethod
     def at(self, x: np.ndarray) -> LawSample:
         """Return the progress at normalized times x (N,) in [0, 1].
 
-        Where the acceleration jumps, its value after the jump is returned.
+        At a jump of the acceleration, the value after the jump is returned.
         """
 
     @property
@@ -57,11 +57,14 @@ class Uniform(Law):
 
 
 class Parabolic(Law):
-    """Bang-bang: s = 2 x^2 up to the middle, then 1 - 2 (1 - x)^2; least peak acceleration of all laws (4)."""
+    """Bang-bang law: s = 2 x^2 up to the middle, then 1 - 2 (1 - x)^2.
+
+    Its peak acceleration, 4, is the smallest of all laws.
+    """
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """The middle."""
+        """The middle of the motion."""
         return (0.5,)
 
     def at(self, x: np.ndarray) -> LawSample:
@@ -75,7 +78,7 @@ class Parabolic(Law):
 
 
 class Cycloidal(Law):
-    """Sine on ramp: s = x - sin(2 pi x) / (2 pi); peak speed 2, peak acceleration 2 pi."""
+    """Cycloidal law: s = x - sin(2 pi x) / (2 pi); peak speed 2, peak acceleration 2 pi."""
 
     def at(self, x: np.ndarray) -> LawSample:
         """Return progress at normalized times x (N,)."""
@@ -108,15 +111,15 @@ class Trapezoidal(Options, Law):
     """Constant acceleration, constant speed, constant deceleration.
 
     Attributes:
-        ramp: fraction of the time for each of the two ramps, above 0 and at most 1/2 (then it is
-            the parabolic law).
+        ramp: fraction of the time for each of the two ramps, above 0 and at most 1/2; with 1/2 the
+            law is parabolic.
     """
 
     ramp: float = option(1.0 / 3.0, above=0.0, most=0.5)
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """End of the first ramp, start of the second."""
+        """End of the first ramp, and start of the second ramp."""
         return (self.ramp, 1.0 - self.ramp) if self.ramp < 0.5 else (0.5,)
 
     def at(self, x: np.ndarray) -> LawSample:

@@ -1,4 +1,4 @@
-"""Planning of a stroke from options: its path by names and numbers, its law, its duration."""
+"""Planning of a stroke from options: path, motion law and duration."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from tauloop.motion.trajectory import PeakForce, Trajectory, plan
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Name of the law that is computed for the path.
+#: Name of the motion law that is computed for the path.
 FASTEST = "fastest"
 #: Number of via points that a shape needs; None for any number.
 SHAPES = {"line": 0, "ellipse": 1, "polyline": None, "spline": None, "clothoid": 0, "multisine": 0}
@@ -71,16 +71,16 @@ class StrokeOptions(Options):
             (curvature linear in its length, between two headings); multisine (sines of random
             frequencies and phases about the start, with the end as their largest deflection; faded
             in and out by the law).
-        start: position at the start, such as 'x=0,y=-0.1' (SI, or with units); the rest as at the
-            reference pose.
-        via: a point on the path, such as 'z=0.1' (SI, or with units); other coordinates are those of
-            the start.
-        end: position at the end, such as 'x=0.1' (SI, or with units); the rest as at the reference
-            pose.
-        points: points of a spline, instead of start, via and end: CSV or Parquet with columns such as
-            'position.platform.x [m]'.
-        rotation: rotation vector 'rx,ry,rz' in rad from start to end, where the platform's quaternion
-            is free.
+        start: position at the start, such as 'x=0,y=-0.1' (SI, or with units); the other
+            coordinates are those of the reference pose.
+        via: a point on the path, such as 'z=0.1' (SI, or with units); other coordinates are those
+            of the start.
+        end: position at the end, such as 'x=0.1' (SI, or with units); the other coordinates are
+            those of the reference pose.
+        points: points of a spline, instead of start, via and end: CSV or Parquet with columns such
+            as 'position.platform.x [m]'.
+        rotation: rotation vector 'rx,ry,rz' in rad from start to end, for a platform with all
+            rotations.
         start_heading: direction of a clothoid at its start, such as 30deg (rad), from the first of
             its two coordinates towards the second.
         end_heading: direction of a clothoid at its end, such as 30deg (rad).
@@ -90,12 +90,12 @@ class StrokeOptions(Options):
         blend: distance from the corners of a polyline at which blends start.
         entry: coordinates in which the motion is given: platform or actuators.
         law: motion law; fastest is the law of shortest time within the machine's limits (`tauloop
-            plan path` keeps more limits).
+            plan path` supports more limits).
         duration: duration of the stroke, such as 0.3 or 300ms.
         max_velocity: largest velocity of the path, m/s (for actuators: of any actuator).
         max_acceleration: largest acceleration of the path, m/s^2 (for actuators: of any actuator).
-        share: used fraction of the machine's force and speed limits, without a duration or limits;
-            default: 1, and 0.8 under a controller.
+        share: used fraction of the machine's force and speed limits, if no duration or limit is
+            given; default: 1, or 0.8 under a controller.
         returns: return to the start on the same path.
 
     Examples:
@@ -132,7 +132,7 @@ class StrokeOptions(Options):
     returns: bool = False
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note options that contradict each other."""
+        """Report options that contradict each other."""
         timed = [
             name
             for name in ("duration", "max_velocity", "max_acceleration")
@@ -145,9 +145,7 @@ class StrokeOptions(Options):
                 "give only one of them",
             )
         if self.points is not None and (self.start is not None or self.via or self.end is not None):
-            problems.add(
-                "points", "given in addition to points by name", "give the one or the other"
-            )
+            problems.add("points", "given in addition to points by name", "give only one of them")
         if self.rotation is not None and (
             len(self.rotation) != 3 or not np.isfinite(self.rotation).all()
         ):
@@ -161,14 +159,14 @@ class StrokeOptions(Options):
                 what = (
                     f"a {shape} has no direction without it"
                     if self.shape == shape
-                    else f"is of a {shape} alone"
+                    else f"is only for a {shape}"
                 )
                 problems.add(
                     name,
                     what,
                     "give for example 30deg"
                     if self.shape == shape
-                    else f"leave it out, or shape {shape}",
+                    else f"leave it out, or use shape {shape}",
                 )
         if self.shape == "multisine":
             if self.law == FASTEST:
@@ -193,9 +191,9 @@ class StrokeOptions(Options):
                     "give for example 0.1,1 (Hz)",
                 )
         if self.points is not None and self.shape in ("clothoid", "multisine"):
-            problems.add("points", f"a {self.shape} has none", "give start and end by name")
+            problems.add("points", f"a {self.shape} has no points", "give start and end by name")
         if self.end is None and self.points is None and self.rotation is None:
-            problems.add("end", "no end of the path is given", "give an end, points or a turn")
+            problems.add("end", "no end of the path is given", "give an end, points or a rotation")
 
     def timing(self, share: float) -> Timing:
         """Return the rule that sets the duration; by default a fraction of the machine's limits."""
@@ -215,16 +213,16 @@ def _named_limit(limit: tuple[str, float]) -> dict[str, str | float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedMotion(Result):
-    """A trajectory with the forces it needs.
+    """A trajectory with the forces that it needs.
 
     Attributes:
         trajectory: trajectory from rest to rest.
         law: name of the motion law.
-        peak_speed, peak_acceleration: peaks of the tool, or of any one actuator, m/s and m/s^2 or
-            rad/s and rad/s^2.
+        peak_speed, peak_acceleration: largest values of the tool, or of any actuator, m/s and m/s^2
+            or rad/s and rad/s^2.
         forces: largest force of each actuator.
-        tightest_limit: name and fraction of the limit that comes nearest; None where the machine
-            has none.
+        tightest_limit: name and used fraction of the limit with the largest used fraction; None if
+            the machine has no limits.
     """
 
     trajectory: Trajectory = field(
@@ -246,7 +244,7 @@ class PlannedMotion(Result):
 
     @property
     def duration(self) -> float:
-        """Duration of the stroke, s; without the return."""
+        """Duration of the stroke without the return, s."""
         return self.trajectory.duration
 
     def log(self, frequency: float = 1000.0) -> xr.Dataset:
@@ -256,7 +254,7 @@ class PlannedMotion(Result):
     @property
     @in_json()
     def worst_place(self) -> object:
-        """The place with the largest condition number."""
+        """Description of the position on the path with the largest condition number."""
         placed = self.trajectory.stroke
         return placed.place(placed.worst)
 
@@ -266,15 +264,16 @@ class PlannedMotion(Result):
 def plan_stroke(machine: MachineSource, options: StrokeOptions) -> PlannedMotion:
     """Return a planned trajectory: a path, a motion law, and a duration.
 
-    The duration is given, or the shortest that the machine can do.
+    The duration is given, or it is the shortest within the machine's limits.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: path, law and duration.
 
     Raises:
-        InputError: names and numbers that are wrong.
-        PoseError: a path that leaves the workspace or passes through a singularity, and where.
+        InputError: a name or a number is wrong.
+        PoseError: the path leaves the workspace or passes through a singularity. The message states
+            where.
 
     Examples:
         >>> import tauloop as tl
@@ -302,15 +301,15 @@ def plan_stroke(machine: MachineSource, options: StrokeOptions) -> PlannedMotion
 
 
 def planned(model: Model, options: StrokeOptions, share: float = 1.0) -> Trajectory:
-    """Return the planned trajectory without its properties.
+    """Return the planned trajectory, without its peak values and forces.
 
     Args:
         model: the machine.
         options: path, law and duration.
-        share: fraction of the machine's limits where nothing sets the duration.
+        share: fraction of the machine's limits that is used if the options do not set the duration.
 
     Raises:
-        InputError, PoseError: as of `plan_stroke`.
+        InputError, PoseError: see `plan_stroke`.
     """
     placed = placed_stroke(model, options)
     if options.law == FASTEST:
@@ -325,7 +324,7 @@ def placed_stroke(model: Model, options: StrokeOptions) -> Stroke:
     """Return the path, placed in the machine and checked.
 
     Raises:
-        InputError, PoseError: as of `plan_stroke`.
+        InputError, PoseError: see `plan_stroke`.
     """
     functions = model.motion(options.entry)
     moved, path, base = _path(functions, functions.ports.at(model.assembly.q), options)
@@ -338,14 +337,14 @@ def placed_stroke(model: Model, options: StrokeOptions) -> Stroke:
 def _stated_names(
     port: Port, values: Mapping[str, str | float] | tuple[str | float, ...] | None
 ) -> Iterable[str]:
-    """Return the names of the columns that a position states; a row states all."""
+    """Return the names of the columns that a position contains; a row contains all columns."""
     return port.columns if isinstance(values, tuple) else values or ()
 
 
 def _path(
     functions: Motion, base: np.ndarray, options: StrokeOptions
 ) -> tuple[tuple[str, ...], Curve | None, np.ndarray]:
-    """Return the names of the moving coordinates, their path, and the positions of the others."""
+    """Return the names of the moving coordinates, their path, and the positions at the start."""
     port, shape, via = functions.ports.position, options.shape, options.via
     if options.points is not None:
         log = read_log(options.points)
@@ -367,7 +366,7 @@ def _path(
         }
         moving = np.array([i for i, name in enumerate(port.columns) if name in named])
         if [port.units[i] for i in moving] != ["m", "m"]:
-            what = f"{', '.join(sorted(named))} are not the two lengths of a plane"
+            what = f"{', '.join(sorted(named))} are not two coordinates in m"
             problems.add("shape", what, "name two coordinates in m, in start and end")
     corners = np.array(rows)[:, moving]
     names = tuple(port.columns[i] for i in moving)
@@ -375,19 +374,19 @@ def _path(
         what = f"{len(via)} given, a path of shape {shape} needs {needed}"
         problems.add("via", what, "choose another shape, or other points")
     if not len(moving):
-        problems.add("end", "is the start: the path has no length", "name another end")
+        problems.add("end", "equals the start: the path has no length", "give a different end")
     units = {port.units[i] for i in moving}
     if shape == "polyline" and len(units) > 1:
-        what = f"a polyline in {' and '.join(sorted(units))} has no lengths to blend by"
-        problems.add("shape", what, "choose shape spline, or move coordinates of one unit")
+        what = f"a polyline with coordinates in {' and '.join(sorted(units))} cannot be blended"
+        problems.add("shape", what, "choose shape spline, or move coordinates with the same unit")
     at = quaternion_start(port)
     turned = () if at is None or not {*range(at, at + 4)} & {*moving} else tuple(range(at, at + 4))
     if (turned and shape != "line") or (shape == "multisine" and "1" in units):
-        what = f"{', '.join(names)} hold numbers of a quaternion, which are not free"
+        what = f"{', '.join(names)} include components of a quaternion, which are not independent"
         problems.add(
             "shape",
             what,
-            f"use a {shape} of lengths and angles, or a line, which turns about one axis",
+            f"use a {shape} of lengths and angles, or a line, which rotates about a fixed axis",
         )
     InputError.raise_if_any(problems)
     if turned:
@@ -414,7 +413,7 @@ def _path(
 def _multisine(center: np.ndarray, most: np.ndarray, options: StrokeOptions) -> FadedPath:
     """Return a random multisine about a point, faded in and out.
 
-    A fade takes its shortest period, or half of its time.
+    Each fade lasts the shortest period, but at most half of the duration.
     """
     lowest, highest = options.frequencies
     assert options.duration is not None

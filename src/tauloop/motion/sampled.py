@@ -23,10 +23,10 @@ class SampledMotion(ReprMixin):
     """Positions, velocities and accelerations at times.
 
     Attributes:
-        time: s (N,).
-        position: m or rad (N, n).
-        velocity: m/s or rad/s (N, n).
-        acceleration: m/s^2 or rad/s^2 (N, n).
+        time: times (N,), s.
+        position: positions (N, n), m or rad.
+        velocity: velocities (N, n), m/s or rad/s.
+        acceleration: accelerations (N, n), m/s^2 or rad/s^2.
     """
 
     time: np.ndarray
@@ -37,7 +37,7 @@ class SampledMotion(ReprMixin):
 
     @property
     def states(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Positions, velocities and accelerations: the arguments of functions of a motion."""
+        """Positions, velocities and accelerations, the arguments of functions of a motion."""
         return self.position, self.velocity, self.acceleration
 
     def part(self, samples: slice | np.ndarray) -> SampledMotion:
@@ -48,7 +48,7 @@ class SampledMotion(ReprMixin):
         )
 
     def log(self, ports: Mapping[str, Port]) -> xr.Dataset:
-        """Return a log with the names and units of an entry's ports."""
+        """Return a log with the names and units of ports, such as those of the platform."""
         kinds = (
             port_channels(kind, p.columns, p.units, getattr(self, kind))
             for kind, p in ports.items()

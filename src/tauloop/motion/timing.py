@@ -1,4 +1,4 @@
-"""Duration of a stroke: given time, peak speed, peak acceleration, or the machine's limits."""
+"""Duration of a stroke, from a time, a peak speed or acceleration, or the machine's limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tauloop.motion.strokes.stroke import Stroke
 
 
 class Timing(Options, ABC):
-    """A rule for the duration of one stroke."""
+    """A rule for the duration of a stroke."""
 
     @abstractmethod
     def duration(self, stroke: Stroke, law: Law, *, returns: bool) -> float:
@@ -25,7 +25,7 @@ class Timing(Options, ABC):
 
 @dataclass(frozen=True, slots=True)
 class Seconds(Timing):
-    """A given time, s."""
+    """A given duration, s."""
 
     seconds: float = option(above=0.0, below=np.inf)
 
@@ -36,9 +36,9 @@ class Seconds(Timing):
 
 @dataclass(frozen=True, slots=True)
 class PeakSpeed(Timing):
-    """A largest speed of the tool, or of any single actuator.
+    """A given largest speed of the tool, or of any single actuator.
 
-    In m/s; in rad/s for a motion that only rotates.
+    It is in m/s, or in rad/s for a motion that only rotates.
     """
 
     speed: float = option(above=0.0, below=np.inf)
@@ -50,9 +50,9 @@ class PeakSpeed(Timing):
 
 @dataclass(frozen=True, slots=True)
 class PeakAcceleration(Timing):
-    """A largest acceleration of the tool, or of any single actuator.
+    """A given largest acceleration of the tool, or of any single actuator.
 
-    In m/s^2; in rad/s^2 for a motion that only rotates.
+    It is in m/s^2, or in rad/s^2 for a motion that only rotates.
     """
 
     acceleration: float = option(above=0.0, below=np.inf)
@@ -64,7 +64,7 @@ class PeakAcceleration(Timing):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineLimits(Timing):
-    """The shortest time that the machine's force and speed limits allow.
+    """The shortest duration that the machine's force and speed limits allow.
 
     Attributes:
         force: fraction of the force limits that may be used.
@@ -80,10 +80,10 @@ class MachineLimits(Timing):
 
 
 def peak(stroke: Stroke, law: Law, kind: str, rate: float = 1.0) -> float:
-    """Return the largest velocity or acceleration of a stroke in 1 s (or at another rate, 1/s).
+    """Return the largest velocity or acceleration of a stroke with a duration of 1 / rate.
 
-    At the platform's entry the Euclidean norm over the columns in m (over those in rad where
-    nothing else moves), at the actuators' the largest of the single columns.
+    For a path of the platform, it is the Euclidean norm over the columns in m, or over the columns
+    in rad if nothing else moves. For a path of the actuators, it is the largest single value.
 
     Args:
         stroke: the path in the machine.

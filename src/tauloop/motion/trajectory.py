@@ -1,4 +1,4 @@
-"""Trajectories: a stroke, a law and a duration, sampled as motions for inverse dynamics and control."""
+"""Trajectories: a stroke, a motion law and a duration, sampled for dynamics and control."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from tauloop.motion.timing import Timing
 
 #: Fraction of a sample beyond a whole number of samples that counts as rounding.
 SAMPLE_TOLERANCE = 1e-9
-#: Number of times at which a trajectory is tabulated and drawn.
+#: Number of times at which a trajectory is tabulated and plotted.
 TABLE_SAMPLES = 501
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeakForce:
-    """The largest force of one actuator along a trajectory.
+    """The largest force of an actuator along a trajectory.
 
     Attributes:
-        actuator: its name.
-        force: signed, N or N m.
-        time: s.
-        unit: N or N m.
-        limit: the machine's, infinite where the file gives none.
+        actuator: name of the actuator.
+        force: largest force with its sign, N or N m.
+        time: time of the largest force, s.
+        unit: unit of the force, N or N m.
+        limit: force limit in the machine file; infinite without a limit.
     """
 
     actuator: str
@@ -52,7 +52,7 @@ class Trajectory(Tabular):
         stroke: the path in the machine.
         law: the motion law of each direction.
         duration: duration of one direction, s.
-        returns: whether the stroke is run back to its start.
+        returns: whether the stroke returns to its start.
     """
 
     stroke: Stroke
@@ -62,14 +62,14 @@ class Trajectory(Tabular):
 
     @property
     def total(self) -> float:
-        """Duration of the whole motion, s."""
+        """Duration of the whole motion, including the return, s."""
         return self.duration * (2 if self.returns else 1)
 
     def variables(self) -> Iterator[Variable]:
-        """Return positions, velocities, accelerations and actuator forces at equidistant times.
+        """Yield positions, velocities, accelerations and actuator forces at evenly spaced times.
 
         Raises:
-            PoseError: a singular pose.
+            PoseError: a pose is singular.
         """
         time = np.linspace(0.0, self.total, TABLE_SAMPLES)
         motion = self.at(time)
@@ -79,7 +79,7 @@ class Trajectory(Tabular):
         yield from columns("force", *self.stroke.model.output_ports("actuators"), self.forces(time))
 
     def places(self, time: np.ndarray) -> np.ndarray:
-        """Return the parameters of the path (N,) at times (N,), s, limited to its ends."""
+        """Return the parameters of the path (N,) at times (N,), s, limited to the path's ends."""
         x = time / self.duration
         return self.law.at(np.clip(np.where((x > 1.0) & self.returns, 2.0 - x, x), 0.0, 1.0)).s
 
@@ -87,13 +87,13 @@ class Trajectory(Tabular):
         """Return all coordinates, velocities and accelerations at times (N,), s.
 
         Raises:
-            PoseError: a singular pose.
+            PoseError: a pose is singular.
         """
         motion, start = self.at(time), self.stroke.start(self.places(time))
         return self.stroke.functions.kinematics(*motion.states, start=start)
 
     def at(self, time: np.ndarray) -> SampledMotion:
-        """Return the motion at times (N,), s; at rest before its start and after its end."""
+        """Return the motion at times (N,), s. It is at rest before its start and after its end."""
         time = np.asarray(time, dtype=float)
         x = time / self.duration
         back = (x > 1.0) & self.returns
@@ -107,7 +107,9 @@ class Trajectory(Tabular):
         return self.stroke.motion(progress, 1.0 / self.duration, time)
 
     def sample(self, frequency: float) -> SampledMotion:
-        """Return the motion at k / frequency from its start to the first sample at or after its end.
+        """Return the motion at the times k / frequency.
+
+        The last sample is the first one at or after the end of the motion.
 
         Args:
             frequency: samples per second, Hz.
@@ -123,10 +125,10 @@ class Trajectory(Tabular):
         )
 
     def peak_forces(self) -> tuple[PeakForce, ...]:
-        """Return the largest force of every actuator, also between samples.
+        """Return the largest force of every actuator, including peaks between samples.
 
         Raises:
-            PoseError: a singular pose.
+            PoseError: a pose is singular.
         """
         model = self.stroke.model
         x = sample_times(self.stroke, self.law)
@@ -150,19 +152,18 @@ class Trajectory(Tabular):
         return tuple(peaks)
 
     def forces(self, time: np.ndarray) -> np.ndarray:
-        """Return actuator forces (N, n_u) at times (N,), s; N or N m.
+        """Return actuator forces (N, n_u), N or N m, at times (N,), s.
 
-        At the start dry friction is that of the motion that begins, at the end that of the motion
-        that ends.
+        At the start and the end, dry friction has the direction of the adjoining motion.
 
         Raises:
-            PoseError: a singular pose.
+            PoseError: a pose is singular.
         """
         directions, rates = self.directions(time), self.at(time).states
         return np.asarray(self.stroke.forces(self.places(time), directions, rates).force)
 
     def directions(self, time: np.ndarray) -> np.ndarray:
-        """Return whether the motion goes ahead (1) or back (-1) or rests (0) at times (N,), s."""
+        """Return the directions at times (N,), s: forward (1), backward (-1) or at rest (0)."""
         ahead = np.where(time > self.duration, -1.0, 1.0) if self.returns else 1.0
         return np.where((time >= 0.0) & (time <= self.total), ahead, 0.0)
 
@@ -173,11 +174,11 @@ def plan(stroke: Stroke, law: Law, timing: Timing, *, returns: bool = False) -> 
     Args:
         stroke: the path in the machine.
         law: the motion law.
-        timing: a given time, a peak speed or acceleration, or the machine's limits.
-        returns: whether the stroke is run back to its start.
+        timing: a given duration, a peak speed or acceleration, or the machine's limits.
+        returns: whether the stroke returns to its start.
 
     Raises:
-        InputError, PoseError: as of the timing.
+        InputError, PoseError: see the class of `timing`.
     """
     return Trajectory(
         stroke=stroke,

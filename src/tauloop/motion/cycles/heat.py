@@ -1,14 +1,13 @@
-"""Durations of the legs of a cycle when motors' heat or conveyors set the time.
+"""Durations of the legs of a cycle if motor heating or conveyors determine the time.
 
-For the duration T, a leg's forces are quadratic in the rate r = 1/T (docs/motion.md), and
-the mean of their squares is a polynomial P(r) of fourth degree. A cycle of legs and stays then has
-the mean squares
+The forces of a leg of duration T are quadratic in the rate r = 1/T (docs/motion.md), so the mean of
+their squares is a polynomial P(r) of degree 4. The mean squares of a cycle of legs and stops are
 
     (H + sum_k T_k P_k(1/T_k)) / (D + sum_k T_k),
 
-H being the integral over stays of the time D. The shortest cycle whose mean squares are within
-the motors' ratings, and the coolest cycle of a given time, are programs in the few unknowns T_k with
-exact derivatives.
+where D is the time of all stops and H the integral of the squares over it. The shortest cycle whose
+mean squares are within the motors' ratings, and the coolest cycle of a given duration, are programs
+in the few unknowns T_k with exact derivatives.
 """
 
 from __future__ import annotations
@@ -25,20 +24,21 @@ from tauloop.common.shown import ReprMixin
 
 #: Degree of the polynomials.
 DEGREE = 4
-#: Largest factor by which legs are slowed, and tolerance of a bound.
+#: Largest factor by which legs are slowed, and relative tolerance of a bound.
 MAX_SLOWDOWN, BOUND_TOLERANCE = 1e3, 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleHeat(ReprMixin):
-    """Mean squares of motor forces, relative to the square of the continuous rating.
+    """Mean squared motor forces, relative to the squares of the rated forces.
 
     Attributes:
         names: names of the motors (n_u,).
         least: shortest durations of the legs (K,), s.
-        legs: polynomials in least / T of each leg's mean squares, (DEGREE + 1, K, n_u).
-        held: integral of the squares over all stays (n_u,), s.
-        dwell: time of all stays, s.
+        legs: coefficients (DEGREE + 1, K, n_u) of polynomials in least / T for the legs' mean
+            squares.
+        held: integral of the squares over all stops (n_u,), s.
+        dwell: time of all stops, s.
     """
 
     names: tuple[str, ...]
@@ -48,11 +48,11 @@ class CycleHeat(ReprMixin):
     dwell: float
 
     def shares(self, durations: np.ndarray) -> np.ndarray:
-        """Return RMS forces relative to the ratings (n_u,), for durations of the legs (K,), s."""
+        """Return the RMS forces relative to the rated forces (n_u,), for leg durations (K,), s."""
         return np.asarray(np.sqrt(self._sums(durations)[0] / (durations.sum() + self.dwell)))
 
     def _sums(self, durations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return integrals of squares over a cycle (n_u,) and derivatives with respect to durations."""
+        """Return the integrals of squares over a cycle (n_u,), and their derivatives (n_u, K)."""
         z = self.least / durations
         powers = z ** np.arange(DEGREE + 1)[:, None]
         mean = np.einsum("dk,dku->ku", powers, self.legs)
@@ -60,7 +60,7 @@ class CycleHeat(ReprMixin):
         return self.held + durations @ mean, (mean - slope).T
 
     def evenly(self) -> np.ndarray:
-        """Return the shortest durations (K,) within the ratings, with all legs slowed alike.
+        """Return the shortest durations (K,) within the ratings, with all legs slowed equally.
 
         Raises:
             PoseError: the rating of a motor is too small even to hold the machine at rest.
@@ -73,7 +73,7 @@ class CycleHeat(ReprMixin):
             return self.least
         if over(MAX_SLOWDOWN) > 0:
             shares = self.shares(MAX_SLOWDOWN * self.least)
-            what = f"has a rated force of only {1 / shares.max():.3g} times what holding the machine takes"
+            what = f"has a rated force of only {1 / shares.max():.3g} times the force that holds the machine"
             raise PoseError.of(
                 self.names[int(shares.argmax())],
                 what,
@@ -85,7 +85,7 @@ class CycleHeat(ReprMixin):
         """Return the durations (K,) of the shortest cycle within the motors' ratings.
 
         Raises:
-            PoseError: as for `evenly`.
+            PoseError: see `evenly`.
         """
         start = self.evenly()
         if start is self.least:
@@ -112,10 +112,13 @@ class CycleHeat(ReprMixin):
         return bool(self.shares(durations).max() <= 1.0 + BOUND_TOLERANCE)
 
     def coolest(self, total: float) -> np.ndarray:
-        """Return the durations (K,) of a cycle of given time with the smallest largest share.
+        """Return the durations (K,) of a cycle of given duration with the coolest motors.
+
+        They minimize the largest RMS force relative to its rating.
 
         Args:
-            total: duration of the cycle, s; at least the sum of the legs' shortest times and the dwells.
+            total: duration of the cycle, s; at least the sum of the legs' shortest durations and
+                the stops.
         """
         n, time = len(self.least), total - self.dwell
         start = self.least * time / self.least.sum()
@@ -155,7 +158,10 @@ def _solved(
     kept: list[Any],
     last: float,
 ) -> np.ndarray:
-    """Return the result of SLSQP (Kraft 1988); all unknowns but the last are at least 1."""
+    """Return the optimum from SLSQP (Kraft 1988).
+
+    All unknowns except the last are at least 1; the last is at least `last`.
+    """
     lower = [1.0] * (len(start) - 1) + [last]
     bounds = [(low, None) for low in lower]
     options = {"maxiter": 200, "ftol": 1e-12}
@@ -166,7 +172,10 @@ def _solved(
 
 
 def mean_polynomials(means: Callable[[float], np.ndarray], least: float) -> np.ndarray:
-    """Return polynomials (DEGREE + 1, n_u) in least / T of mean squares (n_u,) over T."""
+    """Return the coefficients (DEGREE + 1, n_u) of polynomials in least / T for mean squares.
+
+    `means` is the function from a duration T to the mean squares (n_u,).
+    """
     z = 0.525 + 0.475 * np.cos(np.linspace(0.0, np.pi, DEGREE + 4))
     values = np.array([means(least / share) for share in z.tolist()])
     return np.asarray(np.polynomial.polynomial.polyfit(z, values, DEGREE))

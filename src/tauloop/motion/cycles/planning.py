@@ -1,4 +1,4 @@
-"""Planning of cycles between stations: path and law of each leg, meetings, durations."""
+"""Planning of cycles between stations: path and law of each leg, meetings, and durations."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from tauloop.motion.paths.curves import Path, turn_between
 from tauloop.motion.strokes.stroke import Stroke, stroke
 from tauloop.motion.trajectory import Trajectory
 
-#: Number of points in a leg or a stay at which squares of forces are summed.
+#: Number of points of a leg or a stop at which squared forces are evaluated.
 HEAT_POINTS = 601
-#: Largest number of rounds in which legs to moving places are planned again, and margin on their
-#: durations.
+#: Largest number of rounds in which legs to moving stations are replanned, and relative margin on
+#: their durations.
 MAX_MEETING_ROUNDS, MEETING_MARGIN = 6, 2e-3
 #: Assumed duration of a leg before it is planned, s.
 INITIAL_DURATION = 0.15
-#: Largest number of rounds to find a leg's duration, and tolerance of its limits.
+#: Largest number of rounds to find a leg's duration, and relative tolerance of its limits.
 MAX_DURATION_ROUNDS, DURATION_TOLERANCE = 30, 1e-7
-#: Smallest number of intervals of the law without bounds of changes, which determines the distribution
-#: of a leg's points.
+#: Smallest number of intervals of the law without bounds of changes. This law determines the
+#: distribution of a leg's points.
 MIN_INTERVALS = 400
 #: Number of times at which fractions of limits are first evaluated.
 LIMIT_POINTS = 513
@@ -46,15 +46,15 @@ class CycleTrajectory(Trajectory):
     """A cycle whose forces include those of the carried loads.
 
     Attributes:
-        starts: when each part begins (K,), s.
-        loads: what is carried in each; None for nothing.
+        starts: start time of each part (K,), s.
+        loads: payload in each part; None for no payload.
     """
 
     starts: tuple[float, ...]
     loads: tuple[Payload | None, ...]
 
     def load(self, time: float) -> Payload | None:
-        """Return the load of the tool at a time, s, in any cycle."""
+        """Return the payload at a time (s), which may be in any cycle; None for no payload."""
         return self.loads[int(self._parts(np.array([time]))[0])]
 
     def _parts(self, time: np.ndarray) -> np.ndarray:
@@ -62,7 +62,7 @@ class CycleTrajectory(Trajectory):
         return np.searchsorted(self.starts, inside, side="right") - 1
 
     def forces(self, time: np.ndarray) -> np.ndarray:
-        """Return the actuator forces (N, n_u) at times (N,), s; N or N m."""
+        """Return the actuator forces (N, n_u), N or N m, at times (N,), s."""
         motion, places, parts = self.at(time), self.places(time), self._parts(time)
         directions = self.directions(time)
         forces = np.zeros((len(time), len(self.stroke.model.mechanism.actuators)))
@@ -81,11 +81,12 @@ class CycleLeg(ReprMixin):
     """A leg from one stop to the next.
 
     Attributes:
-        name: both stations.
-        limits: what it keeps, with nothing at the tool and with what it carries.
-        way: path from where the tool leaves to where it meets the next station.
-        law: law from rest to rest.
-        leaves, arrives: velocities of both places (n_position,), m/s.
+        name: names of both stations.
+        limits: limits, which hold with the payload and without it.
+        way: path from the position where the tool leaves a station to the one where it meets the
+            next.
+        law: motion law from rest to rest.
+        leaves, arrives: velocities of the stations at the start and the end (n_position,), m/s.
         least: shortest duration, s.
     """
 
@@ -104,7 +105,7 @@ class CycleLeg(ReprMixin):
         )
 
     def timed(self, model: Model, duration: float) -> FastestLaw:
-        """Return the leg as a path that has its own time."""
+        """Return the leg with its timing and its limits."""
         rows = PathRows(_placed(model, self.path(duration)), self.limits)
         return FastestLaw(
             law=Uniform(), duration=duration, rows=rows, unit=1.0 / duration, sweeps=0
@@ -117,11 +118,12 @@ class PlannedCycle(ReprMixin):
 
     Attributes:
         model: the machine.
-        stops: stations at which the tool stops, where they are when it meets them.
-        legs: motions from each station to the next, and from the last one to the first.
+        stops: stations at which the tool stops, at their positions when the tool meets them.
+        legs: motions from each station to the next, and from the last station to the first.
         durations: durations of the legs (K,), s.
-        heat: mean squares of the motors' forces.
-        reason: what sets the time of the cycle: "limits", "rated force", "conveyor" or "time".
+        heat: mean squared forces of the motors.
+        reason: cause that determines the cycle's duration: "limits", "rated force", "conveyor" or
+            "time".
         items: number of items that pass on conveyors in a cycle; 0 without a pitch.
     """
 
@@ -140,16 +142,16 @@ class PlannedCycle(ReprMixin):
 
     @property
     def fastest(self) -> float:
-        """Duration of the cycle that the limits alone allow, s."""
+        """Shortest duration of the cycle if only the limits apply, s."""
         return float(sum(leg.least for leg in self.legs) + self.heat.dwell)
 
     @property
     def meetings(self) -> np.ndarray:
-        """Times when the stops are reached (K,), s."""
+        """Times at which the stops are reached (K,), s."""
         return _meetings(self.stops, self.durations)
 
     def parts(self) -> Iterator[tuple[Path, float, Payload | None]]:
-        """Return the stays and legs in order: path over normalized time, duration, and what is carried."""
+        """Yield the stops and legs in order: path over normalized time, duration, and payload."""
         for k, (stop, leg, duration) in enumerate(
             zip(self.stops, self.legs, self.durations.tolist(), strict=True)
         ):
@@ -159,7 +161,7 @@ class PlannedCycle(ReprMixin):
             yield leg.path(duration), duration, stop.payload
 
     def trajectory(self) -> CycleTrajectory:
-        """Return one cycle."""
+        """Return the trajectory of a cycle."""
         paths, durations, loads = zip(*self.parts(), strict=True)
         placed = _placed(self.model, CyclePath(paths, durations))
         starts = tuple(np.concatenate([[0.0], np.cumsum(durations)[:-1]]).tolist())
@@ -171,8 +173,8 @@ class PlannedCycle(ReprMixin):
         """Return several cycles after a run-in from rest to the first station.
 
         Args:
-            cycles: how many.
-            lead: time of the run-in, s.
+            cycles: number of cycles.
+            lead: duration of the run-in, s.
         """
         first = self.stops[0]
         paths, durations, _ = zip(*self.parts(), strict=True)
@@ -193,24 +195,23 @@ def cycle_trajectory(
     intervals: int = 200,
     done: Callable[[], None] = lambda: None,
 ) -> PlannedCycle:
-    """Return a cycle as fast as limits, motors' heat, conveyors or a given time allow.
+    """Return a cycle that is as fast as limits, motor heating, conveyors or a given time allow.
 
     Args:
         model: the machine.
-        listed: stations.
-        limits: what all legs keep; changes of forces are bounded, so that accelerations are
+        listed: list of stations.
+        limits: limits of all legs; they must bound changes of forces, so that accelerations are
             continuous.
-        rated: RMS forces that motors can deliver continuously (n_u,); their largest forces where it
-            is infinite.
-        time: time of the cycle, s; as short as it can be without it.
+        rated: RMS forces that the motors can deliver continuously (n_u,); where they are infinite,
+            the largest forces are used.
+        time: duration of the cycle, s; by default as short as possible.
         intervals: number of intervals of each leg's law.
-        done: called when a leg is planned.
+        done: called when a leg has been planned.
 
     Raises:
-        InputError: limits without a bound of changes; a time that is too short; blends that do not
-            fit.
-        PoseError: a way that leaves the workspace or passes through a singularity, or no motion
-            that keeps all limits.
+        InputError: the limits do not bound changes, the time is too short, or blends are too long.
+        PoseError: a path leaves the workspace or passes through a singularity, or no motion is
+            within all limits.
 
     Examples:
         >>> import tauloop as tl
@@ -223,8 +224,8 @@ def cycle_trajectory(
         ('limits', True)
     """
     if not limits.bounds_changes or limits.ends != "held":
-        what = "without a bound of changes accelerations jump at the ends of legs"
-        raise InputError.of("reversal", what, "give a duration, such as 10 ms")
+        what = "without limits of force rates or jerk, accelerations would jump at the ends of legs"
+        raise InputError.of("reversal", what, "give a time, such as 10 ms")
     stops = tuple(station for station in listed.stations if station.is_stop)
     late = any(stop.is_moving for stop in stops[1:])
     full = np.array([actuator.force for actuator in model.mechanism.actuators])
@@ -266,9 +267,9 @@ def cycle_trajectory(
 
 
 def _is_near(durations: np.ndarray, wanted: np.ndarray, least: np.ndarray, heat: CycleHeat) -> bool:
-    """Return whether the durations for which places were computed can stay.
+    """Return whether the durations for which the meeting points were computed are acceptable.
 
-    They must be long enough, within ratings, and have the required total.
+    They must be long enough, keep the motors within their ratings, and have the required sum.
     """
     is_cool = float(heat.shares(durations).max()) <= 1.0 + MEETING_MARGIN
     return (
@@ -281,7 +282,7 @@ def _is_near(durations: np.ndarray, wanted: np.ndarray, least: np.ndarray, heat:
 def _durations(
     heat: CycleHeat, interval: float | None, time: float | None
 ) -> tuple[np.ndarray, str, int]:
-    """Return the durations of the legs, the reason for them, and the number of passing items."""
+    """Return the durations of the legs (K,), s, the reason for them, and the number of items."""
     wanted = heat.shortest()
     reason, total = (
         ("limits" if wanted is heat.least else "rated force"),
@@ -292,26 +293,26 @@ def _durations(
         items = int(np.ceil(total / interval - 1e-9))
         if time is not None and abs(time - items * interval) > 1e-9 * time:
             what = (
-                f"the {items} items that a cycle needs arrive within "
+                f"the {items} items that pass in a cycle arrive within "
                 f"{1e3 * items * interval:.6g} ms"
             )
-            raise InputError.of("duration", what, "leave it out, or leave pitch out")
+            raise InputError.of("duration", what, "leave out either the duration or the pitch")
         time, reason = items * interval, "conveyor"
     elif time is not None:
         if time < total * (1 - 1e-9):
-            what = f"a cycle takes {1e3 * total:.6g} ms at least, by the {reason}"
+            what = f"a cycle takes at least {1e3 * total:.6g} ms because of the {reason}"
             raise InputError.of("duration", what, "allow a longer cycle or wider limits")
         reason = "time"
     return (wanted, reason, 0) if time is None else (heat.coolest(time), reason, items)
 
 
 def _meetings(stops: tuple[CycleStation, ...], durations: np.ndarray) -> np.ndarray:
-    """Return the times when the stops are reached (K,), s."""
+    """Return the times at which the stops are reached (K,), s."""
     return np.concatenate([[0.0], np.cumsum(durations + [stop.dwell for stop in stops])[:-1]])
 
 
 def _met(stops: tuple[CycleStation, ...], durations: np.ndarray) -> tuple[CycleStation, ...]:
-    """Return the stops at their positions when they are reached."""
+    """Return the stops with their positions at the times when they are reached."""
     times = _meetings(stops, durations).tolist()
     return tuple(
         replace(s, position=s.position + t * s.velocity) for s, t in zip(stops, times, strict=True)
@@ -319,7 +320,7 @@ def _met(stops: tuple[CycleStation, ...], durations: np.ndarray) -> tuple[CycleS
 
 
 def _left(stop: CycleStation) -> np.ndarray:
-    """Return where the tool leaves a stop."""
+    """Return the position at which the tool leaves a stop (n_position,)."""
     return np.asarray(stop.position + stop.dwell * stop.velocity)
 
 
@@ -335,7 +336,7 @@ def _planned_legs(
     intervals: int,
     done: Callable[[], None],
 ) -> Iterator[CycleLeg]:
-    """Return the legs between stops at given positions, as fast as limits allow."""
+    """Yield the legs between stops at given positions, as fast as the limits allow."""
     all_ = listed.stations
     places = [k for k, station in enumerate(all_) if station.is_stop]
     for k, (start, at) in enumerate(zip(stops, places, strict=True)):
@@ -371,7 +372,7 @@ def _way(
     end: CycleStation,
     blend: float,
 ) -> WayPath:
-    """Return the path of a leg: up, past points, down, with evenly distributed rotations."""
+    """Return the path of a leg: up, past intermediate points, and down, with a uniform rotation."""
     port = model.platform.ports.position
     lengths = tuple(i for i, unit in enumerate(port.units) if unit == "m")
     a, b = _left(start), end.position
@@ -394,15 +395,17 @@ def _way(
         whole = slice(first, first + len(QUATERNION_SUFFIXES))
         turn = turn_between(a[whole].tolist(), b[whole].tolist())
     if len(corners) < 2 and np.array_equal(a, b):
-        raise InputError.of(name, "goes nowhere", "leave one of the two stations out")
+        raise InputError.of(name, "has no length", "leave out one of the two stations")
     return WayPath(start=a, end=b, way=way, lengths=lengths, turn=turn, first=first or 0)
 
 
 def _least(model: Model, leg: CycleLeg) -> float:
-    """Return the shortest duration of a leg between moving places, with its law for fixed places.
+    """Return the shortest duration of a leg between moving stations, s.
+
+    The motion law is that for stations at rest.
 
     Raises:
-        PoseError: none keeps the limits.
+        PoseError: no duration satisfies the limits.
     """
     duration, x = leg.least, np.linspace(0.0, 1.0, LIMIT_POINTS)
     for _ in range(MAX_DURATION_ROUNDS):
@@ -415,7 +418,7 @@ def _least(model: Model, leg: CycleLeg) -> float:
             return duration * (1.0 + DURATION_TOLERANCE)
         duration *= factor
     raise PoseError.of(
-        leg.name, "no duration keeps all limits", "use slower conveyors or wider limits"
+        leg.name, "no duration satisfies all limits", "use slower conveyors or wider limits"
     )
 
 
@@ -426,7 +429,7 @@ def _heat(
     least: np.ndarray,
     size: np.ndarray,
 ) -> CycleHeat:
-    """Return the mean squares of forces of all legs and stays, relative to the ratings."""
+    """Return the mean squared forces of all legs and stops, relative to the rated forces."""
     names = model.output_ports("actuators")[0]
     polynomials, held = [], np.zeros(len(names))
     for k, (stop, leg, duration) in enumerate(zip(stops, legs, least.tolist(), strict=True)):
@@ -447,7 +450,7 @@ def _heat(
 
 
 def mean_squares(model: Model, path: Path, duration: float, payload: Payload | None) -> np.ndarray:
-    """Return mean squares of actuator forces (n_u,) on a timed path, by the trapezoidal rule."""
+    """Return the mean squared actuator forces (n_u,) on a timed path, by the trapezoidal rule."""
     functions, x = model.platform, np.linspace(0.0, 1.0, HEAT_POINTS)
     base = functions.ports.at(model.assembly.q)
     placed = Stroke(

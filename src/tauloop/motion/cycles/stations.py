@@ -41,7 +41,7 @@ from tauloop.model.tool import Payload
 CYCLE_FORMAT = "tauloop-cycle/1"
 #: Default distance from corners at which blends start, m.
 DEFAULT_BLEND = 0.01
-#: Relative difference below which times between items of two conveyors are equal.
+#: Relative difference below which the times between items of two conveyors are equal.
 INTERVAL_TOLERANCE = 1e-9
 
 
@@ -55,27 +55,31 @@ _POSITIVE_LENGTH, _TIME = (
 )
 STATION = Shape(
     name="station",
-    doc="A place where the tool stops, or that it passes.",
+    doc="A position at which the tool stops, or which it passes.",
     fields=(
         need("name", Name(), "name of the station"),
         need(
             "at",
             _by_name(Text(is_needed=True)),
-            "position of the platform; the rest as at the reference pose",
+            "position of the platform; the other coordinates are those of the reference pose",
         ),
-        field("lift", _by_name(value(units.LENGTH)), "path on which the tool arrives and leaves"),
-        field("dwell", _TIME, "time that the tool stays; none if absent"),
+        field(
+            "lift",
+            _by_name(value(units.LENGTH)),
+            "displacement by which the tool arrives and leaves",
+        ),
+        field("dwell", _TIME, "time that the tool stays; zero if absent"),
         field(
             "payload",
             value(units.MASS, sign="not negative"),
-            "mass at the tool from here on; none if absent",
+            "mass at the tool after this station; zero if absent",
         ),
-        field("velocity", _by_name(value(units.SPEED)), "of the conveyor that the station lies on"),
+        field("velocity", _by_name(value(units.SPEED)), "velocity of the station's conveyor"),
         field("pitch", _POSITIVE_LENGTH, "distance of the items on the conveyor"),
         field(
             "blend",
             _POSITIVE_LENGTH,
-            "of a point that is passed: distance from it at which the corner is cut",
+            "for a point that is passed: distance from the point at which the blend starts",
         ),
     ),
 )
@@ -84,41 +88,41 @@ CYCLE = Shape(
     doc="A pick-and-place list.",
     fields=(
         need("format", Choice(options=(CYCLE_FORMAT,)), "format and version"),
-        field("description", Text(), "what is moved"),
+        field("description", Text(), "description of the task"),
         field(
             "blend",
             _POSITIVE_LENGTH,
-            "distance from corners at the ends of lifts at which they are cut; 10 mm if absent",
+            "distance from the corners at the ends of lifts at which blends start; 10 mm if absent",
         ),
         need(
             "stations",
             ListOf(item=STATION),
-            "in the order of the motion, which returns to the first",
+            "stations in the order of the motion, which returns to the first",
         ),
     ),
 )
-#: In place of a row that is not there.
+#: Value of a row that is not given.
 _NONE: Any = ()
-#: Keys of places where the tool stops.
+#: Keys of stations at which the tool stops.
 _STOPS = ("lift", "dwell", "payload", "velocity", "pitch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleStation(ReprMixin):
-    """A place where the tool stops, or that it passes.
+    """A position at which the tool stops, or which it passes.
 
     Attributes:
         name: name in the cycle.
-        position: position of the platform (n_position,), m, rad and quaternions; on a conveyor:
-            when the first station is reached.
-        lift: path on which the tool arrives and leaves (n_position,), m; none without it.
+        position: position of the platform (n_position,), m, rad and quaternions; on a conveyor, the
+            position at the time when the first station is reached.
+        lift: displacement by which the tool arrives and leaves (n_position,), m; zero by default.
         dwell: time that the tool stays, s.
-        payload: at the tool from here on; None for none.
-        velocity: velocity of the conveyor (n_position,), m/s; none without it.
-        pitch: distance of the items on the conveyor, m; None where the conveyor brings them as they
-            are wanted.
-        blend: of a point that is passed without a stop: distance from it at which the corner is
-            cut, m.
+        payload: payload at the tool after this station; None for no payload.
+        velocity: velocity of the conveyor (n_position,), m/s; zero by default.
+        pitch: distance of the items on the conveyor, m; None if the conveyor supplies items on
+            demand.
+        blend: for a point that is passed without a stop, distance from the point at which the blend
+            starts, m; None for a stop.
 
     Examples:
         >>> from tauloop.motion import CycleStation
@@ -136,11 +140,11 @@ class CycleStation(ReprMixin):
     blend: float | None = None
 
     def __post_init__(self) -> None:
-        """Convert values to arrays, and reject contradictory ones.
+        """Convert values to arrays, and reject contradictory values.
 
         Raises:
-            InputError: numbers that are not finite, of another size or sign, or that a point on the
-                way has not.
+            InputError: a value is not finite, has a wrong size or sign, or does not apply to a
+                point that is passed.
         """
         position, problems = np.asarray(self.position, dtype=float), Problems()
         rows = {"position": position}
@@ -175,12 +179,12 @@ class CycleStation(ReprMixin):
 
     @property
     def is_stop(self) -> bool:
-        """Whether the tool stops there."""
+        """Whether the tool stops at the station."""
         return self.blend is None
 
     @property
     def is_moving(self) -> bool:
-        """Whether it is on a conveyor."""
+        """Whether the station is on a conveyor."""
         return bool(self.velocity.any())
 
     @property
@@ -191,10 +195,10 @@ class CycleStation(ReprMixin):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleList(ReprMixin):
-    """Stations in the order in which the tool comes to them.
+    """Stations in the order in which the tool reaches them.
 
     Attributes:
-        stations: the first is a stop, and comes again after the last.
+        stations: the stations. The first is a stop, and it follows the last.
         blend: distance from the ends of lifts at which corners are cut, m.
 
     Examples:
@@ -209,10 +213,10 @@ class CycleList(ReprMixin):
     blend: float = DEFAULT_BLEND
 
     def __post_init__(self) -> None:
-        """Reject lists without two stops, and conveyors that do not match.
+        """Reject lists with fewer than two stops, and conveyors that do not match.
 
         Raises:
-            InputError: what is wrong.
+            InputError: the list is invalid.
         """
         problems = Problems()
         if sum(station.is_stop for station in self.stations) < 2:
@@ -229,7 +233,9 @@ class CycleList(ReprMixin):
             )
         names = [station.name for station in self.stations]
         for name in sorted({name for name in names if names.count(name) > 1}):
-            problems.add("stations", f"{name} is in the list twice", "give each a name of its own")
+            problems.add(
+                "stations", f"{name} is in the list twice", "give each station a unique name"
+            )
         times = {
             station.name: station.interval
             for station in self.stations
@@ -259,10 +265,10 @@ def load_cycle(path: str | Path, model: Model) -> CycleList:
 
     Args:
         path: the YAML file.
-        model: the machine whose platform's positions it names.
+        model: the machine; the list uses names of its platform positions.
 
     Raises:
-        DescriptionError: everything that is wrong, with lines.
+        DescriptionError: the file has errors. All errors are listed with their lines.
 
     Examples:
         >>> import tauloop as tl
@@ -277,14 +283,14 @@ def loads_cycle(text: str, model: Model, file: str = "<text>") -> CycleList:
 
     Args:
         text: text of the file.
-        model: the machine whose platform's positions it names.
-        file: a name for it, for messages.
+        model: the machine; the list uses names of its platform positions.
+        file: name of the file for messages.
 
     Raises:
-        DescriptionError: everything that is wrong, with lines.
+        DescriptionError: the text has errors. All errors are listed with their lines.
     """
     root = document(parse_nodes(text, file), file, CYCLE)
-    root.collector.raise_any()  # a file of invalid form cannot be read further
+    root.collector.raise_any()  # a file with structural errors cannot be read further
     content = contents(root, ValueReader(None)) or {}
     stations = []
     for place, data in zip(root.items_of("stations"), content.get("stations") or (), strict=True):
@@ -299,7 +305,7 @@ def loads_cycle(text: str, model: Model, file: str = "<text>") -> CycleList:
 
 
 def _station(place: Cursor, data: dict[str, Any], model: Model) -> CycleStation | None:
-    """Return a station, or None after noting what is wrong."""
+    """Return a station; None if it has errors, which are added to the list of problems."""
     port = model.platform.ports.position
     before, rows = place.collector.count, dict[str, Any]()
     try:
@@ -332,7 +338,7 @@ def _station(place: Cursor, data: dict[str, Any], model: Model) -> CycleStation 
 
 
 def _collected(place: Cursor, made: Any) -> Any:
-    """Return the result of a function; None if it raises an error, which is noted."""
+    """Return the result of a function; None if it raises an error, which is recorded."""
     try:
         return made()
     except InputError as error:

@@ -1,11 +1,11 @@
-"""Paths between stations: lifts, via points and rotations; conveyors as additional terms in time.
+"""Paths between stations: lifts, via points, rotations, and motions of conveyors.
 
-A leg takes the tool from a place that moves with velocity v_A to a place that moves with v_B. With
-x = t/T, the way p of the law s, and S = 10 x^3 - 15 x^4 + 6 x^5 its positions are
+A leg moves the tool from a position that moves with velocity v_A to a position that moves with v_B.
+With x = t/T, the path p, the motion law s and S = 10 x^3 - 15 x^4 + 6 x^5, its positions are
 
-    p(s(x)) + T ((1 - S) x v_A - S (1 - x) v_B),
+    p(s(x)) + T ((1 - S) x v_A - S (1 - x) v_B).
 
-so that it begins and ends with velocity and acceleration (zero) of the conveyors, at any duration.
+For any duration, it starts and ends with the velocities of the conveyors and without acceleration.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tauloop.motion.paths.curves import SHAPE_POINTS, AxisTurn, Curve, Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WayPath(Path):
-    """Positions evenly from start to end, some along their own path, a quaternion by a rotation.
+    """Positions on a line from start to end, with a separate path and a rotation for some columns.
 
     Attributes:
-        start, end: (n,); they may be equal.
+        start, end: positions at the ends (n,); they may be equal.
         way: path of the columns `lengths`; None for a straight line.
         lengths: columns that follow `way`.
-        turn: turn of the quaternion that begins at column `first`; None where it stays.
-        first: that column.
+        turn: rotation of the quaternion whose first column is `first`; None if it does not rotate.
+        first: first column of the quaternion.
     """
 
     start: np.ndarray
@@ -39,7 +39,7 @@ class WayPath(Path):
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """Kinks of the way."""
+        """Kinks of the path `way`."""
         return () if self.way is None else self.way.kinks
 
     def at(self, u: np.ndarray) -> Curve:
@@ -62,13 +62,14 @@ class WayPath(Path):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegPath(Path):
-    """A leg over its normalized time: a way with a law between places that may move.
+    """A leg over its normalized time: a path with a motion law between stations that may move.
 
     Attributes:
-        way: path from where the tool leaves to where it meets the next station.
-        law: law from rest to rest.
-        duration: s.
-        leaves, arrives: velocities of both places (n,), per second.
+        way: path from the position where the tool leaves a station to the one where it meets the
+            next.
+        law: motion law from rest to rest.
+        duration: duration, s.
+        leaves, arrives: velocities of the stations at the start and the end (n,), per second.
     """
 
     way: Path
@@ -97,12 +98,12 @@ class LegPath(Path):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunIn(Path):
-    """The start of a first cycle: from rest to a moving place, over normalized time.
+    """The motion before the first cycle, from rest to a moving station, over normalized time.
 
     Attributes:
-        end: the place when it is met (n,).
-        velocity: its (n,), per second.
-        duration: s.
+        end: position at which the tool meets the station (n,).
+        velocity: velocity of the station (n,), per second.
+        duration: duration, s.
     """
 
     end: np.ndarray
@@ -122,9 +123,9 @@ class RunIn(Path):
 
 @dataclass(frozen=True, slots=True)
 class CyclePath(Chain):
-    """Legs and stays in sequence over normalized time; `lengths` are their durations."""
+    """Legs and stops in sequence over normalized time. `lengths` are their durations."""
 
     @property
     def looks(self) -> int:
-        """Number of points that show its shape."""
+        """Number of evenly spaced points that resolve the path's shape."""
         return SHAPE_POINTS * len(self.pieces)

@@ -1,1 +1,1 @@
-"""Periodic motions that excite a machine: Fourier series, multisines, and fading from and to rest."""
+"""Periodic motions that excite a machine: Fourier series, multisines, fades from and to rest."""

@@ -1,4 +1,4 @@
-"""Motions from rest to rest: any motion, faded in from a fixed position and out to it again."""
+"""Motions from rest to rest: a motion that is faded in from a position and out to it again."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tauloop.motion.laws import POLYNOMIAL_4567, Law
 from tauloop.motion.paths.curves import SHAPE_POINTS, Curve, Path
 from tauloop.motion.sampled import SampledMotion
 
-#: Number of points per period that show where peaks are.
+#: Number of points per period that locate peaks.
 POINTS_PER_PERIOD = 16
 
 
 class SampleableMotion(Protocol):
-    """Anything that can be sampled at times."""
+    """A motion that can be sampled at any time."""
 
     def sample(self, time: np.ndarray) -> SampledMotion:
         """Return the positions with exact first and second derivatives."""
@@ -25,17 +25,18 @@ class SampleableMotion(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Faded:
-    """q(t) = c + w(t) (p(t) - c): w rises from 0 to 1 by a motion law, and falls back to 0 at the end.
+    """A faded motion q(t) = c + w(t) (p(t) - c).
 
-    Velocity and acceleration (with the 4-5-6-7 polynomial the jerk too) vanish at both ends.
-    Inside, the motion is p.
+    The weight w increases from 0 to 1 by a motion law, and decreases to 0 at the end. Velocity and
+    acceleration vanish at both ends, and with the 4-5-6-7 polynomial also the jerk. Between the
+    fades, the motion is p.
 
     Attributes:
-        motion: p.
-        center: c (n,), where it starts and ends.
+        motion: motion p.
+        center: position c at the start and the end (n,).
         duration: duration of the whole motion, s.
-        fade: duration of the rise, and of the fall, s.
-        law: law of the rise.
+        fade: duration of each fade, s.
+        law: law of the fades.
     """
 
     motion: SampleableMotion
@@ -84,11 +85,11 @@ class Faded:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FadedPath(Path):
-    """A faded motion as a path over its time, u = t / T, for a uniform rate over T.
+    """A faded motion as a path with the parameter u = t / T, for a uniform rate over T.
 
     Attributes:
-        motion: faded in and out, so that it rests at its ends.
-        highest: highest frequency in it, Hz, which determines the number of points.
+        motion: the faded motion, which is at rest at both ends.
+        highest: highest frequency of the motion, Hz. It determines the number of points.
     """
 
     motion: Faded
@@ -96,14 +97,14 @@ class FadedPath(Path):
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """The times at which the fades end, and at which their law jumps."""
+        """Parameters at which the fades end, and at which the acceleration of their law jumps."""
         share = self.motion.fade / self.motion.duration
         rising = [share * x for x in (*self.motion.law.breaks, 1.0)]
         return tuple(sorted({*rising, *(1.0 - u for u in rising)}))
 
     @property
     def looks(self) -> int:
-        """Number of points that show its shape: several in each of the shortest periods."""
+        """Number of points that resolve the shape: several in each of the shortest periods."""
         return max(SHAPE_POINTS, int(POINTS_PER_PERIOD * self.highest * self.motion.duration) + 1)
 
     def at(self, u: np.ndarray) -> Curve:

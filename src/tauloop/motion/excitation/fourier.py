@@ -16,13 +16,13 @@ from tauloop.motion.sampled import SampledMotion
 class FourierSeries(ReprMixin):
     """q_i(t) = c_i + sum_k (mu_ik / (k w) sin(k w t) - nu_ik / (k w) cos(k w t)), k = 1 ... K, w = 2 pi / T.
 
-    So mu and nu are the coefficients of the velocities. At k = 0, where print begins the sum, the
-    terms do not exist.
+    mu and nu are the coefficients of the velocities. The paper's sum starts at k = 0, where the
+    terms are undefined; here it starts at k = 1.
 
     Attributes:
-        center: c (n,), m or rad.
-        mu, nu: coefficients (n, K), m/s or rad/s.
-        period: T, s.
+        center: center c (n,), m or rad.
+        mu, nu: coefficients of the velocities (n, K), m/s or rad/s.
+        period: period T, s.
 
     Source: SpiderMill paper (Kroneis, Müller and Liu), eqs. 15 and 17; Swevers et al. 1997.
     """
@@ -45,7 +45,7 @@ class FourierSeries(ReprMixin):
             or mu.shape != nu.shape
             or mu.ndim != 2
             or len(mu) != len(center)
-            or not mu.shape[1:] > (0,)
+            or mu.shape[1] < 1
         ):
             what = f"center {center.shape}, mu {mu.shape} and nu {nu.shape} do not agree"
             problems.add("series", what, "give (n,), (n, K) and (n, K), K at least 1")
@@ -63,12 +63,12 @@ class FourierSeries(ReprMixin):
 
     @property
     def harmonics(self) -> int:
-        """K, the number of terms."""
+        """Number of terms K."""
         return int(self.mu.shape[1])
 
     @property
     def coefficients(self) -> np.ndarray:
-        """All coefficients (n, 2 K + 1) in the unit of the position: c, mu / (k w), nu / (k w)."""
+        """Coefficients (n, 2 K + 1) in the units of the positions: c, mu / (k w), nu / (k w)."""
         scale = np.arange(1, self.harmonics + 1) * 2 * np.pi / self.period
         return np.concatenate([self.center[:, None], self.mu / scale, self.nu / scale], axis=1)
 
@@ -100,7 +100,7 @@ class FourierSeries(ReprMixin):
 def fourier_basis(
     time: np.ndarray, harmonics: int, period: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the matrices (N, 2 K + 1) from coefficients to positions and their derivatives."""
+    """Return the matrices (N, 2 K + 1) that map coefficients to positions and two derivatives."""
     rate = np.arange(1, harmonics + 1) * 2 * np.pi / period
     angle = np.asarray(time, dtype=float)[:, None] * rate
     s, c = np.sin(angle), np.cos(angle)
@@ -115,14 +115,15 @@ def fourier_basis(
 def resting_series(harmonics: int) -> np.ndarray:
     """Return an orthonormal basis (2 K + 1, 2 K - 1) of coefficients that start and end at rest.
 
-    Velocity and acceleration vanish there: sum mu_k = 0 and sum k nu_k = 0. One harmonic alone
-    cannot move so.
+    Velocity and acceleration vanish at the start and the end: sum mu_k = 0 and sum k nu_k = 0. A
+    single harmonic cannot satisfy both.
 
     Raises:
-        InputError: fewer than two harmonics.
+        InputError: there are fewer than two harmonics.
     """
     if harmonics < 2:
-        what = f"{harmonics} cannot start and end at rest"
+        noun = "harmonic" if harmonics == 1 else "harmonics"
+        what = f"a series with {harmonics} {noun} cannot start and end at rest"
         raise InputError.of(
             "harmonics", what, "use at least 2, or allow the motion to start with a velocity"
         )

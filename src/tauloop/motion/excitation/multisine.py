@@ -1,4 +1,4 @@
-"""Multisines: sums of sines and cosines for excitation, one set of frequencies and a phase per channel."""
+"""Multisines: sums of sines and cosines with random frequencies and phases, for excitation."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Multisine(ReprMixin):
     """q_i(t) = c_i + A_i sum_k (sin(w_ki t + phi_i) + cos(w_ki t + phi_i)).
 
     Attributes:
-        center: c (n,), m or rad.
-        amplitude: A (n,), m or rad; zero keeps a channel still.
-        frequency: w (n, K), rad/s.
-        phase: phi (n,), rad.
+        center: centers c (n,), m or rad.
+        amplitude: amplitudes A (n,), m or rad; zero for a channel at rest.
+        frequency: angular frequencies w (n, K), rad/s.
+        phase: phases phi (n,), rad.
 
-    Source: Gantry-Tau paper (Lyzell, Hovland), eq. 2; center and amplitude are ours.
+    Source: Gantry-Tau paper (Lyzell, Hovland), eq. 2, with added center and amplitude.
     """
 
     center: np.ndarray
@@ -54,16 +54,16 @@ def random_multisine(
     """Return a multisine with random frequencies and phases, so that the tool's path does not repeat.
 
     Args:
-        center: middle of every channel (n,), m or rad.
-        stroke: largest excursion from there (n,), m or rad; never exceeded, since |sin + cos| <=
-            sqrt(2).
-        rng: source of randomness.
-        terms: frequencies per channel.
+        center: center of each channel (n,), m or rad.
+        stroke: largest deflection from the center (n,), m or rad; it is never exceeded because
+            |sin + cos| <= sqrt(2).
+        rng: random number generator.
+        terms: number of frequencies per channel.
         lowest, highest: range of frequencies, Hz.
 
     Raises:
-        InputError: shapes that differ, a negative stroke, no terms, or a frequency range that is
-            empty.
+        InputError: shapes differ, a stroke is negative, there are no terms, or the frequency range
+            is empty.
     """
     center, stroke = numbers(center, "center"), numbers(stroke, "stroke")
     problems = Problems()
@@ -72,7 +72,7 @@ def random_multisine(
     if stroke.shape != center.shape:
         problems.add(
             "stroke",
-            f"has shape {stroke.shape}, the center {center.shape}",
+            f"has shape {stroke.shape}, but the center has {center.shape}",
             "give one number per channel",
         )
     if not ((stroke >= 0) & np.isfinite(stroke)).all():

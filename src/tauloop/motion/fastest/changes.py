@@ -1,14 +1,14 @@
 """The fastest law with bounded changes of forces and accelerations.
 
-The unknowns are speeds v = du/dt and accelerations a = d2u/dt2 at points along the path, with a
-linear in u between: v_{k+1}^2 - v_k^2 = d (a_k + a_{k+1}). All limits are unchanged, and the
-time 2 d / (v_k + v_{k+1}) from point to point bounds the change of each force, |f_{k+1} - f_k| (v_k
-+ v_{k+1}) / (2 d) <= rate. That product alone is not convex; IPOPT starts from a slow smooth law.
-Where the motion begins and ends with the force that holds the machine, the first and the last
-interval have a constant jerk in time.
+The unknowns are speeds v = du/dt and accelerations a = d2u/dt2 at points along the path. Between
+points, a is linear in u: v_{k+1}^2 - v_k^2 = d (a_k + a_{k+1}). All other limits are unchanged.
+With the time 2 d / (v_k + v_{k+1}) from point to point, the rate of change of each force is
+bounded: |f_{k+1} - f_k| (v_k + v_{k+1}) / (2 d) <= rate. Only this product is not convex. IPOPT
+starts from a slow smooth law. If the motors hold the machine at the start and the end, the first
+and the last interval have a jerk that is constant in time.
 
-Dry friction jumps where a joint reverses; changes are counted without it. Forces keep their limits on
-both sides of a jump.
+Dry friction jumps where a joint reverses. Changes are computed without it. Forces satisfy their
+limits on both sides of a jump.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ from tauloop.motion.fastest.planning import FastestLaw, highest_share, law_rate,
 from tauloop.motion.fastest.sweeps import Profile
 from tauloop.motion.laws import POLYNOMIAL_4567, Law
 
-#: Number of points along the path, largest number of IPOPT steps, and tolerance of its optimum.
+#: Number of points along the path, largest number of IPOPT steps, and tolerance of the optimum.
 PATH_POINTS, MAX_SOLVER_STEPS, TOLERANCE = 400, 500, 1e-7
-#: Ratio of the first law's duration to that of the fastest law with a reversal.
+#: Factor of the initial law's duration on the shortest duration of this law.
 START_SLOWDOWN = 1.6
-#: Fractions of the fastest law's time, of the path, and of changes of the forces, in the spread of
-#: the points.
+#: Weights of the path and of changes of forces, relative to time, in the distribution of the
+#: points.
 PATH_SHARE, CHANGE_SHARE = 0.5, 0.5
-#: Largest number of programs; limits of each are reduced by the previous one's excess between points.
+#: Largest number of programs. The limits of each are reduced by the excess between points of the
+#: previous program.
 MAX_PROGRAMS = 4
-#: Number of points at which the final changes are evaluated, largest number of rounds to find the rate,
-#: and tolerance.
+#: Number of points at which the final changes are evaluated; largest number of rounds to find the
+#: rate; and tolerance.
 CHECK_POINTS, MAX_RATE_ROUNDS, RATE_TOLERANCE = 4001, 30, 1e-7
 
 
@@ -45,11 +46,11 @@ CHECK_POINTS, MAX_RATE_ROUNDS, RATE_TOLERANCE = 4001, 30, 1e-7
 class Changes:
     """Quantities with bounded changes: y = alpha a + beta x + gamma sqrt(x) + rest.
 
-    The columns are scaled to a change of 1 per second.
+    The columns are scaled so that a change of 1 per second is allowed.
 
     Attributes:
-        parts: forces that are bounded one by one.
-        together: components of a vector whose length is bounded; empty for none.
+        parts: forces that are bounded individually.
+        together: components of a vector whose length is bounded; empty for no bound.
     """
 
     parts: tuple[PathForces, ...]
@@ -61,10 +62,10 @@ def limited_law(fastest: FastestLaw, *, points: int = PATH_POINTS) -> FastestLaw
 
     Args:
         fastest: the law without these bounds.
-        points: along the path.
+        points: number of intervals along the path.
 
     Raises:
-        PoseError: none is found.
+        PoseError: no law is found.
     """
     rows, unit = fastest.rows, fastest.unit
     grid = _grid(fastest, points)
@@ -83,7 +84,7 @@ def limited_law(fastest: FastestLaw, *, points: int = PATH_POINTS) -> FastestLaw
             break
         allowed = allowed / np.maximum(most, 1.0)
     rate, without = slowed(rows, law, rate, unit), 1.0 / fastest.duration
-    # further limits never shorten a motion, not even by the difference of the two grids
+    # additional limits cannot shorten a motion; the difference of the two grids must not either
     if rate > without and highest_share(rows, law, without) <= 1.0 + RATE_TOLERANCE:
         rate = without
     return replace(fastest, law=law, duration=1.0 / rate)
@@ -92,7 +93,10 @@ def limited_law(fastest: FastestLaw, *, points: int = PATH_POINTS) -> FastestLaw
 def changes_taken(
     rows: PathRows, law: Law, rate: float, unit: float, looks: int = CHECK_POINTS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the shares (M,) of the largest changes at a rate (1/s), and their parameters (M,)."""
+    """Return the largest used fraction of the bounds of changes at a rate (1/s), and parameters.
+
+    Both are arrays (M,), with M = looks - 1 intervals of time.
+    """
     x = np.linspace(0.0, 1.0, looks)
     progress = law.at(x)
     v, a = progress.first[:, None] * rate, progress.second[:, None] * rate**2
@@ -135,9 +139,9 @@ def _changes(rows: PathRows, u: np.ndarray, unit: float) -> Changes:
 
 
 def _grid(fastest: FastestLaw, points: int) -> np.ndarray:
-    """Return points along the path, spread over time, path and changes of the forces.
+    """Return points along the path, distributed over time, path and changes of forces.
 
-    The time is that of a slower smooth law.
+    The time is that of the mean of the fastest law and a smooth law.
     """
     rows = fastest.rows
     time = np.linspace(0.0, 1.0, 4001)
@@ -157,7 +161,10 @@ def _grid(fastest: FastestLaw, points: int) -> np.ndarray:
 
 
 def slowed(rows: PathRows, law: Law, rate: float, unit: float) -> float:
-    """Return the rate at which changes are also kept; inertial parts scale with its third power."""
+    """Return the rate at which bounds of changes are also satisfied, 1/s.
+
+    Changes of inertial forces are proportional to the third power of the rate.
+    """
     for _ in range(MAX_RATE_ROUNDS):
         share = float(changes_taken(rows, law, rate, unit)[0].max())
         if share <= 1.0 + RATE_TOLERANCE:
@@ -167,7 +174,7 @@ def slowed(rows: PathRows, law: Law, rate: float, unit: float) -> float:
 
 
 class _Program:
-    """The nonlinear program on a grid; fractions of the changes per interval are its parameter."""
+    """The nonlinear program on a grid. Its parameters are the allowed changes per interval."""
 
     def __init__(self, rows: PathRows, unit: float, grid: np.ndarray) -> None:
         n, d, is_held = len(grid) - 1, np.diff(grid), rows.limits.ends == "held"
@@ -175,13 +182,13 @@ class _Program:
         unknown, allowed = ca.MX.sym("va", 2 * (n + 1)), ca.MX.sym("allowed", n)
         v, a = unknown[: n + 1], unknown[n + 1 :]
         here, there = slice(0, n), slice(1, n + 1)
-        lengths = np.ones(n)  # of v^2 per d (a_l + a_r); 3/2 where the jerk is constant in time
+        lengths = np.ones(n)  # change of v^2 per d (a_l + a_r); 3/2 if the jerk is constant in time
         if is_held:
             lengths[[0, -1]] = 1.5
         equal = (v[there] ** 2 - v[here] ** 2) / d - lengths * (a[here] + a[there])
         under = _kept(at, v, a)
         jumps = np.flatnonzero(np.isin(grid, rows.stroke.breaks))
-        if len(jumps):  # there the rows of both sides are kept
+        if len(jumps):  # at jumps, the rows of both sides are satisfied
             points = jumps.tolist()
             under += _kept(rows.at(np.nextafter(grid[jumps], 0.0), unit), v[points], a[points])
         speed = (v[there] + v[here]) / (2.0 * d) * unit
@@ -217,12 +224,12 @@ class _Program:
         self._bounds: dict[str, Any] = {"lbx": low, "ubx": high, "lbg": below, "ubg": 0.0}
 
     def solved(self, allowed: np.ndarray) -> Profile:
-        """Return the profile that IPOPT finds with given shares (n,) of the changes per interval.
+        """Return the profile that IPOPT finds, with given allowed changes of the intervals (n,).
 
-        It starts from the last profile, if any.
+        IPOPT starts from the last profile if there is one.
 
         Raises:
-            PoseError: none.
+            PoseError: no profile is found.
         """
         n, mu = len(self._grid) - 1, 1e-2 if self._steps == 0 else 1e-4
         settings: dict[str, object] = {
@@ -236,7 +243,9 @@ class _Program:
         solver = ca.nlpsol("law", "ipopt", self._program, options)
         solution = solver(x0=self._start, p=allowed, **self._bounds)
         if not solver.stats()["success"]:
-            what = f"no law keeps bounds of changes: {solver.stats()['return_status']}"
+            what = (
+                f"no law within the bounds of changes was found: {solver.stats()['return_status']}"
+            )
             raise PoseError.of(
                 "reversal", what, "allow a shorter reversal or more jerk, or choose another path"
             )
@@ -246,7 +255,7 @@ class _Program:
 
 
 def _kept(at: LimitRows, v: ca.MX, a: ca.MX) -> list[ca.MX]:
-    """Return the excess of rows at N points for speeds and accelerations (N,), one each."""
+    """Return the excess (N,) of each row at N points, for speeds and accelerations (N,)."""
     over = []
     for i in range(at.p.shape[1]):
         row = ca.DM(at.p[:, i]) * v**2 + ca.DM(at.q[:, i]) * a + ca.DM(at.g[:, i]) * v - at.r[:, i]
@@ -257,7 +266,7 @@ def _kept(at: LimitRows, v: ca.MX, a: ca.MX) -> list[ca.MX]:
 
 
 def _slow(rows: PathRows, unit: float, grid: np.ndarray) -> np.ndarray:
-    """Return speeds and accelerations (2 n + 2,) of a slow smooth law at points of the path."""
+    """Return the speeds, followed by the accelerations, of a slow smooth law (2 n + 2,)."""
     law, time = POLYNOMIAL_4567, np.linspace(0.0, 1.0, 4001)
     rate = law_rate(rows, law, unit)
     duration = START_SLOWDOWN / rate + rows.limits.reversal

@@ -11,17 +11,17 @@ from tauloop.common.shown import ReprMixin
 from tauloop.motion.fastest.sweeps import Profile
 from tauloop.motion.laws import Law, LawSample
 
-#: Products k t^2 below this are taken for zero in a series.
+#: Absolute value of k t^2 below which series are used instead of (hyperbolic) sines.
 SERIES_THRESHOLD = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileLaw(ReprMixin, Law):
-    """The law of a profile; it need not be symmetric.
+    """The law of a speed profile, which may be asymmetric.
 
-    Between points of the grid u'' = a_l + k (u - u_l), whose solution is known: u - u_l = v_l S(t)
-    + a_l C(t) with S = sinh(sqrt(k) t) / sqrt(k) and C = (cosh(sqrt(k) t) - 1) / k, or sines and
-    cosines for k < 0.
+    Between points of the grid, u'' = a_l + k (u - u_l). The solution is u - u_l = v_l S(t) + a_l
+    C(t) with S = sinh(sqrt(k) t) / sqrt(k) and C = (cosh(sqrt(k) t) - 1) / k, or sines and cosines
+    for k < 0.
 
     Attributes:
         profile: squared speeds and accelerations along the path, in any unit of time.
@@ -31,7 +31,7 @@ class ProfileLaw(ReprMixin, Law):
     times: np.ndarray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Find when each point of the grid is passed."""
+        """Compute the times at which the points of the grid are passed."""
         object.__setattr__(self, "times", np.concatenate([[0.0], np.cumsum(self.profile.times())]))
 
     @property
@@ -41,7 +41,7 @@ class ProfileLaw(ReprMixin, Law):
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """Normalized times at which points of the grid are passed: the acceleration may jump there."""
+        """Normalized times at the points of the grid, where the acceleration may jump."""
         return tuple((self.times[1:-1] / self.duration).tolist())
 
     def at(self, x: np.ndarray) -> LawSample:
@@ -80,8 +80,8 @@ class ProfileLaw(ReprMixin, Law):
                 w = np.where(here, cubed * passed**3 if sign > 0 else d - cubed * passed**3, w)
                 speed = np.where(here, 3.0 * cubed * passed**2, speed)
                 pull = np.where(here, sign * 6.0 * cubed * passed, pull)
-        # an interval ends before the next begins, on whose side a break of the path and friction
-        # may be others
+        # an interval ends just before the next one begins, because the path's derivatives and
+        # friction may differ on the other side
         last = np.append(np.nextafter(profile.grid[1:-1], 0.0), 1.0)
         return LawSample(
             s=np.clip(profile.grid[k] + w, profile.grid[k], last[k]),

@@ -1,9 +1,9 @@
 """Limits along a path as rows: p x + q a + g sqrt(x) <= r in the speed sqrt(x) = du/dt and a = d2u/dt2.
 
-Forces of motors and rods are affine in a and x, with viscous friction in sqrt(x): four batches of
-inverse dynamics give all coefficients, exactly. Coulomb friction is in the constant, with the sign
-that the motion has along the path. The addition by static friction falls with speed as exp(-c x) and
-is a separate part.
+Forces of motors and rods are affine in a and x, plus viscous friction, which is linear in sqrt(x).
+Four batches of inverse dynamics give all coefficients exactly. Coulomb friction is part of the
+constant; its sign follows from the direction of motion along the path. The additional static
+friction decreases with speed as exp(-c x) and is a separate term.
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ from tauloop.model.tool import Payload
 from tauloop.motion.laws import LawSample
 from tauloop.motion.strokes.stroke import Stroke
 
-#: Number of directions that bound the tool's acceleration on one side of its path; they approximate a
-#: circle within 0.02 %.
+#: Number of directions that bound the tool's acceleration on one side of its path. They approximate
+#: a circle within 0.02 %.
 CONE_DIRECTIONS = 65
-#: Step of the path's parameter for the difference that gives the curvature at the tool.
+#: Step of the path's parameter for the finite difference that gives the curvature at the tool.
 CURVATURE_STEP = 1e-5
-#: Fraction of a limit below which a viscous part counts as zero.
+#: Fraction of a limit below which a viscous term counts as zero.
 VISCOUS_TOLERANCE = 1e-11
 #: Remedy for machines with cables.
-OTHER_LAW = "plan each path with another law, which keeps cables within bounds: `tauloop plan stroke --law 3-4-5`"
+OTHER_LAW = (
+    "plan each path with another law, which keeps tensions within their bounds: "
+    "`tauloop plan stroke --law 3-4-5`"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,20 +43,18 @@ class PathLimits(Options):
     Attributes:
         force: fraction of the largest forces that may be used.
         speed: fraction of the largest speeds.
-        payload: the heaviest that the tool carries; the motion keeps all limits with it and
-            without.
-        motor_curve: pairs of a motor's speed (rad/s, m/s) and the fraction of its largest force
-            that is left there, straight between them and bent one way, such as ((0, 1), (20, 1),
-            (40, 0.3)).
-        tension: largest pull in a rod, N.
-        compression: largest push in a rod, N.
+        payload: heaviest payload of the tool; the motion satisfies all limits with it and without
+            it.
+        motor_curve: pairs of a motor speed (rad/s, m/s) and the fraction of the largest force that
+            is available at this speed, linear between the pairs and concave, such as ((0, 1),
+            (20, 1), (40, 0.3)).
+        tension: largest tension of a rod, N.
+        compression: largest compression of a rod, N.
         tool_acceleration: largest acceleration of the tool center point, m/s^2.
-        tool_jerk: its largest jerk, m/s^3.
-        reversal: time that motors need from their largest force to that of the other sign, s; zero
-            for none.
-        ends: with a reversal or a jerk: whether the motion begins and ends with the forces that
-            hold the machine (held), or brakes hold it while motors build forces up and take them
-            away (braked).
+        tool_jerk: largest jerk of the tool center point, m/s^3.
+        reversal: time that motors need for a full reversal of their force, s; zero for no limit.
+        ends: with a limit of reversal or jerk: whether the motors hold the machine at the start and
+            the end (held), or brakes hold it while the motor forces build up and decay (braked).
 
     Examples:
         >>> from tauloop.model.tool import Payload
@@ -74,7 +75,7 @@ class PathLimits(Options):
     ends: str = option("held", choices=("held", "braked"))
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note an invalid curve of motors."""
+        """Report an invalid motor curve."""
         if not self.motor_curve:
             return
         points = np.array(self.motor_curve, dtype=float)
@@ -94,11 +95,11 @@ class PathLimits(Options):
         if (steps[:, 0] <= 0).any() or (points < 0).any() or points[0, 0] != 0.0:
             problems.add(
                 "motor_curve",
-                "speeds do not rise from zero, or a share is negative",
-                "give the pairs in order",
+                "speeds do not increase from zero, or a fraction is negative",
+                "give the pairs in the order of their speeds",
             )
         elif (np.diff(steps[:, 1] / steps[:, 0]) > 0).any():
-            problems.add("motor_curve", "is not concave", "use its largest concave part")
+            problems.add("motor_curve", "is not concave", "use a concave curve below it")
 
     @property
     def bounds_changes(self) -> bool:
@@ -106,7 +107,10 @@ class PathLimits(Options):
         return self.reversal > 0 or self.tool_jerk < np.inf
 
     def segments(self) -> list[tuple[float, float]]:
-        """Return the lines c - k w of the motors' curve over speed w: (c, k) of each; (1, 0) without one."""
+        """Return the lines c - k w of the motor curve over speed w as pairs (c, k).
+
+        Without a motor curve, the only pair is (1, 0).
+        """
         if not self.motor_curve:
             return [(1.0, 0.0)]
         points = np.array(self.motor_curve, dtype=float)
@@ -116,13 +120,15 @@ class PathLimits(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitRows(ReprMixin):
-    """Rows at N points: p x + q a + g sqrt(x) + sum of e_j exp(-c_j x) <= r, with limit 1.
+    """Rows at N points: p x + q a + g sqrt(x) + sum of e_j exp(-c_j x) <= r.
+
+    They are divided by the limits.
 
     Attributes:
         names: names of the limits (m,).
-        p, q, g, r: (N, m).
-        e: static friction of k elements above their Coulomb friction (N, m, k).
-        c: how fast that falls with x (N, k).
+        p, q, g, r: coefficients (N, m).
+        e: additional static friction of k elements, above their Coulomb friction (N, m, k).
+        c: decay of this friction with x (N, k).
         top: largest squared speeds (N,).
     """
 
@@ -136,7 +142,7 @@ class LimitRows(ReprMixin):
     top: np.ndarray
 
     def falling(self, x: np.ndarray) -> np.ndarray:
-        """Return the part that falls with speed (N, m), at squared speeds (N,)."""
+        """Return the friction term that decreases with speed (N, m), at squared speeds (N,)."""
         return np.asarray(np.einsum("nmk,nk->nm", self.e, np.exp(-self.c * x[:, None])))
 
     def excess(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
@@ -153,9 +159,10 @@ class LimitRows(ReprMixin):
         return np.asarray(over)
 
     def three(self, x: np.ndarray) -> np.ndarray:
-        """Return rows (N, m, 3) at squared speeds x (N,).
+        """Return the coefficients p, q and r of linear rows (N, m, 3) near squared speeds x (N,).
 
-        The root is replaced by its tangent there, the falling part by its value.
+        The root is replaced by its tangent at x, and the term that decreases with speed by its
+        value.
         """
         root = np.sqrt(x)[:, None]
         slope = np.divide(self.g, 2.0 * root, out=np.zeros_like(self.g), where=root > 0)
@@ -167,15 +174,15 @@ class LimitRows(ReprMixin):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathForces(ReprMixin):
-    """Forces along a path.
+    """Forces y = alpha a + beta x + gamma sqrt(x) + rest + sum of falling_j exp(-fall_j x).
 
-    y = alpha a + beta x + gamma sqrt(x) + rest + sum of falling_j exp(-fall_j x).
+    They are the forces along a path at the squared speed x and the acceleration a of its parameter.
 
     Attributes:
-        names: names of its columns (m,).
-        alpha, beta, gamma, rest: (N, m).
-        falling: static friction of k elements above their Coulomb friction (N, m, k).
-        fall: how fast it falls with x (N, k).
+        names: names of the forces (m,).
+        alpha, beta, gamma, rest: coefficients (N, m).
+        falling: additional static friction of k elements, above their Coulomb friction (N, m, k).
+        fall: decay of this friction with x (N, k).
         rates: speeds of motors and coordinates per unit of du/dt (N, k).
     """
 
@@ -196,7 +203,7 @@ class PathRows:
         """Determine the limits of the machine.
 
         Raises:
-            InputError: cables, passive freedoms, or nothing that limits the acceleration.
+            InputError: the machine has cables, or nothing limits the acceleration.
         """
         self.stroke, self.limits, model = stroke, limits, stroke.model
         self.directions = (1.0, -1.0) if returns else (1.0,)
@@ -216,7 +223,7 @@ class PathRows:
         if model.mechanism.cables:
             problems.add(
                 model.mechanism.name,
-                "hangs on cables, whose tensions have no fastest law",
+                "has cables, for whose tensions the fastest law is not available",
                 OTHER_LAW,
             )
         self._rods = self._rod_columns() if min(limits.tension, limits.compression) < np.inf else {}
@@ -234,11 +241,11 @@ class PathRows:
 
     @property
     def count(self) -> int:
-        """Number of forces: of motors, and of rods that have limits."""
+        """Number of forces: of all motors, and of rods with limits."""
         return len(self.names) + len(self._rods)
 
     def _rod_columns(self) -> dict[str, int]:
-        """Return the columns of the closure forces that are forces of rods."""
+        """Return the columns of the closure forces that are rod forces, by name of the rod."""
         model = self.stroke.model
         rods = {rod.name for rod in model.mechanism.rods}
         kept = (model.assembly.loops.names[i].partition(":")[0] for i in model.assembly.rows)
@@ -247,14 +254,14 @@ class PathRows:
     def forces(
         self, u: np.ndarray, speed: np.ndarray, pull: np.ndarray, *, falls: bool = True
     ) -> Iterator[tuple[str, np.ndarray]]:
-        """Return forces of motors and rods, then speeds (K, N, m), per direction and payload.
+        """Yield a suffix of names, and forces and speeds (K, N, m), for each direction and payload.
 
-        The speeds are those of motors and coordinates.
+        The columns are forces of motors and rods, followed by speeds of motors and coordinates.
 
         Args:
             u: parameters (N,).
             speed, pull: du/dt, not negative, and d2u/dt2, (K, 1) or (K, N).
-            falls: whether the part of dry friction that falls with speed counts.
+            falls: whether to include the friction term that decreases with speed.
         """
         stroke = self.stroke
         for direction in self.directions:
@@ -267,7 +274,7 @@ class PathRows:
                 yield word, self._columns(solution, direction).reshape(len(speed), len(u), -1)
 
     def _columns(self, solution: Forces, direction: float) -> np.ndarray:
-        """Return forces of motors and rods, then speeds of motors and coordinates (N, m)."""
+        """Return forces of motors and rods, followed by speeds of motors and coordinates (N, m)."""
         v = np.asarray(solution.state.v)
         parts = [
             solution.force,
@@ -278,11 +285,11 @@ class PathRows:
         return np.concatenate(parts, axis=1)
 
     def quantities(self, u: np.ndarray, unit: float) -> Iterator[PathForces]:
-        """Return the coefficients of forces of motors and rods, for every direction and payload.
+        """Yield the coefficients of the forces of motors and rods, for each direction and payload.
 
         Args:
             u: parameters (N,).
-            unit: a rate (1/s) of the size of the motion's.
+            unit: a rate of the same magnitude as the motion's rate, 1/s.
         """
         n = self.count
         speeds = unit * np.array([[0.5], [1.0], [1.5], [1.0]])
@@ -307,7 +314,7 @@ class PathRows:
             )
 
     def _falling(self, u: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the static friction in forces (N, m, k) and its decay (N, k) per direction."""
+        """Yield additional static friction (N, m, k) and its decay (N, k) for each direction."""
         stroke, friction = self.stroke, self.stroke.dry_friction
         if friction is None or not friction.depends_on_speed:
             yield from [(np.zeros((len(u), self.count, 0)), np.zeros((len(u), 0)))] * len(
@@ -341,7 +348,7 @@ class PathRows:
         )
 
     def unit(self) -> float:
-        """Return a rate (1/s) of the magnitude of the fastest motion's."""
+        """Return a rate of the same magnitude as the fastest motion's rate, 1/s."""
         u, best = np.linspace(0.0, 1.0, 17), []
         n = len(self.names)
         for quantity in self.quantities(u, 1.0):
@@ -355,10 +362,12 @@ class PathRows:
         return float(np.sqrt(least)) / 2.0 if 0 < least < np.inf else 1.0
 
     def at(self, u: np.ndarray, unit: float) -> LimitRows:
-        """Return the rows at parameters u (N,), for speeds and accelerations in units of a rate (1/s).
+        """Return the rows at parameters u (N,).
+
+        Speeds and accelerations of the parameter are in units of the rate `unit` (1/s).
 
         Raises:
-            PoseError: a singular pose.
+            PoseError: a pose is singular.
         """
         names: list[str] = []
         parts: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
@@ -405,13 +414,13 @@ class PathRows:
                 )
         with np.errstate(divide="ignore"):
             top = ((self.speeds / rates).min(axis=1) / unit) ** 2
-        if np.isfinite(self.speeds).any():  # between points of a grid only the rows must hold
+        if np.isfinite(self.speeds).any():  # between points of a grid, only rows are checked
             add("speed", 1.0 / top, 0.0 * ones, 0.0 * ones, ones, np.zeros((len(u), fall.shape[1])))
         p, q, g, r, e = (np.stack(part, axis=1) for part in zip(*parts, strict=True))
         return LimitRows(names=tuple(names), p=p, q=q, g=g, r=r, e=e, c=fall, top=top)
 
     def _bounds(self, names: Sequence[str]) -> Iterator[tuple[int, str, float, float]]:
-        """Return the finite bounds of forces: column, name, sign and size."""
+        """Yield the finite bounds of forces: column, name, sign and size."""
         n, limits = len(self.names), self.limits
         for i, name in enumerate(names):
             bounds = (self.size[i],) * 2 if i < n else (limits.compression, limits.tension)
@@ -420,12 +429,10 @@ class PathRows:
                     yield i, name + (side if i >= n else ""), sign, float(size)
 
     def shares(self, progress: LawSample, rate: float) -> tuple[np.ndarray, tuple[str, ...]]:
-        """Return the fractions of all limits (N, k) of a motion at a rate (1/s), and their names.
+        """Return the used fractions of all limits (N, k) at a rate (1/s), and the limits' names.
 
-        They follow from inverse dynamics.
-
-        Fractions of one sign, so that they are quadratic in the rate: what acts the other way is
-        negative.
+        They are computed by inverse dynamics. Fractions have a sign, so that they are quadratic in
+        the rate: forces in the direction opposite to a limit give negative fractions.
         """
         names: list[str] = []
         columns: list[np.ndarray] = []
@@ -458,7 +465,7 @@ class PathRows:
         return np.stack(columns, axis=1), tuple(names)
 
     def tool(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first and second derivatives of the tool's position in u (N, 3)."""
+        """Return first and second derivatives of the tool's position with respect to u (N, 3)."""
         low, high = np.clip(u - CURVATURE_STEP, 0.0, 1.0), np.clip(u + CURVATURE_STEP, 0.0, 1.0)
         position, velocity, _, start = self.stroke.under(
             np.concatenate([u, low, high]), np.ones((1, 1)), np.zeros((1, 1))
@@ -469,14 +476,14 @@ class PathRows:
 
 
 def unmet(stroke: Stroke, rows: LimitRows, grid: np.ndarray, place: int) -> PoseError:
-    """Return the error that no speed keeps all rows at a point of the grid."""
+    """Return the error that no speed satisfies all rows at a point of the grid."""
     k = min(place, len(grid) - 1)
     still = rows.e[k].sum(axis=1) - rows.r[k]
     i = int(still.argmax())
     alone = (
-        f"; {rows.names[i]} alone takes {100 * (1 + still[i]):.4g} % of its limit at rest there"
+        f"; even at rest there, {rows.names[i]} needs {100 * (1 + still[i]):.4g} % of its limit"
         if still[i] > 0
         else ""
     )
-    what = f"no speed keeps all limits at {stroke.place(float(grid[k]))}{alone}"
+    what = f"no speed satisfies all limits at {stroke.place(float(grid[k]))}{alone}"
     return PoseError.of("limits", what, "use a lighter load, another path or wider limits")

@@ -1,10 +1,10 @@
-"""The fastest law along a stroke: a profile whose limits also hold between its grid points.
+"""The fastest law along a stroke: a profile that satisfies limits also between its grid points.
 
-The profile is first found on a coarse grid. A grid that is even in time, parameter and change of
-forces follows, and on it the profile by `sweep`. Ten points in each interval then show the
-excess over limits between grid points. The interval's limits are reduced by it, and the profile is
-computed again until there is no excess. The rate at which the law is run handles peaks between these
-points, as for any other law.
+The profile is first computed on a coarse grid. From it follows a grid that is evenly distributed
+over time, parameter and change of forces. On this grid, `sweep` computes the profile. Ten points in
+each interval then show the excess over limits between grid points. The limits of the interval are
+reduced by this excess, and the profile is computed again, until there is no excess. Peaks between
+these points are removed by lowering the rate of the whole law, as for any other law.
 """
 
 from __future__ import annotations
@@ -27,34 +27,36 @@ from tauloop.motion.strokes.stroke import Stroke
 INTERVALS = 1000
 #: Number of points in each interval at which limits are checked.
 POINTS_PER_INTERVAL = 10
-#: Points in each of the outermost intervals, even in time, and the number of these intervals at
-#: either end: next to rest, viscous friction goes with the root of the distance.
+#: Number of checked points, evenly spaced in time, in each of the outermost intervals; and number
+#: of these intervals at either end. Close to rest, viscous friction grows with the root of the
+#: distance.
 BETWEEN_ENDS, END_INTERVALS = 100, 5
-#: Number of halvings of an interval next to rest or a reversal where friction falls with speed.
+#: Number of halvings of an interval next to rest or a reversal if friction decreases with speed.
 END_HALVINGS = 8
-#: Fractions of an interval after rest or a reversal at which friction that falls with speed is
+#: Fractions of an interval after rest or a reversal at which friction that decreases with speed is
 #: checked.
 HALVES = 0.5 ** np.arange(1, 41)
 #: Largest number of sweeps, and excess at which they end.
 MAX_SWEEPS, SWEEP_TOLERANCE = 24, 1e-9
-#: Intervals whose limits are exceeded by more between their ends get one acceleration for both, in
-#: the first sweeps.
+#: Excess between the ends of an interval above which its acceleration is made constant, and number
+#: of first sweeps in which this is done.
 ROUGH_TOLERANCE, ROUGH_SWEEPS = 1e-3, 4
-#: So do those in which more than this is exceeded, and no less than this fraction of it in the
-#: sweep before.
+#: In later sweeps, the acceleration of an interval is made constant if the excess is larger than
+#: the first value, and than this fraction of the excess in the sweep before.
 STALL_TOLERANCE, STALL_SHARE = 1e-6, 0.5
-#: By how much more is taken off in each sweep where these have one acceleration and are no nearer
-#: to their limits.
+#: Factor on the reduction of limits in each sweep, for intervals with a constant acceleration whose
+#: excess does not decrease.
 CORRECTION_FACTOR = 2.0
-#: Most sweeps before limits are taken off where rows depend on the squared speeds of the sweep
-#: before; and the change of these, as a fraction of the largest, at which they have settled.
+#: Largest number of sweeps before limits are reduced, if rows depend on the squared speeds of the
+#: sweep before; and change of the squared speeds, as a fraction of the largest, at which they have
+#: converged.
 MAX_SETTLING_SWEEPS, SETTLING_TOLERANCE = 12, 1e-4
-#: Weights of time, parameter and change of the forces in the distribution of the grid.
+#: Weights of time, parameter and change of forces in the distribution of the grid.
 TIME_SHARE, PATH_SHARE, CHANGE_SHARE = 1.0, 0.3, 0.5
-#: Halvings that find when a law passes a place, down to rounding; and a time just after the start.
+#: Number of halvings that find the time at which a law passes a parameter, down to rounding; and a
+#: normalized time just after the start.
 PLANNING_HALVINGS, START_OFFSET = 52, 1e-6
-#: Share by which a profile may exceed limits between its points before a rate at which it keeps
-#: them is looked for.
+#: Relative excess between points above which a lower rate of the profile is searched for.
 PROFILE_TOLERANCE = 1e-5
 #: Largest number of rounds of peaks between samples when the rate is computed.
 MAX_PEAK_ROUNDS = 8
@@ -66,9 +68,9 @@ class FastestLaw(ReprMixin):
 
     Attributes:
         law: the motion law.
-        duration: s.
+        duration: duration, s.
         rows: all limits along the stroke.
-        unit: the rate (1/s) in which rows are taken.
+        unit: rate that is the unit of speeds in the rows, 1/s.
         sweeps: number of sweeps.
     """
 
@@ -87,15 +89,15 @@ def fastest_law(rows: PathRows, *, intervals: int = INTERVALS) -> FastestLaw:
         intervals: number of intervals of the grid.
 
     Raises:
-        PoseError: the limits cannot be met: where.
+        PoseError: no motion satisfies the limits. The message states where.
     """
     unit = rows.unit()
     profile, sweeps = fastest_profile(rows, unit, intervals)
     law = ProfileLaw(profile)
     rate = unit / law.duration
     highest = highest_share(rows, law, rate)
-    # next to its own rate a law that keeps all limits may be bound by friction that falls with
-    # speed alone
+    # near its own rate, a law that satisfies all limits may be limited only by friction that
+    # decreases with speed
     rate = (
         rate / max(highest, 1.0)
         if highest <= 1.0 + PROFILE_TOLERANCE
@@ -105,13 +107,13 @@ def fastest_law(rows: PathRows, *, intervals: int = INTERVALS) -> FastestLaw:
 
 
 def fastest_profile(rows: PathRows, unit: float, intervals: int) -> tuple[Profile, int]:
-    """Return the profile on a grid with a number of intervals, and the number of sweeps."""
+    """Return the fastest profile on a grid with a number of intervals, and the number of sweeps."""
     stroke = rows.stroke
     breaks, kinks = np.array(stroke.breaks), np.array(stroke.kinks)
     coarse = with_breaks(np.linspace(0.0, 1.0, max(intervals // 4, 8) + 1), kinks)
-    looked = _Grid(rows, unit, coarse, breaks, between=False)
-    first = looked.swept(stroke, np.ones(len(coarse) - 1))
-    grid = with_breaks(_spread(first, looked.left, intervals), kinks)
+    coarse_rows = _Grid(rows, unit, coarse, breaks, between=False)
+    first = coarse_rows.swept(stroke, np.ones(len(coarse) - 1))
+    grid = with_breaks(_spread(first, coarse_rows.left, intervals), kinks)
     friction = stroke.dry_friction
     if friction is not None and friction.depends_on_speed:
         grid = _closer(grid, stroke.friction_sides.reversals)
@@ -133,8 +135,8 @@ def fastest_profile(rows: PathRows, unit: float, intervals: int) -> tuple[Profil
             most > STALL_TOLERANCE
         ) & (most > STALL_SHARE * before)
         rough = (rough | dips) & (is_constant == 0)
-        # where even one acceleration leaves as much as before, a limit is much tighter inside than
-        # at both ends
+        # if a constant acceleration does not reduce the excess, a limit is much tighter inside the
+        # interval than at both ends
         taken[(is_constant == 1) & (most > SWEEP_TOLERANCE) & (most > STALL_SHARE * before)] *= (
             CORRECTION_FACTOR
         )
@@ -171,7 +173,10 @@ class _Grid:
         self.x = np.zeros(n + 1)
 
     def settle(self, stroke: Stroke, is_constant: np.ndarray) -> int:
-        """Sweep until rows depend on the last squared speeds; return the number of sweeps."""
+        """Sweep until the squared speeds converge, and return the number of sweeps.
+
+        Rows with viscous or static friction depend on the squared speeds of the last sweep.
+        """
         if not self.left.g.any() and not self.left.e.any():
             return 0
         for k in range(MAX_SETTLING_SWEEPS):
@@ -206,7 +211,7 @@ class _Grid:
 
 
 def _closer(grid: np.ndarray, reversals: np.ndarray) -> np.ndarray:
-    """Return a grid with more points where static friction falls to sliding friction."""
+    """Return a grid with more points where static friction decreases to sliding friction."""
     shares = 0.5 ** np.arange(1, END_HALVINGS + 1)
     k = np.flatnonzero(np.isin(grid, reversals))
     after, before = np.append(0, k), np.append(k - 1, len(grid) - 2)
@@ -243,7 +248,7 @@ def _looks(grid: np.ndarray, stroke: Stroke) -> list[np.ndarray]:
 
 
 def _is_break(grid: np.ndarray, breaks: np.ndarray) -> np.ndarray:
-    """Return which ends of all intervals but the last are breaks (n - 1,)."""
+    """Return whether the end of each interval except the last is a break (n - 1,)."""
     return np.isin(grid[1:-1], breaks)
 
 
@@ -254,9 +259,9 @@ def part(rows: LimitRows, points: np.ndarray) -> LimitRows:
 
 
 def with_breaks(grid: np.ndarray, breaks: np.ndarray) -> np.ndarray:
-    """Return a grid whose nearest inner points are moved to the kinks of a path.
+    """Return a grid in which the points nearest to the kinks of a path are moved onto them.
 
-    A second kink near a point is added.
+    If a point has already been moved, the kink is added as a new point.
     """
     grid, moved = grid.copy(), set[int]()
     more = []
@@ -271,7 +276,7 @@ def with_breaks(grid: np.ndarray, breaks: np.ndarray) -> np.ndarray:
 
 
 def _spread(profile: Profile, rows: LimitRows, intervals: int) -> np.ndarray:
-    """Return a grid evenly spread over time, parameter and change of the forces."""
+    """Return a grid that is evenly distributed over time, parameter and change of forces."""
     time, length = profile.times(), np.diff(profile.grid)
     changes = sum(
         (
@@ -292,17 +297,17 @@ def _spread(profile: Profile, rows: LimitRows, intervals: int) -> np.ndarray:
 
 
 def law_rate(rows: PathRows, law: Law, near: float) -> float:
-    """Return the largest rate (1/s) at which a law keeps all limits, also between samples.
+    """Return the largest rate (1/s) at which a law satisfies all limits, also between samples.
 
-    See `fastest_rate`, which has fewer limits.
+    `fastest_rate` is similar, with fewer limits.
 
     Args:
         rows: the limits.
         law: motion law over normalized time.
-        near: a rate of its size, 1/s.
+        near: a rate of the same magnitude, 1/s.
 
     Raises:
-        PoseError: there is none.
+        PoseError: no rate satisfies the limits, or nothing limits the rate.
     """
     x, rate, highest = _times(rows, law), near, 1.0
     for _ in range(MAX_PEAK_ROUNDS):
@@ -310,7 +315,7 @@ def law_rate(rows: PathRows, law: Law, near: float) -> float:
         largest = largest_rate(Quadratics(a=shares.a, b=shares.b, c=shares.c - 1.0))
         if not 0 < largest < np.inf:
             what = (
-                "no rate of this law keeps all limits"
+                "no rate of this law satisfies all limits"
                 if largest == 0
                 else "nothing limits the rate of this law"
             )
@@ -325,12 +330,12 @@ def law_rate(rows: PathRows, law: Law, near: float) -> float:
 
 
 def highest_share(rows: PathRows, law: Law, rate: float) -> float:
-    """Return the highest fraction of any limit for a law at a rate (1/s), also between samples."""
+    """Return the largest fraction of any limit for a law at a rate (1/s), also between samples."""
     return float(peaks(rows, law, rate, _times(rows, law))[1][0])
 
 
 def _times(rows: PathRows, law: Law) -> np.ndarray:
-    """Return normalized times that show all peaks: those inside each piece of a law."""
+    """Return normalized times that resolve all peaks, also inside each piece of a law."""
     breaks = np.array([0.0, *law.breaks, 1.0])
     shares = (np.arange(POINTS_PER_INTERVAL) + 0.5) / POINTS_PER_INTERVAL
     inside = breaks[:-1, None] + np.diff(breaks)[:, None] * shares
@@ -351,13 +356,13 @@ def turns(rows: PathRows, law: Law) -> np.ndarray:
 
 
 def peaks(rows: PathRows, law: Law, rate: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the normalized times and heights of the highest fractions of limits at a rate (1/s)."""
+    """Return normalized times and heights of the largest fractions of limits at a rate (1/s)."""
 
     def share(x: np.ndarray) -> np.ndarray:
         return np.asarray(rows.shares(law.at(x), rate)[0].max(axis=1))
 
     values = share(x)
-    # most fractions of a fastest law are one: there are too many peaks to refine
+    # most largest fractions of a fastest law are 1, so there would be too many peaks to refine
     tops = vertices(x, values)
     if len(tops):
         x, places = np.unique(np.concatenate([x, tops]), return_index=True)

@@ -1,10 +1,11 @@
-"""Reachable squared speeds along a path under rows of limits, by two sweeps over a grid.
+"""Reachable squared speeds along a path under limits, by two sweeps over a grid.
 
-Rows are p x + q a <= r in the squared speed x = (du/dt)^2 and the acceleration a = d2u/dt2 of the
-parameter u. Backwards the sweep finds the squared speeds from which the end can be reached,
-forwards it takes the largest of them. Every interval has an acceleration at each end, x_{k+1} = x_k
-+ d (a_l + a_r), which is second order accurate where the usual scheme (a_l = a_r) is first order;
-the latter is used in intervals that are marked for it.
+The limits are rows p x + q a <= r in the squared speed x = (du/dt)^2 and the acceleration
+a = d2u/dt2 of the parameter u. The backward sweep finds the squared speeds from which the end can
+be reached. The forward sweep selects the largest of them. Each interval has an acceleration at each
+end, x_{k+1} = x_k + d (a_l + a_r). This is accurate to second order, while the usual scheme
+(a_l = a_r) is accurate to first order. The usual scheme is used in intervals that are marked as
+constant.
 
 Source: Pham and Pham 2018, A new approach to time-optimal path parameterization based on
 reachability analysis; linear programs in two variables after Seidel 1991.
@@ -24,7 +25,7 @@ from tauloop.compiler.c.calling.compiler import Compiler
 from tauloop.compiler.c.calling.embedded import EmbeddedCompiler
 from tauloop.compiler.c.calling.library import Library, compiler_for
 
-#: Largest number of rows of one point, the capacity of `reach.c`.
+#: Largest number of rows of a point, the capacity of `reach.c`.
 MOST_ROWS = 500
 
 #: Fraction of the squared speeds at the ends of an interval below which speeds inside count as a
@@ -37,7 +38,7 @@ class Profile(ReprMixin):
     """Squared speeds and accelerations along a grid of n intervals.
 
     Attributes:
-        grid: u (n + 1,).
+        grid: parameters u (n + 1,).
         x: squared speeds (n + 1,).
         first, second: accelerations at both ends of each interval (n,), linear in u between them.
     """
@@ -49,22 +50,23 @@ class Profile(ReprMixin):
 
     @property
     def bend(self) -> np.ndarray:
-        """da/du (n,)."""
+        """Derivatives da/du in the intervals (n,)."""
         return (self.second - self.first) / np.diff(self.grid)
 
     @property
     def dips(self) -> np.ndarray:
-        """Return the intervals (n,) where the squared speed falls far below that at both ends."""
+        """Return whether the squared speed inside each interval is far below both ends (n,)."""
         turns = (self.first < 0.0) & (self.second > 0.0)
         bend = np.where(turns, self.bend, 1.0)
         least = self.x[:-1] - self.first**2 / bend
         return np.asarray(turns & (least < DIP * np.minimum(self.x[:-1], self.x[1:])))
 
     def times(self) -> np.ndarray:
-        """Return the duration of each interval (n,): u'' = a_l + k (u - u_l) is a linear equation, solved exactly.
+        """Return the duration of each interval (n,).
 
-        tanh(sqrt(k) t / 2) = sqrt(k) d / (v_l + v_r). An end where speed and acceleration vanish
-        has a constant jerk in time instead, t = 3 d / v.
+        The linear equation u'' = a_l + k (u - u_l) is solved exactly:
+        tanh(sqrt(k) t / 2) = sqrt(k) d / (v_l + v_r). At an end where speed and acceleration
+        vanish, the interval has a jerk that is constant in time instead, and t = 3 d / v.
         """
         d, v = np.diff(self.grid), np.sqrt(self.x)
         t = 2.0 * d / (v[1:] + v[:-1])
@@ -88,14 +90,14 @@ class Profile(ReprMixin):
         return bool(starts), bool(self.x[-1] == 0.0 and self.second[-1] == 0.0)
 
     def at(self, k: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return squared speeds and accelerations (N,) at distances w from interval starts."""
+        """Return squared speeds and accelerations (N,) at distances w inside intervals k."""
         bend = self.bend[k]
         a = self.first[k] + bend * w
         return np.maximum(self.x[k] + 2.0 * self.first[k] * w + bend * w**2, 0.0), a
 
 
 class NoProfileError(Exception):
-    """Error that nothing keeps all rows; its argument is the interval."""
+    """Error that no profile satisfies all rows. Its argument is the index of the interval."""
 
 
 def sweep(
@@ -108,14 +110,14 @@ def sweep(
     """Return the fastest profile from rest to rest.
 
     Args:
-        grid: u (n + 1,).
+        grid: parameters u (n + 1,).
         left, right: rows (p, q, r) at the start and the end of each interval (n, m, 3).
         top: largest squared speeds (n + 1,).
-        is_constant: intervals with one acceleration (n,).
+        is_constant: whether the acceleration is constant in each interval (n,).
 
     Raises:
-        NoProfileError: nothing keeps all rows, and in which interval.
-        EngineError: there is no C compiler, or it fails.
+        NoProfileError: no profile satisfies all rows.
+        EngineError: no C compiler was found, or it fails.
     """
     n, m = left.shape[:2]
     low, high, x = (np.zeros(n + 1) for _ in range(3))
@@ -133,6 +135,6 @@ def sweep(
 
 @cache
 def _machine_code(compiler: Compiler | EmbeddedCompiler) -> Callable[..., int]:
-    """Return the two sweeps in machine code."""
+    """Return the function of the two sweeps in machine code."""
     text = Path(__file__).with_name("reach.c").read_text(encoding="utf-8")
     return Library.made(text, compiler).function("reach", "nn***********", "l")

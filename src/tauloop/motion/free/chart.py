@@ -1,8 +1,8 @@
 """Free coordinates of a platform's pose, and paths that are splines in them.
 
-Lengths and angles are themselves. A quaternion is p = N / |N| with N = middle (1, r): three free
-numbers r, those of Gibbs and Rodrigues about an orientation in the middle, which reach all that is
-turned by less than 180 degrees.
+Lengths and angles are free coordinates themselves. A quaternion is p = N / |N| with
+N = middle (1, r), where r are three free Gibbs-Rodrigues parameters relative to a middle
+orientation. They represent all rotations by less than 180 degrees from it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tauloop.equations.ports import EntryPorts
 from tauloop.equations.topology import Topology
 from tauloop.motion.paths.curves import Curve, Path, quaternion_product
 
-#: Degree of the splines: accelerations are continuous, and linear between knots.
+#: Degree of the splines. Accelerations are continuous, and linear between knots.
 DEGREE = 3
-#: Smallest cosine of half the angle from the middle for which a chart is used: 120 degrees.
+#: Smallest cosine of half the rotation angle from the middle for which a chart is used (120 deg).
 WIDEST = 0.5
 
 
@@ -31,11 +31,11 @@ class PartOfRotation:
     """Independent components of a quaternion whose other components the loops determine.
 
     Attributes:
-        q, v: where the quaternion and its angular velocity begin in the coordinates and velocities
-            of the machine.
-        components: which of its four numbers are independent.
-        free: which free coordinates these are.
-        columns: velocities of the entry that are theirs.
+        q, v: indices of the quaternion's first component among the machine's coordinates, and of
+            its angular velocity among the machine's velocities.
+        components: indices of the independent components of the quaternion.
+        free: indices of these components among the free coordinates.
+        columns: indices of the corresponding velocities of the platform.
     """
 
     q: int
@@ -47,16 +47,16 @@ class PartOfRotation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart(ReprMixin):
-    """Free coordinates of the positions of an entry.
+    """Free coordinates of the platform's positions.
 
     Attributes:
         size: number of positions.
         plain: columns of positions that are free coordinates themselves.
-        quaternions: first columns of quaternions among the positions.
-        middles: an orientation for each (k, 4).
-        columns: which velocities the plain ones and each quaternion's three have.
-        parts: quaternions of which only part is independent; plain are components of theirs too,
-            the last ones.
+        quaternions: first columns of the quaternions among the positions.
+        middles: middle orientation of each quaternion (k, 4).
+        columns: columns of the velocities of plain positions, followed by those of each quaternion.
+        parts: quaternions with only some independent components. These components are the last
+            entries of `plain`.
     """
 
     size: int
@@ -75,7 +75,7 @@ class Chart(ReprMixin):
         """Return the free coordinates (N, m) of positions (N, size).
 
         Raises:
-            InputError: turned too far from the middle.
+            InputError: an orientation is too far from the middle orientation.
         """
         parts = [position[:, list(self.plain)]]
         for k, middle in zip(self.quaternions, self.middles, strict=True):
@@ -84,13 +84,15 @@ class Chart(ReprMixin):
             )
             if (np.abs(n[:, 0]) < WIDEST).any():
                 raise InputError.of(
-                    "end", "turns the platform by more than 240 degrees", "turn it less at once"
+                    "end",
+                    "rotates the platform by more than 240 degrees",
+                    "divide the motion into smaller rotations",
                 )
             parts.append(n[:, 1:] / n[:, :1])
         return np.concatenate(parts, axis=1)
 
     def curve(self, free: np.ndarray, first: np.ndarray, second: np.ndarray) -> Curve:
-        """Return positions and derivatives (N, size) from free coordinates and theirs (N, m)."""
+        """Return positions and derivatives (N, size) from those of free coordinates (N, m)."""
         position, ahead, bend = (np.zeros((len(free), self.size)) for _ in range(3))
         n = len(self.plain)
         for whole, part in ((position, free), (ahead, first), (bend, second)):
@@ -114,11 +116,10 @@ class Chart(ReprMixin):
         return Curve(position=position, first=ahead, second=bend)
 
     def expressions(self, free: ca.SX, first: ca.SX, second: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """Return positions (size,), velocities and accelerations of the entry as expressions.
+        """Return positions (size,), velocities and accelerations as expressions.
 
-        They depend on free coordinates and rates (m,).
-
-        Values of parts of rotations are zero; loops determine them.
+        They depend on free coordinates and their rates (m,). Velocities and accelerations of
+        partly independent rotations are zero; the loops determine them.
         """
         n, position = len(self.plain), ca.SX(self.size, 1)
         count = n + 3 * len(self.quaternions)
@@ -140,7 +141,7 @@ class Chart(ReprMixin):
 
 
 def chart(topology: Topology, ports: EntryPorts, ends: np.ndarray) -> Chart:
-    """Return the chart of an entry about the middle of two positions (2, size)."""
+    """Return the chart of the positions of `ports`, about the middle of two positions (2, size)."""
     plain, columns, quaternions, middles = [], [], [], []
     turning, parts = list[tuple[int, ...]](), list[PartOfRotation]()
     for column, iv in enumerate(ports.v):
@@ -178,7 +179,7 @@ def _inverse(q: np.ndarray) -> np.ndarray:
 
 
 def _product(a: ca.SX, b: ca.SX) -> ca.SX:
-    """Return Hamilton's product."""
+    """Return Hamilton's product a b of two quaternions."""
     return ca.SX(
         ca.vertcat(
             a[0] * b[0] - ca.dot(a[1:], b[1:]), a[0] * b[1:] + b[0] * a[1:] + ca.cross(a[1:], b[1:])
@@ -188,7 +189,7 @@ def _product(a: ca.SX, b: ca.SX) -> ca.SX:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplinePath(Path):
-    """A spline over even knots in free coordinates, from rest to rest in u.
+    """A spline in free coordinates with evenly spaced knots, from rest to rest in u.
 
     Attributes:
         chart: chart of the coordinates.
@@ -200,7 +201,7 @@ class SplinePath(Path):
     spline: BSpline = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Lay the spline."""
+        """Create the spline."""
         object.__setattr__(
             self,
             "spline",
@@ -209,7 +210,7 @@ class SplinePath(Path):
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """Inner knots."""
+        """Parameters of the inner knots."""
         return tuple(self.spline.t[DEGREE + 1 : -DEGREE - 1].tolist())
 
     def at(self, u: np.ndarray) -> Curve:
@@ -218,14 +219,14 @@ class SplinePath(Path):
 
 
 def knots(intervals: int) -> np.ndarray:
-    """Return the even knots of a number of intervals, with full multiplicity at the ends."""
+    """Return evenly spaced knots for a number of intervals, with full multiplicity at the ends."""
     return np.concatenate([np.zeros(DEGREE), np.linspace(0.0, 1.0, intervals + 1), np.ones(DEGREE)])
 
 
 def bases(u: np.ndarray, intervals: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return first control points at parameters u (N,), and four weights with derivatives.
+    """Return the indices of the first control points at parameters u (N,), and the weights.
 
-    The weights are (N, 3, 4).
+    The weights (N, 3, 4) are those of four control points in the position and two derivatives.
     """
     spline = BSpline(knots(intervals), np.eye(intervals + DEGREE), DEGREE)
     span = np.minimum((u * intervals).astype(int), intervals - 1)

@@ -1,4 +1,4 @@
-"""Cost rate of a motion: heat of the motors' currents and friction, or wear of their drives.
+"""Cost rate of a motion: heat of motors and friction, or wear of the drives.
 
 Source: ISO 281:2007, ISO 3408-5:2006 (exponents of life); Palmgren 1924, Miner 1945 (parts of a
 life add up); Archard 1953, Contact and rubbing of flat surfaces.
@@ -16,27 +16,30 @@ from tauloop.mechanism.drive_line import DriveLine, LineFriction, LuGre
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 
-#: Rounding of what wears: of forces over their largest, of speeds over those of all motors, and of
-#: speeds at rest.
+#: Widths of the smoothing of wear: of forces relative to the largest force, of speeds relative to
+#: the norm of all motors' speeds, and of speeds at rest.
 EDGE, CREEP, REST = 1e-2, 1e-2, 1e-6
-#: Speed of an inertia below which its Coulomb friction vanishes, over that of all motors there.
+#: Speed of an inertia below which its Coulomb friction vanishes, relative to the norm of the speeds
+#: of all motors.
 STICK = 1e-2
 
 
 def copper_of(mechanism: Mechanism, copper: float) -> np.ndarray:
-    """Return the heat of each motor per squared force (n_u,).
+    """Return the heat of each motor per squared force (n_u,), W/N^2 or W/(N m)^2.
 
-    It is equal for all motors, or that of the machine file where it is zero.
+    It is `copper` for all motors; if that is zero, it is the value of each motor in the machine
+    file.
     """
     own = np.array([actuator.copper or 0.0 for actuator in mechanism.actuators])
     return np.full(len(own), copper) if copper > 0 else own
 
 
 def require_goal(model: Model, objective: str, copper: float) -> None:
-    """Reject a goal for which the machine file lacks data.
+    """Reject an objective for which the machine file lacks data.
 
     Raises:
-        InputError: no heat of motors, or motors whose wear has no sum.
+        InputError: the heat of a motor or a largest force is missing, or the wear of rotary and
+            linear motors would be added.
     """
     mechanism, (_, units) = model.mechanism, model.output_ports("actuators")
     if objective == "energy":
@@ -46,19 +49,21 @@ def require_goal(model: Model, objective: str, copper: float) -> None:
             if k == 0
         ]
         if cold:
-            what = f"energy without the heat of motors is not what they take: {', '.join(cold)}"
+            what = (
+                f"the energy needs the heat of the motors, which is missing for {', '.join(cold)}"
+            )
             raise InputError.of(
                 "copper", what, "give R/k^2 of the motors, here or as 'copper' of each in the file"
             )
     if objective == "wear":
         endless = [a.name for a in mechanism.actuators if not np.isfinite(a.force)]
         if endless:
-            what = f"wear counts fractions of the largest forces, which {', '.join(endless)} lack"
+            what = f"wear needs the largest forces, which are missing for {', '.join(endless)}"
             raise InputError.of("optimize", what, "give 'force' to the actuators")
         if len(set(units)) > 1:
             raise InputError.of(
                 "optimize",
-                "travel of motors that turn and that slide has no sum",
+                "the travel of rotary and linear motors cannot be added",
                 "choose time or energy",
             )
 
@@ -71,17 +76,17 @@ def power(
     friction: ca.SX,
     copper: np.ndarray | float,
 ) -> ca.SX:
-    """Return the power lost in currents and friction, drive lines included, W.
+    """Return the power lost in motor currents and in friction, including drive lines, W.
 
-    Work against inertia and gravity comes back where the motion ends. A drive line behind an
-    actuator adds J r^2 a + r F(r v) of each of its inertias to the motor's force, where r is its
-    motion per unit of the actuator's.
+    Work against inertia and gravity is recovered until the end of the motion. Each inertia J of an
+    actuator's drive line adds J r^2 a + r F(r v) to the motor's force, where r is the motion of the
+    inertia per motion of the actuator.
 
     Args:
         model: the machine.
         force, speeds, accelerations: values of the motors (n_u,).
-        friction: power that the machine's own takes, W.
-        copper: heat per squared force (n_u,).
+        friction: power lost in the friction of the machine without drive lines, W.
+        copper: motor heat per squared force (n_u,).
     """
     mechanism, motors, lost = model.mechanism, [], friction
     for i, actuator in enumerate(mechanism.actuators):
@@ -97,7 +102,7 @@ def power(
 def _inside(
     mechanism: Mechanism, line: DriveLine | None, speeds: ca.SX, i: int
 ) -> Iterator[tuple[float, float, ca.SX]]:
-    """Return the inertias of a drive line: relative motion, size and friction."""
+    """Yield the motion ratio, the value and the friction force of each inertia of a drive line."""
     if line is None:
         return
 
@@ -123,13 +128,11 @@ def _inside(
 
 
 def wear(shares: ca.SX, speeds: ca.SX, exponent: float) -> tuple[ca.SX, ca.SX]:
-    """Return the travel of motors at full force per second that drives wear, smoothed and exact.
+    """Return the rate of the motors' equivalent travel at full force, smoothed and exact.
 
-    sum |tau / tau_max|^p |w|
-
-    The travel that a bearing, a ball screw or a gear lasts goes with its load to the power -p, and
-    parts of its life add up: p = 3 with balls and for teeth, 10/3 with rollers; p = 1 is Archard's
-    law of sliding.
+    It is the sum of |tau / tau_max|^p |w| over all motors. The life of a bearing, a ball screw or a
+    gear, as a travel, is proportional to load^-p, and fractions of the life add up. The exponent p
+    is 3 for balls and for gear teeth, and 10/3 for rollers; p = 1 is Archard's law of sliding wear.
     """
     together = CREEP**2 * ca.sumsqr(speeds) + REST**2
     smooth = ca.dot((shares**2 + EDGE**2) ** (0.5 * exponent), ca.sqrt(speeds**2 + together))

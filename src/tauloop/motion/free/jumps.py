@@ -1,8 +1,8 @@
 """Smooth substitute of Coulomb friction in the program of a free motion.
 
-Coulomb friction jumps where a joint reverses, which no optimizer can follow. sign(v) is replaced by
-v / sqrt(v^2 + w^2), where w is a small fraction of the speed at the program's start. The machine's
-exact expressions decide whether a motion keeps its limits.
+Coulomb friction jumps where a joint reverses, which gradient-based optimizers cannot handle.
+sign(v) is replaced by v / sqrt(v^2 + w^2), where w is a small fraction of the speed of the initial
+motion. The machine's exact expressions decide whether a motion satisfies its limits.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 
 from tauloop.equations.operators import read_instructions
 
-#: Width of a slope relative to the joint's largest speed at the start, and smallest value of that speed
-#: relative to the fastest joint's.
+#: Width of a slope relative to the joint's largest speed in the initial motion, and smallest value
+#: of this speed relative to that of the fastest joint.
 SLOPE_WIDTH, MIN_SPEED_SHARE = 0.1, 0.5
 
 
@@ -26,8 +26,8 @@ def smooth_at_jumps(
 
     Args:
         values: the expressions.
-        symbols: what they are of, columns.
-        start: values of the symbols at N samples of the program's start (N, size).
+        symbols: symbols (columns) on which the expressions depend.
+        start: values of the symbols at N samples of the initial motion (N, size).
     """
     function = ca.Function(
         "jumps", [*symbols], [ca.densify(value) for value in values], {"cse": True}
@@ -52,7 +52,7 @@ def smooth_at_jumps(
 def _walked(
     function: ca.Function, symbols: Sequence[ca.SX], jump: Callable[[ca.SX], ca.SX]
 ) -> list[ca.SX]:
-    """Return the expressions of a function, evaluated again with a replacement for each sign."""
+    """Return the expressions of a function, in which `jump` replaces each sign function."""
     work, results = (
         dict[int, ca.SX](),
         [ca.SX(function.sparsity_out(i)) for i in range(function.n_out())],

@@ -1,11 +1,12 @@
-"""Loops that close by iteration, in differentiated expressions: their solutions are numbers.
+"""Loops that are closed by iteration, as differentiable expressions with numerical solutions.
 
-With z_0 the solution of R(z, x) = 0 at x_0 and B the inverse of dR/dz there,
+Let z_0 be the solution of R(z, x) = 0 at x_0, and B the inverse of dR/dz there. Then
 
-    z <- z - B R(z, x),  twice from z_0,
+    z <- z - B R(z, x),  applied twice from z_0,
 
-is a function of x with the solution's value and its first and second derivatives at x_0: each pass
-adds one order. Derivatives thus use the implicit function theorem, not the solver's iterations.
+is a function of x with the value and the first and second derivatives of the solution at x_0. Each
+pass makes another order exact. Derivatives thus use the implicit function theorem, not the solver's
+iterations.
 
 Source: Griewank, Walther 2008, Evaluating Derivatives, chapter 15 (derivatives of implicit
 functions).
@@ -28,28 +29,28 @@ from tauloop.model.faces.casadi_face import unfolded
 from tauloop.motion.free.chart import Chart
 from tauloop.motion.strokes.stroke import Stroke
 
-#: Number of passes; each makes one more order of derivatives exact.
+#: Number of passes. Each pass makes another order of derivatives exact.
 PASSES = 2
-#: Largest distance of closed loops from those on their path, in characteristic lengths, rad or pure
-#: numbers.
+#: Largest accepted difference between the closed loops and the ones on the original path, in
+#: characteristic lengths, rad or pure numbers.
 LOOP_TOLERANCE = 1e-6
 
 
 class IteratedLoops:
-    """The loops of a machine that close by iteration, in the assembly mode of a nearby path.
+    """The loops of a machine that are closed by iteration, in the assembly mode of a nearby path.
 
     Attributes:
-        symbols: symbols in expressions at one point (k,): solutions of all blocks, then their
-            inverses.
+        symbols: symbols in expressions at a point (k,): solutions of all blocks, followed by the
+            inverses of their Jacobians.
     """
 
     def __init__(self, model: Model, chart: Chart, ends: np.ndarray) -> None:
-        """Prepare the loops of the platform's entry.
+        """Prepare the loops of the functions that take platform positions.
 
         Args:
             model: the machine.
-            chart: its free coordinates.
-            ends: coordinates (2, n_q) where a motion begins and ends.
+            chart: free coordinates of the motion.
+            ends: coordinates (2, n_q) at the start and the end of the motion.
         """
         self._chart, self._runner = chart, model.platform.runner
         self._program = self._runner.program(KINEMATICS[0])
@@ -68,7 +69,7 @@ class IteratedLoops:
         self._sides = [float(np.sign(np.linalg.det(matrix[0]))) for matrix in at_start]
 
     def _jacobians(self) -> BatchFunction:
-        """Return dR/dz of all blocks, at positions, starts and solutions."""
+        """Return dR/dz of all blocks as a function of positions, start and solutions."""
         sizes, slopes = self._runner.empty_inputs(), list[ca.SX]()
         entry = {name: ca.SX.sym(name, sizes[name].shape[1]) for name in ("position", "start")}
 
@@ -92,9 +93,9 @@ class IteratedLoops:
         ]
 
     def solution(self, block: Newton, known: Sequence[ca.SX]) -> ca.SX:
-        """Return the solution of a block as an expression, exact up to second derivatives.
+        """Return the solution of a block as an expression with exact first and second derivatives.
 
-        This is an argument of `unfolded`.
+        This function is an argument of `unfolded`.
         """
         z = self._solutions[block.unknowns]
         for _ in range(PASSES):
@@ -102,18 +103,19 @@ class IteratedLoops:
         return ca.SX(z)
 
     def follow(self, u: np.ndarray, q: np.ndarray) -> None:
-        """Set coordinates (N, n_q) at parameters u (N,) of a path as start values of the loops."""
+        """Use coordinates (N, n_q) at parameters u (N,) of a path as start values of the loops."""
         self._grid, self._q = u, q
 
     def at(self, u: np.ndarray, free: np.ndarray, *, follows: bool = False) -> np.ndarray:
         """Return the values of the symbols (N, k) at parameters u (N,) and free coordinates (N, m).
 
-        NaN where loops do not close, or only beyond a singularity.
+        The values are NaN where the loops do not close, or close only on the other side of a
+        singularity.
 
         Args:
-            u: parameters.
-            free: free coordinates.
-            follows: whether these become the new start values of the loops.
+            u: parameters (N,).
+            free: free coordinates (N, m).
+            follows: whether the solutions become the new start values of the loops.
         """
         if not self._blocks:
             return np.zeros((len(u), 0))
@@ -121,7 +123,8 @@ class IteratedLoops:
             len(u),
             np.stack([np.interp(u, self._grid, column) for column in self._q.T], axis=1),
         )
-        position = self._chart.curve(free, *2 * [np.zeros_like(free)]).position
+        zero = np.zeros_like(free)
+        position = self._chart.curve(free, zero, zero).position
         theta = np.tile(self._runner.nominal["theta"], (n, 1))
         outputs, diagnostics = self._program.run(
             {"position": position, "start": start, "theta": theta}, n
@@ -138,11 +141,11 @@ class IteratedLoops:
         values[~is_closed] = np.nan
         return values
 
-    def require_led(self, stroke: Stroke, u: np.ndarray, free: np.ndarray) -> None:
-        """Follow a path, and reject it where its loops were closed in another mode.
+    def require_same_assembly_mode(self, stroke: Stroke, u: np.ndarray, free: np.ndarray) -> None:
+        """Follow a path, and reject it if its loops were closed in another assembly mode.
 
         Raises:
-            PoseError: where on the path.
+            PoseError: the assembly modes differ. The message states where on the path.
         """
         k, before = len(self._columns), self.at(u, free)
         self.follow(stroke.grid, stroke.q)
@@ -179,7 +182,11 @@ class ClosedLoops(ca.Callback):
         return ca.Sparsity.dense(self._loops.symbols.numel(), len(self._u))
 
     def eval(self, arg: Sequence[ca.DM]) -> list[ca.DM]:
-        """Return the numbers; rows, slopes and bends request the same ones in turn."""
+        """Return the values of the symbols.
+
+        The value, Jacobian and Hessian evaluations request the same values in turn, so the last
+        result is stored.
+        """
         free = arg[0].full().T
         if self._last[0] != (key := free.tobytes()):
             self._last = key, ca.DM(self._loops.at(self._u, free, follows=True).T)

@@ -1,4 +1,4 @@
-"""Obstacles that a motion must avoid: axis-aligned boxes (in the base frame), and spheres."""
+"""Obstacles that a motion must avoid: spheres, and boxes along the axes of the base frame."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ CIRCLE_POINTS = 73
 
 
 class Obstacle(Options, ABC):
-    """A body that does not move."""
+    """A body at rest that a motion must avoid."""
 
     #: Name used in messages.
     kind: ClassVar[str]
 
     @abstractmethod
     def expression(self, p: ca.SX) -> ca.SX:
-        """Return the signed distance of a point (3,), m; negative inside."""
+        """Return the signed distance of a point p (3,) as an expression, m; negative inside."""
 
     @abstractmethod
     def projection_target(self, p: ca.SX) -> ca.SX:
@@ -42,7 +42,7 @@ class Obstacle(Options, ABC):
 
     @abstractmethod
     def outline(self, i: int, j: int) -> np.ndarray:
-        """Return the outline (N, 2) seen along the third axis; i and j are axes of the base."""
+        """Return the outline (N, 2) in the plane of the base's axes i and j, m."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ class BoxObstacle(Obstacle):
         )
 
     def outline(self, i: int, j: int) -> np.ndarray:
-        """Return the corners (5, 2) of the box; the last is the first again."""
+        """Return the corners of the box (5, 2), m; the last corner repeats the first."""
         corners = 0.5 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)])
         return np.array(self.center)[[i, j]] + corners * np.array(self.size)[[i, j]]
 
@@ -124,7 +124,7 @@ class SphereObstacle(Obstacle):
         return np.asarray(np.linalg.norm(np.asarray(points) - self.center, axis=-1) - self.radius)
 
     def outline(self, i: int, j: int) -> np.ndarray:
-        """Return a circle (N, 2)."""
+        """Return a circle (N, 2), m."""
         angle = np.linspace(0.0, 2.0 * np.pi, CIRCLE_POINTS)
         return np.array(self.center)[[i, j]] + self.radius * np.stack(
             [np.cos(angle), np.sin(angle)], axis=1
@@ -154,7 +154,7 @@ def sphere(text: str) -> SphereObstacle:
 def _numbers(
     where: str, text: str, counts: tuple[int, int], form: str
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the numbers before and after a colon."""
+    """Return the numbers before and after the colon of a text."""
     try:
         before, after = text.split(":")
         first = tuple(map(float, before.split(",")))

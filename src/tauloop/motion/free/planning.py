@@ -30,26 +30,29 @@ from tauloop.motion.strokes.stroke import Stroke, stroke
 
 #: Number of intervals of the spline.
 INTERVALS = 24
-#: Default limit of the condition bound, as a multiple of that at the worse end.
+#: Default limit of the bound of the condition number, as a multiple of the larger bound at the
+#: ends.
 CONDITION_FACTOR = 3.0
-#: Sideways distances of starts, as fractions of the straight line, and powers of their shape.
+#: Sideways distances of initial paths, as fractions of the straight line's length, and exponents of
+#: their shapes.
 SIDE_SHARES, SHAPE_POWERS = np.linspace(0.05, 1.0, 20), (2, 8)
-#: Number of points at which starts are checked.
+#: Number of points at which initial paths are checked.
 START_POINTS = 65
-#: Largest number of programs with bounds reduced by the excess between points, and tolerance of the
-#: excess.
+#: Largest number of solutions with bounds reduced by the excess between points, and tolerance of
+#: the excess.
 MAX_ROUNDS, VIOLATION_TOLERANCE = 4, 1e-3
-#: Number of points per interval at which a motion that was planned again is checked, and permitted
-#: excess between them.
+#: Number of points per interval at which a replanned motion is checked, and permitted excess
+#: between them.
 CHECKS_PER_INTERVAL, GRID_TOLERANCE = 20, 1e-4
-#: Factor on the largest reduction of distances, which holds at all points after the end has moved.
+#: Factor on the largest reduction of distance bounds, which applies at all points after the end has
+#: moved.
 BOUND_FACTOR = 1.2
-#: Exponent of the reduction of a rate with the excess, where most of a force is inertia, and smallest
-#: rate relative to the plan's.
+#: Exponent of the reduction of a rate with the excess, where inertia causes most of a force; and
+#: smallest rate relative to the planned rate.
 RATE_EXPONENT, MIN_RATE = 0.8, 0.1
 #: Tolerances of clearances (m) and condition bounds between collocation points.
 CLEARANCE_TOLERANCE, CONDITION_TOLERANCE = 1e-4, 1e-2
-#: Ratio of a start's duration to that of the fastest 3-4-5 law.
+#: Factor of an initial motion's duration on the shortest feasible duration.
 START_SLOWDOWN = 1.2
 
 
@@ -60,10 +63,11 @@ class Aim(Options):
     Attributes:
         optimize: quantity to minimize: time, energy or wear.
         max_duration: largest duration, s.
-        copper: heat per squared force of motors, W/N^2 or W/(N m)^2; the machine file's without it.
+        copper: motor heat per squared force, W/N^2 or W/(N m)^2; by default the values of the
+            machine file.
         exponent: exponent of forces in the wear.
-        max_condition: largest bound of the condition number (free of units); without it three times
-            that of the worse end.
+        max_condition: largest bound of the condition number (dimensionless); by default three times
+            the larger bound at the ends.
         intervals: number of intervals of the spline.
 
     Examples:
@@ -85,12 +89,12 @@ class FreeMotion(ReprMixin):
     """A free motion from rest to rest.
 
     Attributes:
-        law: its path, which has its own time, its limits and its duration.
-        guess: the solution, from which others start.
-        energy: what is lost in motors and friction, J.
-        wear: travel of motors at full force that drives wear like, rad or m.
-        measure: largest bound of the condition number on the way.
-        allowed: its largest value.
+        law: motion law with the path, the limits and the duration.
+        guess: solution of the program, from which further plans start.
+        energy: energy lost in motors and friction, J.
+        wear: motor travel at full force that causes the same wear, rad or m.
+        measure: largest bound of the condition number along the path.
+        allowed: limit of this bound.
     """
 
     law: FastestLaw
@@ -102,12 +106,12 @@ class FreeMotion(ReprMixin):
 
     @property
     def stroke(self) -> Stroke:
-        """The path in the machine."""
+        """The path in the machine's coordinates."""
         return self.law.rows.stroke
 
 
 class FreePlanner:
-    """Planner of free motions that can plan again when the end has moved.
+    """Planner of free motions, which can replan quickly when the end has moved.
 
     Examples:
         >>> import tauloop as tl
@@ -135,8 +139,8 @@ class FreePlanner:
             limits: limits of motions.
             surroundings: obstacles and clearances.
             aim: the objective.
-            compiled: whether the program becomes machine code, which takes seconds once and halves
-                the time of a plan.
+            compiled: whether the program is compiled to machine code. This takes seconds once and
+                halves the planning time.
         """
         self.model, self.limits, self.aim = model, limits, aim or Aim()
         self.surroundings, self._compiled = surroundings or Surroundings(), compiled
@@ -149,8 +153,9 @@ class FreePlanner:
             start, end: positions (n,) in the columns of `Model.platform.ports`.
 
         Raises:
-            InputError: machines that this is not for.
-            PoseError: ends out of reach or in the way, or no motion that keeps everything.
+            InputError: the planner does not support the machine.
+            PoseError: an end is out of reach or too close to an obstacle, or no motion is within
+                all limits.
         """
         platform = self.model.platform
         require_no_cables(self.model)
@@ -190,7 +195,7 @@ class FreePlanner:
         return self._last
 
     def start_path(self) -> Stroke:
-        """Return the path that the last plan started from, at uniform rate, for laws along it."""
+        """Return the initial path of the last plan, with a uniform parameter, for other laws."""
         return self._placed(self._way)
 
     def again(self, end: object) -> FreeMotion:
@@ -200,7 +205,7 @@ class FreePlanner:
             end: position (n,).
 
         Raises:
-            PoseError: as for `plan`; or there was none before.
+            PoseError: see `plan`; or nothing was planned before.
         """
         if self._last is None:
             raise PoseError.of("end", "nothing was planned before", "plan first")
@@ -219,16 +224,17 @@ class FreePlanner:
         self._last = motion
 
     def _require_clear(self, q: np.ndarray, ends: np.ndarray) -> None:
-        """Reject ends that are too near to an obstacle."""
+        """Reject ends that are too close to an obstacle."""
         tool = self.model.platform.tool(ends, start=q).place
         for name, values in self.surroundings.distances(self.model, q, tool).items():
             for word, value in zip(("start", "end"), values, strict=True):
                 if value < self.surroundings.clearance:
-                    what = f"is {1e3 * value:.3g} mm from {name}, {1e3 * self.surroundings.clearance:.3g} mm are kept"
+                    least = f"the clearance of {1e3 * self.surroundings.clearance:.3g} mm"
+                    what = f"is {1e3 * value:.3g} mm from {name}, closer than {least}"
                     raise PoseError.of(word, what, "move it, or allow a smaller clearance")
 
     def _rows_between(self, q: np.ndarray, ends: np.ndarray) -> PointRows:
-        """Return the rows of one point, with ranges and condition bound that suit both ends."""
+        """Return the limits at a point; ranges and condition bound include both ends."""
         arguments = self.model, self._chart, self.limits, self.surroundings, q
         copper = copper_of(self.model.mechanism, self.aim.copper)
         rows = rows_at(*arguments, 1.0, copper, self.aim.exponent)
@@ -248,7 +254,7 @@ class FreePlanner:
             else np.log(self.aim.max_condition)
         )
         if here > allowed:
-            what = f"the bound of the condition number is {np.exp(here):.3g} there, {np.exp(allowed):.3g} are allowed"
+            what = f"the bound of the condition number is {np.exp(here):.3g} at an end (limit {np.exp(allowed):.3g})"
             raise PoseError.of(
                 "condition", what, "choose other ends, or allow a larger condition number"
             )
@@ -258,7 +264,7 @@ class FreePlanner:
         return rows
 
     def _program_from(self, guess: Guess) -> FreeProgram:
-        """Return the program with this as its first start."""
+        """Return the program for an initial motion, at which jumps of friction are smoothed."""
         u, spline = np.linspace(0.0, 1.0, START_POINTS), self._spline(guess)
         y = np.concatenate([spline(u, k) / guess.duration**k for k in range(3)], axis=1)
         rows, limits = self._rows.smooth_at_jumps(y, self._loops.at(u, spline(u))), self.limits
@@ -273,11 +279,9 @@ class FreePlanner:
         )
 
     def _starts(self, free: np.ndarray) -> Iterator[tuple[Guess, np.ndarray]]:
-        """Return smooth motions past the obstacles on different sides, or a clear straight one.
+        """Yield initial motions: a straight line if it is clear, else motions around the obstacles.
 
-        Each has the control points of its path alone, at uniform rate.
-
-        With each the control points of its path alone, run through evenly.
+        With each motion it yields the control points of the same path at a uniform rate.
         """
         even = np.convolve(knots(self.aim.intervals), np.full(DEGREE, 1.0 / DEGREE))[DEGREE:-DEGREE]
         smooth = POLYNOMIAL_4567.at(np.linspace(0.0, 1.0, len(even))).s
@@ -309,7 +313,7 @@ class FreePlanner:
     def _clear(
         self, free: np.ndarray, share: np.ndarray, bump: np.ndarray
     ) -> list[tuple[np.ndarray, int]]:
-        """Return the first sideways path that is clear."""
+        """Return the first sideways displacement whose path is clear; empty if there is none."""
         for size in SIDE_SHARES:
             for power in SHAPE_POWERS:
                 if self._gap(_way(free, share, size * bump, power)) >= 0:
@@ -317,7 +321,7 @@ class FreePlanner:
         return []
 
     def _gap(self, coefficients: np.ndarray) -> float:
-        """Return the smallest distance of a start from obstacles, m; negative if out of reach."""
+        """Return clearance minus required clearance of an initial path, m; -inf if out of reach."""
         curve = SplinePath(chart=self._chart, coefficients=coefficients).at(
             np.linspace(0.0, 1.0, START_POINTS)
         )
@@ -331,7 +335,7 @@ class FreePlanner:
         return min((float(gap.min()) for gap in gaps), default=np.inf) - self.surroundings.clearance
 
     def _time(self, placed: Stroke) -> float:
-        """Return a duration that is feasible for a start, s."""
+        """Return a feasible duration of an initial motion, s."""
         try:
             return START_SLOWDOWN / law_rate(PathRows(placed, self.limits), Uniform(), 1.0)
         except PoseError:
@@ -340,7 +344,7 @@ class FreePlanner:
             )
 
     def _placed(self, coefficients: np.ndarray) -> Stroke:
-        """Return a path in the machine, checked from end to end."""
+        """Return a path placed in the machine, checked over its whole length."""
         path = SplinePath(chart=self._chart, coefficients=coefficients)
         return stroke(self.model, path, self.model.platform.ports.position.columns, ranges=False)
 
@@ -349,7 +353,10 @@ class FreePlanner:
         return SplinePath(chart=self._chart, coefficients=solution.coefficients).spline
 
     def _solved(self, guess: Guess, free: np.ndarray) -> tuple[FreeMotion, np.ndarray]:
-        """Return the solution with bounds reduced by its excess, and its feasible time."""
+        """Return a feasible motion, and the reductions of the bounds with which it was found.
+
+        The bounds are reduced by the excess between the collocation points.
+        """
         program = self._program
         taken = np.zeros((len(program.u), self._rows.lower.size))
         solution = program.solved(guess, free, self.aim.max_duration, self._room)
@@ -362,18 +369,19 @@ class FreePlanner:
                 solution = program.solved(solution, free, self.aim.max_duration, self._room, taken)
             except PoseError:
                 if over[:, self._rows.far].max(initial=0.0) < VIOLATION_TOLERANCE:
-                    break  # a slower motion keeps the limits that it exceeds
+                    break  # a slower motion satisfies the limits that are exceeded
                 raise
         placed = self._placed(solution.coefficients)
-        self._loops.require_led(placed, program.u, self._spline(solution)(program.u))
+        self._loops.require_same_assembly_mode(placed, program.u, self._spline(solution)(program.u))
         rows = PathRows(placed, self.limits)
         unit = 1.0 / solution.duration
         return self._timed(solution, rows, min(unit, law_rate(rows, Uniform(), unit))), taken
 
     def _solved_again(self, guess: Guess, free: np.ndarray) -> FreeMotion:
-        """Return a solution with the last one's reduced bounds, checked on a grid and slowed down.
+        """Return a motion with the reduced bounds of the last plan.
 
-        The condition bound replaces the check of singularities by `stroke`.
+        It is checked on a grid and slowed down if it exceeds limits. The condition bound replaces
+        the check for singularities by `stroke`.
         """
         taken, far = self._taken.copy(), self._rows.far
         taken[:, far] = BOUND_FACTOR * taken[:, far].max(axis=0)
@@ -394,7 +402,9 @@ class FreePlanner:
         placed = Stroke(
             model=self.model, functions=self.model.platform, path=path, columns=columns, base=base
         )
-        self._loops.require_led(placed, self._program.u, np.asarray(path.spline(self._program.u)))
+        self._loops.require_same_assembly_mode(
+            placed, self._program.u, np.asarray(path.spline(self._program.u))
+        )
         progress = Uniform().at(np.linspace(0.0, 1.0, CHECKS_PER_INTERVAL * self.aim.intervals + 1))
         rows = PathRows(placed, self.limits)
         rate = unit
@@ -425,7 +435,7 @@ class FreePlanner:
         return motion
 
     def _timed(self, solution: Guess, rows: PathRows, rate: float) -> FreeMotion:
-        """Return a motion at a rate (1/s), or slower if forces change too fast."""
+        """Return a motion at a rate (1/s), or at a lower rate if forces change too fast."""
         unit = 1.0 / solution.duration
         if self.limits.bounds_changes:
             rate = slowed(rows, Uniform(), rate, unit)
@@ -456,7 +466,7 @@ class FreePlanner:
 
 
 def _way(free: np.ndarray, share: np.ndarray, bump: np.ndarray, power: int) -> np.ndarray:
-    """Return points (n, m) at shares (n,) of a straight line between two (2, m), moved sideways."""
+    """Return points (n, m) at fractions (n,) of a line between two points, moved sideways."""
     s = share[:, None]
     return np.asarray(free[0] + s * (free[1] - free[0]) + bump * (1.0 - (2.0 * s - 1.0) ** power))
 

@@ -1,7 +1,8 @@
-"""The nonlinear program of a free motion: spline, duration, and rows at collocation points.
+"""The nonlinear program of a free motion: spline, duration, and limits at collocation points.
 
-The machine's expressions are differentiated once, at one point; what they give at all points is put
-into the sparse Jacobian and the Hessian of the program, which IPOPT takes as they are.
+The machine's expressions are differentiated once, at a single point. Their values at all points are
+assembled into the sparse Jacobian and Hessian of the program, which IPOPT uses directly. A row is
+the expression of a limit.
 """
 
 from __future__ import annotations
@@ -27,27 +28,27 @@ from tauloop.motion.free.sequential import Sequential
 INNER_POINTS = 2
 #: Offset of the first and last evaluation of rows from rest, where friction is undefined.
 END_OFFSET = 1e-6
-#: Number of points per collocation point at which rows are checked, and distances, which vary sharply
-#: at corners.
+#: Number of points per collocation point at which rows are checked, and at which distances are
+#: checked, because they vary sharply at corners.
 CHECKS_PER_POINT, DISTANCE_CHECKS_PER_POINT = 8, 32
-#: Number of control points at each end that are fixed by rest; one more where forces are held too.
+#: Number of control points at each end that rest fixes; another one if the forces are also held.
 REST_POINTS = 2
-#: Tolerances of the optimum: of a first solution, and of one for a nearby target.
+#: Tolerances of the optimum: for a first solution, and for a solution with a nearby target.
 FIRST_TOLERANCE, NEARBY_TOLERANCE = 1e-6, 1e-4
-#: Barrier at the start of a program that is solved again.
+#: Initial barrier parameter of a warm start.
 WARM_BARRIER = 1e-5
-#: Largest number of IPOPT steps, and of a start from a nearby solution; after these it starts from
-#: scratch.
+#: Largest number of IPOPT steps, and of steps from a nearby solution; after these, IPOPT starts
+#: from scratch.
 MAX_PLANNING_STEPS, MAX_NEARBY_STEPS = 300, 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guess(ReprMixin):
-    """Start or solution of a program.
+    """Initial guess or solution of a program.
 
     Attributes:
         coefficients: control points (n + 3, m).
-        duration: s.
+        duration: duration, s.
         multipliers: multipliers of bounds and rows; empty before the first solution.
         steps: number of steps of IPOPT.
     """
@@ -59,7 +60,7 @@ class Guess(ReprMixin):
 
 
 class _Local:
-    """Rows, Jacobian and Hessian at one point, by its four control points and the duration."""
+    """Rows, Jacobian and Hessian at a point, from four control points and the duration."""
 
     def __init__(
         self, rows: PointRows, exact: ca.SX, rate: ca.SX | None, changes: bool, is_compiled: bool
@@ -70,7 +71,7 @@ class _Local:
         y = ca.vertcat(Z @ b[:4], Z @ b[4:8] / T, Z @ b[8:12] / T**2)
         unknown = ca.vertcat(z, T)
         values = ca.vertcat(rows.values, rows.forces) if changes else rows.values
-        # what is shared is shared before it is differentiated
+        # Common subexpressions are found before differentiation.
         values, exact, rate = ca.cse([values, exact, ca.SX(0) if rate is None else rate])
         k = values.numel()
         weight, scale, mu = ca.SX.sym("l", k), ca.SX.sym("s"), ca.SX.sym("m", 3 * m)
@@ -108,15 +109,16 @@ class _Local:
         }
 
     def at(self, name: str, width: int) -> ca.Function:
-        """Return a function for a number of points.
+        """Return the function with this name, evaluated at `width` points at once.
 
-        It is `free_rows`, `free_slopes`, `free_bends`, `free_between` or `free_distances`.
+        The names are `free_rows`, `free_slopes` (Jacobian), `free_bends` (Hessian), `free_between`
+        and `free_distances`.
         """
         return mapped(self._functions[name], width, self._instructions[name])
 
 
 def _compiled(functions: list[ca.Function]) -> list[ca.Function]:
-    """Return the functions as machine code; unchanged without a compiler."""
+    """Return the functions as machine code; without a compiler, return them unchanged."""
     compiler = find_compiler()
     if compiler is None:
         return functions
@@ -131,16 +133,17 @@ def _compiled(functions: list[ca.Function]) -> list[ca.Function]:
 
 
 def _symmetric(gradient: ca.SX, y: ca.SX, m: int) -> ca.SX:
-    """Return the Jacobian of a gradient by y (3 m,), half of it by the first m.
+    """Return the symmetric Jacobian (3 m, 3 m) of a gradient with respect to y (3 m,).
 
-    Rates mostly occur in no products.
+    Only the first m columns and the remaining diagonal block are differentiated, because rates
+    rarely occur in products.
     """
     first, rest = ca.jacobian(gradient, y[:m]), ca.jacobian(gradient[m:], y[m:])
     return ca.SX(ca.blockcat([[first[:m, :], first[m:, :].T], [first[m:, :], rest]]))
 
 
 class _Assembly:
-    """Sums of entries of many small dense matrices as one sparse matrix."""
+    """Assembly of a sparse matrix from the entries of many small dense matrices."""
 
     def __init__(
         self, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], kept: np.ndarray
@@ -170,12 +173,12 @@ def _sparse(matrix: csc_matrix) -> ca.DM:
 
 
 class _Selection:
-    """Rows of the problem: those kept at all points, and bounds of the changes of forces between them.
+    """Rows of the problem: the rows of all points, and bounds of force changes between points.
 
     Attributes:
-        matrix: selects and subtracts rows of all points.
+        matrix: sparse matrix that selects rows of points and subtracts forces.
         count: number of rows.
-        rises: number of changes of forces, each bounded from above and from below.
+        rises: number of changes of forces, each with an upper and a lower bound.
     """
 
     def __init__(self, points: int, own: int, count: int, change: float) -> None:
@@ -183,9 +186,9 @@ class _Selection:
 
         Args:
             points: number of points.
-            own: number of kept rows of a point.
-            count: number of all rows of a point; the others are forces.
-            change: largest change of a force from point to point, over the duration.
+            own: number of bounded rows of a point.
+            count: number of all values of a point; the values after the rows are forces.
+            change: largest change of a force from point to point, divided by the duration.
         """
         forces = count - own
         row_of = eye(points * count, format="csr")
@@ -208,7 +211,7 @@ class _Selection:
         return self.matrix @ ca.vec(values) + self._by_time * duration
 
     def jacobian(self, slopes: ca.MX) -> ca.MX:
-        """Return the Jacobian of the rows from that of the rows of all points (count points, n)."""
+        """Return the Jacobian of the rows from the Jacobian (count points, n) of all points."""
         jacobian = self.matrix @ slopes
         if self.rises:
             n = slopes.size2()
@@ -217,7 +220,7 @@ class _Selection:
 
 
 def _joined_slopes(slopes: ca.MX, column: np.ndarray, count: int, n: int) -> ca.MX:
-    """Return the Jacobian (count points, n) of the rows of all points from that of each point."""
+    """Return the Jacobian (count points, n) of all points from the Jacobians of the points."""
     points, q = column.shape
     j, c, r = np.meshgrid(np.arange(points), np.arange(q), np.arange(count), indexing="ij")
     assembly = _Assembly(
@@ -230,7 +233,7 @@ def _joined_slopes(slopes: ca.MX, column: np.ndarray, count: int, n: int) -> ca.
 
 
 def _joined_bends(bends: ca.MX, column: np.ndarray, n: int) -> ca.MX:
-    """Return the upper triangle of the Hessian (n, n) from that of each point."""
+    """Return the upper triangle of the Hessian (n, n) from the Hessians of the points."""
     points, q = column.shape
     j, c, r = np.meshgrid(np.arange(points), np.arange(q), np.arange(q), indexing="ij")
     low, high = np.minimum(column[j, r], column[j, c]), np.maximum(column[j, r], column[j, c])
@@ -239,7 +242,7 @@ def _joined_bends(bends: ca.MX, column: np.ndarray, n: int) -> ca.MX:
 
 
 class FreeProgram:
-    """Program for the least time, or the least integral of a cost, between two poses."""
+    """Program for the shortest time, or the smallest integral of a cost, between two poses."""
 
     def __init__(
         self,
@@ -252,17 +255,18 @@ class FreeProgram:
         compiled: bool = False,
         exact: ca.SX | None = None,
     ) -> None:
-        """Set the program up.
+        """Set up the program.
 
         Args:
-            rows: what is kept at one point.
+            rows: limits at a point.
             intervals: number of intervals of the spline.
-            rate: what counts, a second (of `rows`); time itself without it.
-            change: largest change of a force in shares a second; infinite for no bound.
+            rate: cost per second, an expression of `rows`; None to minimize the time.
+            change: largest rate of change of a force relative to its limit, 1/s; infinite for no
+                bound.
             is_held: whether accelerations vanish at both ends.
-            compiled: whether its functions become machine code.
-            exact: values of the rows by which motions are judged between points, where `rows` are
-                without jumps.
+            compiled: whether the functions are compiled to machine code.
+            exact: values of the rows with jumps, which check motions between points; by default the
+                values of `rows`.
         """
         self.rows, self.intervals = rows, intervals
         self.u = np.linspace(0.0, 1.0, INNER_POINTS * intervals + 1)
@@ -292,7 +296,7 @@ class FreeProgram:
         """Set the problem and its derivatives.
 
         Args:
-            local: functions of one point.
+            local: functions of a point.
             selection: rows of the problem from the rows of all points.
             is_time: whether the duration is minimized.
         """
@@ -355,8 +359,8 @@ class FreeProgram:
         Args:
             unknown: free control points, and the duration.
             ends: free coordinates at both ends.
-            index: numbers of the control points that each point depends on (points, 4 m).
-            weights: their weights, and those of the derivatives.
+            index: indices of the control points that each point depends on (points, 4 m).
+            weights: weights of the control points in the position and its derivatives.
         """
         points, m = len(self.u), self._m
         quadrature = np.full(points, self.u[1])
@@ -374,9 +378,9 @@ class FreeProgram:
         ]
 
     def _columns(self, index: np.ndarray, n: int) -> np.ndarray:
-        """Return the unknowns that the variables of each point are (points, 4 m + 1).
+        """Return the indices of the unknowns of each point's variables (points, 4 m + 1).
 
-        It is -1 for control points that are fixed. The last variable is the duration.
+        They are -1 for fixed control points. The last variable is the duration.
         """
         free = index - self.fixed * self._m
         column = np.full((len(index), index.shape[1] + 1), n - 1)
@@ -384,7 +388,7 @@ class FreeProgram:
         return column
 
     def _solver(self, is_warm: bool) -> ca.Function:
-        """Return IPOPT, for a first solution or from one nearby."""
+        """Return IPOPT, with settings for a first solution or for a warm start."""
         if is_warm not in self._solvers:
             settings: dict[str, object] = {
                 "print_level": 0,
@@ -419,14 +423,14 @@ class FreeProgram:
         """Return the motion that IPOPT finds.
 
         Args:
-            guess: where it starts; with multipliers, from a solution nearby.
-            ends: free coordinates (2, m).
+            guess: initial guess; with multipliers it is a nearby solution.
+            ends: free coordinates at both ends (2, m).
             longest: largest duration, s.
-            room: how far control points may lie from the ends (m,).
-            taken: by which bounds of rows are narrower (points, own rows).
+            room: largest distance of control points from the ends (m,).
+            taken: reductions of the rows' bounds (points, own rows).
 
         Raises:
-            PoseError: none keeps all rows.
+            PoseError: no motion satisfies all rows.
         """
         start, bounds = self._start(guess, ends, longest, room, taken)
         more = (
@@ -440,7 +444,7 @@ class FreeProgram:
         if not stats["success"] and guess.multipliers:
             return self.solved(replace(guess, multipliers=()), ends, longest, room, taken)
         if not stats["success"]:
-            what = f"no search came to one that keeps all limits: {stats['return_status']}"
+            what = f"no motion within all limits was found: {stats['return_status']}"
             raise PoseError.of("motion", what, "allow wider limits, other ends or fewer obstacles")
         multipliers = np.asarray(solution["lam_x"]).ravel(), np.asarray(solution["lam_g"]).ravel()
         return self._made(
@@ -450,9 +454,9 @@ class FreeProgram:
     def solved_nearby(
         self, guess: Guess, ends: np.ndarray, longest: float, room: np.ndarray, taken: np.ndarray
     ) -> Guess:
-        """Return the motion from a nearby solution by sequential quadratic programs.
+        """Return the motion, found from a nearby solution by sequential quadratic programming.
 
-        IPOPT is used where these do not converge; see `solved`.
+        If it does not converge, IPOPT is used. For the arguments see `solved`.
         """
         start, bounds = self._start(guess, ends, longest, room, taken)
         parameters = np.append(ends.ravel(), guess.duration)
@@ -471,7 +475,7 @@ class FreeProgram:
         room: np.ndarray,
         taken: np.ndarray | None,
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Return the unknowns of a guess, and the bounds of unknowns and rows."""
+        """Return the unknowns of an initial guess, and the bounds of unknowns and rows."""
         inner, own = len(guess.coefficients) - 2 * self.fixed, self.rows.lower.size * len(self.u)
         bounds = {
             "lbx": np.append(np.tile(ends.min(axis=0) - room, inner), 1e-3 * guess.duration),
@@ -489,7 +493,7 @@ class FreeProgram:
     def _made(
         self, x: np.ndarray, ends: np.ndarray, multipliers: tuple[np.ndarray, ...], steps: int
     ) -> Guess:
-        """Return the motion of a solution."""
+        """Return the motion of a solution x."""
         first, last = (np.tile(end, (self.fixed, 1)) for end in ends)
         coefficients = np.concatenate([first, x[:-1].reshape(-1, self._m), last])
         return Guess(
@@ -497,7 +501,7 @@ class FreeProgram:
         )
 
     def excess(self, guess: Guess) -> np.ndarray:
-        """Return the largest excess of rows between points, per point (points, own rows)."""
+        """Return the largest excess of rows in the neighborhood of points (points, own rows)."""
         far = self.rows.far
         most = self._over(guess, CHECKS_PER_POINT, np.ones(len(far), dtype=bool))
         if far.any():
@@ -505,7 +509,7 @@ class FreeProgram:
         return most
 
     def _over(self, guess: Guess, between: int, chosen: np.ndarray) -> np.ndarray:
-        """Return the excess of chosen rows, on a number of points for each collocation point."""
+        """Return the excess of chosen rows, checked at `between` points per collocation point."""
         u = np.linspace(0.0, 1.0, between * (len(self.u) - 1) + 1)
         u[[0, -1]] = END_OFFSET, 1.0 - END_OFFSET
         span, weights = bases(u, self.intervals)

@@ -1,13 +1,14 @@
-"""Limits of a motion at one point, as expressions in free coordinates and rates.
+"""Limits of a motion at a point, as expressions in free coordinates and their rates.
 
-Each row lies between bounds: forces of motors (with their curve over speed) and rods, speeds, the
-tool's acceleration, ranges of coordinates, distances from obstacles and between rods, and a bound
-of the condition number,
+Each limit is a row with a lower and an upper bound. Rows are the forces of motors (with their curve
+over speed) and rods, speeds, the tool's acceleration, ranges of coordinates, distances from
+obstacles and between rods, and a bound of the condition number,
 
-    kappa(A) <= 2 / |det A| (|A|_F / sqrt(m))^m,
+    kappa(A) <= 2 / |det A| (|A|_F / sqrt(m))^m.
 
-A being the actuators' velocities per unit of the platform's, free of units: it grows without end
-both where actuators lose the platform and where legs are stretched.
+A is the dimensionless matrix from velocities of the platform to velocities of the actuators. The
+bound grows to infinity both where the actuators lose control of the platform and where legs are
+stretched.
 
 Source: Guggenheimer, Edelman, Johnson 1995, A simple estimate of the condition number of a linear
 system.
@@ -46,11 +47,11 @@ from tauloop.motion.free.jumps import smooth_at_jumps
 from tauloop.motion.free.loops import IteratedLoops
 from tauloop.motion.free.obstacles import Obstacle
 
-#: Number of projections that locate the point of a rod nearest to an obstacle, and number of its points
-#: that are checked afterwards.
+#: Number of projections that locate the point of a rod nearest to an obstacle, and number of points
+#: of a rod that are checked afterwards.
 PROJECTIONS, ROD_POINTS = 4, 129
-#: Fraction of a rod's squared length that keeps the distance of two rods smooth where they cross or
-#: are parallel.
+#: Fraction of a rod's squared length that is added so that the distance of two rods is smooth where
+#: they cross or are parallel.
 SQUARED_LENGTH_SHARE = 1e-12
 #: Unit of distances in the rows, m.
 DISTANCE_UNIT = 0.01
@@ -62,10 +63,10 @@ class Surroundings(Options):
 
     Attributes:
         obstacles: boxes and spheres.
-        tool_radius: radius of a ball about the tool center point that avoids them, m.
-        rod_radius: radius of the rods, which then avoid them and each other, m; rods are ignored
-            without it.
-        clearance: least distance, m.
+        tool_radius: radius of a sphere at the tool center point that avoids the obstacles, m.
+        rod_radius: radius of the rods, m. Rods avoid the obstacles and each other; without a radius
+            they are ignored.
+        clearance: smallest allowed distance, m.
 
     Examples:
         >>> from tauloop.motion import SphereObstacle, Surroundings
@@ -79,9 +80,9 @@ class Surroundings(Options):
     clearance: float = option(0.002, least=0.0, below=np.inf)
 
     def distances(self, model: Model, q: np.ndarray, tool: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the distances (N,) to the nearest obstacle, by name, m.
+        """Return the distances from each obstacle and between rods (N,), m, by name.
 
-        The coordinates are (N, n_q) and the tool is at (N, 3).
+        `q` are the coordinates (N, n_q), and `tool` are the positions of the tool (N, 3).
         """
         table = {}
         rods = rod_clearance(model) if self.rod_radius is not None else None
@@ -103,36 +104,37 @@ class Surroundings(Options):
 
 
 def require_no_cables(model: Model) -> None:
-    """Reject machines whose motion is not an expression.
+    """Reject machines with cables.
 
     Raises:
-        InputError: cables.
+        InputError: the machine has cables.
     """
     if model.mechanism.cables:
-        what = "hangs on cables, and transfers do not keep tensions within bounds"
+        what = "has cables, and transfers do not keep tensions within their bounds"
         raise InputError.of(model.mechanism.name, what, OTHER_LAW)
 
 
 def names_of(obstacles: tuple[Obstacle, ...]) -> list[str]:
-    """Return the names of obstacles by kind and order: box 1, sphere 2."""
+    """Return the names of obstacles, formed from kind and index, such as box 1, sphere 2."""
     return [f"{type(obstacle).kind} {i + 1}" for i, obstacle in enumerate(obstacles)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointRows:
-    """Limits at one point.
+    """Limits at a point.
 
     Attributes:
         y: free coordinates, their velocities and accelerations (3 m,).
-        loops: those that close by iteration; all below knows their symbols too.
-        values: (k,).
-        lower, upper: their bounds (k,).
+        loops: loops that are closed by iteration. All expressions below depend on their symbols.
+        values: values of the rows (k,).
+        lower, upper: bounds of the rows (k,).
         names: names of the rows.
-        distances: names of those that are distances.
-        forces: forces of motors without payload (n_u,) as fractions of their sizes.
-        power: heat of motors and friction, W.
-        wear: motors' travel at full force a second, without edges, rad/s or m/s; and as it is.
-        measure: the bound of the condition number, as a logarithm.
+        distances: names of the rows that are distances.
+        forces: forces of motors without payload (n_u,), as fractions of their limits.
+        power: power lost in motors and friction, W.
+        wear: rate of the motors' equivalent travel at full force, rad/s or m/s: a smooth
+            approximation, and the exact expression.
+        measure: logarithm of the bound of the condition number.
     """
 
     y: ca.SX
@@ -148,9 +150,9 @@ class PointRows:
     measure: ca.SX
 
     def smooth_at_jumps(self, y: np.ndarray, loops: np.ndarray) -> PointRows:
-        """Return the rows without jumps of friction.
+        """Return the rows with jumps of friction replaced, for a given initial motion.
 
-        The start has y (N, 3 m) and the loops' symbols (N, k).
+        The initial motion has y (N, 3 m) and values of the loops' symbols (N, k).
         """
         values = [self.values, self.forces, self.power, *self.wear]
         made = smooth_at_jumps(values, [self.y, self.loops.symbols], [y, loops])
@@ -163,7 +165,7 @@ class PointRows:
 
 
 class _Point:
-    """The machine's expressions at one point."""
+    """The machine's expressions at a point."""
 
     def __init__(
         self, model: Model, chart: Chart, loops: IteratedLoops, payload: Payload | None
@@ -194,15 +196,15 @@ class _Point:
         )
 
     def _embedding(self) -> ca.SX:
-        """Return the velocities of all coordinates per unit of the entry's (n_v, m)."""
+        """Return the matrix (n_v, m) from platform velocities to all velocities."""
         still = ca.SX(self._velocity.numel(), 1)
         return ca.reshape(self._of(EMBEDDING, velocity=still)["G"], -1, self._velocity.numel())
 
     def _turn_in_part(self, parts: tuple[PartOfRotation, ...], first: ca.SX, second: ca.SX) -> None:
         """Set velocities and accelerations of partly given rotations, as in `entry_rates`.
 
-        Given rows of p' = E(p) w / 2, with w = G v_given, are solved for what turns; likewise for
-        p''.
+        The given rows of p' = E(p) w / 2, with w = G v_given, are solved for the angular
+        velocities, and those of p'' for the angular accelerations.
         """
         q, G = self._of(KINEMATICS[0])["q"], self._embedding()
         turning = [column for part in parts for column in part.columns]
@@ -228,9 +230,10 @@ class _Point:
         a[turning] = inverse @ (second[numbers] - ca.vertcat(*bias) - whole @ a)
 
     def lost(self) -> ca.SX:
-        """Return the power that friction takes, W.
+        """Return the power lost in friction, W.
 
-        Springs and the constant part of friction, which also act at rest, return theirs.
+        The forces at rest (springs and the constant term of friction) are subtracted because they
+        return their power.
         """
         still = self._of(TERMS, velocity=ca.SX(self._velocity.numel(), 1))["losses"]
         return ca.SX(ca.dot(self._of(TERMS)["losses"] - still, self._velocity))
@@ -249,7 +252,7 @@ class _Point:
         return ca.SX(np.log(2.0) + 0.5 * m * size - 0.5 * ca.sum1(ca.log(ca.diag(R) ** 2)))
 
     def bodies(self, rods: RodClearance | None) -> tuple[ca.SX, list[tuple[ca.SX, ca.SX]]]:
-        """Return the tool's position (3,) and both ends of each rod."""
+        """Return the tool's position (3,), and the positions of both ends of each rod (3,)."""
         mechanism, q = self.model.mechanism, self.values["q"]
         motion = symbolic_motion(self.model.topology, nominal(mechanism), is_moving=False)
         places = [motion.point(mechanism.platform.tool).p]
@@ -261,7 +264,7 @@ class _Point:
         return tool, list(zip(ends[0::2], ends[1::2], strict=True))
 
     def pull(self) -> ca.SX:
-        """Return the acceleration of the tool (3,)."""
+        """Return the acceleration of the tool (3,), m/s^2."""
         parts, values = (self.model.topology, nominal(self.model.mechanism)), self.values
         motion = tree_motion(*parts, Configuration(values["q"], {}), values["v"], values["a"])
         return motion.point(self.model.mechanism.platform.tool).a
@@ -277,16 +280,17 @@ def rows_at(
     copper: np.ndarray | float,
     exponent: float = 3.0,
 ) -> PointRows:
-    """Return all limits at one point.
+    """Return all limits at a point.
 
     Args:
         model: the machine.
-        chart: its free coordinates.
+        chart: free coordinates of the motion.
         limits: limits of forces, speeds and accelerations.
-        surroundings: obstacles.
-        ends: full coordinates (2, n_q) of the motion's ends, which ranges are widened to.
+        surroundings: obstacles and clearances.
+        ends: all coordinates at both ends of the motion (2, n_q); ranges are widened to include
+            them.
         condition: largest bound of the condition number.
-        copper: heat per squared force of motors (n_u,), W/N^2 or W/(N m)^2.
+        copper: motor heat per squared force (n_u,), W/N^2 or W/(N m)^2.
         exponent: exponent of the forces in the wear.
     """
     loops = IteratedLoops(model, chart, ends)
@@ -358,7 +362,7 @@ def rows_at(
 
 
 def _rods(model: Model, limits: PathLimits) -> dict[str, int]:
-    """Return the columns of the closure forces that are forces of rods, where these have limits."""
+    """Return the columns of rod forces in the closure forces by name; empty without limits."""
     if min(limits.tension, limits.compression) == np.inf:
         return {}
     rods = {rod.name for rod in model.mechanism.rods} - set(model.mechanism.cables)
@@ -367,7 +371,7 @@ def _rods(model: Model, limits: PathLimits) -> dict[str, int]:
 
 
 def _ranges(model: Model, q: ca.SX, ends: np.ndarray) -> Iterator[tuple[str, ca.SX, float, float]]:
-    """Return the ranges of coordinates that the tree has, widened to the ends of the motion."""
+    """Yield the rows of the coordinates' ranges, widened to include the ends of the motion."""
     limits = model.limits
     for name, column, low, high in zip(
         limits.names, limits.columns, limits.lower, limits.upper, strict=False
@@ -384,7 +388,7 @@ def _distances(
     bars: list[tuple[ca.SX, ca.SX]],
     rods: RodClearance | None,
 ) -> Iterator[tuple[str, ca.SX, float, float]]:
-    """Return the distances from obstacles, and between rods."""
+    """Yield the rows of the distances from obstacles and between rods."""
     free, radius = surroundings.clearance, float(surroundings.rod_radius or 0.0)
     for name, obstacle in zip(
         names_of(surroundings.obstacles), surroundings.obstacles, strict=True
@@ -418,7 +422,7 @@ def _nearest(obstacle: Obstacle, a: ca.SX, b: ca.SX) -> ca.SX:
 
 
 def _between(a: ca.SX, b: ca.SX, c: ca.SX, d: ca.SX) -> ca.SX:
-    """Return the distance of segments ab and cd (see `segment_distances` for the source)."""
+    """Return the distance between segments ab and cd (see `segment_distances` for the source)."""
     u, w, r = b - a, d - c, a - c
     uu, ww, uw, ur, wr = ca.dot(u, u), ca.dot(w, w), ca.dot(u, w), ca.dot(u, r), ca.dot(w, r)
 

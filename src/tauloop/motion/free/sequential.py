@@ -1,9 +1,12 @@
-"""Sequential quadratic programs: few suffice from a nearby solution, unlike barrier steps.
+"""Sequential quadratic programming, which converges in few steps from a nearby solution.
 
-    least  g'd + d'Hd / 2   with   lower <= r + J d <= upper
+Each step d is the solution of the quadratic program
+
+    minimize  g'd + d'Hd / 2   subject to   lower <= r + J d <= upper.
 
 H is the exact Hessian of the Lagrangian, with eigenvalues of at least a fraction of the largest.
-Full steps are taken; if they do not converge within a few, the caller must use another method.
+Full steps are taken. If they do not converge within a few steps, the caller must use another
+method.
 
 Source: Nocedal and Wright 2006, Numerical Optimization, algorithm 18.1; Arnstrom, Bemporad, Axehill
 2022, A dual active-set solver for embedded quadratic programming using recursive LDL' updates
@@ -18,13 +21,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-#: Largest number of programs; step that ends them, relative to the range of each unknown; smallest
-#: eigenvalue relative to the largest.
+#: Largest number of programs; step size at which they end, relative to the range of each unknown;
+#: and smallest eigenvalue relative to the largest.
 MAX_PROGRAMS, STEP_TOLERANCE, MIN_EIGENVALUE = 10, 2e-3, 3e-3
-#: Largest step, relative to the range of an unknown, that is accepted.
+#: Largest accepted step, relative to the range of an unknown.
 MAX_STEP = 1.0
-#: Distance from bounds up to which rows are included at first; tolerance of a step for the others;
-#: largest number of times that rows are added.
+#: Distance from their bounds within which rows are included at first; tolerance of a step for the
+#: other rows; and largest number of rounds in which rows are added.
 ROW_MARGIN, ROW_TOLERANCE, MAX_ROW_ROUNDS = 0.5, 1e-4, 4
 #: Name of the CasADi solver of quadratic programs.
 SOLVER = "daqp"
@@ -35,22 +38,22 @@ class Sequential:
     """Solver of a nonlinear program from a nearby solution."""
 
     def __init__(self, derivatives: Mapping[str, ca.Function]) -> None:
-        """Set the quadratic program up.
+        """Store the derivatives.
 
         Args:
-            derivatives: as IPOPT takes them: `grad_f`, `jac_g` and `hess_lag`.
+            derivatives: functions `grad_f`, `jac_g` and `hess_lag`, as for IPOPT.
         """
         self._derivatives = derivatives
 
     def solved(
         self, x: np.ndarray, p: np.ndarray, weights: np.ndarray, bounds: Mapping[str, np.ndarray]
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray], int] | None:
-        """Return solution, multipliers and number of programs; None if it does not converge.
+        """Return solution, multipliers and number of programs; None without convergence.
 
         The multipliers are those of bounds and rows.
 
         Args:
-            x: where it starts (n,).
+            x: start values (n,).
             p: parameters.
             weights: multipliers of the rows (m,).
             bounds: `lbx`, `ubx`, `lbg` and `ubg`.
@@ -69,7 +72,7 @@ class Sequential:
     def _step(
         self, x: np.ndarray, p: np.ndarray, weights: np.ndarray, bounds: Mapping[str, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """Return the step of one quadratic program, and its multipliers; None without a solution.
+        """Return the step of a quadratic program, and its multipliers; None without a solution.
 
         Only rows near their bounds are included.
         """
@@ -104,9 +107,9 @@ class Sequential:
 
 
 def _convex(upper: np.ndarray) -> np.ndarray:
-    """Return a symmetric matrix from its upper triangle, with eigenvalues bounded from below.
+    """Return a symmetric positive definite matrix from an upper triangle.
 
-    The bound is a fraction of the largest eigenvalue.
+    Smaller eigenvalues are replaced by a fraction of the largest absolute eigenvalue.
     """
     values, vectors = np.linalg.eigh(upper, UPLO="U")
     return np.asarray(

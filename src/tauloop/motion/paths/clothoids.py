@@ -1,4 +1,4 @@
-"""Paths by arc length: clothoids, chains of pieces, and polylines with blended corners."""
+"""Paths with arc length as parameter: clothoids, chains, and polylines with blended corners."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from tauloop.common.records import dataclass
 from tauloop.equations.ports import numbers
 from tauloop.motion.paths.curves import Curve, Line, Path, point
 
-#: Angle below which directions are equal, so that there is no corner, rad.
+#: Angle below which two directions are equal and do not form a corner, rad.
 STRAIGHT_ANGLE = 1e-9
-#: Distance of a corner from a reversal (180 deg) within which it cannot be blended, rad.
+#: Difference of a corner's angle from a reversal (180 deg) below which it cannot be blended, rad.
 REVERSAL_ANGLE = 1e-3
-#: Largest distance of a clothoid's end from its point, relative to the chord; Newton's method leaves
-#: only rounding.
+#: Largest distance of a clothoid's end from the given end, relative to the chord.
 END_TOLERANCE = 1e-9
 #: Largest deviation of unit vectors from unit length and orthogonality.
 ORTHONORMAL_TOLERANCE = 1e-9
@@ -25,18 +24,18 @@ ORTHONORMAL_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clothoid(Path):
-    """A plane curve whose curvature is linear in its arc length, u times `length`.
+    """A plane curve whose curvature is linear in its arc length, sigma = u length.
 
-    With sigma = u length: heading theta = k_0 sigma + (k_1 - k_0) sigma^2 / (2 length), p' = length
-    (d cos theta + n sin theta), p = start + the integral of it (by Gauss and Legendre, to
-    rounding).
+    The heading is theta = k_0 sigma + (k_1 - k_0) sigma^2 / (2 length), and the tangent is
+    p' = length (d cos theta + n sin theta). The position is its integral from `start`, computed by
+    Gauss-Legendre quadrature to rounding.
 
     Attributes:
         start: point at u = 0 (n,).
-        direction, normal: orthonormal vectors d and n (n,): the tangent at u = 0, and the side to
-            which positive curvature turns.
+        direction, normal: orthonormal vectors d and n (n,): the tangent at u = 0, and the direction
+            towards which a positive curvature bends.
         length: arc length.
-        curvature: k_0 and k_1 at the two ends, 1 over the unit of length.
+        curvature: curvatures k_0 and k_1 at both ends, in the inverse unit of length.
     """
 
     start: np.ndarray
@@ -49,8 +48,8 @@ class Clothoid(Path):
         """Check the arguments.
 
         Raises:
-            InputError: rows of different length, vectors that are not orthonormal, or a length that
-                is not positive.
+            InputError: rows have different sizes, vectors are not orthonormal, or the length is not
+                positive.
         """
         problems = Problems()
         start = point(self.start, "start", problems)
@@ -72,7 +71,7 @@ class Clothoid(Path):
             object.__setattr__(self, name, value)
 
     def heading(self, arc: np.ndarray) -> np.ndarray:
-        """Return the angle between tangent and `direction` at arc lengths, rad."""
+        """Return the angle between the tangent and `direction` at arc lengths, rad."""
         k0, k1 = self.curvature
         return k0 * arc + (k1 - k0) * arc**2 / (2 * self.length)
 
@@ -113,18 +112,19 @@ class Clothoid(Path):
 def clothoid_between(start: np.ndarray, end: np.ndarray, headings: tuple[float, float]) -> Clothoid:
     """Return the clothoid between two points with given directions in a plane.
 
-    With the headings a and b against the chord, a clothoid of length 1 has the curvature b - a -/+
-    A at its ends; A is where its end lies on the chord, integral of sin(A t^2 + (b - a - A) t + a)
-    dt = 0. The root near 3 (a + b) is the one without loops; size and place follow.
+    Let a and b be the headings relative to the chord. A clothoid of length 1 has the curvatures
+    b - a - A and b - a + A at its ends. Its end lies on the chord if the integral of
+    sin(A t^2 + (b - a - A) t + a) dt over [0, 1] is zero. The root A near 3 (a + b) is the clothoid
+    without loops. It is then scaled and moved to the points.
 
     Args:
-        start, end: points (2,), apart.
-        headings: angles of the tangent at start and end, from the first coordinate towards the
-            second, rad.
+        start, end: distinct points (2,).
+        headings: angles of the tangent at the start and the end, from the first coordinate towards
+            the second, rad.
 
     Raises:
-        InputError: no plane, the same point twice, or headings between which Newton's method finds
-            no clothoid.
+        InputError: the points are not two distinct points of a plane, or Newton's method finds no
+            clothoid for these headings.
 
     Source: Bertolazzi and Frego 2015, G1 fitting with clothoids.
     """
@@ -146,7 +146,7 @@ def clothoid_between(start: np.ndarray, end: np.ndarray, headings: tuple[float, 
     def last(bend: float) -> np.ndarray:
         return laid(bend, 1.0, np.zeros(2), a).at(np.ones(1)).position[0]
 
-    from scipy.optimize import newton  # of an extra, and few paths have clothoids
+    from scipy.optimize import newton  # SciPy is an optional dependency
 
     bend, run = newton(
         lambda x: last(x)[1], 3.0 * (a + b), tol=1e-14, maxiter=100, full_output=True, disp=False
@@ -155,25 +155,25 @@ def clothoid_between(start: np.ndarray, end: np.ndarray, headings: tuple[float, 
     if not (run.converged or abs(off) < END_TOLERANCE) or not reach > END_TOLERANCE:
         what = f"no clothoid leaves at {headings[0]:.4g} rad and arrives at {headings[1]:.4g} rad without a loop"
         raise InputError.of(
-            "headings", what, "choose directions farther from the opposite one, or a polyline"
+            "headings", what, "choose headings closer to the direction of the chord, or a polyline"
         )
     return laid(
         bend, float(np.linalg.norm(chord) / reach), np.asarray(start, dtype=float), along + a
     )
 
 
-#: Gauss-Legendre nodes and weights by their number.
+#: Gauss-Legendre nodes and weights, by the number of nodes.
 _gauss = functools.cache(np.polynomial.legendre.leggauss)
 
 
 @dataclass(frozen=True, slots=True)
 class Chain(Path):
-    """Pieces in sequence; each takes a fraction of the parameter in proportion to its length.
+    """Pieces in sequence. Each has a share of the parameter in proportion to its length.
 
     Attributes:
-        pieces: paths by arc length (`Line`, `Clothoid`), each starting where the one before it
-            ends.
-        lengths: their arc lengths.
+        pieces: paths with arc length as parameter (`Line`, `Clothoid`). Each starts at the end of
+            the previous piece.
+        lengths: arc lengths of the pieces.
     """
 
     pieces: tuple[Path, ...]
@@ -202,18 +202,19 @@ class Chain(Path):
 def polyline(
     points: Sequence[Sequence[float]] | np.ndarray, blend: float | Sequence[float]
 ) -> Chain:
-    """Return straight lines through points with corners replaced by pairs of clothoids.
+    """Return a polyline through points, with corners replaced by pairs of clothoids.
 
-    Curvature is continuous.
+    The curvature is continuous.
 
     Args:
-        points: (K, n), K at least 2, all coordinates in one unit.
-        blend: distance from a corner at which the line is left, in that unit, one or one for each
-            corner; less where the segment is too short for it is an error, not a correction.
+        points: points (K, n), K at least 2, with all coordinates in the same unit.
+        blend: distance from a corner at which its blend starts, in this unit, for all or one for
+            each corner. Blends that are too long for a segment are an error; they are not
+            shortened.
 
     Raises:
-        InputError: too few points, points that coincide, corners that turn back, or blends that
-            overlap. All at once.
+        InputError: there are too few points, points coincide, the path turns back at a corner, or
+            blends overlap; all problems are reported together.
     """
     corners = numbers(points, "points")
     if corners.ndim != 2 or len(corners) < 2 or not np.isfinite(corners).all():
@@ -224,8 +225,10 @@ def polyline(
         blends.shape not in ((), (max(len(corners) - 2, 0),))
         or not ((blends > 0) & np.isfinite(blends)).all()
     ):
-        remedy = "a blend of zero would need a stop at each corner: use one line after the other"
-        raise InputError.of("blend", f"must be positive, one or one a corner, got {blend}", remedy)
+        remedy = "without blends, the motion must stop at each corner: use separate lines"
+        raise InputError.of(
+            "blend", f"must be positive, for all or one per corner, got {blend}", remedy
+        )
     sides = np.diff(corners, axis=0)
     lengths = np.linalg.norm(sides, axis=1)
     if not lengths.all():
@@ -246,9 +249,9 @@ def polyline(
     problems = Problems()
     for i in np.flatnonzero(turns > np.pi - REVERSAL_ANGLE).tolist():
         what = f"the path turns back by {np.degrees(turns[i]):.6g} deg"
-        problems.add(f"points[{i + 1}]", what, "stop there: use one path after the other")
+        problems.add(f"points[{i + 1}]", what, "stop at this point: use two separate paths")
     for i in np.flatnonzero(cut[:-1] + cut[1:] > lengths * (1 + ORTHONORMAL_TOLERANCE)).tolist():
-        what = f"is {lengths[i]:.6g} long, its blends take {cut[i] + cut[i + 1]:.6g}"
+        what = f"is {lengths[i]:.6g} long, but its blends need {cut[i] + cut[i + 1]:.6g}"
         problems.add(
             f"points[{i}] to points[{i + 1}]",
             what,
@@ -273,7 +276,7 @@ def polyline(
 def _corner(
     start: np.ndarray, incoming: np.ndarray, outgoing: np.ndarray, turn: float, blend: float
 ) -> tuple[Clothoid, Clothoid]:
-    """Return two clothoids that leave a line `blend` before the corner and join the next one."""
+    """Return two clothoids that leave a line at `blend` before a corner and join the next line."""
     normal = outgoing - (outgoing @ incoming) * incoming
     normal /= np.linalg.norm(normal)
     unit = Clothoid(

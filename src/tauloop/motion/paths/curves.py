@@ -1,6 +1,7 @@
 """Paths: curves in any number of coordinates with two derivatives in a parameter from 0 to 1.
 
-A path contains only numbers. `tauloop.motion.strokes.stroke` assigns them to coordinates of a machine.
+A path contains only numbers. `tauloop.motion.strokes.stroke` assigns them to coordinates of a
+machine.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tauloop.mechanism.poses import quaternion_rotation, rotation_vector
 if TYPE_CHECKING:
     from scipy.interpolate import CubicSpline
 
-#: Number of points of a path that are evaluated before its extremes are located between them.
+#: Number of sample points that bracket the extrema of a path before they are refined.
 SHAPE_POINTS = 257
 #: Distance, relative to the extent of a path, below which points coincide.
 SAME_POINT = 1e-12
@@ -33,9 +34,9 @@ class Curve(ReprMixin):
     """Points of a path at parameters u (N,).
 
     Attributes:
-        position: (N, n), in the units of the coordinates.
-        first: d/du (N, n).
-        second: d2/du2 (N, n).
+        position: positions (N, n), in the units of the coordinates.
+        first: first derivatives d/du (N, n).
+        second: second derivatives d2/du2 (N, n).
     """
 
     position: np.ndarray
@@ -67,12 +68,12 @@ class Path(ReprMixin, ABC):
 
     @property
     def looks(self) -> int:
-        """Number of evenly spread points that show its shape."""
+        """Number of evenly spaced points that resolve the path's shape."""
         return SHAPE_POINTS
 
 
 def point(value: object, where: str, problems: Problems, size: int | None = None) -> np.ndarray:
-    """Return a row of finite numbers (n,); faults are added to the problems."""
+    """Return a row of numbers (n,). Faults are added to `problems`."""
     array = numbers(value, where)
     if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
         problems.add(where, "is not a row of finite numbers", "give one number per coordinate")
@@ -96,13 +97,16 @@ class Line(Path):
         """Check the points.
 
         Raises:
-            InputError: no rows of finite numbers, of different length, or the same point twice.
+            InputError: the points are not rows of finite numbers of equal length, or they are
+                equal.
         """
         problems = Problems()
         start = point(self.start, "start", problems)
         end = point(self.end, "end", problems, start.size)
         if not problems and np.array_equal(start, end):
-            problems.add("end", "is the start: the path has no length", "move one point")
+            problems.add(
+                "end", "equals the start: the path has no length", "move one of the points"
+            )
         InputError.raise_if_any(problems)
         object.__setattr__(self, "start", start)
         object.__setattr__(self, "end", end)
@@ -116,11 +120,13 @@ class Line(Path):
 
 @dataclass(frozen=True, slots=True)
 class Ellipse(Path):
-    """An arc of an ellipse: p(u) = center + first cos(angle) + second sin(angle), the angle linear in u.
+    """An arc of an ellipse: p(u) = center + first cos(angle) + second sin(angle).
+
+    The angle is linear in u.
 
     Attributes:
-        center: (n,).
-        first, second: half axes (n,); oblique ones (conjugate half diameters) give a sheared
+        center: center (n,).
+        first, second: half axes (n,). Oblique half axes (conjugate half diameters) give a sheared
             ellipse.
         start, end: angles at u = 0 and u = 1, rad.
     """
@@ -135,15 +141,15 @@ class Ellipse(Path):
         """Check the arguments.
 
         Raises:
-            InputError: no rows of finite numbers, of different length, both half axes zero, or an
-                empty arc.
+            InputError: the arguments are not rows of finite numbers of equal length, both half axes
+                are zero, or the arc is empty.
         """
         problems = Problems()
         center = point(self.center, "center", problems)
         first = point(self.first, "first", problems, center.size)
         second = point(self.second, "second", problems, center.size)
         if not problems and not (first.any() or second.any()):
-            problems.add("first", "both half axes are zero", "give their extent")
+            problems.add("first", "both half axes are zero", "give at least one half axis")
         if not (np.isfinite(self.start) and np.isfinite(self.end)) or self.start == self.end:
             problems.add(
                 "end", f"goes from {self.start:g} to {self.end:g} rad", "give two different angles"
@@ -171,12 +177,12 @@ def sheared_ellipse(
     start: float = 0.0,
     end: float = 2 * np.pi,
 ) -> Ellipse:
-    """Return an ellipse of half axes `first` and `second`, sheared along `first`.
+    """Return an ellipse with half axes `first` and `second`, sheared along `first`.
 
-    The shear is `shear` per half axis `second`.
+    The half axis `second` is replaced by second + shear first.
 
     Raises:
-        InputError: as for `Ellipse`.
+        InputError: see `Ellipse`.
     """
     first, second = numbers(first, "first"), numbers(second, "second")
     return Ellipse(center, first, second + shear * first, start, end)
@@ -184,22 +190,24 @@ def sheared_ellipse(
 
 @dataclass(frozen=True, slots=True)
 class SampledPath(Path):
-    """A cubic spline through points over their chord length; second derivatives are continuous.
+    """A cubic spline through points, with the chord length as parameter.
+
+    Its second derivatives are continuous.
 
     Attributes:
-        points: (K, n), at least two, neighbors apart; with first and last equal the spline is
-            periodic.
+        points: points (K, n), at least two, with consecutive points distinct. If the first and the
+            last point are equal, the spline is periodic.
     """
 
     points: np.ndarray
     spline: CubicSpline = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Lay the spline.
+        """Fit the spline.
 
         Raises:
-            InputError: too few points, numbers that are not finite, or neighbors that are the same
-                point.
+            InputError: there are too few points, a number is not finite, or consecutive points
+                coincide.
         """
         points = numbers(self.points, "points")
         if (
@@ -223,7 +231,7 @@ class SampledPath(Path):
                 )
                 for i in same
             )
-        from scipy.interpolate import CubicSpline  # of an extra, and few paths are sampled
+        from scipy.interpolate import CubicSpline  # SciPy is an optional dependency
 
         knots = np.concatenate([[0.0], np.cumsum(chords) / chords.sum()])
         knots[-1] = 1.0
@@ -237,7 +245,7 @@ class SampledPath(Path):
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """The points between the first and the last."""
+        """Parameters of the points between the first and the last."""
         return tuple(self.spline.x[1:-1].tolist())
 
     def at(self, u: np.ndarray) -> Curve:
@@ -253,8 +261,8 @@ class AxisTurn(Path):
 
     Attributes:
         start: unit quaternion (4,) at u = 0.
-        rotation: rotation vector (3,) from u = 0 to u = 1 in the base frame, rad; may exceed a full
-            turn.
+        rotation: rotation vector (3,) from u = 0 to u = 1 in the base frame, rad; it may exceed a
+            full revolution.
     """
 
     start: np.ndarray
@@ -264,7 +272,8 @@ class AxisTurn(Path):
         """Check the arguments.
 
         Raises:
-            InputError: not four and three finite numbers, or not a unit quaternion.
+            InputError: the arguments are not four and three finite numbers, or the quaternion does
+                not have unit length.
         """
         problems = Problems()
         start, rotation = (
@@ -296,7 +305,7 @@ def turn_between(start: Sequence[float], end: Sequence[float]) -> AxisTurn:
     """Return the shorter rotation between two orientations (unit quaternions w, x, y, z).
 
     Raises:
-        InputError: they are not unit quaternions.
+        InputError: a quaternion does not have unit length.
     """
     for where, norm in (("start", np.linalg.norm(start)), ("end", np.linalg.norm(end))):
         if abs(norm - 1) > UNIT_NORM:
@@ -304,8 +313,8 @@ def turn_between(start: Sequence[float], end: Sequence[float]) -> AxisTurn:
                 where, f"has the norm {norm:.9g}, not 1", "give a unit quaternion w, x, y, z"
             )
     still = [AxisTurn(np.asarray(q, dtype=float), np.zeros(3)).start for q in (start, end)]
-    first, second = (quaternion_rotation(q) for q in still)
-    return AxisTurn(still[0], rotation_vector(second @ first.T))
+    start_rotation, end_rotation = (quaternion_rotation(q) for q in still)
+    return AxisTurn(still[0], rotation_vector(end_rotation @ start_rotation.T))
 
 
 def quaternion_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -319,7 +328,7 @@ def quaternion_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class Together(Path):
-    """Combined paths: their coordinates one after the other, such as a line and a rotation."""
+    """Combined paths with concatenated coordinates, such as a line and a rotation."""
 
     parts: tuple[Path, ...]
 
@@ -335,7 +344,7 @@ class Together(Path):
 
     @property
     def looks(self) -> int:
-        """Largest number of points of a part."""
+        """Largest number of points that a part needs."""
         return max(part.looks for part in self.parts)
 
     def at(self, u: np.ndarray) -> Curve:

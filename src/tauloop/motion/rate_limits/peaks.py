@@ -6,18 +6,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-#: Points per bracket and round; each round narrows a bracket to the two intervals around its
-#: largest value.
+#: Number of points per bracket and round. Each round narrows a bracket to the two intervals around
+#: its largest value.
 BRACKET_POINTS = 9
-#: Rounds: a bracket shrinks by 4 each time, to 1e-6 of its width, which leaves 1e-12 of a
-#: parabola's height.
+#: Number of rounds. Each round divides a bracket's width by 4, down to 1e-6 of its first width. The
+#: remaining error is 1e-12 of a parabola's height.
 BRACKET_ROUNDS = 10
 #: Fraction of the largest value below which peaks are not refined, and largest number of refined
 #: peaks.
 PEAK_THRESHOLD = 0.9
 MAX_PEAKS = 12
-#: Number of digits, relative to the highest, to which heights are compared: mirrored motions have equal
-#: peaks.
+#: Number of digits to which heights are compared, because mirrored motions have equal peaks.
 HEIGHT_DIGITS = 12
 
 
@@ -37,17 +36,18 @@ def vertices(grid: np.ndarray, values: np.ndarray) -> np.ndarray:
 def refined(
     function: Callable[[np.ndarray], np.ndarray], grid: np.ndarray, values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return positions and heights of the highest peaks between grid points.
+    """Return the positions and heights of the highest peaks, also between grid points.
 
     All brackets are narrowed together.
 
     Args:
-        function: (M,) points to (M,) values.
+        function: function from points (M,) to values (M,).
         grid: ascending points (N,).
-        values: the function there (N,).
+        values: values at the grid (N,).
 
     Returns:
-        Places (K,) and values (K,), the highest first, the earliest of equal ones.
+        Positions (K,) and heights (K,), the highest peak first. Equal peaks are in ascending order
+        of their positions.
     """
     ahead = np.concatenate([values[1:], [-np.inf]])
     behind = np.concatenate([[-np.inf], values[:-1]])

@@ -11,11 +11,11 @@ from tauloop.common.records import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quadratics:
-    """Values c + b r + a r^2 at a rate r, arrays of one shape.
+    """Values c + b r + a r^2 at a rate r. The coefficients are arrays of the same shape.
 
-    Along a path at different rates of time, forces have exactly this form: c
-    contains gravity, springs and Coulomb friction (whose sign does not change with a positive rate), b
-    viscous friction, a inertia.
+    Forces along a path at different rates have exactly this form: c contains gravity, springs and
+    Coulomb friction (whose sign is the same for all positive rates), b contains viscous friction,
+    and a contains inertia.
     """
 
     a: np.ndarray
@@ -39,7 +39,7 @@ class Quadratics:
 
 
 def joined(parts: Sequence[Quadratics]) -> Quadratics:
-    """Return all of them, flattened."""
+    """Return all quadratics in flat arrays."""
     return Quadratics(
         a=np.concatenate([part.a.ravel() for part in parts]),
         b=np.concatenate([part.b.ravel() for part in parts]),
@@ -48,13 +48,14 @@ def joined(parts: Sequence[Quadratics]) -> Quadratics:
 
 
 def largest_rate(limits: Quadratics) -> float:
-    """Return the largest r >= 0 without a positive value: infinite if unlimited, zero if none.
+    """Return the largest r >= 0 at which no value is positive.
 
-    Every quadratic forbids at most two intervals of r; the largest point outside their union is the
-    answer. It may exceed forbidden rates, where inertia helps against gravity.
+    It is infinite if r is not limited, and zero if there is no such r. Each quadratic forbids at
+    most two intervals of r, and the result is the largest point outside their union. It may exceed
+    forbidden rates, because inertia may act against gravity.
 
     Args:
-        limits: flattened; feasible where not positive.
+        limits: quadratics that must not be positive.
     """
     low, high = _forbidden(limits.a.ravel(), limits.b.ravel(), limits.c.ravel())
     kept = high > low

@@ -1,4 +1,4 @@
-"""Fastest rate of a stroke: force and speed limits as exact functions of the rate of time."""
+"""Fastest rate of a stroke: force and speed limits as exact functions of the rate."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tauloop.motion.rate_limits.scaling import Quadratics, joined, largest_rate
 from tauloop.motion.rate_limits.tension_rates import Margins, conditions, loose, margins
 from tauloop.motion.strokes.stroke import Stroke
 
-#: Permitted excess over a limit, the rounding of three inverse dynamics.
+#: Permitted relative excess over a limit, which allows for rounding.
 SHARE_TOLERANCE = 1e-9
-#: Largest number of rounds of adding peaks; two or three suffice.
+#: Largest number of rounds in which peaks are added; two or three are usual.
 MAX_PEAK_ROUNDS = 12
-#: Largest number of times that conditions of cables are added; about ten are usual.
+#: Largest number of rounds in which conditions of cables are added; about ten are usual.
 MAX_CONDITIONS = 100
 #: Rate (1/s) at which a stroke counts as at rest.
 STANDSTILL_RATE = 1e-6
@@ -29,13 +29,14 @@ class MotionLimits:
     """The finite force and speed limits of a machine.
 
     Attributes:
-        names: names of the actuators' forces, then of the speeds of motors and coordinates (n,).
-        units: their units.
-        kept: indices of these among all forces and speeds (n,).
+        names: names of the limits (n,): forces of actuators, followed by speeds of motors and
+            coordinates.
+        units: units of the limits.
+        kept: indices of the limited values among all forces and speeds (n,).
         size: the limits (n,).
-        cables: rods whose tensions also have bounds; the forces of their winches belong to these
-            bounds and are not listed above.
-        force: fraction of their greatest tensions and winches' forces that may be used.
+        cables: names of the rods whose tensions also have bounds. The force limits of their winches
+            are part of these bounds and are not in the list above.
+        force: fraction of the largest tensions and of the winches' forces that may be used.
     """
 
     names: tuple[str, ...]
@@ -46,9 +47,9 @@ class MotionLimits:
     force: float
 
     def demand(self, stroke: Stroke, progress: LawSample, rate: float) -> np.ndarray:
-        """Return the signed fractions of the limits (M, n) of a stroke at a rate (1/s).
+        """Return the signed fractions of the limits that a stroke needs at a rate (1/s), (M, n).
 
-        A negative rate runs it backwards.
+        With a negative rate the stroke runs backward.
         """
         motion = stroke.motion(progress, rate, progress.s)
         start = stroke.start(progress.s)
@@ -69,7 +70,7 @@ class MotionLimits:
     def taken(
         self, stroke: Stroke, progress: LawSample, rate: float
     ) -> tuple[np.ndarray, list[tuple[str, ...]]]:
-        """Return the shares (M, n) of the limits of a stroke at a rate (1/s), and their names.
+        """Return the used fractions of the limits (M, n) at a rate (1/s), and their names.
 
         Tensions are last.
         """
@@ -82,11 +83,11 @@ class MotionLimits:
 
 
 def limits_of(model: Model, force: float = 1.0, speed: float = 1.0) -> MotionLimits:
-    """Return the limits of the machine file, each times a share.
+    """Return the limits of the machine file, with forces and speeds multiplied by fractions.
 
     Raises:
-        InputError: actuators that are not winches have largest forces, and share with cables, or
-            shares of forces of winches are asked for.
+        InputError: actuators with a force limit that are not winches share their forces with
+            winches.
     """
     shape, actuators = model.topology, model.mechanism.actuators
     names, force_units = model.output_ports("actuators")
@@ -124,24 +125,25 @@ def limits_of(model: Model, force: float = 1.0, speed: float = 1.0) -> MotionLim
 def fastest_rate(
     stroke: Stroke, law: Law, *, force: float = 1.0, speed: float = 1.0, returns: bool = False
 ) -> float:
-    """Return the largest rate (1 / duration, 1/s) at which the stroke keeps the machine's limits.
+    """Return the largest rate (1 / duration, 1/s) at which a stroke satisfies the machine's limits.
 
-    tau(x, r) = tau_0(x) + r tau_1(x) + r^2 tau_2(x): inverse dynamics at three rates gives the
-    parts exactly; the result is the largest r that all these quadratics allow. Peaks between
-    samples are found and added. What tensions of cables allow is put into such quadratics too
-    (`tension_rates`).
+    Forces are quadratic in the rate r: tau(x, r) = tau_0(x) + r tau_1(x) + r^2 tau_2(x). Inverse
+    dynamics at three rates gives the coefficients exactly. The result is the largest r that all
+    these quadratics allow. Peaks between samples are located and added. The bounds of cable
+    tensions are also expressed as quadratics (`tension_rates`).
 
     Args:
         stroke: the path in the machine.
         law: the motion law.
-        force: fraction of the force limits, and of greatest tensions, that may be used.
+        force: fraction of the force limits and of the largest tensions that may be used.
         speed: fraction of the speed limits that may be used.
-        returns: whether the stroke is run back too (friction then has the other sign).
+        returns: whether the stroke also runs backward (friction then has the other sign).
 
     Raises:
-        InputError: the machine file gives no limits, or a share is not positive.
-        PoseError: the limits cannot be met at any rate, for gravity, springs or Coulomb friction
-            alone exceed them: which, where, and by how much; or a pose is singular.
+        InputError: the machine file has no limits, or a fraction is not positive.
+        PoseError: no rate satisfies the limits, because gravity, springs or Coulomb friction alone
+            exceed them (the message states the limit, the position and the value); or a pose is
+            singular.
     """
     asked = [("force", force), ("speed", speed)]
     InputError.raise_if_any(
@@ -169,7 +171,7 @@ def fastest_rate(
                 or loose(stroke, law.at(x), STANDSTILL_RATE, limits.force)
             )
         if not np.isfinite(largest):
-            what = "the stroke moves nothing that has a force or a speed limit"
+            what = "the stroke does not move anything that has a force or speed limit"
             raise InputError.of("limits", what, "choose a duration")
         settled = abs(largest - rate) <= SHARE_TOLERANCE * rate
         rate = largest
@@ -178,7 +180,7 @@ def fastest_rate(
             return rate
         x = np.union1d(x, places)
     what = (
-        f"peaks between samples still take {highest:.9g} of a limit after {MAX_PEAK_ROUNDS} rounds"
+        f"peaks between samples still need {highest:.9g} of a limit after {MAX_PEAK_ROUNDS} rounds"
     )
     raise PoseError.of(
         "limits", what, "give a `duration`, and compare the forces near the peaks with the limits"
@@ -186,7 +188,7 @@ def fastest_rate(
 
 
 class _Allowed:
-    """The largest rate that quadratics and cables allow; conditions of cables are stored."""
+    """The largest rate that quadratics and cables allow. Conditions of cables are stored."""
 
     def __init__(
         self, limits: MotionLimits, stroke: Stroke, law: Law, directions: tuple[float, ...]
@@ -195,7 +197,10 @@ class _Allowed:
         self._kept: list[Quadratics] = []
 
     def largest(self, excess: Quadratics, x: np.ndarray, rate: float) -> float:
-        """Return the largest rate at normalized times (M,): zero if none, infinite if unlimited."""
+        """Return the largest rate allowed at normalized times (M,), 1/s.
+
+        It is zero if no rate is allowed, and infinite if the rate is not limited.
+        """
         if not self._limits.cables:
             return largest_rate(excess)
         for _ in range(MAX_CONDITIONS):
@@ -222,18 +227,18 @@ class _Allowed:
 def tightest_limit(
     stroke: Stroke, law: Law, rate: float, *, returns: bool = False
 ) -> tuple[str, float] | None:
-    """Return the limit with the largest share along a stroke, and that share.
+    """Return the limit with the largest used fraction along a stroke, and this fraction.
 
-    None where the machine file gives no limits.
+    The result is None if the machine file has no limits.
 
     Args:
         stroke: the path in the machine.
         law: the motion law.
-        rate: 1 over the duration, 1/s.
-        returns: whether the stroke is run back too.
+        rate: 1 / duration, 1/s.
+        returns: whether the stroke also runs backward.
 
     Raises:
-        PoseError: a singular pose.
+        PoseError: a pose is singular.
     """
     limits, x = limits_of(stroke.model), sample_times(stroke, law)
     if not limits.names and not limits.cables:
@@ -248,7 +253,7 @@ def tightest_limit(
 
 
 def sample_times(stroke: Stroke, law: Law) -> np.ndarray:
-    """Return normalized times (M,): evenly spread, and both sides of jumps of an acceleration."""
+    """Return normalized times (M,), evenly spaced, with both sides of jumps of the acceleration."""
     x = np.linspace(0.0, 1.0, stroke.path.looks)
     jumps = np.array(
         law.breaks + tuple(float(np.interp(u, law.at(x).s, x)) for u in stroke.path.breaks)
@@ -259,14 +264,14 @@ def sample_times(stroke: Stroke, law: Law) -> np.ndarray:
 def _shares(limits: MotionLimits, stroke: Stroke, progress: LawSample, rate: float) -> Quadratics:
     """Return the fractions of the limits (M, n) as quadratics in the rate, from three rates.
 
-    Forces are quadratic and speeds linear; the sign of Coulomb friction does not change, for no
-    rate is zero.
+    Forces are quadratic and speeds are linear. The sign of Coulomb friction does not change because
+    no rate is zero.
     """
     return Quadratics.around(rate, lambda r: limits.demand(stroke, progress, r))
 
 
 def _excess(shares: list[Quadratics]) -> Quadratics:
-    """Return the excess of shares over one, in both directions."""
+    """Return the excess of fractions over 1, for both signs."""
     return joined(
         [
             Quadratics(a=side * share.a, b=side * share.b, c=side * share.c - 1.0)
@@ -284,7 +289,7 @@ def _peaks(
     rate: float,
     directions: tuple[float, ...],
 ) -> tuple[np.ndarray, float]:
-    """Return the normalized times of the highest fractions of the limits, and the highest share."""
+    """Return the normalized times of the largest fractions of limits, and the largest fraction."""
     places, highest = [], 0.0
     for direction in directions:
 
@@ -300,7 +305,7 @@ def _peaks(
 def _unmet(
     limits: MotionLimits, stroke: Stroke, progress: LawSample, shares: list[Quadratics]
 ) -> list[Problem]:
-    """Return the error of limits that are exceeded even by a slow motion."""
+    """Return the problems of limits that even a slow motion exceeds."""
     still = np.concatenate([np.abs(share.c) for share in shares])
     problems = Problems()
     for i in np.flatnonzero(still.max(axis=0) >= 1.0 - SHARE_TOLERANCE):

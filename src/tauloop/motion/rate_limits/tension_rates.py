@@ -1,10 +1,11 @@
-"""Fastest rate of a stroke with cables: their bounds as quadratics in the rate of time.
+"""Fastest rate of a stroke with cables: bounds of tensions as quadratics in the rate.
 
-Forces of redundant winches are chosen, so they are not quadratic in the rate r. The condition that
-some are within the bounds is quadratic, however. Tensions exist where no weights c >= 0 with c G = 0 make
-c h positive (Farkas; `nearest`), and h is quadratic in r while G depends on the pose alone. The
-weights that bound the margin at one rate thus give a condition for all rates, and those found at
-the largest rate that the known ones allow are added until none is broken.
+The forces of redundant winches are chosen freely, so they are not quadratic in the rate r. The
+condition that there are forces within the bounds is quadratic, however. Such tensions exist if
+c h <= 0 for all weights c >= 0 with c G = 0 (Farkas; `nearest`). Here h is quadratic in r, and G
+depends only on the pose. The weights that limit the margin at a rate thus give a condition for all
+rates. Conditions are added at the largest rate that the known conditions allow, until no condition
+is violated.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tauloop.motion.laws import LawSample
 from tauloop.motion.rate_limits.scaling import Quadratics
 from tauloop.motion.strokes.stroke import Stroke
 
-#: Fraction of the narrowest bounds that is left for rounding.
+#: Margin for rounding errors, as a fraction of the narrowest bounds.
 SLACK = 1e-9
 
 
@@ -30,10 +31,10 @@ class Margins:
     """Tensions along a stroke.
 
     Attributes:
-        share: fraction of what the bounds allow (M,): one where they are just kept, zero in the
-            middle of the narrowest.
-        cable: numbers of the cables that bound it (M,); -1 where nothing does.
-        weights: weights of the conditions that do (M, n).
+        share: used fraction of the bounds (M,): 1 if they are just satisfied, 0 in the middle of
+            the narrowest bounds.
+        cable: index of the cable that limits the margin (M,); -1 if nothing limits it.
+        weights: weights of the condition that limits the margin (M, n).
     """
 
     share: np.ndarray
@@ -42,16 +43,16 @@ class Margins:
 
 
 def margins(stroke: Stroke, progress: LawSample, rate: float, force: float) -> Margins:
-    """Return the margins at places (M,) of a stroke at a rate (1/s); a negative rate runs it back.
+    """Return the margins of the tensions at points (M,) of a stroke.
 
     Args:
         stroke: the path in the machine.
-        progress: the places.
-        rate: 1/s.
-        force: fraction of greatest tensions and of winches' forces that may be used.
+        progress: progress along the path at the points.
+        rate: rate, 1/s; with a negative rate the stroke runs backward.
+        force: fraction of the largest tensions and of winches' forces that may be used.
 
     Raises:
-        PoseError: a singular pose.
+        PoseError: a pose is singular.
     """
     terms = _terms(stroke, progress, rate, force)
     distance, weights = margin(*terms.conditions()[2:])
@@ -65,9 +66,9 @@ def margins(stroke: Stroke, progress: LawSample, rate: float, force: float) -> M
 def conditions(
     stroke: Stroke, progress: LawSample, rate: float, margin: Margins, force: float
 ) -> Quadratics:
-    """Return the conditions of the weights on any rate (M,).
+    """Return the conditions of the weights as functions of the rate (M,).
 
-    They must not be positive; the unit is the narrowest bounds.
+    They must not be positive. Their unit is half of the narrowest bounds.
     """
 
     def asked(r: float) -> np.ndarray:
@@ -80,7 +81,7 @@ def conditions(
 
 
 def loose(stroke: Stroke, progress: LawSample, rate: float, force: float) -> list[Problem]:
-    """Return the error of a stroke that cables cannot move at a rate (1/s), at its worst place."""
+    """Return the problems of a stroke that no tensions allow at a rate (1/s) at its worst point."""
     worst = int(np.argmax(margins(stroke, progress, rate, force).share))
     sample = LawSample(
         s=progress.s[[worst]], first=progress.first[[worst]], second=progress.second[[worst]]
@@ -88,7 +89,7 @@ def loose(stroke: Stroke, progress: LawSample, rate: float, force: float) -> lis
     problems = _terms(stroke, sample, rate, force).problems(np.zeros(1, dtype=int), 1, "motion")
     place = stroke.place(float(progress.s[worst]))
     remedy = (
-        "choose another path (`tauloop workspace` shows where loads are held), a lighter load, "
+        "choose another path (`tauloop workspace` shows where cables hold loads), a lighter load, "
         "or other bounds"
     )
     return [

@@ -1,1 +1,1 @@
-"""A path placed in the coordinates of a machine: its velocities, its checks, and dry friction on it."""
+"""A path placed in the coordinates of a machine: velocities, checks and dry friction."""

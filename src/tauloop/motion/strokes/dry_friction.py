@@ -1,10 +1,10 @@
-"""Dry friction along a path: the path determines its direction, also at rest.
+"""Dry friction along a path, whose direction follows from the path, also at rest.
 
-Coulomb and static friction jump where the speed of their element changes its sign, and are
-set-valued at rest. Along a path u(t) the sign of each speed is that of dq/du. Where a motion along
-the path begins, ends or passes a reversal of an element, friction therefore has its limit from the
-adjoining part of the motion. An element at rest over a part of the path, dq/du = 0, has no dry
-friction there.
+Coulomb and static friction jump where the speed of their element changes sign, and are set-valued
+at rest. Along a path u(t), the sign of each speed is that of dq/du. At the start and the end of a
+motion, and at reversals of an element, friction therefore equals its limit from the adjoining part
+of the motion. An element that is at rest over a part of the path, dq/du = 0, has no dry friction
+there.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.model import Friction, given_friction
 from tauloop.model import Model
 
-#: Speed, relative to the largest one along a path, below which an element is at rest.
+#: Speed, relative to the largest speed along a path, below which an element is at rest.
 AT_REST = 1e-9
 #: Distance, relative to the path, below which reversals coincide with each other or with an end.
 SAME_PLACE = 1e-8
-#: Number of points between two neighbors around a smallest speed, so that two reversals there are
-#: found.
+#: Number of intervals into which the grid is divided next to a smallest speed, so that two
+#: reversals close to each other are found.
 POINTS_NEAR_LEAST = 16
 #: Number of bisections of an interval with a reversal, down to rounding.
 FRICTION_HALVINGS = 52
@@ -34,17 +34,16 @@ FRICTION_HALVINGS = 52
 class JumpingFriction(ReprMixin):
     """Friction of a machine that depends on the sign of a speed, in k elements.
 
-    The elements are velocities, actuators and losses.
+    The elements are velocities, actuators and losses. As in `mechanism.Friction`, the force is
 
-    F = (coulomb + excess exp(-(v / stribeck)^2)) sign(v) + asymmetry |sign(v)|, as in
-    `mechanism.Friction`.
+        F = (coulomb + excess exp(-(v / stribeck)^2)) sign(v) + asymmetry |sign(v)|.
 
     Attributes:
-        model: the machine, of which these forces (k,) are the free parameters.
-        elements: their names (k,).
+        model: the machine, with these forces (k,) as its free parameters.
+        elements: names of the elements (k,).
         terms: speeds of the elements per velocity (k, n_v).
-        coulomb, asymmetry, excess: N or N m (k,).
-        stribeck: m/s or rad/s, infinite for none (k,).
+        coulomb, asymmetry, excess: coefficients (k,), N or N m.
+        stribeck: Stribeck speeds (k,), m/s or rad/s; infinite without this effect.
     """
 
     model: Model
@@ -57,25 +56,25 @@ class JumpingFriction(ReprMixin):
 
     @property
     def depends_on_speed(self) -> bool:
-        """Whether some friction falls with speed."""
+        """Whether the friction of an element decreases with speed."""
         return bool(self.excess.any())
 
     def sliding(self, side: np.ndarray) -> np.ndarray:
-        """Return the forces (N, k) of elements that move to sides (N, k), -1, 0 or 1.
+        """Return the forces (N, k) of elements that move in directions (N, k): -1, 0 or 1.
 
-        The part that falls with speed is left out.
+        The term that decreases with speed is not included.
         """
         return np.asarray(self.coulomb * side + self.asymmetry * np.abs(side))
 
     def forces(self, side: np.ndarray, speed: np.ndarray) -> np.ndarray:
-        """Return the forces (N, k) of elements moving to sides (N, k) at speeds (N, k)."""
+        """Return the forces (N, k) of elements that move in directions (N, k) at speeds (N, k)."""
         fallen = np.exp(-((speed / self.stribeck) ** 2))
         return np.asarray(self.sliding(side) + self.excess * fallen * side)
 
 
 @lru_cache(maxsize=4)
 def dry_friction(model: Model) -> JumpingFriction | None:
-    """Return the friction that depends on the sign of a speed; None where there is none."""
+    """Return the friction that depends on the sign of a speed; None if there is none."""
     mechanism, topology = model.mechanism, model.topology
     unit = np.eye(topology.n_v)
     laws: list[tuple[str, Friction | None, np.ndarray]] = []
@@ -133,27 +132,28 @@ class FrictionSides(ReprMixin):
     """Directions in which k elements move along a path.
 
     Attributes:
-        reversals: parameters inside (0, 1), ascending, where a side changes (R,).
-        sides: -1, 0 or 1 on each part of the path between them (R + 1, k).
+        reversals: ascending parameters inside (0, 1) at which a direction changes (R,).
+        sides: directions -1, 0 or 1 on each part of the path between them (R + 1, k).
     """
 
     reversals: np.ndarray
     sides: np.ndarray
 
     def at(self, u: np.ndarray) -> np.ndarray:
-        """Return the sides (N, k) at parameters u (N,); at a reversal those after it."""
+        """Return the directions (N, k) at parameters u (N,); at a reversal, those after it."""
         return np.asarray(self.sides[np.searchsorted(self.reversals, u, side="right")])
 
 
 def friction_sides(
     speeds: Callable[[np.ndarray], np.ndarray], grid: np.ndarray, breaks: tuple[float, ...]
 ) -> FrictionSides:
-    """Find where elements reverse, start and stop along a path.
+    """Return where elements reverse, start and stop along a path.
 
     Args:
-        speeds: du/dt = 1 gives the elements at parameters u (N,) these speeds (N, k).
-        grid: parameters that show the shape of the path, from 0 to 1.
-        breaks: parameters at which its second derivative jumps; a reversal next to one is there.
+        speeds: function from parameters u (N,) to the elements' speeds (N, k) at du/dt = 1.
+        grid: parameters from 0 to 1 that resolve the shape of the path.
+        breaks: parameters at which the second derivative of the path jumps. A reversal next to a
+            break is moved to it.
 
     Returns:
         Reversals, and the direction of every element between them.
@@ -190,7 +190,7 @@ def _parts(
     j: int,
     still: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the state of an element changes (R,), and the states between (R + 1,)."""
+    """Return the parameters at which element j reverses (R,), and its directions (R + 1,)."""
     is_zero = states == 0
     padded = np.concatenate([[False], is_zero, [False]])
     is_alone = is_zero & ~padded[:-2] & ~padded[2:]
@@ -212,7 +212,7 @@ def _parts(
 def _merged(places: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Return ascending, separate parameters inside (0, 1).
 
-    Those next to a known parameter are moved to it.
+    Parameters next to a known parameter are moved to it.
     """
     nearest = known[np.abs(places[:, None] - known).argmin(axis=1)]
     places = np.unique(np.where(np.abs(places - nearest) < SAME_PLACE, nearest, places))

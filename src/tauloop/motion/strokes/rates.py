@@ -1,4 +1,4 @@
-"""Velocities and accelerations of an entry from derivatives of its positions.
+"""Velocities and accelerations from derivatives of the positions of platform or actuators.
 
 Derivatives of quaternions become angular velocities.
 """
@@ -12,7 +12,7 @@ from tauloop.equations.ports import ACTUATORS
 from tauloop.model import Model, Motion
 from tauloop.motion.paths.curves import quaternion_product
 
-#: Condition number from which components of a quaternion no longer determine the angular velocity.
+#: Condition number above which components of a quaternion do not determine the angular velocity.
 SINGULAR_MAP = 1e9
 
 
@@ -24,22 +24,22 @@ def entry_rates(
     second: np.ndarray,
     q: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the velocities and accelerations at an entry from the time derivatives of its positions.
+    """Return velocities and accelerations from the time derivatives of positions.
 
-    For a unit quaternion p' = (0, w) p / 2 with w in the base frame, so that (0, w) = 2 p' p* and
-    w' is the vector part of 2 p'' p*.
+    A unit quaternion p satisfies p' = (0, w) p / 2 with the angular velocity w in the base frame,
+    so (0, w) = 2 p' p*, and w' is the vector part of 2 p'' p*.
 
     Args:
         model: the machine.
-        functions: the entry, `model.platform` or `model.actuators`.
-        position, first, second: positions and their two derivatives (N, n_position).
-        q: start values (N, n_q) of the full coordinates there.
+        functions: functions that take the positions: `model.platform` or `model.actuators`.
+        position, first, second: positions and two derivatives (N, n_position).
+        q: start values of all coordinates at these positions (N, n_q).
 
     Returns:
-        Velocity and acceleration (N, n_velocity).
+        Velocities and accelerations (N, n_velocity).
 
     Raises:
-        PoseError: a singular pose, where only a part of a rotation is given.
+        PoseError: some components of a rotation are given, and they do not determine it.
     """
     ports, shape = functions.ports, model.topology
     if ports.entry is ACTUATORS:
@@ -66,11 +66,11 @@ def entry_rates(
 
 
 class _PartOfRotation:
-    """Rates where some components of a quaternion are given and loops determine the others.
+    """Rates of a quaternion of which some components are given and loops determine the others.
 
-    With p' = E(p) w / 2 and w = G v_given (and w' = G a_given + gamma, where gamma is w' at
-    a_given = 0): the given rows of E G / 2, split into the columns of the turning velocities and of
-    the known others, are solved for the former.
+    p' = E(p) w / 2 with w = G v_given, and w' = G a_given + gamma, where gamma is w' at a_given =
+    0. The given rows of E G / 2 are split into the columns of the unknown angular velocities and of
+    the known velocities, and solved for the former.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class _PartOfRotation:
         self.others = [c for c in range(G.shape[2]) if c not in turning]
 
     def _rows(self, quaternion: np.ndarray) -> np.ndarray:
-        """Return the given rows (N, rows, 3) of E / 2 with p' = E w / 2."""
+        """Return the rows of E / 2 for the given components (N, rows, 3), with p' = E w / 2."""
         w, x, y, z = quaternion.T
         E = np.stack([-x, -y, -z, w, z, -y, -z, w, x, y, -x, w], axis=-1).reshape(-1, 4, 3)
         return np.asarray(0.5 * E[:, self.components])
@@ -124,6 +124,6 @@ class _PartOfRotation:
     def _solved(self, right: np.ndarray) -> np.ndarray:
         condition = float(np.linalg.cond(self.map[:, :, self.turning]).max(initial=1.0))
         if condition > SINGULAR_MAP:
-            what = f"the given part of the rotation does not determine it: condition number {condition:.3g}"
-            raise PoseError.of("platform", what, "turn the platform less")
+            what = f"the given components do not determine the rotation: condition number {condition:.3g}"
+            raise PoseError.of("platform", what, "rotate the platform less")
         return np.linalg.solve(self.map[:, :, self.turning], right[:, :, None])[:, :, 0]

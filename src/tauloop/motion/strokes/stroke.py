@@ -28,24 +28,24 @@ from tauloop.motion.strokes.dry_friction import (
 )
 from tauloop.motion.strokes.rates import entry_rates
 
-#: Dimensionless condition number from which a stroke counts as passing through a singularity.
+#: Dimensionless condition number above which a stroke passes through a singularity.
 SINGULAR_CONDITION = 1e6
-#: Smallest number of points at which directions of elements with dry friction are evaluated.
+#: Smallest number of points at which the directions of elements with dry friction are evaluated.
 MIN_SIDE_POINTS = 1025
-#: Fraction of the largest position along the path below which others count as zero.
+#: Fraction of the largest position along the path below which a position counts as zero.
 ZERO_POSITION = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stroke(ReprMixin):
-    """A path in the coordinates of one entry of a machine, checked by `stroke`.
+    """A path in the coordinates of the platform or the actuators, checked by `stroke`.
 
     Attributes:
         model: the machine.
-        functions: the entry: `model.platform` or `model.actuators`.
+        functions: functions that take these coordinates: `model.platform` or `model.actuators`.
         path: curve of the moved positions.
-        columns: which of the entry's positions the path moves.
-        base: all positions of the entry (n_position,); those that the path does not move stay here.
+        columns: names of the positions that the path moves.
+        base: all positions (n_position,); positions that the path does not move keep these values.
     """
 
     model: Model
@@ -56,15 +56,15 @@ class Stroke(ReprMixin):
 
     @cached_property
     def grid(self) -> np.ndarray:
-        """Checked parameters of the path (M,)."""
+        """Parameters of the path that are checked (M,)."""
         return np.union1d(np.linspace(0.0, 1.0, self.path.looks), self.path.breaks)
 
     @cached_property
     def q(self) -> np.ndarray:
-        """Full coordinates (M, n_q) there.
+        """All coordinates at the checked parameters (M, n_q).
 
         Raises:
-            PoseError: the path leaves the reach of the machine, and where.
+            PoseError: the path leaves the reach of the machine. The message states where.
         """
         functions, grid, position = self.functions, self.grid, self.position(self.grid)
         try:
@@ -81,7 +81,7 @@ class Stroke(ReprMixin):
 
     @cached_property
     def dry_friction(self) -> JumpingFriction | None:
-        """Friction that depends on the direction of motion; None where the machine has none."""
+        """Friction that depends on the direction of motion; None if there is none."""
         return dry_friction(self.model)
 
     @cached_property
@@ -103,7 +103,7 @@ class Stroke(ReprMixin):
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """Parameters inside (0, 1) at which forces jump, by the path or by dry friction."""
+        """Parameters inside (0, 1) at which forces jump, because of the path or dry friction."""
         return tuple(sorted({*self.path.breaks, *self.friction_sides.reversals.tolist()}))
 
     @property
@@ -138,26 +138,26 @@ class Stroke(ReprMixin):
         return np.stack([np.interp(u, self.grid, column) for column in self.q.T], axis=1)
 
     def position(self, u: np.ndarray) -> np.ndarray:
-        """Return the positions of the entry (N, n_position) at parameters u (N,)."""
+        """Return all positions (N, n_position) at parameters u (N,)."""
         position = np.tile(self.base, (len(u), 1))
         position[:, self._moved] = self.path.at(u).position
         return position
 
     @property
     def _moved(self) -> list[int]:
-        """Return which of the entry's positions the path moves."""
+        """Return the indices of the positions that the path moves."""
         return [self.functions.ports.position.columns.index(name) for name in self.columns]
 
     def motion(self, progress: LawSample, rate: float, time: np.ndarray) -> SampledMotion:
-        """Return the motion of the entry.
+        """Return the motion along the path.
 
         Args:
-            progress: along the path (N,), with derivatives in normalized time.
+            progress: progress along the path (N,), with derivatives in normalized time.
             rate: normalized time per second, 1/s.
-            time: s (N,).
+            time: times (N,), s.
 
         Returns:
-            Positions, velocities and accelerations (N, n), in the columns of the entry's ports.
+            Positions, velocities and accelerations (N, n), in the columns of `functions.ports`.
         """
         curve = self.path.at(progress.s)
         first, second = (np.zeros((len(time), len(self.base))) for _ in range(2))
@@ -180,8 +180,7 @@ class Stroke(ReprMixin):
         The speeds du/dt (1/s) and accelerations d2u/dt2 (1/s^2) are (K, 1) or (K, N).
 
         Returns:
-            Positions, velocities, accelerations and start values, (K N, n) each, one of the K after
-            the other.
+            Positions, velocities, accelerations and start values (K N, n), in K blocks of N rows.
         """
         curve, k, n = self.path.at(u), len(speed), len(u)
         v, a = (np.broadcast_to(values, (k, n)).reshape(-1, 1) for values in (speed, pull))
@@ -212,14 +211,14 @@ class Stroke(ReprMixin):
 
         Args:
             u: parameters (N,).
-            direction: whether the motion goes ahead (1) or back (-1) along the path, or stays where
-                it is (0), (N,).
+            direction: direction of the motion along the path (N,): forward (1), backward (-1) or at
+                rest (0).
             motion: positions, velocities and accelerations (N, n).
-            payload: at the tool.
-            falls: whether the part of dry friction that falls with speed counts.
+            payload: payload at the tool.
+            falls: whether to include the friction term that decreases with speed.
 
         Raises:
-            PoseError: out of reach or singular.
+            PoseError: a pose is out of reach or singular.
         """
         start, friction = self.start(u), self.dry_friction
         if friction is None:
@@ -239,10 +238,10 @@ class Stroke(ReprMixin):
         *,
         payload: Payload | None = None,
     ) -> Forces:
-        """Return the forces of a motion with given dry friction (N, k) of the elements.
+        """Return the forces of a motion with given dry friction of the elements (N, k).
 
         Raises:
-            PoseError: out of reach or singular.
+            PoseError: a pose is out of reach or singular.
         """
         friction = self.dry_friction
         if friction is None:
@@ -280,17 +279,17 @@ def stroke(
     Args:
         model: the machine.
         path: path in the units of the columns: m, rad or quaternions.
-        columns: the positions of the entry that the path moves, in its order, such as
-            ``platform.x``.
-        entry: whose coordinates; `ACTUATORS` for a path in joint space.
-        base: positions of the entry (n_position,) for those that are not moved; at the reference
-            pose without it.
-        ranges: whether the coordinate ranges of the machine file are kept.
+        columns: names of the positions that the path moves, in the order of its coordinates, such
+            as ``platform.x``.
+        entry: `PLATFORM` for a path of the platform, `ACTUATORS` for a path in joint space.
+        base: values of the positions that the path does not move (n_position,); by default those of
+            the reference pose.
+        ranges: whether to check the coordinate ranges of the machine file.
 
     Raises:
-        InputError: columns that the entry does not have, or of another number than the path's.
-        PoseError: out of reach, out of a coordinate's range, or through a singularity: where on the
-            path, by how much.
+        InputError: a column is unknown, or the number of columns differs from the path's.
+        PoseError: the path is out of reach, leaves a coordinate's range, or passes through a
+            singularity. The message states where and by how much.
     """
     functions = model.motion(entry)
     names = tuple(columns)
@@ -298,7 +297,7 @@ def stroke(
     fixed = functions.ports.at(model.assembly.q) if base is None else numbers(base, "base")
     if fixed.shape != (functions.ports.position.size,) or not np.isfinite(fixed).all():
         remedy = f"give {', '.join(functions.ports.position.columns)}"
-        raise InputError.of("base", "is not a row of finite numbers of the entry", remedy)
+        raise InputError.of("base", "is not a row of finite numbers, one per position", remedy)
     placed = Stroke(model=model, functions=functions, path=path, columns=names, base=fixed)
     problems, remedy = (
         Problems(),
@@ -313,7 +312,7 @@ def stroke(
 
 
 def _require_regular(stroke: Stroke) -> None:
-    """Reject a stroke through a singularity."""
+    """Reject a stroke that passes through a singularity."""
     if stroke.condition <= SINGULAR_CONDITION:
         return
     at, functions = np.array([stroke.worst]), stroke.functions
@@ -339,5 +338,5 @@ def _check_columns(functions: Motion, path: Path, columns: tuple[str, ...]) -> N
         )
     if len(columns) != path.size:
         what = f"{len(columns)} for a path in {path.size} coordinates"
-        problems.add("columns", what, "name one for each coordinate of the path")
+        problems.add("columns", what, "name one column for each coordinate of the path")
     InputError.raise_if_any(problems)
