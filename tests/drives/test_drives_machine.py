@@ -484,13 +484,13 @@ def test_bristles_in_place_of_friction_that_is_more_than_coulombs_are_refused() 
     assert set(problems) == {
         f"{first.name}.friction.{key}" for key in ("static", "coulomb_asymmetry")
     }
-    assert all("Coulomb's alone" in remedy for remedy in problems.values())
+    assert all("only Coulomb friction" in remedy for remedy in problems.values())
 
 
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (("  sample_time: 1 ms\n", ""), "its control is continuous"),
+        (("  sample_time: 1 ms\n", ""), "the control is continuous"),
         (
             (
                 "    backlash: {gap: gap, stiffness: contact_stiffness, damping: contact_damping}",
@@ -522,7 +522,7 @@ def test_machines_and_numbers_that_cannot_be_run(racks: Mechanism, circle: Circl
         Circle(columns=("platform.x", "platform.y"), radius=0.0, speed=-1.0)
     machine = DrivenMachine(racks, variation=Variation.RIGID)
     trajectory = circle_trajectory(Model(racks), circle)
-    with pytest.raises(InputError, match="is none of the drive lines"):
+    with pytest.raises(InputError, match="is no parameter of the drive lines"):
         machine.follow(trajectory, values={"m_p": 1.0})
     wrong = {"track1.motor.drive.motor_inertia": -1.0, "track2.motor.drive.speed_gain": 0.0}
     with pytest.raises(InputError) as caught:
@@ -637,7 +637,7 @@ def test_a_machine_without_ranges_is_told_which_coordinates_need_them() -> None:
     text = (Path(__file__).parents[1] / "cases" / "loop_within_a_loop.yaml").read_text(
         encoding="utf-8"
     )
-    with pytest.raises(InputError, match=r"no ranges in m to cyl\n.*give limits to one of them"):
+    with pytest.raises(InputError, match=r"no range in m of cyl\n.*add limits of one of them"):
         work_volume(Model(loads(text)))
     limited = text.replace("reference: 0.28 m", "reference: 0.28 m, limits: [0.26 m, 0.28 m]")
     assert [*work_volume(Model(loads(limited)))] == ["cyl"]

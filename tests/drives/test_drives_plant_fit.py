@@ -229,7 +229,7 @@ def test_known_figures_are_no_unknowns(axis: Axis, observations: tuple[Observati
     )
     assert fit.values == pytest.approx({"preload": TRUTH["preload"]}, rel=FOUND)
     assert fit.loss < 1e-3
-    with pytest.raises(InputError, match="is known and looked for"):
+    with pytest.raises(InputError, match="is both a known value and an unknown"):
         search_plant(axis, UNKNOWNS, observations, seed=0, known=known)
 
 
@@ -258,9 +258,9 @@ def test_bad_input_is_refused_with_all_problems_at_once(
         search_plant(axis, wrong, (observations[0], bad), seed=0)
     text = str(error.value)
     for part in (
-        "cart_viscous: has the lower end -1, which has no logarithm",
+        "cart_viscous: has a logarithmic range that starts at -1",
         "preload: ranges from 5 to 5",
-        "colour: is used by nothing",
+        "colour: is not used by the drive line or by an observation",
         "first_step: is in an observation, but is not an unknown",
         "second: has the tolerance None for cost",
         "second: has a value of cost",

@@ -147,7 +147,7 @@ def test_interruption_keeps_the_best_so_far(method: SearchMethod) -> None:
     minimum = minimize(bowl(np.array([0.9, 0.1])), BOUNDS, START, method, watcher=watcher)
     assert minimum.interrupted
     assert minimum.status is Status.DOUBTFUL
-    assert "the best so far is kept" in minimum.advice[0]
+    assert "the best point so far is kept" in minimum.advice[0]
     assert minimum.cost == np.min(minimum.costs) <= minimum.start_cost
     assert len(minimize_from(two_wells, BOUNDS, [START, START], method, watcher=watcher)) == 1
 

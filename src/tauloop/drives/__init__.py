@@ -1,4 +1,4 @@
-"""Drive lines between motor and machine: backlash, friction, control of one or two motors.
+"""Drive lines between motors and machine: backlash, friction, and control of one or two motors.
 
 Examples:
     >>> import tauloop as tl

@@ -14,8 +14,9 @@ from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.description.units import parse_unit, quantity
 from tauloop.mechanism.drive_line import DriveLine
 
-#: A criterion of a run that failed is this value, doubled for one that fails at once: worse than
-#: any that did not, and less bad the longer it lasted, which gives an optimizer a way back.
+#: Criteria of a run that failed are set to a penalty: this value for a failure at the end, twice
+#: this value for a failure at the start. It is larger than any real criterion, and it falls with
+#: the duration of the run, so that an optimizer can find its way back to stable parameters.
 FAILURE_PENALTY = 1e6
 
 
@@ -27,14 +28,14 @@ class Outcome(StopCode):
     DIVERGED = 1
     MAX_STEPS = 2
     CHATTERING = 3
-    #: Such as switch_min that is not below switch_max.
+    #: For example: switch_min is not below switch_max.
     INVALID_PARAMETERS = 4
-    #: The criteria are those up to the event.
+    #: A terminal event; the criteria are those of the run up to the event.
     EVENT = 5
 
     @property
     def label(self) -> str:
-        """The name in JSON."""
+        """Name of the outcome in JSON."""
         labels = {"SUCCESS": "ok", "MAX_STEPS": "too_long", "EVENT": "ended"}
         return labels.get(self.name, self.name.partition("_")[0].lower())
 
@@ -50,16 +51,20 @@ def criteria_units(line: DriveLine) -> dict[str, str]:
 
 
 def _energy_units(line: DriveLine) -> list[str]:
-    """Return the units of the energy of a line's motors, which turn or slide."""
+    """Return the units of the criterion energy for motors that turn and for motors that slide."""
     turning = {line.inertia(motor.on).turns for motor in line.motors}
     return ["(N m)^2 s"] * (True in turning) + ["N^2 s"] * (False in turning)
 
 
 def weights_in_si(line: DriveLine, weights: Mapping[str, float | str]) -> dict[str, float]:
-    """Return the weights of criteria in SI units; texts may have units of their criterion's kind.
+    """Return the weights (divisors) of criteria in SI units.
+
+    Args:
+        line: the drive line.
+        weights: numbers in SI units, or strings with a unit of the criterion, by criterion.
 
     Raises:
-        InputError: a weight that is not a quantity of its criterion; all of them.
+        InputError: a weight does not have a unit of its criterion; all problems at once.
     """
     problems, numbers = Problems(), dict[str, float]()
     units_of = criteria_units(line)
@@ -76,21 +81,22 @@ def weights_in_si(line: DriveLine, weights: Mapping[str, float | str]) -> dict[s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criteria(ReprMixin):
-    """Criteria of N step responses; all arrays (N,), all finite.
+    """Criteria of N step responses; all arrays have the shape (N,) and are finite.
 
-    A run that has not reached 90 % (or the band) at its end has the whole duration as its rise
-    (settling) time.
+    If a run does not reach 90 % of the step, its rise time is the whole duration. If it does not
+    end inside the band, its settling time is the whole duration.
 
     Attributes:
         rise_time: time from 10 % to 90 % of the step, s.
-        overshoot: beyond the reference, m or rad, at least zero.
+        overshoot: largest excess of the position over the reference, m or rad; zero if there is
+            none.
         settling_time: time after which the position stays inside the band, s.
         energy: integral of the sum of all motors' torques squared, (N m)^2 s or N^2 s.
-        final_error: size of the error at the end, m or rad.
-        swing: largest less smallest position in the last quarter of the run, m or rad.
-        settled: whether it is inside the band at the end.
+        final_error: absolute value of the error at the end, m or rad.
+        swing: largest minus smallest position in the last quarter of the run, m or rad.
+        settled: whether the position is inside the band at the end.
         outcome: `Outcome` of each run.
-        end: time reached, s.
+        end: time at which the run ended, s.
         steps, events: numbers of steps and events of the integrator.
     """
 
@@ -111,16 +117,21 @@ class Criteria(ReprMixin):
 
     @property
     def failed(self) -> np.ndarray:
-        """Runs that did not come to their end (N,)."""
+        """Whether each run failed: it ended before its duration without a terminal event (N,)."""
         return ~np.isin(self.outcome, (Outcome.SUCCESS, Outcome.EVENT))
 
 
-#: Criteria that can be weighted.
+#: Names of the criteria that can be part of a cost.
 NAMES = ("rise_time", "overshoot", "settling_time", "energy", "final_error", "swing")
 
 
 def weighted(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
-    """Return the criteria over their weights (N, k), in the order of the weights.
+    """Return the criteria divided by their weights (N, k), in the order of the weights.
+
+    Args:
+        criteria: criteria of N runs.
+        weights: divisors of the criteria: their acceptable values, SI, by name. A larger weight
+            lowers the influence of a criterion.
 
     Raises:
         InputError: a criterion is unknown, or a weight is not positive and finite.
@@ -136,18 +147,21 @@ def weighted(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
                 "give a finite weight above zero",
             )
     if not weights:
-        problems.add("weights", "no criterion is weighted", "name at least one")
+        problems.add("weights", "there are none", "give a weight for at least one criterion")
     InputError.raise_if_any(problems)
     return np.column_stack([getattr(criteria, name) / weight for name, weight in weights.items()])
 
 
 def weighted_sum(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
-    """Return the sum of weighted criteria (N,) (Gantry-Tau paper, eq. 2 and the cost before it)."""
+    """Return the sum (N,) of the criteria, each divided by its weight (see `weighted`).
+
+    Source: Gantry-Tau paper, eq. 2 and the cost before it.
+    """
     return weighted(criteria, weights).sum(axis=1)
 
 
 def weighted_worst(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
-    """Return the largest weighted criterion (N,), minimized by max-min designs.
+    """Return the largest (N,) of the criteria, each divided by its weight (see `weighted`).
 
     Source: Gantry-Tau paper, eq. 3.
     """
@@ -155,10 +169,10 @@ def weighted_worst(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarr
 
 
 def with_failure_penalty(criteria: Criteria, duration: np.ndarray) -> Criteria:
-    """Return criteria whose values of failed runs are replaced by the penalty.
+    """Return the criteria with the penalty in place of the values of failed runs.
 
     Args:
-        criteria: as measured; numbers of failed runs may be anything.
+        criteria: criteria of the runs; values of failed runs are arbitrary.
         duration: duration of each run (N,), s.
     """
     penalty = FAILURE_PENALTY * (2.0 - np.clip(criteria.end / duration, 0.0, 1.0))

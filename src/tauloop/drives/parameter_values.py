@@ -1,4 +1,4 @@
-"""Values of parameters of drive lines, written with units."""
+"""Values and ranges of parameters of drive lines in SI units, from numbers and texts with units."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from tauloop.common.options import pairs
 from tauloop.mechanism.description.units import UnitError, interval, parse_unit, quantity
 from tauloop.mechanism.expression import ParameterTable
 
-#: Lower and upper limit of a parameter, in SI units or texts with units; or one text, ``LOW:HIGH``.
+#: Lower and upper limit of a parameter: numbers in SI units or strings with units; or one string,
+#: ``LOW:HIGH``.
 ParameterRange = tuple[float | str, float | str] | str
 
 
 def values_in_si(
     parameters: ParameterTable, values: Mapping[str, float | str], where: str
 ) -> dict[str, float]:
-    """Return values of parameters in SI units; texts may have units of their parameter's kind.
+    """Return values of parameters in SI units.
 
     Args:
-        parameters: the parameters; a name that is not one of them takes a plain number.
-        values: values by the names of parameters.
+        parameters: the parameters; the value of an unknown name must be without a unit.
+        values: numbers in SI units, or strings with a unit of the parameter, by parameter.
         where: name of the option that has the values.
 
     Raises:
-        InputError: all that is wrong, at once.
+        InputError: invalid values; all problems at once.
     """
     problems = Problems()
     numbers: dict[str, float] = {}
@@ -44,15 +45,15 @@ def values_in_si(
 def ranges_in_si(
     parameters: ParameterTable, ranges: Mapping[str, ParameterRange], where: str
 ) -> dict[str, tuple[float, float]]:
-    """Return ranges of parameters in SI units; texts may have units of their parameter's kind.
+    """Return ranges of parameters in SI units.
 
     Args:
-        parameters: the parameters; a name that is not one of them takes plain numbers.
-        ranges: limits, or a text such as ``1 mm:2 mm``, by parameter.
+        parameters: the parameters; the limits of an unknown name must be without a unit.
+        ranges: two limits, or a string such as ``1 mm:2 mm``, by parameter.
         where: name of the option that has the ranges.
 
     Raises:
-        InputError: all that is wrong, at once.
+        InputError: invalid ranges; all problems at once.
     """
     problems = Problems()
     limits: dict[str, tuple[float, float]] = {}
@@ -80,7 +81,7 @@ def ranges_reader(where: str, example: str) -> Callable[[Any], dict[str, str]]:
 
     Args:
         where: name of the field.
-        example: example that messages show.
+        example: example of a range for messages.
     """
 
     def read(texts: str | Iterable[str]) -> dict[str, str]:

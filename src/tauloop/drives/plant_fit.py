@@ -1,13 +1,15 @@
-"""Parameters of a drive line from measured steps: measurements, fit and uncertainty.
+"""Fit of parameters of a drive line to measured steps.
 
-format: tauloop-steps/1
-steps:
-  slow:
-    step: 100 mm                                              # of the reference
-    set: {kp: 200, ti: 1.5 s}                                 # parameters that differ from the drive line's
-    measured: {rise_time: 1.75 s, settling_time: 3.96 s, overshoot: 0.1 mm}
-    tolerances: {overshoot: 0.05 mm}                          # else a fraction of what is measured
-  judge: {step: 50 mm, measured: {rise_time: 1.7 s}, held_out: yes}
+An example of a file of steps:
+
+    format: tauloop-steps/1
+    steps:
+      slow:
+        step: 100 mm  # step of the reference
+        set: {kp: 200, ti: 1.5 s}  # values of parameters in this step
+        measured: {rise_time: 1.75 s, settling_time: 3.96 s, overshoot: 0.1 mm}
+        tolerances: {overshoot: 0.05 mm}  # default: a fraction of the measured value
+      judge: {step: 50 mm, measured: {rise_time: 1.7 s}, held_out: yes}
 """
 
 from __future__ import annotations
@@ -66,12 +68,18 @@ STEP = Shape(
     doc="A measured step of the reference.",
     fields=(
         need("step", _ANY, "size of the step"),
-        need("measured", CRITERIA, "what was measured of it"),
+        need("measured", CRITERIA, "measured values of the criteria"),
         field(
-            "tolerances", CRITERIA, "of what was measured; the option's fraction of it if absent"
+            "tolerances",
+            CRITERIA,
+            "tolerances of the measured values; default: a fraction of the value (an option)",
         ),
         field("set", MapOf(item=_ANY, key="parameter", is_known=True), "parameters in this step"),
-        field("held_out", Choice(options=("yes", "no")), "whether it judges the fit only"),
+        field(
+            "held_out",
+            Choice(options=("yes", "no")),
+            "whether the step only validates the fit, without entering it",
+        ),
     ),
 )
 STEPS = Shape(
@@ -86,15 +94,15 @@ STEPS = Shape(
 
 
 def load_steps(path: str | Path, tolerance: float = 0.01) -> tuple[Observation, ...]:
-    """Return the measured steps of a file of the form above.
+    """Return the measured steps of a file (see the head of this module for an example).
 
     Args:
         path: the YAML file.
-        tolerance: fraction of what is measured that stands for a tolerance which the file does not
-            say.
+        tolerance: tolerance of a measured value without one in the file, as a fraction of the
+            value.
 
     Raises:
-        InputError: everything that is wrong, with lines.
+        InputError: the file is invalid; all problems with their lines.
     """
     root = open_document(path, STEPS)
     content = contents(root, ValueReader(None)) or {}
@@ -172,15 +180,17 @@ class DriveLineFitOptions(Options):
     workers: int = option(1, least=1, flag="--workers -j", metavar="N")
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note unknowns without a range, and those that are known."""
+        """Add problems for missing or invalid ranges, and for unknowns that also have a value."""
         if not self.bounds:
-            problems.add("bounds", "are none", "name what is looked for, with its range")
+            problems.add(
+                "bounds", "there are none", "name the parameters to fit, with their ranges"
+            )
         problems += _range_problems(_numbers_only(self.bounds))
         for name in self.bounds:
             if name in self.values:
                 problems.add(
                     "values",
-                    f"{name} is looked for, because it has bounds",
+                    f"{name} is fitted, because it has bounds",
                     "remove its bounds, or its value",
                 )
 
@@ -190,12 +200,12 @@ class FittedPlant(Result):
     """Parameters of a drive line identified from measured steps.
 
     Attributes:
-        drive_line: its name.
+        drive_line: name of the drive line.
         before: values of the unknowns in the file, SI.
-        fit: the fit: values, every criterion with its measured value, and how much they determine.
-        findings: directions that the steps leave open.
-        units: units of the unknowns and of the criteria, SI; the line has no unknown that only steps
-            name.
+        fit: fitted values, criteria with their measured values, and how well the steps determine
+            the unknowns.
+        findings: directions of the unknowns that the steps do not determine.
+        units: SI units of the unknowns and of the criteria.
     """
 
     drive_line: str
@@ -214,7 +224,7 @@ class FittedPlant(Result):
     units: Mapping[str, str]
 
     def variables(self) -> Iterator[Variable]:
-        """Return measured and fitted values, and parameters before and after the fit."""
+        """Yield measured and fitted criteria, and parameters before and after the fit."""
         figures = list(zip(*self.fit.rows, strict=True))
         labels = map(": ".join, zip(*figures[:2], strict=True))
         units = [self.units.get(name, "") for name in figures[1]]
@@ -227,7 +237,7 @@ class FittedPlant(Result):
 
 
 def _numbers_only(ranges: Mapping[str, ParameterRange]) -> dict[str, tuple[float, float]]:
-    """Return the ranges that are given by numbers; the others are read with their units later."""
+    """Return the ranges whose ends are numbers; strings are read with their units later."""
     numbers: dict[str, tuple[float, float]] = {}
     for name, stated in ranges.items():
         if not isinstance(stated, str):
@@ -238,7 +248,7 @@ def _numbers_only(ranges: Mapping[str, ParameterRange]) -> dict[str, tuple[float
 
 
 def _range_problems(ranges: Mapping[str, tuple[float, float]]) -> Problems:
-    """Return the ranges that are not finite, or in which the lower limit is not the lower one."""
+    """Return a problem for each range that is not finite or whose limits are in the wrong order."""
     problems = Problems()
     for name, (low, high) in ranges.items():
         if not (np.isfinite([low, high]).all() and low < high):
@@ -263,16 +273,15 @@ def fit_drive_line(
     Args:
         line: the drive line.
         steps: measured steps, or a file of them (see `load_steps`).
-        options: what is looked for, and how.
-        progress: called with what is done and what there is to do.
+        options: unknown parameters, and options of their search.
+        progress: called with the work done and the total work.
 
     Returns:
-        The fit: values of the unknowns before and after, every criterion next to its measured value
-        (`fit`), and the directions that the steps leave open (`findings`).
+        Values of the unknowns before and after, every criterion with its measured value (`fit`),
+        and the directions of the unknowns that the steps do not determine (`findings`).
 
     Raises:
-        InputError: parameters that the drive line does not have, ranges that hold nothing, figures
-            without a tolerance.
+        InputError: unknown parameters, empty ranges, or measured values without a tolerance.
 
     Source: Storn and Price 1997 (differential evolution), then least squares with the soft L1 loss.
 
@@ -352,7 +361,7 @@ def fit_drive_line(
 def _unknown_parameters(
     known: Mapping[str, float], options: DriveLineFitOptions, steps: Sequence[Observation]
 ) -> Problems:
-    """Return the names in options and steps that are not parameters of the drive line."""
+    """Return a problem for each name in options and steps that is not a parameter of the line."""
     named = [
         ("bounds", options.bounds),
         ("values", options.values),
@@ -368,7 +377,7 @@ def _unknown_parameters(
 
 
 def _largest_miss(fit: PlantFit, steps: Sequence[Observation]) -> float:
-    """Return the largest difference of a fitted from a measured criterion, in tolerances."""
+    """Return the largest difference between a fitted and a measured criterion, in tolerances."""
     tolerances = [step.tolerances[name] for step in steps for name in step.printed]
     return max(
         abs(ours - measured) / tolerance
@@ -377,7 +386,7 @@ def _largest_miss(fit: PlantFit, steps: Sequence[Observation]) -> float:
 
 
 def _undetermined(fit: PlantFit) -> tuple[Problem, ...]:
-    """Return a finding for each direction of the unknowns that the steps leave open."""
+    """Return a finding for each direction of the unknowns that the steps do not determine."""
     findings = Problems()
     for direction in fit.undetermined:
         # Both signs mean the same; the largest component is positive.

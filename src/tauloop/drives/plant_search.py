@@ -1,4 +1,4 @@
-"""A drive line's unknown figures from printed characteristics of its step responses."""
+"""Fit unknown values of a drive line to printed or measured criteria of its step responses."""
 
 from __future__ import annotations
 
@@ -21,31 +21,34 @@ from tauloop.drives.machine.lines import MOTORS
 from tauloop.drives.tuning.evaluations import box_differences
 from tauloop.integrate.integrators import Integrator
 
-#: A direction along which all rows together change less than this fraction of their tolerances,
-#: over the whole range of the unknowns, is not determined by them.
+#: Observations do not determine a direction of the unknowns along which their criteria change by
+#: less than this many tolerances (root of the sum of squares) over the whole range.
 DETERMINED = 1.0
-#: A residual is cut off here, in tolerances: a run that failed shall not hide all others.
+#: Residuals are clipped to this many tolerances, so that a run that failed does not hide the
+#: others.
 WORST = 1e3
-#: Unknowns with a smaller part in a direction are not named.
+#: Unknowns with a smaller component in a direction are not named.
 NAMED = 0.3
-#: Differences for the local fit and its directions, as a fraction of the range.
+#: Step of finite differences in the local fit and for its directions, as a fraction of the range.
 DIFFERENCE = 2e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation(ReprMixin):
-    """One simulated step and what is printed of it.
+    """One step of the reference, with the printed (or measured) values of its criteria.
 
     Attributes:
         name: name in tables.
-        parameters: parameters of the drive line in this step; a text is the name of an unknown.
+        parameters: values of parameters of the drive line in this step; a string is the name of an
+            unknown.
         step: step of the reference, m or rad, or the name of an unknown.
-        weights: criteria over weights are added to one cost, unless `weights` is empty.
-        printed: figures by criterion; with weights the one figure ``cost``.
+        weights: divisors of criteria, by name; the cost is the sum of the criteria, each divided
+            by its weight. Empty if no cost is printed.
+        printed: printed values by criterion; with weights also ``cost``.
         tolerances: tolerances of these values, in their units.
-        held_out: whether it judges the fit only.
-        motors: how they are used in it, as of `DriveOptions`; parameters that the line then does
-            not have play no part.
+        held_out: whether the step only validates the fit and does not enter it.
+        motors: how the motors are used in this step, as in `DriveOptions`; parameters that the line
+            then does not have are ignored.
     """
 
     name: str
@@ -60,13 +63,13 @@ class Observation(ReprMixin):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlantUnknown:
-    """One figure to be found.
+    """One unknown value to fit.
 
     Attributes:
-        name: name of a parameter of the drive line (then of all observations), or of a text in an
-            observation.
-        lower, upper: its range, positive where `logarithmic`.
-        logarithmic: whether the range is searched by ratio.
+        name: name of a parameter of the drive line (which then applies to all observations), or a
+            string that an observation uses.
+        lower, upper: ends of its range; positive if `logarithmic`.
+        logarithmic: whether the range is searched on a logarithmic scale.
     """
 
     name: str
@@ -75,19 +78,19 @@ class PlantUnknown:
     logarithmic: bool = True
 
     def at(self, share: np.ndarray) -> np.ndarray:
-        """Return the values (N,) at shares (N,) of the range."""
+        """Return the values (N,) at fractions (N,) of the range."""
         if self.logarithmic:
             return np.asarray(self.lower * (self.upper / self.lower) ** share)
         return np.asarray(self.lower + share * (self.upper - self.lower))
 
     def slope(self, share: float) -> float:
-        """Return the derivative of the value with respect to the fraction, at a fraction."""
+        """Return the derivative of the value with respect to the fraction of the range."""
         if self.logarithmic:
             return float(self.at(np.array(share))) * float(np.log(self.upper / self.lower))
         return self.upper - self.lower
 
     def share(self, value: float) -> float:
-        """Return where a value lies in the range, from 0 to 1 within it."""
+        """Return where a value lies in the range: 0 at the lower end, 1 at the upper end."""
         if self.logarithmic:
             return float(np.log(value / self.lower) / np.log(self.upper / self.lower))
         return (value - self.lower) / (self.upper - self.lower)
@@ -95,17 +98,18 @@ class PlantUnknown:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlantFit(ReprMixin):
-    """The figures found, and what they leave open.
+    """Fitted values of the unknowns, and how well the observations determine them.
 
     Attributes:
         values: values of the unknowns, SI.
-        shares: (n,) where they lie in their ranges.
-        rows: (name, criterion, printed, ours, held out) of every printed figure.
-        sensitivities: (n,) singular values of d(residual)/d(share), largest first: how many
-            tolerances the rows change over the range along each direction.
-        directions: (n, n) these directions, one a row, in fractions of the ranges.
-        loss: sum(sqrt(1 + r^2) - 1) over the rows that are not held out, r in tolerances.
-        evaluations: number of plants that the whole search evaluated.
+        shares: where these values lie in their ranges, from 0 to 1 (n,).
+        rows: (step, criterion, printed value, fitted value, held out) of every printed value.
+        sensitivities: singular values of d(residual)/d(share), largest first (n,): by how many
+            tolerances the criteria change over the range along each direction.
+        directions: these directions in fractions of the ranges, one a row (n, n).
+        loss: sum(sqrt(1 + r^2) - 1) over the rows that are not held out, with the residuals r in
+            tolerances.
+        evaluations: number of parameter sets that the whole search evaluated.
     """
 
     values: Mapping[str, float]
@@ -118,17 +122,17 @@ class PlantFit(ReprMixin):
 
     @property
     def named_rows(self) -> list[dict[str, Any]]:
-        """The rows with names of their columns."""
+        """The rows as dictionaries with the names of their columns."""
         names = ("step", "criterion", "measured", "fitted", "held_out")
         return [dict(zip(names, row, strict=True)) for row in self.rows]
 
     @property
     def undetermined(self) -> np.ndarray:
-        """(k, n) directions that the rows do not determine within the ranges."""
+        """Directions (k, n) that the observations do not determine within the ranges."""
         return self.directions[self.sensitivities < DETERMINED]
 
     def named(self, direction: np.ndarray) -> str:
-        """Return a direction (n,) by the unknowns that make up most of it, the largest first."""
+        """Return a description of a direction (n,): its large components with their unknowns."""
         largest = [
             k for k in np.argsort(-np.abs(direction), kind="stable") if abs(direction[k]) >= NAMED
         ]
@@ -146,18 +150,18 @@ def predicted(
     *,
     signed: bool = False,
 ) -> np.ndarray:
-    """Return all printed values (N, m) of N plants, in the order of the observations, in one batch.
+    """Simulate N parameter sets in one batch and return the values (N, m) of all printed criteria.
 
     Args:
         axis: the compiled drive line.
-        unknowns: n of them.
-        observations: k of them.
-        shares: (N, n) places in the ranges.
+        unknowns: the n unknowns.
+        observations: the k observations, whose order the columns follow.
+        shares: values of the unknowns as fractions of their ranges (N, n).
         integrator: integrator of the equations.
-        known: values of figures that are not looked for, by name of a parameter or of a text in an
-            observation.
-        signed: whether a printed overshoot that a plant does not have is what it lacks of the
-            reference at the end, negative, which a search can follow, in place of zero.
+        known: values that are not fitted, by name of a parameter or of a string in an observation.
+        signed: whether the overshoot of a response that does not overshoot is the negative of its
+            final error, which a search can follow, instead of zero; only where an overshoot is
+            printed.
     """
     figures: dict[int, list[np.ndarray]] = {}
     for batch in _batches(axis, unknowns, observations, shares, known):
@@ -186,18 +190,18 @@ def slopes(
     known: Mapping[str, float] | None = None,
     made: dict[Axis, SensitiveAxis] | None = None,
 ) -> np.ndarray:
-    """Return the derivatives (m, n) of all printed values with respect to fractions (n,) of ranges.
+    """Return the derivatives (m, n) of printed criteria with respect to fractions of the ranges.
 
     They are forward sensitivities, computed in one batch.
 
-    An overshoot that is printed, but not there, counts as with `signed` of `predicted`. NaN where
-    there is no sensitivity: by a step that is looked for, by what scales the judged position, of
-    the swing.
+    An overshoot is treated as with `signed` of `predicted`. Derivatives that cannot be computed are
+    NaN: with respect to an unknown step, with respect to parameters that scale the judged position,
+    and of the swing.
 
     Args:
-        axis, unknowns, observations, integrator, known: as of `predicted`.
-        share: coordinates of the plant in the unit box.
-        made: keeps the axes with derivatives for the next call with the same unknowns and
+        axis, unknowns, observations, integrator, known: as in `predicted`.
+        share: values of the unknowns as fractions of their ranges (n,).
+        made: cache of the axes with derivatives, for the next call with the same unknowns and
             observations.
     """
     made = {} if made is None else made
@@ -209,7 +213,7 @@ def slopes(
             name for stated in batch.stated for name, value in stated.items() if value in place
         }
         names = [name for name in batch.columns if name in possible and name in dependent]
-        by: Mapping[str, np.ndarray] = {}
+        derivatives: Mapping[str, np.ndarray] = {}
         has_overshoot = np.ones(len(batch.places), bool)
         if names:
             if batch.axis not in made:
@@ -217,7 +221,7 @@ def slopes(
             gradients = made[batch.axis].gradients(
                 batch.columns, step=batch.steps, integrator=integrator
             )
-            by, has_overshoot = gradients.by, gradients.criteria.overshoot > 0
+            derivatives, has_overshoot = gradients.by, gradients.criteria.overshoot > 0
         none = np.full((len(batch.places), len(names)), np.nan)
         for row, (k, stated) in enumerate(zip(batch.places, batch.stated, strict=True)):
             chain = np.zeros((len(names), len(unknowns)))
@@ -231,7 +235,7 @@ def slopes(
                     chain[:, j] = np.nan
             if observations[k].step in place:
                 chain[:, place[str(observations[k].step)]] = np.nan
-            changes = {name: by.get(name, none)[row] @ chain for name in NAMES}
+            changes = {name: derivatives.get(name, none)[row] @ chain for name in NAMES}
             if observations[k].printed.get("overshoot", 0.0) > 0 and not has_overshoot[row]:
                 changes["overshoot"] = -changes["final_error"]
             rows[k] = _printed(observations[k], changes)
@@ -240,13 +244,13 @@ def slopes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Batch:
-    """Runs of all plants in the observations with one use of the motors, by observation.
+    """Runs of N parameter sets in the observations that use the motors in the same way.
 
     Attributes:
         axis: axis with this setup of motors.
-        places: indices of the observations (k,) among all.
-        stated: what each says of parameters: numbers, or names of values.
-        columns: values (k N,) by parameter.
+        places: indices of these k observations among all.
+        stated: parameters of each observation: numbers, or names of values.
+        columns: values (k N,) by parameter, observation by observation.
         steps: steps of the reference (k N,).
     """
 
@@ -264,7 +268,7 @@ def _batches(
     shares: np.ndarray,
     known: Mapping[str, float] | None,
 ) -> Iterator[_Batch]:
-    """Return the runs of N plants at shares (N, n), a batch for every use of the motors."""
+    """Yield a batch of runs for every use of the motors, at fractions (N, n) of the ranges."""
     values = {name: np.full(len(shares), value) for name, value in (known or {}).items()}
     values |= {
         unknown.name: unknown.at(column) for unknown, column in zip(unknowns, shares.T, strict=True)
@@ -295,7 +299,7 @@ def _batches(
 
 
 def _printed(observation: Observation, criteria: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """Return what is printed of an observation, from its criteria, or its change from theirs."""
+    """Return the printed values of an observation from its criteria, or derivatives from theirs."""
     weighted = [criteria[key] / weight for key, weight in observation.weights.items()]
     return [
         np.sum(weighted, axis=0) if name == "cost" else criteria[name]
@@ -320,37 +324,38 @@ def search_plant(
     exact: bool = False,
     progress: Progress | None = None,
 ) -> PlantFit:
-    """Fit unknown values to printed ones by differential evolution, then least squares.
+    """Fit unknown values to printed criteria by differential evolution, then by least squares.
 
-    Source of the former: Storn and Price 1997.
+    Source of differential evolution: Storn and Price 1997.
 
-    The global search minimizes sum(sqrt(1 + r^2) - 1) with r the residuals in tolerances, which a
-    few rows that cannot be met do not govern; the local one is SciPy's least_squares with the same
-    loss.
+    Both minimize sum(sqrt(1 + r^2) - 1) with the residuals r in tolerances. A few values that
+    cannot be reproduced do not dominate this loss. The local fit is SciPy's least_squares.
 
     Args:
         axis: the compiled drive line.
-        unknowns: what to find.
-        observations: printed figures; those held out do not enter.
+        unknowns: parameters and other values to fit, with their ranges.
+        observations: steps with printed values; those held out are not fitted.
         seed: seed of the random numbers.
-        generations, population: effort of the global search; no generations: only the local one,
-            from the start.
-        polish: most evaluations of the local fit.
-        start: (n,) fractions of the ranges that are in the first population.
-        spread: standard deviation of the first population about the start; even over the ranges
-            without it.
+        generations, population: effort of the global search; with zero generations only the local
+            fit, from the start.
+        polish: largest number of evaluations of the local fit.
+        start: first guess as fractions of the ranges (n,), a member of the first population;
+            default: the middle of the ranges.
+        spread: standard deviation of the first population about the start; default: a uniform
+            distribution over the ranges.
         integrator: integrator of the equations.
-        known: values of figures that are not looked for, as of `predicted`.
-        exact: whether the local fit goes along exact gradients, with differences where there are
-            none (`slopes`); else along differences alone.
-        progress: called with what is done and what there is to do.
+        known: values that are not fitted, as in `predicted`.
+        exact: whether the local fit uses exact gradients (`slopes`), with finite differences where
+            there are none; otherwise finite differences only.
+        progress: called with the work done and the total work.
 
     Returns:
-        The best values, how well they reproduce the printed ones, and what remains undetermined.
+        The best values, how well they reproduce the printed ones, and which directions of the
+        unknowns remain undetermined.
 
     Raises:
-        InputError: no unknown or figure, a range that is none, a figure without a tolerance, an
-            unknown that nothing uses; all at once.
+        InputError: no unknown or no printed value, an invalid range, a printed value without a
+            tolerance, or an unknown that nothing uses; all problems at once.
     """
     _require(axis, unknowns, observations, known)
     misfit = _PlantMisfit(axis, unknowns, observations, integrator, known, is_exact=exact)
@@ -381,10 +386,10 @@ def search_plant(
 
 
 class _PlantMisfit:
-    """Differences of criteria from the printed ones that are fitted, in tolerances.
+    """Differences of simulated criteria from the printed values that are fitted, in tolerances.
 
     Attributes:
-        evaluations: number of plants that were simulated.
+        evaluations: number of parameter sets that were simulated.
     """
 
     def __init__(
@@ -409,7 +414,7 @@ class _PlantMisfit:
         self._sensitive_axes: dict[Axis, SensitiveAxis] = {}
 
     def residuals(self, shares: np.ndarray) -> np.ndarray:
-        """Return the residuals (N, m) of plants at shares (N, n) of the ranges."""
+        """Return the residuals (N, m) at fractions (N, n) of the ranges."""
         self.evaluations += len(shares)
         criteria = predicted(
             self._axis,
@@ -423,7 +428,10 @@ class _PlantMisfit:
         return np.clip((criteria - self._printed) / self._tolerances, -WORST, WORST)
 
     def jacobian(self, share: np.ndarray) -> np.ndarray:
-        """Return the derivatives (m, n) at shares (n,): exact ones if wanted, else differences."""
+        """Return the derivatives (m, n) of the residuals at fractions (n,) of the ranges.
+
+        They are exact if requested and available, otherwise finite differences.
+        """
         J = np.full((len(self._printed), len(share)), np.nan)
         if self._is_exact:
             J = slopes(
@@ -452,9 +460,9 @@ class _PlantMisfit:
 def _first_population(
     best: np.ndarray, seed: int, population: int, spread: float | None
 ) -> np.ndarray:
-    """Return the plants (population, n) at which the global search starts, `best` among them.
+    """Return the first population (population, n) of the global search, which contains `best`.
 
-    They are spread evenly over the ranges, or normally about `best` with a deviation.
+    The others are uniform over the ranges, or normal about `best` with standard deviation `spread`.
     """
     generator = np.random.default_rng(seed)
     first = generator.random((population, len(best)))
@@ -467,7 +475,7 @@ def _first_population(
 def _evolved(
     misfit: _PlantMisfit, first: np.ndarray, seed: int, generations: int, stages: Stages
 ) -> np.ndarray:
-    """Return the best plant (n,) that differential evolution finds from a first population."""
+    """Return the best parameter set (n,) that differential evolution finds from a population."""
     looks = count(1)
 
     def losses(shares: np.ndarray) -> np.ndarray:
@@ -499,14 +507,14 @@ def assess_plant(
     integrator: Integrator | None = None,
     known: Mapping[str, float] | None = None,
 ) -> PlantFit:
-    """Return how well given values meet the printed ones, and how well these determine them.
+    """Return how well values reproduce the printed ones, and how well these determine them.
 
     Args:
-        axis, unknowns, observations, integrator, known: as of `search_plant`.
-        share: (n,) places in the ranges.
+        axis, unknowns, observations, integrator, known: as in `search_plant`.
+        share: values of the unknowns as fractions of their ranges (n,).
 
     Raises:
-        InputError: as of `search_plant`.
+        InputError: as in `search_plant`.
     """
     _require(axis, unknowns, observations, known)
     used = [observation for observation in observations if not observation.held_out]
@@ -544,7 +552,7 @@ def assess_plant(
 
 
 def _loss(residuals: np.ndarray) -> np.ndarray:
-    """Return the losses (N,) of residuals (N, m), which a few that cannot be met do not govern."""
+    """Return the soft L1 losses (N,) of residuals (N, m), which limit the effect of outliers."""
     clipped = np.clip(residuals, -WORST, WORST)
     return np.asarray(np.sum(np.sqrt(1.0 + clipped**2) - 1.0, axis=1))
 
@@ -555,14 +563,14 @@ def _require(
     observations: Sequence[Observation],
     known: Mapping[str, float] | None,
 ) -> None:
-    """Reject what makes no fit.
+    """Reject unknowns and observations that cannot be fitted.
 
     Raises:
         InputError: with all problems.
     """
     problems = Problems()
     if not unknowns:
-        problems.add("unknowns", "none is given", "name the parameters to search for")
+        problems.add("unknowns", "there are none", "name the parameters to fit")
     if not any(item.printed and not item.held_out for item in observations):
         problems.add(
             "observations",
@@ -579,20 +587,24 @@ def _require(
     for item in unknowns:
         if not (np.isfinite([item.lower, item.upper]).all() and item.lower < item.upper):
             what = f"ranges from {item.lower:g} to {item.upper:g}"
-            problems.add(item.name, what, "give two finite numbers, the lower first")
+            problems.add(item.name, what, "give two finite numbers, the lower one first")
         elif item.logarithmic and item.lower <= 0:
-            what = f"has the lower end {item.lower:g}, which has no logarithm"
-            problems.add(item.name, what, "begin above zero, or search it linearly")
+            what = f"has a logarithmic range that starts at {item.lower:g}"
+            problems.add(item.name, what, "start the range above zero, or search it linearly")
         if item.name not in texts and item.name not in axis.names:
             remedy = f"name one of {', '.join(axis.names)}, or use it in an observation"
-            problems.add(item.name, "is used by nothing", remedy)
+            problems.add(item.name, "is not used by the drive line or by an observation", remedy)
     for name in sorted(set(known or {}) & set(names)):
-        problems.add(name, "is known and looked for", "remove it from the known or the unknowns")
+        problems.add(
+            name,
+            "is both a known value and an unknown",
+            "remove it from the known values or from the unknowns",
+        )
     for text in sorted(texts - set(names) - set(known or {})):
         problems.add(
             text,
             "is in an observation, but is not an unknown",
-            "add it to the unknowns or the known",
+            "add it to the unknowns or to the known values",
         )
     for observation in observations:
         for name in observation.printed:

@@ -1,4 +1,4 @@
-"""Drive lines by name or file."""
+"""Read drive lines by the name of a shipped one or from a file."""
 
 from __future__ import annotations
 
@@ -24,16 +24,19 @@ def load_drive(name_or_path: str | Path) -> DriveLine:
     """Return a drive line from the name of a shipped one, or from a file.
 
     Args:
-        name_or_path: a plain word is a shipped name; anything else is a path.
+        name_or_path: name of a shipped drive line (an identifier), or path of a file.
 
     Raises:
-        DescriptionError: there is no such file, or it is wrong; all problems at once.
+        DescriptionError: there is no such file, or it is invalid; all problems at once.
     """
     return read_drive(*drive_text(name_or_path))
 
 
 def drive_text(name_or_path: str | Path) -> tuple[str, str]:
-    """Return the text of a drive line's file, and a name for it; arguments and errors are those of `load_drive`."""
+    """Return the text of a drive line's file, and a name for it.
+
+    Arguments and errors are those of `load_drive`.
+    """
     if isinstance(name_or_path, str) and name_or_path.isidentifier():
         known = shipped_drives()
         if name_or_path not in known:

@@ -1,1 +1,1 @@
-"""Drive lines of their own: steps of the reference, criteria, sensitivities, limit cycles."""
+"""Single drive lines: steps of the reference, criteria, sensitivities and limit cycles."""

@@ -1,4 +1,4 @@
-"""Limit cycles of an axis with backlash: by the describing function, and from a simulation.
+"""Limit cycles of an axis with backlash, from the describing function or from a simulation.
 
 Source: Gelb and Vander Velde 1968, Multiple-Input Describing Functions and Nonlinear System Design.
 """
@@ -39,26 +39,26 @@ DEFLECTION_RANGE = (1e-3, 1e2)
 DEFLECTION_POINTS = 64
 #: Lowest frequency that is searched, rad/s.
 MIN_FREQUENCY = 0.05
-#: Highest frequency that is searched, as a multiple of that of the fastest mode.
+#: Highest frequency that is searched, as a multiple of the frequency of the fastest mode.
 MAX_FREQUENCY_RATIO = 1.0
 #: Number of frequencies that are searched.
 FREQUENCY_POINTS = 192
 #: Relative change of amplitude that decides whether a cycle is stable.
 AMPLITUDE_CHANGE = 1e-3
-#: Fraction of the record, at its end, in which a cycle is measured.
+#: Last fraction of the record, in which a cycle is measured.
 MEASURED_FRACTION = 0.5
-#: Smallest number of periods in this fraction.
+#: Smallest number of periods in this part of the record.
 MIN_PERIODS = 3
 _STIFFNESS, _DAMPING = "equivalent_stiffness", "equivalent_damping"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitCycle:
-    """A limit cycle.
+    """Frequency and amplitude of a limit cycle.
 
     Attributes:
-        frequency: Hz.
-        amplitude: amplitude of the judged position, m or rad: half of its range.
+        frequency: frequency, Hz.
+        amplitude: half of the range of the judged position, m or rad.
     """
 
     frequency: float
@@ -73,17 +73,17 @@ def describing_function(
     frequency: np.ndarray,
     points: int = RESULT_POINTS,
 ) -> np.ndarray:
-    """Return the describing function (N,) of an element with backlash for D = A sin(w t).
+    """Return the describing function (N,) of an element with backlash for a deflection A sin(w t).
 
     N = 1/(pi A) integral of tau (sin + j cos) over one period. Without damping N is stiffness times
     g = 1 - 2/pi (asin(x) + x sqrt(1 - x^2)), x = gap/(2 A): the dead zone. With damping N would be
     (stiffness + j w damping) g, but the contact never pulls (see `elastic_backlash`).
 
     Args:
-        gap, stiffness, damping: values of the element.
-        amplitude: A (N,), m or rad.
-        frequency: w (N,), rad/s.
-        points: number of points of a period.
+        gap, stiffness, damping: parameters of the element.
+        amplitude: amplitude A of the deflection (N,), m or rad.
+        frequency: angular frequency w (N,), rad/s.
+        points: number of points over one period.
     """
     phase = 2 * np.pi * (np.arange(points) + 0.5) / points
     D = np.outer(amplitude, np.sin(phase))
@@ -107,17 +107,18 @@ def predict_limit_cycles(
 ) -> tuple[LimitCycle, ...]:
     """Return the stable limit cycles of an axis with one motor and an elastic backlash.
 
-    With G(jw) from the element's force to its deflection through everything else, and N(A, w) its
-    describing function, a cycle is where G N = 1; it is stable where the oscillation grows for a
-    smaller amplitude and decays for a larger one. Dry friction and limits of torque are left out.
+    G(jw) is the transfer function from the element's force to its deflection through the rest of
+    the axis, and N(A, w) the describing function of the element. A cycle satisfies G N = 1. It is
+    stable if the oscillation grows at a smaller amplitude and decays at a larger one. Dry friction
+    and torque limits are neglected.
 
     Args:
         line: the axis.
-        parameters: values that replace those of the file, SI.
+        parameters: values of parameters that differ from the file, SI.
 
     Raises:
-        InputError: the axis does not have exactly one motor, exactly one elastic backlash and
-            continuous control, or has LuGre friction.
+        InputError: the axis has LuGre friction, or does not have exactly one motor, exactly one
+            elastic backlash and a continuous control.
     """
     names = [
         connection.name
@@ -145,9 +146,10 @@ def predict_limit_cycles(
     linear = _linear_part(line, names[0], theta)
 
     def residual(unknown: np.ndarray, points: int = RESULT_POINTS) -> np.ndarray:
-        """Return 1 - G N (N, 2) at rows of logarithms of deflection beyond contact and of w.
+        """Return the real and imaginary parts (N, 2) of 1 - G N.
 
-        The deflection is in halves of the gap.
+        The rows of `unknown` are the logarithms of the deflection beyond contact, in halves of the
+        gap, and of w.
         """
         amplitude, frequency = gap / 2 * (1 + np.exp(unknown[:, 0])), np.exp(unknown[:, 1])
         left = 1 - linear.response(frequency)[:, 0] * describing_function(
@@ -194,9 +196,9 @@ def predict_limit_cycles(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LinearPart:
-    """The system without the element: dx/dt = matrix x + input tau.
+    """System without the element: dx/dt = matrix x + input tau, with the element's force tau.
 
-    The rows give deflection and judged position.
+    The product rows x is the deflection of the element and the judged position.
     """
 
     matrix: np.ndarray
@@ -204,7 +206,11 @@ class _LinearPart:
     rows: np.ndarray
 
     def response(self, frequency: np.ndarray) -> np.ndarray:
-        """Return deflection and judged position per force of the element (N, 2) at rad/s (N,)."""
+        """Return deflection and judged position per force of the element (N, 2).
+
+        Args:
+            frequency: angular frequencies (N,), rad/s.
+        """
         shifted = 1j * frequency[:, None, None] * np.eye(len(self.matrix)) - self.matrix
         return np.asarray(
             np.linalg.solve(shifted, np.tile(self.input[:, None], (len(frequency), 1, 1)))[..., 0]
@@ -212,13 +218,15 @@ class _LinearPart:
         )
 
     def growth(self, describing: complex, frequency: float) -> float:
-        """Return the real part of the eigenvalue nearest j w, with an equivalent spring and damper.
+        """Return the growth rate of the oscillation with the element as linear spring and damper.
+
+        It is the real part of the eigenvalue that is nearest to j w.
 
         Args:
-            describing: value of the describing function, which gives stiffness and damping.
-            frequency: w, rad/s.
+            describing: describing function: stiffness + j w damping.
+            frequency: angular frequency w, rad/s.
         """
-        # rate of the deflection, which the element's force does not enter
+        # rate of the deflection, which does not depend on the element's force
         rate = self.rows[0] @ self.matrix
         closed = self.matrix + np.outer(
             self.input, describing.real * self.rows[0] + describing.imag / frequency * rate
@@ -228,7 +236,7 @@ class _LinearPart:
 
 
 def _linear_part(line: DriveLine, name: str, theta: dict[str, float]) -> _LinearPart:
-    """Return the axis without the element of that name, linear: no dry friction, no limits."""
+    """Return the linear axis without the named element, dry friction and limits."""
     shaft = Shaft(stiffness=Leaf(_STIFFNESS), damping=Leaf(_DAMPING))
     extra = tuple(Parameter(name=key, value=0.0) for key in (_STIFFNESS, _DAMPING))
     table = ParameterTable((*line.parameters, *extra))
@@ -271,11 +279,13 @@ def _linear_part(line: DriveLine, name: str, theta: dict[str, float]) -> _Linear
 
 
 def measure_limit_cycle(record: Record, judged: str) -> LimitCycle | None:
-    """Return amplitude and frequency of the motion at the end of a record; None without a period.
+    """Return amplitude and frequency of the oscillation at the end of a record.
+
+    Returns None if the end of the record has too few periods.
 
     Args:
-        record: a run, long enough for the step to have died away.
-        judged: name of the inertia.
+        record: a run that is long enough for the step response to decay.
+        judged: name of the judged inertia.
     """
     x = record.signal(f"{judged}.position")
     late = record.time >= (1 - MEASURED_FRACTION) * record.time[-1]

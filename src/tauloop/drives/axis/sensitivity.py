@@ -1,4 +1,4 @@
-"""Gradients of criteria by forward sensitivities, in the compiled step together with the axis."""
+"""Gradients of criteria by forward sensitivities, which are integrated together with the axis."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tauloop.integrate.integrators import Integrator
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import unknown_names
 
-#: Criteria that have a gradient here; the swing is the difference of two extremes, whose places are
-#: not kept.
+#: Criteria that have a gradient here. The swing has none: it is the difference of two extremes, and
+#: the states at these are not recorded.
 DIFFERENTIABLE = tuple(name for name in NAMES if name != "swing")
 
 
 class SensitiveAxis:
-    """An axis with the derivatives of its states by some of its parameters, as compiled code.
+    """An axis with the derivatives of its states with respect to some parameters, as compiled code.
 
-    They are those of `tauloop.integrate.sensitivity`: through contacts, limits, bodies that stick,
-    gaps of an exact backlash and samples of the control. The step size is held by their errors as
-    well.
+    They are computed as in `tauloop.integrate.sensitivity`, including across contacts, limits,
+    sticking, gaps of an exact backlash and samples of the control. The step-size control also
+    bounds the error of the sensitivities.
     """
 
     def __init__(
@@ -42,26 +42,26 @@ class SensitiveAxis:
 
         Args:
             line: the drive line.
-            names: names of the parameters (n) to differentiate by.
-            folder: the cache; the user's own without it.
-            runs: number of runs that are expected in all, as of `Axis`.
+            names: names of the n parameters with respect to which to differentiate.
+            folder: folder of compiled code; default: the user's cache.
+            runs: expected total number of runs, as in `Axis`.
 
         Raises:
-            InputError: a parameter that is none or that the criteria's scales depend on; encoders
-                that count.
+            InputError: unknown parameters, parameters that change the scale of the judged position
+                or the sample time, or encoders with a resolution.
         """
         _require(line, names)
         self.names = tuple(names)
         self.axis = Axis(line, folder=folder, directions=len(self.names), runs=runs)
         figures = self.axis.system.figures.function
         p = figures.sx_in()[0]
-        by = ca.jacobian(figures(p)[-1], p)
-        #: Derivatives (3, n_p) of the position's factor, the band and the sample time.
-        self._scales = ca.Function("scales_by", [p], [by])
+        #: Derivatives (3, n_p) of the position factor, the settling band and the sample time.
+        self._scales = ca.Function("scales_by", [p], [ca.jacobian(figures(p)[-1], p)])
         wrong = [name for name in self.names if name not in differentiable_names(self.axis)]
         if wrong:
+            verb = "changes" if len(wrong) == 1 else "change"
             what = (
-                f"{' and '.join(wrong)} changes the scale of the judged position or the sample time"
+                f"{' and '.join(wrong)} {verb} the scale of the judged position or the sample time"
             )
             raise InputError.of("names", what, "differentiate with respect to other parameters")
 
@@ -75,17 +75,18 @@ class SensitiveAxis:
     ) -> CriteriaGradients:
         """Return the criteria of steps, as `simulate_axis` does, and their gradients, in one batch.
 
-        A time at which the position passes a level changes by -(dx/dp)/v; the overshoot by dx/dp
-        where it is reached. A criterion that stays as it is (no overshoot; a level that is not
-        reached) has the gradient zero; one of a run that failed has none (NaN).
+        The time at which the position passes a level has the derivative -(dx/dp)/v, and the
+        overshoot has the derivative dx/dp at the peak. A criterion that does not change locally (no
+        overshoot, or a level that is not reached) has the gradient zero. The gradients of a run
+        that failed are NaN.
 
         Args:
-            parameters, step, duration, integrator: as of `simulate_axis`.
+            parameters, step, duration, integrator: as in `simulate_axis`.
 
         Raises:
-            InputError: what is given cannot be used.
+            InputError: invalid arguments.
         """
-        p, fixed, sensible = prepared_runs(
+        p, fixed, is_valid = prepared_runs(
             self.axis, parameters or {}, step, 0.0, duration, 0.0, 0.0
         )
         places, n = [self.axis.names.index(name) for name in self.names], len(self.names)
@@ -95,7 +96,7 @@ class SensitiveAxis:
         marks = np.full((len(p), len(MARKS), (1 + n) * size), np.nan)
         extended = np.ascontiguousarray(np.hstack([p, tangents]))
         report, *_ = self.axis.run(extended, fixed, integrator or LINE_INTEGRATOR, marks=marks)
-        criteria = criteria_of(report, sensible, duration)
+        criteria = criteria_of(report, is_valid, duration)
         parts = marks.reshape(len(p), len(MARKS), 1 + n, size)
         factor = fixed[:, 0, None]
         x, v = (factor * parts[:, :, 0, system.output + k] for k in (0, system.coordinates))
@@ -104,7 +105,7 @@ class SensitiveAxis:
         band = np.array([np.asarray(self._scales(row))[1, places] for row in p])
 
         def passes(name: str, level: np.ndarray | float = 0.0) -> np.ndarray:
-            """Return the changes (N, n) of the time at which the position passes a level."""
+            """Return the derivatives (N, n) of the time at which the position passes a level."""
             return (level - slopes[:, mark[name]]) / v[:, mark[name], None]
 
         def where(holds: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -114,7 +115,7 @@ class SensitiveAxis:
         reference, settled = fixed[:, 4], criteria.settling_time
         with np.errstate(all="ignore"):
             sides = np.sign(x[:, mark["settled"]] - reference)[:, None]
-            by = {
+            gradients = {
                 "rise_time": where(
                     (report[:, REPORT.index("rise_start")] >= 0) & (criteria.rise_time < duration),
                     passes("risen") - passes("begin"),
@@ -134,37 +135,53 @@ class SensitiveAxis:
             }
         is_one = not any(np.ndim(value) for value in (*(parameters or {}).values(), step))
         return CriteriaGradients(
-            criteria=criteria, by={name: rows[0] if is_one else rows for name, rows in by.items()}
+            criteria=criteria,
+            by={name: rows[0] if is_one else rows for name, rows in gradients.items()},
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriteriaGradients:
-    """Return the criteria (N,) and their gradients (N, n) by the parameters, SI.
+    """Criteria (N,) and their gradients (N, n) with respect to the parameters, SI.
 
-    The gradients are (n,) where all inputs are numbers.
+    The gradients have the shape (n,) if all inputs are numbers.
+
+    Attributes:
+        criteria: criteria of the runs.
+        by: gradients by name of the criterion.
     """
 
     criteria: Criteria
     by: Mapping[str, np.ndarray]
 
     def weighted_sum(self, weights: Mapping[str, float]) -> np.ndarray:
-        """Return the gradients of the weighted sum of criteria, in the shape of criteria."""
+        """Return the gradients of the sum of the criteria, each divided by its weight.
+
+        Args:
+            weights: divisors of the criteria: their acceptable values, SI, by name. A larger weight
+                lowers the influence of a criterion.
+
+        Returns:
+            Gradients (N, n), or (n,) if all inputs of the runs are numbers.
+        """
         return np.sum([self.by[name] / weight for name, weight in weights.items()], axis=0)
 
     def weighted_worst(self, weights: Mapping[str, float]) -> np.ndarray:
-        """Return the gradients of the largest weighted criterion, in the shape of criteria."""
+        """Return the gradients of the criterion that is largest after division by its weight.
+
+        Arguments and shapes are those of `weighted_sum`.
+        """
         worst = weighted(self.criteria, weights).argmax(axis=1)
-        by = np.stack([np.atleast_2d(self.by[name]) / weight for name, weight in weights.items()])
-        return by[worst, np.arange(len(worst))].reshape(next(iter(self.by.values())).shape)
+        scaled = [np.atleast_2d(self.by[name]) / weight for name, weight in weights.items()]
+        gradients = np.stack(scaled)[worst, np.arange(len(worst))]
+        return gradients.reshape(next(iter(self.by.values())).shape)
 
 
 def differentiable_names(axis: Axis) -> tuple[str, ...]:
-    """Return the parameters by which criteria can be differentiated.
+    """Return the names of the parameters with respect to which criteria can be differentiated.
 
-    These change neither the position's factor nor the sample time.
-
-    Those of a line whose encoders count have none.
+    These parameters change neither the position factor nor the sample time. There are none if an
+    encoder has a resolution.
     """
     if any(encoder.resolution is not None for encoder in axis.line.encoders):
         return ()
@@ -177,19 +194,22 @@ def differentiable_names(axis: Axis) -> tuple[str, ...]:
 
 
 def _require(line: DriveLine, names: Sequence[str]) -> None:
-    """Reject what has no sensitivities here.
+    """Reject unknown parameters, an empty list, and encoders with a resolution.
 
     Raises:
-        InputError: with all problems.
+        InputError: all problems at once.
     """
     known = line.parameters.names
     problems = Problems(
         unknown_names(names, known, "no such parameter", remedy=f"use one of {', '.join(known)}")
     )
     if not names:
-        problems.add("names", "are empty", "name the parameters of the derivatives")
+        problems.add(
+            "names", "are empty", "name the parameters with respect to which to differentiate"
+        )
     for encoder in line.encoders:
         if encoder.resolution is not None:
-            remedy = "leave its resolution out, or take differences of simulations instead"
-            problems.add(f"encoders.{encoder.name}", "it counts, and torques jump there", remedy)
+            what = "has a resolution, so the torque jumps at each count and has no derivative"
+            remedy = "remove the resolution, or use finite differences of simulations"
+            problems.add(f"encoders.{encoder.name}", what, remedy)
     InputError.raise_if_any(problems)

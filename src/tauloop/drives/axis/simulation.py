@@ -1,4 +1,4 @@
-"""Simulation of drive lines: criteria of batches of parameter sets, and records of single runs."""
+"""Simulation of drive lines: criteria of batches of parameter sets, and signals of single runs."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from tauloop.integrate.tableau import Tableau
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import unknown_names
 
-#: What carries a drive line forward where nothing else is said.
+#: Default integrator of drive lines.
 LINE_INTEGRATOR = DormandPrince(rtol=1e-7, atol=1e-9, max_steps=2_000_000)
 
 
 class Axis:
-    """A drive line as compiled code; made once, run as often as needed.
+    """A drive line as compiled code, which is made once and run as often as needed.
 
     Attributes:
         line: the drive line.
-        runs: number of runs that are expected in all.
+        runs: expected total number of runs.
     """
 
     def __init__(
@@ -47,19 +47,20 @@ class Axis:
         directions: int = 0,
         runs: int = 1,
     ) -> None:
-        """Sort the equations; runs compile them on demand.
+        """Build the equations; runs compile them on demand.
 
         Args:
             line: the drive line.
-            threads: cores that a batch is shared out over.
-            folder: the cache; the user's own without it.
-            events: signals that pass values, to look for in runs.
-            directions: number of directions of derivatives, which follow states, parameters and held numbers.
-            runs: number of runs that are expected in all; a search has faster code, which takes
+            threads: number of threads that share a batch.
+            folder: folder of compiled code; default: the user's cache.
+            events: events to detect in runs: signals that pass values.
+            directions: number of directions of derivatives, which follow the states, parameters and
+                held numbers in their arrays.
+            runs: expected total number of runs; for many runs faster code is made, which takes
                 longer to compile.
 
         Raises:
-            DescriptionError: rigid connections make no sense.
+            DescriptionError: the rigid connections are invalid.
         """
         self.line = line
         self.system: AxisSystem = build_system(line, events)
@@ -69,13 +70,14 @@ class Axis:
         self.nominal = line.parameters.vector()
         self.runs = runs
         self._evaluator = default_evaluator(threads=threads, folder=folder)
-        #: The same line with its motors used in other ways.
+        #: Axes of the same line with other setups of the motors, by setup.
         self._others: dict[str, Axis] = {}
-        #: Compiled runs by the tableau of their integrator, and whether they are many.
+        #: Compiled functions by the tableau of the integrator and whether the code is for many
+        #: runs.
         self._compiled: dict[tuple[Tableau | None, bool], Callable[..., None]] = {}
 
     def _code(self, integrator: Integrator, runs: int, duration: float) -> Callable[..., None]:
-        """Return the compiled run of an integrator.
+        """Return the compiled function that runs a batch with an integrator.
 
         Raises:
             EngineError: there is no compiler, or it fails.
@@ -91,10 +93,10 @@ class Axis:
         return self._compiled[key]
 
     def with_motors(self, motors: str) -> Axis:
-        """Return the axis with its motors used in one of the ways of `DriveOptions`, made once.
+        """Return the axis with a setup of the motors as in `DriveOptions`; each is made once.
 
         Raises:
-            InputError: as of `with_motors`.
+            InputError: as in the function `with_motors`.
         """
         if motors == MOTORS[0]:
             return self
@@ -106,15 +108,15 @@ class Axis:
     def parameters(
         self, values: Mapping[str, float | np.ndarray], n: int | None = None
     ) -> np.ndarray:
-        """Return complete parameter sets (N, n_p): nominal where no value is given.
+        """Return complete parameter sets (N, n_p), with nominal values where none is given.
 
         Args:
-            values: numbers or arrays (N,) by name of leaf parameter, SI.
-            n: number of sets, where no array says it.
+            values: numbers or arrays (N,) by name of the parameter, SI.
+            n: number of sets; default: the length of the arrays, or one.
 
         Raises:
-            InputError: with every unknown name, shape that does not fit, and number that is not
-                finite or of no sense.
+            InputError: unknown names, shapes that do not fit, or numbers that are not finite; all
+                problems at once.
         """
         problems, columns = Problems(unknown_names(values, self.names, "no such parameter")), {}
         for name in (name for name in values if name in self.names):
@@ -142,10 +144,13 @@ class Axis:
         return np.ascontiguousarray(rows)
 
     def figures(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return whether the control means anything (N,); and position factor, settling band and sample time (N, 3).
+        """Return validity (N,), and position factor, settling band and sample time (N, 3).
+
+        A parameter set is invalid if switch_max is not above switch_min.
 
         Raises:
-            InputError: an inertia, a stiffness, a gap, a time is not positive; all such at once.
+            InputError: inertias, stiffnesses, gaps or times that are not positive; all problems at
+                once.
         """
         checks, signs, order, scales = self.system.figures([parameters], len(parameters))
         InputError.raise_if_any(sign_problems(self.system.figure_names, (checks, signs)))
@@ -159,13 +164,13 @@ class Axis:
         times: np.ndarray | None = None,
         marks: np.ndarray | None = None,
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
-        """Return reports of all runs; of one run also its samples and events.
+        """Run a batch.
 
-        `marks` (N, 5, n) takes the states at the places `MARKS`, where the runs come there.
+        The array `marks` (N, 5, n) receives the states at the points `MARKS` that each run reaches.
 
         Returns:
-            Reports (N, k); states, modes and held numbers (T, n) of one run at the given times;
-            its events.
+            Reports (N, k) with the columns `REPORT`; if times are given for a single run, its
+            states, modes and held numbers (T, n) at these times; and its events.
 
         Raises:
             EngineError: there is no C compiler, or it fails.
@@ -210,30 +215,32 @@ def simulate_axis(
     load_time: float = 0.0,
     integrator: Integrator | None = None,
 ) -> Criteria:
-    """Return the criteria of a step from `start` to `start + step` at t = 0, from rest at zero.
+    """Return the criteria of a step of the reference from `start` to `start + step` at t = 0.
+
+    The line starts at rest at zero.
 
     Args:
         axis: the compiled drive line.
-        parameters: what differs from the file: numbers or arrays (N,) by name, SI.
-        step: step of the reference, m or rad; a number or (N,).
-        start: reference before the step.
-        duration: s.
-        load: force on the judged inertia from `load_time` on; a number or (N,), N or N m.
-        load_time: s.
+        parameters: parameters that differ from the file: numbers or arrays (N,) by name, SI.
+        step: step of the reference, m or rad: a number or (N,).
+        start: reference before the step, m or rad.
+        duration: simulated time, s.
+        load: force on the judged inertia from `load_time` on, N or N m: a number or (N,).
+        load_time: start time of the load, s.
         integrator: integrator of the equations.
 
     Returns:
-        Criteria (N,); runs that fail get a penalty (`FAILURE_PENALTY` of `tauloop.drives.criteria`), so every number
-        is finite.
+        Criteria (N,); runs that fail have a penalty (`FAILURE_PENALTY` of
+        `tauloop.drives.criteria`), so every number is finite.
 
     Raises:
-        InputError: what is given cannot be used; all problems at once.
+        InputError: invalid arguments; all problems at once.
     """
-    p, fixed, sensible = prepared_runs(
+    p, fixed, is_valid = prepared_runs(
         axis, parameters or {}, step, start, duration, load, load_time
     )
     report, *_ = axis.run(p, fixed, integrator or LINE_INTEGRATOR)
-    return criteria_of(report, sensible, duration)
+    return criteria_of(report, is_valid, duration)
 
 
 def prepared_runs(
@@ -245,7 +252,11 @@ def prepared_runs(
     load: float | np.ndarray,
     load_time: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the parameter sets (N, n_p), figures of each run (N, 8), and whether its control means anything (N,)."""
+    """Return the parameter sets (N, n_p), fixed values of each run (N, 8), and validity (N,).
+
+    The fixed values are: position factor, settling band, sample time, reference before and after
+    the step, load, its start time, and duration.
+    """
     quantities = {
         "step": step,
         "start": start,
@@ -274,19 +285,19 @@ def prepared_runs(
         raise InputError.of("step", what, "give arrays of equal length, one row for each run")
     p = axis.parameters(parameters, lengths.pop() if lengths else None)
     fixed = np.empty((len(p), 8))
-    sensible, fixed[:, :3] = axis.figures(p)
+    is_valid, fixed[:, :3] = axis.figures(p)
     fixed[:, 3] = arrays["start"]
     fixed[:, 4] = arrays["start"] + arrays["step"]
     fixed[:, 5], fixed[:, 6], fixed[:, 7] = arrays["load"], load_time, duration
-    return p, fixed, sensible
+    return p, fixed, is_valid
 
 
-def criteria_of(report: np.ndarray, sensible: np.ndarray, duration: float) -> Criteria:
+def criteria_of(report: np.ndarray, is_valid: np.ndarray, duration: float) -> Criteria:
     """Return the criteria (N,) from the reports of runs (N, k)."""
     column = dict(zip(REPORT, report.T, strict=True))
-    outcome = np.where(sensible, column["outcome"].astype(int), int(Outcome.INVALID_PARAMETERS))
+    outcome = np.where(is_valid, column["outcome"].astype(int), int(Outcome.INVALID_PARAMETERS))
     with np.errstate(invalid="ignore"):
-        # of a run that ends before: nothing
+        # zero for a run that ends before there are extremes
         swing = np.maximum(column["highest"] - column["lowest"], 0.0)
     criteria = Criteria(
         **{name: column[name] for name in NAMES if name != "swing"},
@@ -302,13 +313,13 @@ def criteria_of(report: np.ndarray, sensible: np.ndarray, duration: float) -> Cr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record(Tabular):
-    """One run in time.
+    """Signals and criteria of one run.
 
     Attributes:
-        time: s (T,), up to where the run came.
+        time: times (T,), s, up to the end of the run.
         signals: values (T,) by name with unit, such as ``cart.position [m]``.
         criteria: criteria of this run (1,).
-        reference, before: positions after and before the step, m or rad.
+        reference, before: reference after and before the step, m or rad.
         occurrences: events in the order of time, with positions and velocities of the line's
             coordinates.
     """
@@ -321,7 +332,7 @@ class Record(Tabular):
     occurrences: tuple[Occurrence, ...]
 
     def variables(self) -> Iterator[Variable]:
-        """Return all signals over time, such as `position.cart`."""
+        """Yield all signals over time, such as `position.cart`."""
         yield time_axis(self.time)
         yield from signal_variables(self.signals)
 
@@ -339,7 +350,7 @@ class Record(Tabular):
 
 
 def signal_variables(signals: Mapping[str, np.ndarray]) -> Iterator[Variable]:
-    """Return signals such as ``cart.position [m]`` as variables over time (``position.cart``)."""
+    """Yield signals such as ``cart.position [m]`` as variables over time (``position.cart``)."""
     for name, values in signals.items():
         channel, _, quantity = name.partition(" [")[0].rpartition(".")
         unit = name.partition(" [")[2].removesuffix("]")
@@ -363,16 +374,16 @@ def record_axis(
     samples: int = 2001,
     integrator: Integrator | None = None,
 ) -> Record:
-    """Return one run with all signals at equidistant times; arguments as for `simulate_axis`.
+    """Simulate one run and return all signals at equidistant times.
 
     Args:
-        axis, parameters, step, start, duration, load, load_time, integrator: as of `simulate_axis`.
+        axis, parameters, step, start, duration, load, load_time, integrator: as in `simulate_axis`.
         samples: number of times from zero to the end.
 
     Raises:
-        InputError: what is given cannot be used.
+        InputError: invalid arguments.
     """
-    p, fixed, sensible = prepared_runs(
+    p, fixed, is_valid = prepared_runs(
         axis, parameters or {}, step, start, duration, load, load_time
     )
     if len(p) != 1 or samples < 2:
@@ -388,7 +399,7 @@ def record_axis(
     inputs[:, 2] = np.where(times[:n] >= load_time, load, 0.0)
     values = axis.system.signals([y[:n], s[:n], z[:n], inputs, np.tile(p, (n, 1))], n)[0]
     signals = dict(zip(axis.system.signal_names, values.T, strict=True))
-    criteria = criteria_of(report, sensible, duration)
+    criteria = criteria_of(report, is_valid, duration)
     count = axis.system.coordinates
     occurrences = []
     for row in happened[: int(report[0, REPORT.index("happened")])]:

@@ -1,4 +1,4 @@
-"""A drive line as routines, and C source of its runs: these, and the loop with the criteria (`axis.c`)."""
+"""Routines of a drive line, and the C source of its runs with the criteria (`axis.c`)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tauloop.integrate.routine import Routine, RoutineCall
 from tauloop.integrate.system import HybridSystem
 from tauloop.integrate.tableau import Tableau
 
-#: Where all states are noted: the rise begins and ends, farthest beyond the reference, in the band
-#: for good, the end.
+#: Points of a run at which all states are recorded: start and end of the rise, the peak beyond the
+#: reference, the last entry into the band, and the end.
 MARKS = ("begin", "risen", "peak", "settled", "last")
-#: Numbers that a run reports.
+#: Columns of the report of a run.
 REPORT = (
     "rise_time",
     "overshoot",
@@ -34,7 +34,10 @@ REPORT = (
 
 
 def axis_routines(system: AxisSystem) -> HybridSystem:
-    """Return the equations of a drive line as routines; a sample finds what the control holds."""
+    """Return the equations of a drive line as routines.
+
+    The routine of a sample computes the values that the control holds.
+    """
     arguments = system.rate.sx_in()
     slope = ca.Function("drive_slope", arguments, [system.rate(*arguments)[0]])
 
@@ -60,7 +63,7 @@ def axis_routines(system: AxisSystem) -> HybridSystem:
 
 
 def axis_source(system: AxisSystem, routines: HybridSystem, method: Tableau | None) -> str:
-    """Return the C text of `drive_batch`, by an explicit method or, without one, Radau IIA."""
+    """Return the C source of `drive_batch`, with an explicit method or, if None, with Radau IIA."""
     sizes = {
         "N": len(system.state_names),
         "NC": system.coordinates,
@@ -68,7 +71,7 @@ def axis_source(system: AxisSystem, routines: HybridSystem, method: Tableau | No
         "OUT": system.output,
         "REPORT": len(REPORT),
     }
-    # arrays of no length are not C; one idle place does no harm
+    # C does not allow arrays without elements: such an array gets one unused element
     starts = ", ".join(number(value) for value in system.mode_starts) or "0.0"
     asked = (
         ", ".join(f"{event.direction}.0, {int(event.is_terminal)}.0" for event in system.watched)

@@ -1,4 +1,4 @@
-"""Calls from a drive line and options to a judged step and, on request, its limit cycle."""
+"""Simulate a step of a drive line with options; return its criteria and its limit cycle."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from tauloop.integrate.integrators import Integrator, described
 from tauloop.mechanism.description import units
 from tauloop.mechanism.drive_line import DriveLine
 
-#: Samples per second of a record, and most of them.
+#: Number of samples per second of a record, and largest number of samples.
 RATE, MOST = 400, 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class DriveOptions(Options):
-    """A step of a drive line.
+    """Options of a simulated step of a drive line.
 
     Attributes:
         step: size of the reference step, such as 0.1 (m or rad) or 5mm.
@@ -45,7 +45,7 @@ class DriveOptions(Options):
         load_time: start time of the load, such as 0.5s.
         cycle: measure the limit cycle, in addition to the prediction of the describing function.
         tolerance: relative tolerance of an integration step.
-        integrator: integrator instead of the explicit one with that tolerance.
+        integrator: integrator that replaces the explicit one with the tolerance above.
         until: end at this event: a signal passes a value, such as 'cart.position>0.05' (SI).
         record: record the times of this event, written as for --until, and continue.
 
@@ -73,16 +73,16 @@ class DriveOptions(Options):
     record: tuple[str, ...] = option((), metavar="EVENT")
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note an integrator and events that cannot be."""
+        """Add problems for an invalid integrator and for invalid events."""
         with problems.collecting(InputError):
             _ = self.chosen, self.events
 
     @property
     def events(self) -> tuple[ValuePassed, ...]:
-        """Return the events that are meant.
+        """Events of `until` and `record`.
 
         Raises:
-            InputError: words that are not understood; all at once.
+            InputError: texts that are not a comparison; all problems at once.
         """
         problems, listed = Problems(), []
         for where in ("until", "record"):
@@ -94,7 +94,7 @@ class DriveOptions(Options):
 
     @property
     def chosen(self) -> Integrator:
-        """Return the integrator that is meant."""
+        """Integrator of the run: `integrator`, or the default one with the tolerance."""
         return self.integrator or replace(
             LINE_INTEGRATOR, rtol=self.tolerance, atol=1e-2 * self.tolerance
         )
@@ -102,14 +102,14 @@ class DriveOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveStep(Result):
-    """A step of a drive line.
+    """Result of a simulated step of a drive line.
 
     Attributes:
         line: the drive line.
-        options: what was asked for.
-        record: the run.
-        measured: its limit cycle; None without one, or where it was not asked for.
-        predicted: limit cycle that the describing function predicts; None unless requested.
+        options: options of the simulation.
+        record: signals and criteria of the run.
+        measured: limit cycle at the end of the run; None if there is none or none was requested.
+        predicted: limit cycles that the describing function predicts; None unless requested.
     """
 
     line: DriveLine = field(metadata=json_keys(name="name"))
@@ -124,13 +124,13 @@ class DriveStep(Result):
 
     @property
     def outcome(self) -> Outcome:
-        """Return how the run ended."""
+        """Reason why the run ended."""
         return Outcome(int(self.record.criteria.outcome[0]))
 
     @property
     @in_json()
     def criteria(self) -> dict[str, Any]:
-        """Criteria of the step by name, and how the run ended."""
+        """Criteria of the step by name, and the reason why the run ended."""
         criteria = self.record.criteria
         values = {item.name: getattr(criteria, item.name)[0] for item in fields(criteria)}
         return values | {"outcome": self.outcome.label}
@@ -138,7 +138,7 @@ class DriveStep(Result):
     @property
     @in_json(optional=True)
     def limit_cycle(self) -> dict[str, Any] | None:
-        """Limit cycle as simulated and as predicted; None where it was not asked for."""
+        """Limit cycle as simulated and as predicted; None unless requested."""
         if self.predicted is None:
             return None
         return {"simulated": self.measured, "describing_function": self.predicted}
@@ -146,17 +146,17 @@ class DriveStep(Result):
 
 @keywords(DriveOptions)
 def simulate_drive_line(line: DriveLine, options: DriveOptions | None = None) -> DriveStep:
-    """Simulate the step response of a drive line with its control, and judge it.
+    """Simulate the step response of a drive line with its control, and compute its criteria.
 
     Args:
         line: the drive line (`load_drive`).
-        options: the step, its load, other parameters.
+        options: the step, its load, and changed parameters.
 
     Returns:
-        The step: signals over time, its criteria, and the reason why it ended (`outcome`).
+        Signals over time, criteria, and the reason why the run ended (`outcome`).
 
     Raises:
-        InputError: parameters that the line does not have, or numbers that make no sense.
+        InputError: unknown parameters or invalid numbers.
 
     Examples:
         >>> import tauloop as tl

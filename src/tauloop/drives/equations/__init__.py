@@ -1,1 +1,1 @@
-"""The equations of a drive line: elements, transmissions, control, and the hybrid system of them."""
+"""Equations of a drive line: elements, coordinates, control, and the hybrid system of all."""

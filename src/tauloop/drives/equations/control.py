@@ -1,4 +1,4 @@
-"""Equations of the control: PID with filter and anti-windup, cascaded loops, one motor or two."""
+"""Equations of the control: PID with filter and anti-windup, cascade, and one or two motors."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tauloop.mechanism.drive_line import Control, DualDrive, Pid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlLaw:
-    """The outputs of a control law for its measurements.
+    """Outputs of a control law.
 
     Attributes:
-        torques: torque asked of each motor.
+        torques: requested torque by motor.
         rates: rates of the control's states.
-        output: what the loops ask for in all.
-        direction: the switching variable v in [-1, 0]; zero with one motor.
+        output: output of the loops: the total torque that they request.
+        direction: switching variable v in [-1, 0]; zero with one motor.
     """
 
     torques: Mapping[str, ca.SX]
@@ -30,7 +30,7 @@ class ControlLaw:
 
 
 def pid_states(law: Pid) -> int:
-    """Return the number of states: an integral and a lagged error, where it has these parts."""
+    """Return the number of states: one with an integral part, and one with a derivative part."""
     return (law.integral_time is not None) + (law.derivative_time is not None)
 
 
@@ -39,15 +39,15 @@ def pid(
 ) -> tuple[ca.SX, ca.SX]:
     """Return the output K_p (e + x_i + N (e - x_d)) within its limit, and the rates of (x_i, x_d).
 
-    dx_i/dt = e/T_i + (limited - unlimited) / (K_p T_t); dx_d/dt = (e - x_d) N/T_d: the derivative
-    part is T_d s / (1 + s T_d / N). Both states begin at zero.
+    The rates are dx_i/dt = e/T_i + (limited - unlimited) / (K_p T_t) and dx_d/dt = (e - x_d) N/T_d:
+    the derivative part is T_d s / (1 + s T_d / N). Both states start at zero.
 
     Args:
-        law: the figures.
-        error: e.
-        states: (`pid_states`,).
+        law: parameters of the controller.
+        error: control error e.
+        states: states x_i and x_d, where the controller has these parts (see `pid_states`).
         values: values of the parameters.
-        switches: decides whether the output is at its limit.
+        switches: makes modes of the limits, or decides them directly.
         name: name of the loop.
 
     Source:
@@ -74,10 +74,10 @@ def pid(
 
 
 def switching(e: ca.SX, least: ca.SX, most: ca.SX, switches: Switches) -> ca.SX:
-    """Return the slave's variable v(e): -1 below e_min, 0 above e_max, a cubic between.
+    """Return the switching variable v(e) of the slave: -1 below e_min, 0 above e_max.
 
-    Gantry-Tau paper, Figure 9, which shows the shape and no formula: v = -(1 - 3 s^2 + 2 s^3), s =
-    (e - e_min) / (e_max - e_min).
+    Between them v = -(1 - 3 s^2 + 2 s^3) with s = (e - e_min) / (e_max - e_min). The Gantry-Tau
+    paper, Figure 9, shows the shape without a formula.
     """
     s = (e - least) / (most - least)
     smooth = 1 - s * s * (3 - 2 * s)
@@ -87,7 +87,7 @@ def switching(e: ca.SX, least: ca.SX, most: ca.SX, switches: Switches) -> ca.SX:
 
 
 def relative_error(error: ca.SX, step: ca.SX) -> ca.SX:
-    """Return the size of an error over that of the step; zero without a step."""
+    """Return the absolute value of the error divided by that of the step; zero without a step."""
     still = ca.fabs(step) <= 0
     # |e| has its kink below e_min, where v is constant: no mode is needed
     return ca.if_else(still, 0, ca.fabs(error) / ca.if_else(still, 1, ca.fabs(step)))
@@ -104,21 +104,22 @@ def control_law(
     switches: Switches,
     feed: tuple[ca.SX, ca.SX] | None = None,
 ) -> ControlLaw:
-    """Return the torques asked of the motors (Gantry-Tau paper, Figure 7, for two of them).
+    """Return the torques that the control requests from the motors.
 
-    With u the output of the loops, v the switching variable, P the preload, s the torque share, f
-    the fraction of the preload fed forward and r the direction of the step: the slave gets (1 + v)
-    s u + v P r, the master u - (1 + v) s u - v f P r.
+    With two motors (Gantry-Tau paper, Figure 7) the slave gets (1 + v) s u + v P r, and the master
+    u - (1 + v) s u - v f P r. Here u is the output of the loops, v the switching variable, P the
+    preload, s the torque share, f the fraction of the preload that is fed forward, and r the
+    direction of the step.
 
     Args:
-        control: the law.
-        position, speed: what the encoders say; `speed` is read by a speed loop only.
-        reference, before: reference now and before its step.
+        control: the control law.
+        position, speed: measured position and speed; only a speed loop uses `speed`.
+        reference, before: reference after and before its step.
         states: states of the loops.
         values: values of the parameters.
-        switches: decides the conditions.
-        feed: speed of the reference, for a speed loop, and torque that is added to the loops'
-            output.
+        switches: makes modes of the conditions, or decides them directly.
+        feed: reference speed, for a speed loop, and torque that is added to the output of the
+            loops.
     """
     ahead, forward = feed if feed is not None else (ca.SX(0), ca.SX(0))
     error = reference - position

@@ -1,4 +1,4 @@
-"""Coordinates of a drive line: inertias joined rigidly share one."""
+"""Coordinates of a drive line: inertias that are rigidly connected share a coordinate."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tauloop.mechanism.expression import Expression
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineCoordinates:
-    """The coordinate with which each inertia moves.
+    """The coordinate of each inertia.
 
     Attributes:
-        roots: the inertia that each coordinate is named after.
-        index: coordinate by inertia.
-        factor: motion of the inertia over its coordinate.
+        roots: inertia whose position is the coordinate, for each coordinate.
+        index: index of the coordinate, by inertia.
+        factor: motion of the inertia per motion of its coordinate, by inertia.
     """
 
     roots: tuple[str, ...]
@@ -32,11 +32,11 @@ def coordinates(line: DriveLine, scalar: Callable[[Expression], ca.SX]) -> LineC
 
     Args:
         line: the drive line.
-        scalar: value of an expression.
+        scalar: function that returns the value of an expression.
 
     Raises:
-        DescriptionError: rigid connections form a ring, or two bodies with dry friction stick as
-            one.
+        DescriptionError: rigid connections form a ring, or two rigidly connected inertias have dry
+            friction.
     """
     index: dict[str, int] = {}
     factor: dict[str, ca.SX] = {}
@@ -68,15 +68,18 @@ def coordinates(line: DriveLine, scalar: Callable[[Expression], ca.SX]) -> LineC
     for k in range(len(roots)):
         dry = [i.name for i in line.inertias if index[i.name] == k and _is_dry(i.friction)]
         if len(dry) > 1:
-            what = f"{' and '.join(dry)} are rigidly joined, and each has dry friction of its own"
+            what = f"{' and '.join(dry)} are rigidly connected, and each has dry friction"
             raise _wrong(
-                line, "connections", what, "give one of them the friction of both, on its side"
+                line,
+                "connections",
+                what,
+                "assign the total friction, reduced with the ratio, to one of them",
             )
     return LineCoordinates(roots=tuple(roots), index=index, factor=factor)
 
 
 def _is_dry(friction: LineFriction | LuGre | None) -> bool:
-    """Return whether a body sticks; bristles give way, so that LuGre friction does not count."""
+    """Return whether an inertia can stick; with LuGre friction it cannot, since bristles bend."""
     return isinstance(friction, LineFriction) and friction.coulomb is not None
 
 

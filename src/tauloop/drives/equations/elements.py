@@ -1,4 +1,4 @@
-"""Equations of the elements of a drive line: pure functions of expressions and switches."""
+"""Equations of the elements of a drive line, as functions of expressions and switches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import casadi as ca
 from tauloop.common.records import dataclass
 from tauloop.drives.equations.switches import Switches, SwitchModes
 
-#: Gap below which the elastic backlash element is a plain spring and damper (Modelica's
+#: Largest gap at which the elastic backlash element is a plain spring and damper (as in Modelica's
 #: ElastoBacklash).
 NO_GAP = 1e-10
 
@@ -17,17 +17,17 @@ def elastic_backlash(
 ) -> ca.SX:
     """Return the force of a gap between elastic contacts, which push but never pull.
 
-    With c stiffness, d damping, b gap and, in contact, tau_c = c (|D| - b/2) and tau_d = d w
-    sign(D): the force is sign(D) max(0, tau_c + min(tau_c, tau_d)), and zero inside the gap. It is
-    continuous: the bound by tau_c lets it begin at zero, whatever the speed of the impact. A gap of
-    at most 1e-10 is none: c D + d w.
+    With the stiffness c, the damping d and the gap b, the force is zero inside the gap. In contact
+    tau_c = c (|D| - b/2), tau_d = d w sign(D), and the force is sign(D) max(0, tau_c + min(tau_c,
+    tau_d)). The force is continuous: since the damping force is at most tau_c, it starts at zero at
+    any speed of impact. A gap of at most 1e-10 is replaced by the spring and damper c D + d w.
 
     Args:
         gap: whole gap, m or rad.
-        stiffness, damping: values of the contact.
-        D: deflection (any number), m or rad.
-        w: its rate.
-        switches: decides the conditions.
+        stiffness, damping: parameters of the contact.
+        D: deflection, m or rad.
+        w: rate of the deflection.
+        switches: makes modes of the conditions, or decides them directly.
         name: name of the element, for the names of modes.
 
     Source:
@@ -47,7 +47,7 @@ def elastic_backlash(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactGap:
-    """Force of an exact backlash, the rate of its state, and the state that its mode prescribes."""
+    """Force of an exact backlash, the rate of its state, and the state after a change of modes."""
 
     force: ca.SX
     rate: ca.SX
@@ -64,22 +64,23 @@ def exact_backlash(
     modes: SwitchModes,
     name: str,
 ) -> ExactGap:
-    """Return the force of a damped elastic shaft with a gap, whose position x_b in it is a state.
+    """Return the force of an elastic shaft with damping and a gap.
 
-    dx_b/dt = f = w + (k/c)(D - x_b), limited: max(0, f) at x_b = -b/2, min(0, f) at x_b = b/2; the
-    force is k (D - x_b) + c (w - dx_b/dt), which is zero wherever x_b moves.
+    The position x_b in the gap is a state. Inside the gap dx_b/dt = f = w + (k/c)(D - x_b); at x_b
+    = -b/2 it is max(0, f), and at x_b = b/2 it is min(0, f). The force is k (D - x_b) + c (w -
+    dx_b/dt), which is zero whenever x_b moves.
 
     Args:
-        gap: whole gap b.
+        gap: whole gap b, m or rad.
         stiffness, damping: k and c of the shaft.
-        D, w: twist from end to end, gap included, and its rate.
-        state: x_b.
-        modes: takes up the contacts.
+        D, w: deflection from end to end, including the gap, and its rate.
+        state: position x_b in the gap.
+        modes: receives the modes of the contacts.
         name: name of the element.
 
     Source:
-        Nordin, Galic, Gutman 1997, "New models for backlash and gear play", eqs. 8 and 9; in Nordin
-        and Gutman 2002 (the Gantry-Tau paper's [7]) the exact model.
+        Nordin, Galic, Gutman 1997, "New models for backlash and gear play", eqs. 8 and 9: the exact
+        model in Nordin and Gutman 2002 (reference [7] of the Gantry-Tau paper).
     """
     free = w + stiffness / damping * (D - state)
     upper, lower = modes.mode(f"{name}: upper contact"), modes.mode(f"{name}: lower contact")
@@ -100,7 +101,7 @@ def stribeck_level(coulomb: ca.SX, static: ca.SX, velocity: ca.SX, v: ca.SX) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryFriction:
-    """Dry friction on one coordinate: a sticking mode, and the force against the motion in slip."""
+    """Dry friction on one inertia: whether it sticks, and the force against the motion in slip."""
 
     sticks: ca.SX
     force: ca.SX
@@ -115,31 +116,29 @@ def dry_friction(
     modes: SwitchModes,
     name: str,
 ) -> DryFriction:
-    """Stick when v reaches zero; slip when the force to hold it exceeds `static`.
+    """Return dry friction: sticking starts when v passes zero, and ends above the static friction.
 
-    A body that creeps to rest, its speed dying away and friction all but balanced, never sticks;
-    the sign of such a speed is rounding. So it sticks when v has passed zero by `standstill`, which
-    no rounding does and every real reversal does at once: what has slipped slides until it has
-    really turned. The body is then `standstill` v late, by a time standstill/a at the deceleration
-    a.
+    Sticking starts only when v has passed zero by `standstill`. The sign of a smaller speed may be
+    due to rounding, for example when an inertia creeps to rest with nearly balanced forces. At a
+    real reversal with the deceleration a, sticking therefore starts late by the time standstill/a.
 
     Args:
         level: sliding friction at this speed.
-        static: largest force it holds.
+        static: static friction: the largest force at which the inertia sticks.
         v: velocity.
-        required: force that would hold it still (all others' sum).
-        standstill: speed to which zero is known: the tolerance of the integration.
-        modes: takes up sticking and the direction of sliding.
-        name: name of the body.
+        required: sum of the other forces, which friction must balance while the inertia sticks.
+        standstill: speed below which v counts as zero: the tolerance of the integration.
+        modes: receives the modes of sticking and of the direction of sliding.
+        name: name of the inertia.
 
     Returns:
-        The condition of sticking and the friction force.
+        Whether the inertia sticks, and the force of sliding friction.
     """
     sticks = modes.mode(f"{name}: sticks", start=True)
     forward = modes.mode(f"{name}: slides forward")
     sign = 2 * forward - 1
     modes.guard(sticks, ca.if_else(sticks, static - ca.fabs(required), -v * sign - standstill))
-    modes.guard(forward, ca.if_else(sticks, required, sign))  # while it slides the direction holds
+    modes.guard(forward, ca.if_else(sticks, required, sign))  # constant direction while it slides
     return DryFriction(sticks=sticks, force=level * sign)
 
 
@@ -154,17 +153,19 @@ def lugre(
     modes: SwitchModes,
     name: str,
 ) -> tuple[ca.SX, ca.SX]:
-    """Return the force sigma_0 z + sigma_1 dz/dt + sigma_2 v against the motion, and dz/dt = v - sigma_0 |v| z / g(v).
+    """Return the LuGre friction force against the motion, and the rate of the bristle deflection z.
+
+    The force is sigma_0 z + sigma_1 dz/dt + sigma_2 v, and dz/dt = v - sigma_0 |v| z / g(v).
 
     Args:
         stiffness, damping, viscous: sigma_0, sigma_1, sigma_2.
-        level: g(v), `stribeck_level`.
+        level: sliding friction g(v), from `stribeck_level`.
         v: velocity.
         z: mean deflection of the bristles.
-        standstill: speed to which zero is known; the direction turns when v has passed zero by it,
-            for the sign of a smaller one is rounding.
-        modes: takes up the direction.
-        name: name of the body.
+        standstill: the direction changes when v has passed zero by this speed, because the sign of
+            a smaller speed may be due to rounding.
+        modes: receives the mode of the direction.
+        name: name of the inertia.
 
     Source:
         Canudas de Wit, Olsson, Astrom, Lischinsky 1995, eqs. 1 to 3.
@@ -187,15 +188,14 @@ def motor_torque(
 ) -> ca.SX:
     """Return the motor torque within its limits.
 
-    It falls to zero between rated speed and speed limit while the motor drives.
-
-    A motor that brakes keeps its whole torque at any speed.
+    While the motor drives, the torque limit falls to zero between the rated speed and the speed
+    limit. While it brakes, the whole torque is available at any speed.
 
     Args:
-        wanted: torque asked for, N m (N).
-        v: its speed.
-        torque, rated_speed, speed: limits; None for none.
-        switches: decides the conditions.
+        wanted: torque that the control requests, N m (or force, N).
+        v: speed of the motor.
+        torque, rated_speed, speed: limits; None if there is no such limit.
+        switches: makes modes of the conditions, or decides them directly.
         name: name of the motor.
     """
     if torque is None:
@@ -205,7 +205,7 @@ def motor_torque(
         return limited
 
     def left(u: ca.SX, direction: str) -> ca.SX:
-        """Share of the torque that is left to drive at speed u in its direction."""
+        """Return the fraction of the torque that is available to drive at speed u."""
         falls = switches.above(u - rated_speed, f"{name}: above rated speed {direction}")
         ends = switches.above(u - speed, f"{name}: at its limit of speed {direction}")
         return ca.if_else(ends, 0, ca.if_else(falls, (speed - u) / (speed - rated_speed), 1))

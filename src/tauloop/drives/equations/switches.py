@@ -1,4 +1,4 @@
-"""Conditions in equations, as modes that an integrator switches exactly or as direct decisions."""
+"""Conditions in equations: modes whose changes an integrator locates, or direct decisions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Switches(ABC):
 
 @final
 class Direct(Switches):
-    """Every condition is decided where it stands."""
+    """Every condition is evaluated directly, without a mode."""
 
     def above(self, g: ca.SX, name: str) -> ca.SX:
         """Return whether g > 0."""
@@ -41,8 +41,8 @@ class Direct(Switches):
 class SwitchModes(Switches):
     """Every condition is a mode (a symbol) with a guard: mode 1 for guard >= 0, mode 0 for <= 0.
 
-    Between events the equations are smooth, for modes are constant there. A guard may depend on its
-    own mode: so sticking ends at another value than it begins at.
+    Between events the modes are constant, so the equations are smooth. A guard may depend on its
+    own mode: sticking, for example, starts and ends at different conditions.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class SwitchModes(Switches):
         return mode
 
     def mode(self, name: str, *, start: bool = False) -> ca.SX:
-        """Return a new mode, whose guard must follow."""
+        """Return a new mode; the caller must set its guard."""
         symbol = ca.SX.sym(f"mode{len(self._symbols)}")
         self._symbols.append(symbol)
         self._guards.append(ca.SX(0))
@@ -74,20 +74,20 @@ class SwitchModes(Switches):
 
     @property
     def symbols(self) -> ca.SX:
-        """Return all modes (n_s,)."""
+        """Symbols of all modes (n_s,)."""
         return ca.vertcat(ca.SX(0, 1), *self._symbols)
 
     @property
     def guards(self) -> ca.SX:
-        """Return all guards (n_s,)."""
+        """Guards of all modes (n_s,)."""
         return ca.vertcat(ca.SX(0, 1), *self._guards)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return what each mode stands for."""
+        """Names of the conditions, one for each mode."""
         return tuple(self._names)
 
     @property
     def starts(self) -> tuple[float, ...]:
-        """Return the modes from which the search for the first consistent ones begins."""
+        """Modes from which the search for consistent initial modes starts."""
         return tuple(self._starts)

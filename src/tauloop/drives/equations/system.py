@@ -1,4 +1,4 @@
-"""A drive line and its control as one hybrid system: equations, modes, resets and signals."""
+"""Equations of a drive line and its control as one hybrid system: modes, resets and signals."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from tauloop.mechanism.drive_line import (
 from tauloop.mechanism.expression import ZERO, ParameterTable
 from tauloop.mechanism.suggestions import unknown_names
 
-#: Inputs of the equations: reference, reference before its step, force on the judged inertia, and
-#: the tolerance below which the velocity of an inertia with dry friction counts as zero, m/s or
-#: rad/s.
+#: Inputs of the equations: the reference, the reference before its step, the external force on the
+#: judged inertia, and the speed below which an inertia with dry friction counts as standing still,
+#: m/s or rad/s.
 INPUTS = ("reference", "before", "load", "standstill")
 
 
@@ -44,21 +44,21 @@ INPUTS = ("reference", "before", "load", "standstill")
 class LineFunctions:
     """CasADi functions of a drive line.
 
-    Their arguments are (states, modes, held, inputs, parameters), except those of `figures`.
+    Their arguments are (states, modes, held, inputs, parameters), except that `figures` takes the
+    parameters alone.
 
     Attributes:
         line: the drive line.
         state_names: names of the states.
         mode_names, mode_starts: names and start values of the modes.
-        held_size: number of values that a sampled control holds; zero for a continuous one.
-        rate: (rates of the states, guards).
-        reset: states as the modes prescribe them.
-        hold: values that a sampled control holds until its next sample.
-        signals: signals of a run, named by `signal_names`.
+        held_size: number of values that a sampled control holds; zero for a continuous control.
+        rate: returns (rates of the states, guards).
+        reset: returns the states after a change of modes.
+        hold: returns the values that a sampled control holds until its next sample.
+        signals: returns the signals of a run, named by `signal_names`.
         signal_names: names with units.
-        figures: function of the parameters alone. Outputs: [0] values that must be positive; [1]
-            values that must not be negative.
-        figure_names: names of the values in [0] and [1], by their place in the drive line.
+        figures: returns [0] values that must be positive, and [1] values that must not be negative.
+        figure_names: names of the values in [0] and [1]: their places in the file.
     """
 
     line: DriveLine
@@ -77,15 +77,18 @@ class LineFunctions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AxisSystem(LineFunctions):
-    """A single drive line; its states y are positions, velocities, gaps, bristles, loops, energy.
+    """Equations of one drive line.
+
+    Its states y are positions, velocities, positions in gaps, bristle deflections, states of the
+    control loops, and the integral of the squared torques ("energy").
 
     Attributes:
         figures: outputs [0] and [1] as in `LineFunctions`, where the first value of [1] is a
-            placeholder 0; [2] switch_max - switch_min, which must be positive (1 without both); [3]
-            factor from coordinate to judged position, half width of the settling band, and sample
-            time (0 for a continuous control).
-        watched: events, whose modes are the last ones.
-        output: coordinate that is judged.
+            placeholder 0; [2] switch_max - switch_min, which must be positive (1 if the line does
+            not have both); [3] factor from coordinate to judged position, half width of the
+            settling band, and sample time (0 for a continuous control).
+        watched: events to detect; each has a mode, and these are the last modes.
+        output: index of the judged coordinate.
     """
 
     watched: tuple[ValuePassed, ...]
@@ -93,7 +96,7 @@ class AxisSystem(LineFunctions):
 
     @property
     def coordinates(self) -> int:
-        """Return the number n of positions: the states begin with n positions and n velocities."""
+        """Number n of positions: the states begin with n positions and n velocities."""
         return sum(name.endswith(".velocity") for name in self.state_names)
 
 
@@ -111,7 +114,7 @@ class Equations:
         Args:
             line: the drive line.
             parameters: independent parameters of its expressions.
-            inputs: `INPUTS`; on a machine also speed of the reference and feed-forward torque.
+            inputs: `INPUTS`; on a machine also the reference speed and the feed-forward torque.
         """
         self.line = line
         self.p = ca.SX.sym("p", len(parameters))
@@ -146,16 +149,15 @@ class Equations:
             (self.inputs[4], self.inputs[5]) if len(inputs) > len(INPUTS) else (ca.SX(0), ca.SX(0))
         )
         self.is_sampled = line.control.sample_time is not None
-        #: Held by a sampled control: measured position and speed, last count of the speed's
-        #: encoder, torques.
+        #: Values that a sampled control holds: measured position and speed, last position of the
+        #: speed loop's encoder, and torques.
         self.held = ca.SX.sym("held", 3 + len(line.motors) if self.is_sampled else 0)
         self.modes = SwitchModes()
         self.rates = ca.SX(len(self.names), 1)
         self.reset = ca.SX(self.y)
         self.signals: dict[str, ca.SX] = {}
-        #: Energy in springs, power that is lost in dampers, contacts and friction, and power of the
-        #: motors.
-        self.stored, self.lost, self.given = ca.SX(0), ca.SX(0), ca.SX(0)
+        #: Energy in springs, power lost in dampers, contacts and friction, and power of the motors.
+        self.stored, self.lost, self.supplied = ca.SX(0), ca.SX(0), ca.SX(0)
 
     def position(self, inertia: str) -> ca.SX:
         """Return the position of an inertia."""
@@ -170,7 +172,7 @@ class Equations:
         return ca.SX(self.values.scalar(expression))  # type: ignore[arg-type]
 
     def optional(self, expression: object) -> ca.SX | None:
-        """Return the value of an expression that may be missing."""
+        """Return the value of an expression, or None if there is no expression."""
         return None if expression is None else self.scalar(expression)
 
     # Parts
@@ -200,7 +202,7 @@ class Equations:
         }
 
     def held_next(self) -> ca.SX:
-        """Return the values that a sampled control holds from now on: measurements and torques."""
+        """Return what a sampled control holds after a sample: measured values and torques."""
         if not self.is_sampled:
             return ca.SX(0, 1)
         control = self.line.control
@@ -222,7 +224,7 @@ class Equations:
         return ca.vertcat(position, speed, turned, *torques)
 
     def connection_force(self, connection: Connection) -> ca.SX:
-        """Return the force on the second inertia, in its direction."""
+        """Return the force of a connection on its second inertia; add its energy and signals."""
         ratio = self.scalar(connection.ratio)
         D = ratio * self.position(connection.first) - self.position(connection.second)
         w = ratio * self.velocity(connection.first) - self.velocity(connection.second)
@@ -255,7 +257,7 @@ class Equations:
         return force
 
     def smooth_friction(self) -> ca.SX:
-        """Return the forces (n,) of friction without sticking, with the rates of bristles."""
+        """Return the viscous and LuGre friction forces (n,), and set the rates of the bristles."""
         forces = ca.SX(self.n, 1)
         for inertia in self.line.inertias:
             k, factor, v = (
@@ -289,8 +291,8 @@ class Equations:
         """Add signals, energies and modes of motors, connections and smooth friction.
 
         Returns:
-            Generalized forces (n,) without dry friction, the control law, and the sum of the squared
-            torques.
+            Generalized forces (n,) without dry friction, the control law, and the sum of the
+            squared torques.
         """
         line = self.line
         forces = self.smooth_friction()
@@ -310,7 +312,7 @@ class Equations:
                 asked[motor.name], self.velocity(motor.on), *limits, self.modes, motor.name
             )
             energy += torque**2
-            self.given += torque * self.velocity(motor.on)
+            self.supplied += torque * self.velocity(motor.on)
             forces[self.at.index[motor.on]] += self.at.factor[motor.on] * torque
             self.signals[
                 f"{motor.name}.torque [{'N m' if line.inertia(motor.on).turns else 'N'}]"
@@ -327,10 +329,10 @@ class Equations:
         return forces, law, energy
 
     def add_accelerations(self, forces: ca.SX) -> None:
-        """Set the rates of positions and velocities, and the reset of velocities that stick.
+        """Set the rates of positions and velocities, and reset the velocities of sticking inertias.
 
         Args:
-            forces: generalized forces (n,) without dry friction, which is added.
+            forces: generalized forces (n,) without dry friction, which this method adds.
         """
         mass = ca.SX(self.n, 1)
         for inertia in self.line.inertias:
@@ -359,10 +361,10 @@ class Equations:
             self.reset[self.n + k] = ca.if_else(dry.sticks, 0, self.v[k])
 
     def add_watched_modes(self, watched: Sequence[ValuePassed]) -> None:
-        """Add a mode for each event that states whether its signal is above its value.
+        """Add a mode for each event: whether its signal is above its value.
 
         Raises:
-            InputError: an event names no signal; all unknown names are reported.
+            InputError: an event names an unknown signal; all unknown names are reported.
         """
         known = {name.split(" [")[0]: signal for name, signal in self.signals.items()}
         for option, is_terminal in (("until", True), ("record", False)):
@@ -377,10 +379,10 @@ def build_system(line: DriveLine, watched: Sequence[ValuePassed] = ()) -> AxisSy
 
     Args:
         line: the drive line.
-        watched: events at which a signal, named without its unit, passes a value.
+        watched: events at which a signal (named without its unit) passes a value.
 
     Raises:
-        InputError: an event names no signal.
+        InputError: an event names an unknown signal.
         DescriptionError: the rigid connections are invalid (see `coordinates`).
     """
     a = Equations(line, line.parameters)
@@ -439,7 +441,7 @@ def build_system(line: DriveLine, watched: Sequence[ValuePassed] = ()) -> AxisSy
 
 
 def _values(a: Equations, place: str, element: object, *keys: str) -> dict[str, ca.SX]:
-    """Return the quantities that an element has, by their key paths in the file."""
+    """Return the values that an element has for these keys, by their places in the file."""
     values = {key: getattr(element, key, None) for key in keys}
     return {f"{place}.{key}": a.scalar(value) for key, value in values.items() if value is not None}
 

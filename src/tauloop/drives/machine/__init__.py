@@ -1,1 +1,1 @@
-"""Machines with drive lines on their actuators: paths, circles, play."""
+"""Machines with drive lines on their actuators: paths, circular tests and backlash."""

@@ -1,4 +1,4 @@
-"""Replace Coulomb by LuGre friction at the drive lines' loads, so that no stick events are needed."""
+"""LuGre friction in place of Coulomb friction at drive-line loads, to avoid stick events."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from tauloop.mechanism.drive_line import DriveLine, LineFriction, LineInertia, L
 from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, add, divide, multiply
 from tauloop.mechanism.model import Friction as MachineFriction, Mechanism
 
-#: Damping of the bristles over their stiffness, s. It is chosen so that the bristles are well damped
-#: and damping does not dominate their force.
+#: Ratio of damping to stiffness of the bristles, s: the bristles are well damped, and damping does
+#: not dominate their force.
 BRISTLE_TIME = 1e-3
 
 
 def without_dry_friction(mechanism: Mechanism) -> tuple[Mechanism, tuple[Expression, ...]]:
-    """Return the machine without Coulomb friction at its actuators, and that friction.
+    """Return the machine without Coulomb friction at its actuators, and the removed friction.
 
-    This includes the friction of coordinates that exactly one actuator drives.
-    An actuator's position is p = r q, so a friction c of the coordinate q is c / |r| at the
-    actuator.
+    The friction of coordinates that exactly one actuator drives is removed too. An actuator's
+    position is p = r q, so the friction c of a coordinate q is c / |r| at the actuator.
 
     Returns:
         The machine, and the removed friction at each actuator, N or N m. Coulomb friction of
-        passive degrees of freedom stays.
+        passive degrees of freedom is kept.
     """
     driven = [name for actuator in mechanism.actuators for name, _ in actuator.drives]
     alone = {
@@ -57,7 +56,7 @@ def without_dry_friction(mechanism: Mechanism) -> tuple[Mechanism, tuple[Express
 def with_bristles(
     mechanism: Mechanism, line: DriveLine, coulomb: Expression, presliding: float
 ) -> DriveLine:
-    """Return the line with LuGre friction in place of Coulomb friction of its load and the machine.
+    """Return the line with LuGre friction in place of the Coulomb friction of load and machine.
 
     Args:
         mechanism: the machine whose parameters the line uses.
@@ -66,7 +65,7 @@ def with_bristles(
         presliding: displacement of the load at which the bristles start to slide, m or rad.
 
     Raises:
-        InputError: the load has LuGre friction of its own already, or `presliding` is not positive.
+        InputError: the load already has LuGre friction, or `presliding` is not positive.
     """
     if not presliding > 0:
         raise InputError.of(

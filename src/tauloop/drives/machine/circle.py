@@ -1,4 +1,4 @@
-"""A circular test of a machine with drive lines, as with a ball-bar.
+"""Circular test of a machine with drive lines, as with a ball-bar.
 
 Source: ISO 230-4, Test code for machine tools: circular tests for numerically controlled machine
 tools.
@@ -34,8 +34,8 @@ from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.motion import Ellipse, PeakSpeed, Trajectory, Trapezoidal, plan, stroke
 
-#: Laps: half a lap to come to speed, one that is measured in the middle, half a lap to come to
-#: rest.
+#: Number of laps, and fraction of the total time for acceleration and for deceleration. The lap in
+#: the middle is measured, at constant speed.
 LAPS, RAMP = 3, 0.25
 
 
@@ -44,10 +44,10 @@ class Circle(Options):
     """A circle of the platform.
 
     Attributes:
-        columns: the two positions that move, such as ``platform.x``, ``platform.y``; from the first
-            to the second.
-        radius: m.
-        speed: m/s.
+        columns: the two positions of the plane, such as ``platform.x``, ``platform.y``; the motion
+            turns from the first to the second.
+        radius: radius, m.
+        speed: speed on the circle, m/s.
         center: center of the circle in the two positions, m; default: the reference pose.
     """
 
@@ -68,18 +68,18 @@ class Circle(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lap:
-    """The measured lap of one run, as ISO 230-4 looks at it.
+    """The measured lap of one run, with the criteria of ISO 230-4.
 
     Attributes:
-        angle: commanded angle on the circle, rad (N,).
+        angle: commanded angle on the circle (N,), rad.
         radial: distance from the center of the best-fitting circle, minus the commanded radius
             (N,), m.
         center: center of the best-fitting circle (least squares), minus the commanded one (2,), m.
-        radius_error: radius error of the circle that fits best, m.
+        radius_error: radius of the best-fitting circle, minus the commanded radius, m.
         deviation: circular deviation: largest minus smallest radial distance, m.
         normal: largest distance from the plane of the circle, m.
-        following: largest distance from where the platform should be at that time, m.
-        rms: root mean square of that distance, m.
+        following: largest distance of the platform from its reference at the same time, m.
+        rms: root mean square of this distance, m.
         motion: the whole run.
     """
 
@@ -95,7 +95,7 @@ class Lap:
 
     @property
     def figures(self) -> dict[str, float]:
-        """Return the figures by name, um."""
+        """Criteria by name, um."""
         return {
             "circular_deviation": 1e6 * self.deviation,
             "radius_error": 1e6 * self.radius_error,
@@ -108,7 +108,7 @@ class Lap:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The figures, and radial deviations over the angle; names ending in um are in um."""
+        """Criteria, and radial deviations over the angle; values with names in _um are in um."""
         return {f"{name}_um": figure for name, figure in self.figures.items()} | {
             "steps": self.motion.steps,
             "events": self.motion.events,
@@ -119,15 +119,15 @@ class Lap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircleTest(Result):
-    """Laps by variation of the drive lines.
+    """Results of a circular test: a lap for each variation of the drive lines.
 
     Attributes:
-        machine: its name.
+        machine: name of the machine.
         circle: the commanded circle.
-        laps: laps by variation; those that ended early are missing.
+        laps: laps by variation, without the runs that ended early.
         ends: why a run ended early, by variation.
         occurrences: events by variation.
-        model: model of the machine, to show it.
+        model: model of the machine, for pictures.
     """
 
     machine: str
@@ -138,7 +138,7 @@ class CircleTest(Result):
     model: Model | None = field(default=None, metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """Yield values of every `run`, and its radial deviation over the `angle` of the circle; SI."""
+        """Yield the criteria of every `run`, and its radial deviation over the `angle`, SI."""
         laps = list(self.laps.values())
         names = ("deviation", "radius_error", "normal", "following", "rms")
         values: dict[str, list[float]] = {}
@@ -158,7 +158,7 @@ class CircleTest(Result):
     @property
     @in_json()
     def runs(self) -> dict[str, dict[str, Any]]:
-        """Values of every lap by label of the variation."""
+        """Values of every lap, by label of the variation."""
         return {variation.label: lap.values for variation, lap in self.laps.items()}
 
     @property
@@ -170,12 +170,12 @@ class CircleTest(Result):
     @property
     @in_json()
     def events(self) -> dict[str, tuple[Occurrence, ...]]:
-        """Events by label of the variation."""
+        """Events, by label of the variation."""
         return {variation.label: items for variation, items in self.occurrences.items()}
 
 
 def circle_trajectory(model: Model, circle: Circle) -> Trajectory:
-    """Return three laps at rest at both ends, the one in the middle at constant speed.
+    """Return a trajectory of three laps from rest to rest, with constant speed on the middle lap.
 
     Raises:
         InputError: positions that the platform does not have.
@@ -212,25 +212,25 @@ def circle_test(
     events: Sequence[Event] = (),
     progress: Progress | None = None,
 ) -> CircleTest:
-    """Drive a machine round a circle with variations of its drive lines.
+    """Simulate a circular test of a machine with variations of its drive lines.
 
     Args:
         mechanism: machine with drive lines.
-        circle: where, how large, how fast.
-        variations: variations of the lines; default: all (`AS_DESCRIBED` only where a line has two
+        circle: commanded circle and speed.
+        variations: variations of the lines; default: all (`AS_DESCRIBED` only if a line has two
             motors).
-        values: leaf parameters of the lines that differ from the machine file, SI; those that a
-            variation does not have are left out of it.
+        values: values of parameters of the lines that differ from the machine file, SI; a variation
+            without such a parameter ignores it.
         integrator: integrator of the equations.
-        presliding, folder: as of `DrivenMachine`.
+        presliding, folder: as in `DrivenMachine`.
         events: events to look for; a terminal event ends a run.
-        progress: called with what is done and what there is to do.
+        progress: called with the work done and the total work.
 
     Returns:
         One lap for each variation.
 
     Raises:
-        InputError: the machine has no drive lines, or they make no sense; an unknown parameter.
+        InputError: the machine has no drive lines, a line is invalid, or a parameter is unknown.
         PoseError: the circle is out of reach or leads through a singularity.
     """
     if variations is None:
@@ -288,7 +288,7 @@ def circle_test(
 
 
 def _lap(motion: DrivenMotion, circle: Circle, trajectory: Trajectory) -> Lap:
-    """Return the lap in the middle."""
+    """Return the results of the middle lap."""
     progress = trajectory.places(motion.time) * LAPS
     measured = (progress >= 1.0) & (progress < 2.0)
     places = [motion.columns.index(name) for name in circle.columns]
@@ -296,7 +296,7 @@ def _lap(motion: DrivenMotion, circle: Circle, trajectory: Trajectory) -> Lap:
     angle = 2 * np.pi * (progress[measured] - 1.0)
     around = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     points = circle.radius * around + error[:, places]
-    # |p|^2 = 2 p . c + (r^2 - |c|^2): linear in the center and in what follows with the radius
+    # |p|^2 = 2 p . c + (r^2 - |c|^2) is linear in the center c and in r^2 - |c|^2
     A = np.column_stack([2 * points, np.ones(len(points))])
     solution, *_ = np.linalg.lstsq(A, (points**2).sum(axis=1), rcond=None)
     center = solution[:2]

@@ -1,4 +1,4 @@
-"""Drive lines on the actuators of a machine: their rigid equivalents and their variants."""
+"""Drive lines of a machine's actuators: simplified variants, and rigid equivalents."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ def require_lines(mechanism: Mechanism) -> None:
     """Reject a machine without drive lines.
 
     Raises:
-        InputError: no actuator has one.
+        InputError: no actuator has a drive line.
     """
     if not any(actuator.drive for actuator in mechanism.actuators):
         what = f"no actuator of {mechanism.name} has a drive line"
-        raise InputError.of("actuators", what, "add drive to its actuators (docs/drives.md)")
+        raise InputError.of("actuators", what, "add `drive` to its actuators (docs/drives.md)")
 
 
 def with_one_motor(line: DriveLine) -> DriveLine:
-    """Return the line without its slave motor; the master takes the whole output.
+    """Return the line without its slave motor; the master gets the whole output of the control.
 
     Elements that only the slave connects to the load are removed too.
 
-    A line with one motor stays as it is.
+    A line with one motor is returned unchanged.
 
     Raises:
-        InputError: an encoder in use is on what would go, or the master is.
+        InputError: the elements to remove carry the master or an encoder of the control.
     """
     drive = line.control.drive
     if not isinstance(drive, DualDrive):
@@ -77,7 +77,9 @@ def with_one_motor(line: DriveLine) -> DriveLine:
     lost += [drive.master] if on[drive.master] in branch else []
     if lost:
         what = f"without the slave {drive.slave} there is no {' and no '.join(lost)}"
-        raise InputError.of(line.name, what, "measure and drive on the master's side")
+        raise InputError.of(
+            line.name, what, "put the encoders of the control on the master's side of the load"
+        )
     return replace(
         line,
         inertias=tuple(inertia for inertia in line.inertias if inertia.name not in branch),
@@ -92,16 +94,15 @@ def with_one_motor(line: DriveLine) -> DriveLine:
     )
 
 
-#: What the motors of a line do: as its file says; the slave pulls back all the time; there is no
-#: slave.
+#: Setups of the motors of a line: as in its file; the slave always pulls back; without the slave.
 MOTORS = ("as-written", "preloaded", "one")
 
 
 def with_motors(line: DriveLine, motors: str) -> DriveLine:
-    """Return the line with its motors in one of the modes `MOTORS`, without unused parameters.
+    """Return the line with its motors in one of the setups `MOTORS`, without unused parameters.
 
     Raises:
-        InputError: no slave that could pull back, or as `with_one_motor`.
+        InputError: there is no slave that could pull back, or as in `with_one_motor`.
     """
     drive = line.control.drive
     if motors == "as-written":
@@ -113,7 +114,9 @@ def with_motors(line: DriveLine, motors: str) -> DriveLine:
         changed = replace(line, control=control)
     else:
         raise InputError.of(
-            "motors", f"{line.name} has one motor, and none that could pull back", "leave it out"
+            "motors",
+            f"{line.name} has no second motor that could pull back",
+            "leave this option out",
         )
     gone = leaves(line) - leaves(changed)
     kept = tuple(parameter for parameter in line.parameters if parameter.name not in gone)
@@ -121,7 +124,7 @@ def with_motors(line: DriveLine, motors: str) -> DriveLine:
 
 
 def without_play(line: DriveLine) -> DriveLine:
-    """Return the line with closed gaps, whose contacts push and pull."""
+    """Return the line without gaps: its contacts become shafts, which push and pull."""
 
     def closed(compliance: Compliance | None) -> Compliance | None:
         return compliance and Shaft(stiffness=compliance.stiffness, damping=compliance.damping)
@@ -161,17 +164,18 @@ def with_lines(mechanism: Mechanism, lines: Iterable[DriveLine | None]) -> Mecha
 def direct_line(
     actuator: Actuator, turns: bool, mass: float, bandwidth: float, period: float
 ) -> DriveLine:
-    """Return a motor that acts on the machine itself, for an actuator without drive line.
+    """Return the drive line of a motor that acts directly on the machine.
 
-    Position loop w/2 inside a speed loop 2 w mass: an error decays as (s + w)^2 where the machine
-    is that mass.
+    It is used for an actuator without a drive line. The position loop has the gain w/2, the inner
+    speed loop the gain 2 w mass; both poles of the loop are at -w if the machine behaves like this
+    mass.
 
     Args:
         actuator: actuator that the motor replaces.
-        turns: whether it turns.
-        mass: what it moves, kg or kg m^2.
-        bandwidth: w, rad/s.
-        period: period of the control, s.
+        turns: whether the actuator turns.
+        mass: inertia that it moves, kg or kg m^2.
+        bandwidth: bandwidth w, rad/s.
+        period: sample time of the control, s.
     """
     name = actuator.name
 
@@ -212,7 +216,11 @@ def direct_line(
 def measured_ratios(
     mechanism: Mechanism, lines: Iterable[DriveLine]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the motion at position and speed loops per actuator motion (n_u,), (n_u,)."""
+    """Return the motion of the encoders per motion of the actuator.
+
+    Returns:
+        Ratios of the encoders of the position loops (n_u,), and of the speed loops (n_u,).
+    """
     pairs = []
     for line in lines:
         on = {encoder.name: encoder.on for encoder in line.encoders}
@@ -224,13 +232,13 @@ def measured_ratios(
 
 
 def on_the_load(line: DriveLine) -> tuple[str, ...]:
-    """Return the inertias that move rigidly with the load, it included."""
+    """Return the names of the load and of the inertias that are rigidly connected to it."""
     rigid = (connection for connection in line.connections if connection.compliance is None)
     return tuple(_ways(rigid, line.performance.of))
 
 
 def machine_under_load(mechanism: Mechanism) -> Mechanism:
-    """Return the machine that its drive lines push, with the inertias that move rigidly with it."""
+    """Return the machine without drive lines, with the inertias that move rigidly with it."""
     return _with_reflected(
         mechanism, {a.name: on_the_load(a.drive) for a in mechanism.actuators if a.drive}, ()
     )
@@ -243,7 +251,7 @@ def rigid_machine(mechanism: Mechanism, *, with_dry: bool = True) -> Mechanism:
 
     Args:
         mechanism: the machine.
-        with_dry: whether Coulomb friction is among it, which jumps where a motion turns.
+        with_dry: whether to include Coulomb friction, which jumps where a motion reverses.
     """
     inertias: dict[str, tuple[str, ...]] = {}
     for actuator in mechanism.actuators:
@@ -294,7 +302,7 @@ def _some(expression: Expression) -> Expression | None:
 
 
 def play_at_the_load(mechanism: Mechanism) -> dict[str, float]:
-    """Return the backlash between driving motor and load by actuator, at the load, m or rad."""
+    """Return the backlash between (master) motor and load by actuator, m or rad at the load."""
     play = {}
     for actuator in mechanism.actuators:
         line = actuator.drive
@@ -312,10 +320,10 @@ def play_at_the_load(mechanism: Mechanism) -> dict[str, float]:
 
 
 def _ways(connections: Iterable[Connection], start: str) -> dict[str, tuple[Connection, ...]]:
-    """Return the connections from a body to each connected body, nearest bodies first."""
+    """Return the connections from an inertia to every inertia it is connected to, nearest first."""
     connections, waiting = tuple(connections), [start]
     ways: dict[str, tuple[Connection, ...]] = {start: ()}
-    for here in waiting:  # which grows meanwhile
+    for here in waiting:  # the loop appends to this list
         for connection in connections:
             ends = (connection.first, connection.second)
             for there in ends if here in ends else ():

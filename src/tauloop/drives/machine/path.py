@@ -1,4 +1,4 @@
-"""A machine that follows a path through its drive lines, and how far the tool stays off."""
+"""Simulation of a machine that follows a path through its drive lines, and its error."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ from tauloop.motion import Trajectory
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Largest error of the energy balance, as a fraction of the largest of work, loss and change of
-#: energy: the integrator's tolerance after many thousand steps.
+#: Largest error of the energy balance, as a fraction of the largest of work, losses and change of
+#: energy: what the integrator's tolerance adds up to over many thousand steps.
 ENERGY_KEPT = 1e-5
 #: Bandwidth of actuators without a drive line, rad/s.
 DIRECT_BANDWIDTH = 100.0
-#: Tolerances at which figures of a path hold to 1e-6 of themselves (docs/drives.md).
+#: Tolerances at which the results of a path have a relative error of 1e-6 (docs/drives.md).
 PATH_INTEGRATOR = DormandPrince(rtol=1e-8, atol=1e-10, max_steps=20_000_000)
 
 
@@ -70,28 +70,29 @@ class Variation(enum.Enum):
 
     @property
     def label(self) -> str:
-        """Return what a table calls it."""
+        """Name of the variation in tables."""
         return "two motors" if self is Variation.AS_DESCRIBED else self.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrivenMotion(Result):
-    """A trajectory followed through drive lines, at the samples of the control.
+    """Motion of a machine that follows a trajectory, at the samples of the control.
 
     Attributes:
-        time: s (N,), zero where the trajectory starts; ends early where the run failed.
-        reference, position: reference and positions of the platform (N, n_position).
-        error: platform minus reference over the coordinates in m (N, n); m.
+        time: times (N,), s, zero where the trajectory starts; they end early if the run failed.
+        reference, position: reference and simulated positions of the platform (N, n_position).
+        error: position minus reference of the platform coordinates in m (N, n), m.
         columns: names of these coordinates.
         actuator_error: actuator positions minus their reference (N, n_u), m or rad.
-        signals: signals by actuator and name with unit, such as ``track1.motor: gearbox1.force [N m]``
-            (N,).
-        turned_over: energy of the balance: largest of motors' work, losses and change of energy, J.
+        signals: signals (N,) by actuator and name with unit, such as
+            ``track1.motor: gearbox1.force [N m]``.
+        turned_over: scale of the energy balance: the largest of the motors' work, the losses and
+            the change of energy, J.
         steps, events: numbers of steps and events of the integrator.
-        end: why it ended early; empty where the whole trajectory was run.
+        end: why the run ended early; empty if the whole trajectory was run.
         occurrences: events in the order of time.
         sensitivities: derivatives of `position` and `velocity` over time, column and parameter
-            (`by`), SI, with units; None where none were asked for.
+            (`by`), SI, with units; None if none were requested.
     """
 
     time: np.ndarray
@@ -109,14 +110,14 @@ class DrivenMotion(Result):
     sensitivities: xr.Dataset | None = None
 
     def variables(self) -> Iterator[Variable]:
-        """Return the error of the platform and all signals of the drive lines, over time."""
+        """Yield the error of the platform and all signals of the drive lines, over time."""
         yield time_axis(self.time)
         yield from columns("error", self.columns, ("m",) * len(self.columns), self.error)
         yield from signal_variables(self.signals)
 
     @property
     def distance(self) -> np.ndarray:
-        """Return the distance from the reference (N,), m."""
+        """Distance from the reference (N,), m."""
         return np.linalg.norm(self.error, axis=1)
 
 
@@ -133,20 +134,22 @@ class DrivenMachine:
         presliding: float | None = None,
         folder: Path | None = None,
     ) -> None:
-        """Sort the equations; runs compile them on demand.
+        """Build the equations; runs compile them on demand.
 
         Args:
             mechanism: machine with a drive line on at least one actuator.
-            variation: what they are made of.
+            variation: how the drive lines are simplified.
             bandwidth: bandwidth of actuators without a drive line, rad/s.
-            period: control period of actuators without a drive line if no actuator has one, s.
-            presliding: m or rad; Coulomb friction that would stick with the machine is then LuGre
-                friction, whose bristles bend so far at the actuator before they slide. Without it
-                such friction is rejected.
-            folder: the cache; the user's own without it.
+            period: control period of actuators without a drive line, s; used only if no drive line
+                has a sample time.
+            presliding: bristle deflection at the actuator, m or rad: Coulomb friction at which the
+                machine could stick is then replaced by LuGre friction. Without it such friction is
+                rejected.
+            folder: folder of compiled code; default: the user's cache.
 
         Raises:
-            InputError: no drive line and no period; lines that make no sense on this machine.
+            InputError: there is neither a drive line nor a period, or a line cannot be used on this
+                machine.
         """
         if period is None:
             require_lines(mechanism)
@@ -155,7 +158,7 @@ class DrivenMachine:
         if presliding is not None:
             varied, dry = without_dry_friction(varied)
         self.mechanism, self.variation = varied, variation
-        #: What the control believes in: nothing gives way, and nothing jumps.
+        #: Model of the control: rigid drive lines without Coulomb friction.
         self.model = Model(rigid_machine(varied, with_dry=False))
         plant = Model(machine_under_load(varied))
         lines = self._complete(bandwidth, period)
@@ -168,12 +171,12 @@ class DrivenMachine:
         self.runner = CompiledSamples(sampled_machine(self.system), self._evaluator)
 
     def _complete(self, bandwidth: float, period: float | None) -> tuple[DriveLine, ...]:
-        """Return a line for every actuator."""
+        """Return a drive line for every actuator: its own, or a motor that acts directly on it."""
         times = [line.control.sample_time for line in self.lines if line is not None]
         known = [self.mechanism.value(time) for time in times if time is not None]
         turns = [unit == "N m" for unit in self.model.output_ports("actuators")[1]]
         mass = np.zeros(len(turns))
-        # what each actuator moves at the reference pose while the others stand free
+        # inertia that each actuator moves at the reference pose while the other actuators are free
         if not all(self.lines):
             q = self.model.assembly.q
             mass = np.diagonal(
@@ -206,23 +209,24 @@ class DrivenMachine:
             trajectory: trajectory in platform coordinates, of a machine of the same structure.
             values: leaf parameters of the drive lines that differ from the machine file, SI, by
                 name.
-            settling: time at rest before the motion, s, in which the lines come to bear.
+            settling: time at rest before the motion, s, in which the gears come into contact.
             integrator: integrator of the equations.
             feed_forward: whether the forces of inverse dynamics along the reference are added to
                 the controls' output.
             events: events of coordinates and velocities to look for; a terminal event ends the
                 run.
-            sensitivities: what to differentiate by: parameters of the lines and of the machine that
-                they move, where reference, feed-forward and the lines' start stay, and the
-                machine's start, such as ``position.platform.x``.
+            sensitivities: names of what to differentiate with respect to: parameters of the lines
+                and of the machine that they move, and the machine's start, such as
+                ``position.platform.x``. Reference, feed-forward and the lines' start are kept
+                constant.
 
         Returns:
             The motion of the machine and its drive lines.
 
         Raises:
-            InputError: numbers that make no sense, or parameters that the lines do not have. A
-                failure during the run is not raised: the result ends early and reports the reason.
-            PoseError: the trajectory cannot be run at all.
+            InputError: invalid numbers, or parameters that the lines do not have. A failure during
+                the run is not raised: the result ends early and states the reason.
+            PoseError: the trajectory has no reference motion of the actuators.
         """
         run = PathRun(self, trajectory, values, settling, feed_forward)
         course = run.course(integrator, events)
@@ -251,12 +255,12 @@ def _varied(line: DriveLine | None, variation: Variation) -> DriveLine | None:
 
 
 class PathRun:
-    """One trajectory with the references of the lines and the resulting motion.
+    """References of the drive lines along one trajectory, and the result of its simulation.
 
     Attributes:
         time: times of the samples (N,), s; zero where the trajectory starts.
-        reference: reference of each line (N, n_u, 4): position, that before its step, speed, torque
-            fed forward.
+        reference: reference of each line (N, n_u, 4): position, position before its step, speed,
+            and feed-forward torque.
     """
 
     def __init__(
@@ -267,7 +271,7 @@ class PathRun:
         settling: float = 0.5,
         feed_forward: bool = True,
     ) -> None:
-        """Find reference and feed-forward; arguments and errors as of `DrivenMachine.follow`."""
+        """Compute references and feed-forward; arguments are those of `DrivenMachine.follow`."""
         if not 0 <= settling < np.inf:
             raise InputError.of(
                 "settling", f"{settling:g} s is not a duration", "give zero or more, such as 0.5 s"
@@ -289,7 +293,7 @@ class PathRun:
         start = trajectory.stroke.start(trajectory.places(self.time))
         functions = model.platform
         if trajectory.stroke.functions.ports.position.columns != functions.ports.position.columns:
-            what = "the path is not one of the platform of this machine"
+            what = "the path was planned for a machine with other platform coordinates"
             raise InputError.of("trajectory", what, "place it with stroke(model, ...)")
         forces = functions.inverse_dynamics(
             motion.position, motion.velocity, motion.acceleration, start=start
@@ -298,7 +302,7 @@ class PathRun:
         self.platform = motion.position
         self.q = state.q
         position = model.actuator_position(state.q)
-        # speeds are differences of positions, in the reference as in what is measured: their delays
+        # reference speeds and measured speeds are both differences of positions: their delays
         # cancel
         speed = np.diff(position, axis=0, prepend=position[:1]) / system.period
         self.actuators = position
@@ -306,7 +310,7 @@ class PathRun:
         ratios = np.array([line.ratio for line in system.lines])
         forward = np.asarray(forces.force) / ratios if feed_forward else np.zeros_like(position)
         measured, timed = measured_ratios(machine.mechanism, (item.line for item in system.lines))
-        # on a path the span of the motion stands for the size of the step, and preloads act in its
+        # on a path the range of the motion replaces the size of the step, and preloads act in its
         # direction
         before = position - np.where(span > 0, span, 1.0)
         self.reference = np.stack(
@@ -317,7 +321,7 @@ class PathRun:
         """Return the inputs of a run from rest, with every line in the middle of its gaps.
 
         Raises:
-            InputError: parameters that the lines do not have, or that make no sense.
+            InputError: unknown or invalid parameters.
         """
         system, p, q = self.machine.system, self._parameters(), self.q[0]
         entry = system.plant.platform.ports
@@ -353,7 +357,7 @@ class PathRun:
         """Return the values of the lines' parameters (n_p,).
 
         Raises:
-            InputError: parameters that there are not; an inertia, a stiffness, a gap, a time is not
+            InputError: unknown parameters, or an inertia, stiffness, gap or time that is not
                 positive.
         """
         system = self.machine.system
@@ -363,7 +367,7 @@ class PathRun:
         )
         names = system.parameters.names
         InputError.raise_if_any(
-            unknown_names(self.values, names, "is none of the drive lines", remedy=remedy)
+            unknown_names(self.values, names, "is no parameter of the drive lines", remedy=remedy)
         )
         wrong = [name for name, value in self.values.items() if not np.isfinite(value)]
         if wrong:
@@ -381,7 +385,7 @@ class PathRun:
         return p
 
     def result(self, trace: SampledTrace, integrator: Integrator) -> DrivenMotion:
-        """Return the errors, the signals and the energy balance of a run."""
+        """Return the errors, signals and energy balance of a run."""
         system, n = self.machine.system, len(trace.states)
         plant, entry = system.plant, system.plant.platform.ports
         n_p, n_v = entry.position.size, entry.velocity.size
@@ -442,7 +446,7 @@ class PathRun:
     def _signals(
         self, trace: SampledTrace, actuators: np.ndarray, speeds: np.ndarray, integrator: Integrator
     ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
-        """Return the signals by name, with line energy, motor work and losses (N,), J."""
+        """Return the signals by name, and energy of the lines, motor work and losses (N,), J."""
         system, n = self.machine.system, len(trace.states)
         signals: dict[str, np.ndarray] = {}
         energy, work, lost = (np.zeros(n) for _ in range(3))

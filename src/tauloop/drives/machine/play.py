@@ -1,4 +1,4 @@
-"""Kinematic sensitivity to backlash: tool motion while all motors rest, over the work volume."""
+"""Effect of backlash: displacement of the tool while all motors rest, over the work volume."""
 
 from __future__ import annotations
 
@@ -26,28 +26,29 @@ from tauloop.kinematics.workspaces.pose_axes import pose_axes
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 
-#: Play of an actuator where nothing else is said, m or rad (the issue's 10 um).
+#: Default backlash of an actuator, m or rad.
 PLAY = 10e-6
-#: Poses at which the Jacobian is checked by finite play, and how far apart the two may be (of the
-#: largest figure): what is left is the curvature over the play, and rounding of a pose over it.
+#: Number of poses at which the Jacobian is compared with forward kinematics at both ends of the
+#: backlash, and the largest difference, as a fraction of the largest displacement. Curvature and
+#: rounding cause a small difference.
 CHECKED, AGREEMENT = 64, 1e-4
-#: More actuators than this have too many combinations of directions to try all.
+#: Largest number of actuators: all combinations of directions are tried.
 MOST_ACTUATORS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayMap(Result):
-    """Displacement of the tool center point from one end of the play to the other.
+    """Displacement of the tool center point from one end of the backlash to the other.
 
     Attributes:
-        data: over the axes of the grid, m, NaN where the machine cannot work: `each` (actuator,
-            ...) with the play of one actuator, `worst` with that of all in the worst combination of
-            directions.
-        play: backlash of the actuators, m or rad, by name.
-        space: the workspace map that says where the machine can work.
-        machine: its name.
+        data: displacements over the axes of the grid, m, NaN where the machine cannot work: `each`
+            (actuator, ...) for the backlash of one actuator, `worst` for all actuators in the worst
+            combination of directions.
+        play: backlash of the actuators by name, m or rad.
+        space: workspace map, which states where the machine can work.
+        machine: name of the machine.
         units: units of the actuators' positions, by name.
-        volume: ends of the axes, by name, and of those that have no axis here.
+        volume: ends of the ranges of positions by name, also of positions without an axis here.
     """
 
     data: xr.Dataset = field(metadata=OMITTED)
@@ -58,7 +59,7 @@ class PlayMap(Result):
     volume: Mapping[str, tuple[float, float]]
 
     def variables(self) -> Iterator[Variable]:
-        """Return the variables of `data`."""
+        """Yield the variables of `data`."""
         for name, values in self.data.variables.items():
             over, unit = tuple(map(str, values.dims)), values.attrs.get("units", "")
             yield Variable(name=str(name), values=values.to_numpy(), over=over, unit=unit)
@@ -78,7 +79,7 @@ class PlayMap(Result):
     @property
     @in_json()
     def tool(self) -> dict[str, dict[str, float]]:
-        """See `figures`."""
+        """Smallest, median and largest displacement of the tool (see `figures`)."""
         return self.figures()
 
     def figures(self) -> dict[str, dict[str, float]]:
@@ -106,10 +107,10 @@ class ToolSensitivity:
     """Velocity of the tool center point per actuator velocity, in batches."""
 
     def __init__(self, model: Model) -> None:
-        """Make the Jacobian of the tool in all velocities.
+        """Build the Jacobian of the tool with respect to all velocities.
 
         Raises:
-            InputError: the actuators do not determine the motion.
+            InputError: the actuators do not determine the motion, or there are too many.
         """
         actuators, freedoms = len(model.mechanism.actuators), model.platform.ports.velocity.size
         if actuators != freedoms or actuators > MOST_ACTUATORS:
@@ -130,20 +131,23 @@ class ToolSensitivity:
         )
 
     def at(self, q: np.ndarray) -> np.ndarray:
-        """Return tool displacements per actuator displacement (N, 3, n_u) at (N, n_q)."""
+        """Return tool displacements per actuator displacement (N, 3, n_u) at q (N, n_q)."""
         jacobian = self._functions([q], len(q))[0].reshape(len(q), -1, 3).transpose(0, 2, 1)
         G = self._model.actuators.embedding(self._model.actuator_position(q), start=q)
         return np.asarray(jacobian @ G)
 
     def tool(self, q: np.ndarray) -> np.ndarray:
-        """Return the position of the tool center point (N, 3), m."""
+        """Return the position of the tool center point (N, 3), m, at poses q (N, n_q)."""
         return self._functions([q], len(q))[1]
 
 
 def worst_combination(displacements: np.ndarray) -> np.ndarray:
-    """Return the largest length (N,) of a sum of columns of (N, 3, n) over all their directions.
+    """Return the largest length (N,) of a sum of +-column over all signs of the n columns.
 
-    The actual position may be at either end of the backlash.
+    The signs state at which end of its backlash each actuator is.
+
+    Args:
+        displacements: displacements of the tool, one column for each actuator (N, 3, n).
     """
     n = displacements.shape[2]
     signs = np.array([(1, *rest) for rest in product((1, -1), repeat=n - 1)], dtype=float)
@@ -151,10 +155,10 @@ def worst_combination(displacements: np.ndarray) -> np.ndarray:
 
 
 def work_volume(model: Model, points: int = 15) -> dict[str, np.ndarray]:
-    """Return a grid over the ranges that the machine file gives to the platform's positions in m.
+    """Return a grid over the ranges of the platform's positions in m, from the machine file.
 
     Raises:
-        InputError: it gives none.
+        InputError: the file has no such range.
     """
     lower, upper = coordinate_limits(model.topology)
     entry = model.platform.ports
@@ -163,8 +167,8 @@ def work_volume(model: Model, points: int = 15) -> dict[str, np.ndarray]:
         if unit == "m" and np.isfinite([lower[iq], upper[iq]]).all():
             volume[name] = np.linspace(lower[iq], upper[iq], points)
     if not volume:
-        what = f"gives no ranges in m to {', '.join(entry.position.columns)}"
-        remedy = "give limits to one of them in its file, or the ranges of the map"
+        what = f"no range in m of {', '.join(entry.position.columns)}"
+        remedy = "add limits of one of them to the machine file, or give the ranges of the map"
         raise InputError.of(model.mechanism.name, what, remedy)
     return volume
 
@@ -178,24 +182,25 @@ def play_map(
     fixed: Mapping[str, float] | None = None,
     progress: Progress | None = None,
 ) -> PlayMap:
-    """Map how play at the actuators shows at the tool.
+    """Map the tool displacement that backlash at the actuators allows.
 
-    With J the velocity of the tool center point per actuator velocity, play p_i of one actuator moves the tool by
-    |J_i| p_i, and that of all by at most max |sum of +-J_i p_i|.
+    J_i is the velocity of the tool center point per velocity of actuator i. The backlash p_i of one
+    actuator moves the tool by |J_i| p_i; the backlash of all moves it by max |sum of +-J_i p_i|.
 
     Args:
         model: the machine.
         axes: values of the platform positions that vary, by name (one to three).
-        play: at each actuator from end to end, m or rad: one number, or by name of actuator.
-        fixed: values of positions that are held; those not named keep their reference values.
-        progress: called with what is done and what there is to do.
+        play: total backlash (full gap) of the actuators, m or rad: one number, or by name of the
+            actuator.
+        fixed: values of positions that do not vary; the others keep their reference values.
+        progress: called with the work done and the total work.
 
     Returns:
-        Displacements of the tool for the play of each actuator, at every pose.
+        Displacements of the tool for the backlash of each actuator and of all, at every pose.
 
     Raises:
-        InputError: unknown names, play that is not positive, a machine whose actuators do not
-            determine its motion.
+        InputError: unknown names, backlash that is negative or zero everywhere, or actuators that
+            do not determine the machine's motion.
     """
     names = tuple(actuator.name for actuator in model.mechanism.actuators)
     amounts = {
@@ -283,7 +288,10 @@ def _difference(
     displacement: np.ndarray,
     play: np.ndarray,
 ) -> float:
-    """Return the same by forward kinematics at both ends of an actuator's backlash."""
+    """Return the largest difference to forward kinematics at both ends of an actuator's backlash.
+
+    It is a fraction of the largest displacement.
+    """
     chosen = np.unique(np.linspace(0, len(q) - 1, CHECKED).astype(int))
     q, displacement = q[chosen], displacement[chosen]
     at = model.actuator_position(q)

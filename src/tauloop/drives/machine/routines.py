@@ -1,4 +1,4 @@
-"""A machine with its drive lines and their sampled controls as one system from sample to sample."""
+"""Routines of a machine with drive lines and sampled controls: a system from sample to sample."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tauloop.integrate.system import HybridSystem
 
 
 def sampled_machine(system: MachineSystem) -> HybridSystem:
-    """Return rates of machine and lines, resets of the lines, and values held by their controls."""
+    """Return the routines for rates, resets and held values of the machine and its lines."""
     plant, shape, lines = system.plant, system.plant.topology, system.lines
     ports = plant.platform.ports
     sizes = {key: array.shape[1] for key, array in plant.platform.runner.empty_inputs().items()}
@@ -21,7 +21,7 @@ def sampled_machine(system: MachineSystem) -> HybridSystem:
     program, wanted = plant.platform.runner.program(KINEMATICS[1]), {"q": "q", "v": "v"}
 
     def loads(q: ca.SX, v: ca.SX) -> dict[str, ca.SX]:
-        """Return the positions and speeds of the actuators, by pairs."""
+        """Return position and speed of each actuator, as pairs."""
         return {"at": ca.vec(ca.horzcat(*actuator_motion(plant.assembly, q, v)).T)}
 
     load = (

@@ -1,4 +1,4 @@
-"""Parameters by which a machine with drive lines can be differentiated, and its start."""
+"""Directions of derivatives of a machine with drive lines: its parameters and its start."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from tauloop.mechanism.expression import leaves
 def machine_directions(
     system: MachineSystem, course: SampledRun, names: Sequence[str]
 ) -> tuple[MachineSystem, tuple[SensitivityDirection, ...]]:
-    """Return the system with free machine parameters after those of the lines, and directions.
+    """Return the system with the parameters of the derivatives, and the directions of these.
+
+    The parameters of the machine follow those of the lines.
 
     Args:
         system: machine and lines.
-        course: a run of it.
-        names: what to differentiate by.
+        course: inputs of a run of the system.
+        names: names of parameters and of initial values with respect to which to differentiate.
 
     Raises:
-        InputError: unknown names; encoders that count; parameters on which ratios or the samples'
-            time depend.
+        InputError: unknown names, encoders with a resolution, or parameters on which ratios or the
+            sample time depend.
     """
     ports, table = system.plant.platform.ports, system.plant.mechanism.parameters
     own, problems = system.parameters.names, Problems()
@@ -39,15 +41,19 @@ def machine_directions(
         line = item.line
         for encoder in line.encoders:
             if encoder.resolution is not None:
-                what, remedy = "it counts, and torques jump there", "leave its resolution out"
-                problems.add(f"{line.name}.drive.encoders.{encoder.name}", what, remedy)
+                what = "has a resolution, so the torque jumps at each count and has no derivative"
+                place = f"{line.name}.drive.encoders.{encoder.name}"
+                problems.add(place, what, "remove the resolution")
         fixed = [
             *line.ratios().values(),
             *([] if line.control.sample_time is None else [line.control.sample_time]),
         ]
         for name in sorted(set(names) & set().union(*map(leaves, fixed))):
-            what = f"ratios or the sample time of {line.name} change with it, and with these reference and start"
-            problems.add(name, what, "take differences of runs instead")
+            what = (
+                f"changes ratios or the sample time of {line.name}, and with them the reference and "
+                "the start"
+            )
+            problems.add(name, what, "use finite differences of runs")
     InputError.raise_if_any(problems)
     for name in {*own, *free}:
         parameter = system.parameters[name] if name in own else table[name]

@@ -1,4 +1,4 @@
-"""A machine with its drive lines as one hybrid system, in which the lines drive the machine."""
+"""Equations of a machine and the drive lines of its actuators, as one hybrid system."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tauloop.mechanism.expression import ParameterTable, leaves
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 
-#: Inputs of a line on a machine: those of a line of its own, speed of the reference, and torque fed
-#: forward.
+#: Inputs of a line on a machine: those of a single line (`INPUTS`), the reference speed, and the
+#: feed-forward torque.
 MACHINE_INPUTS = (*INPUTS, "speed", "forward")
-#: Behind the states of a line: work of its motors, and what it loses; behind those of the machine
-#: likewise.
+#: Number of states for the energy balance, after the states of each line and of the machine: work
+#: supplied and energy lost.
 BALANCE = 2
 
 
@@ -38,14 +38,15 @@ BALANCE = 2
 class LineSystem(LineFunctions):
     """The drive line of one actuator: its functions take (x, load, modes, held, inputs, parameters).
 
-    Rates have powers of motors and losses, and the force on the machine behind the guards; signals
-    have kinetic and elastic energy behind those that are named.
+    The rates of the states are followed by the powers of motors and losses; after the guards `rate`
+    also returns the force on the machine. The named signals are followed by the sum of kinetic and
+    elastic energy.
 
     Attributes:
-        start: states at rest per unit of the actuator's position; work and loss come behind them.
-        slope: as `rate`, without guards.
-        held: what it holds before its first sample.
-        ratio: motion of the driving motor over that of the actuator.
+        start: states at rest per unit of the actuator's position, without work and loss.
+        slope: like `rate`, but without guards.
+        held: returns the values that the control holds before its first sample.
+        ratio: motion of the (master) motor per motion of the actuator.
     """
 
     start: np.ndarray
@@ -55,7 +56,7 @@ class LineSystem(LineFunctions):
 
     @property
     def measured(self) -> dict[str, int]:
-        """Return the indices of observable signals: encoders and non-state signals."""
+        """Indices of signals that can be measured: encoders, and signals that are not states."""
         by_name = {name.partition(" [")[0]: k for k, name in enumerate(self.signal_names)}
         seen = {encoder.name: by_name[f"{encoder.on}.position"] for encoder in self.line.encoders}
         return seen | {name: k for name, k in by_name.items() if name not in self.state_names}
@@ -63,13 +64,13 @@ class LineSystem(LineFunctions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineSystem:
-    """The machine under its lines.
+    """Equations of a machine and its drive lines.
 
     Attributes:
-        plant: the machine, with what is rigidly on its actuators.
+        plant: the machine, with the inertias that are rigidly connected to its actuators.
         rate: its right-hand side; the states are positions, velocities, work and loss.
         lines: drive lines of the actuators, in their order.
-        parameters: leaf parameters of the lines' expressions, arguments of their functions.
+        parameters: independent parameters in the lines' expressions: arguments of their functions.
         period: period of the sampled control, s.
     """
 
@@ -81,28 +82,30 @@ class MachineSystem:
 
     @property
     def machine_size(self) -> int:
-        """States of the machine itself, work and loss among them."""
+        """Number of states of the machine itself, with work and loss."""
         return sum(size for _, size in self.rate.state) + BALANCE
 
     @property
     def size(self) -> int:
-        """States in all."""
+        """Total number of states."""
         return self.machine_size + sum(len(line.start) + BALANCE for line in self.lines)
 
     def places(self) -> Iterator[tuple[LineSystem, int, int, int]]:
-        """Return each line, and where its states, its modes and what it holds begin."""
+        """Yield each line with the indices of its first state, first mode and first held value."""
         y, s, z = self.machine_size, 0, 0
         for line in self.lines:
             yield line, y, s, z
             y, s, z = y + len(line.start) + BALANCE, s + len(line.mode_names), z + line.held_size
 
 
-#: What may be done of dry friction of the machine itself.
+#: Remedies for dry friction of the machine itself: Coulomb friction, and friction that depends on
+#: the direction.
 BRISTLES = (
-    "ask for LuGre friction (presliding), which is for what an actuator moves, or leave it out"
+    "replace Coulomb friction at actuators by LuGre friction (presliding), or remove this friction"
 )
 ONE_WAY = (
-    "leave it out: LuGre friction in its place (presliding) is Coulomb's alone, alike both ways"
+    "remove this friction: LuGre friction (presliding) replaces only Coulomb friction that is equal "
+    "in both directions"
 )
 
 
@@ -113,13 +116,13 @@ def machine_system(
 
     Args:
         mechanism: the machine whose parameters the lines' expressions use.
-        plant: the machine that they push (`machine_under_load`).
+        plant: the machine that the lines drive (`machine_under_load`).
         lines: drive lines of the actuators, in their order.
 
     Raises:
-        InputError: a control that is not sampled, or samples at another rate than others; dry
-            friction where it cannot be; dry friction in the machine itself.
-        DescriptionError: rigid connections that make no sense.
+        InputError: a control is continuous, sample times differ, or there is dry friction in the
+            machine itself or on an inertia that moves rigidly with it.
+        DescriptionError: the rigid connections are invalid.
     """
     InputError.raise_if_any(_problems(mechanism, lines))
     used = set().union(*(leaves(line) for line in lines))
@@ -145,15 +148,18 @@ def _problems(mechanism: Mechanism, lines: tuple[DriveLine, ...]) -> list[Proble
     for line in lines:
         where = f"{line.name}.drive"
         if line.control.sample_time is None:
-            what, remedy = "its control is continuous", "give it a sample_time, such as 1 ms"
+            what, remedy = "the control is continuous", "give it a sample_time, such as 1 ms"
             problems.append(Problem(where=f"{where}.control", what=what, remedy=remedy))
         else:
             periods[line.name] = _period(mechanism, line)
         for name in on_the_load(line):
             law = line.inertia(name).friction
             if isinstance(law, LineFriction) and law.coulomb is not None:
-                what = f"dry friction of {name}, which moves rigidly with the machine"
-                remedy = "write lugre, ask for LuGre friction (presliding), or put it on a body behind a shaft"
+                what = f"{name} moves rigidly with the machine and must not have dry friction"
+                remedy = (
+                    "use `lugre` or LuGre friction (presliding), or move the friction to an inertia "
+                    "behind a shaft"
+                )
                 problems.append(
                     Problem(
                         where=f"{where}.inertias.{name}.friction.coulomb", what=what, remedy=remedy
@@ -197,10 +203,10 @@ def _line_system(
         ),
         ca.SX(0),
     )
-    a.add_accelerations(forces)  # the load's own rate is not used: the machine is its mass
+    a.add_accelerations(forces)  # the load's rate is not used: the machine determines its motion
     a.rates[a.loops] = law.rates
-    # the load's position and velocity come from the machine, and no caller needs the sum of squared
-    # torques
+    # without the load's position and velocity, which the machine has, and without the integral of
+    # squared torques
     own = [k for k in range(a.y.numel()) if k not in (0, a.n, a.y.numel() - 1)]
     x, held_load = ca.SX.sym("x", len(own)), ca.SX.sym("load", 2)
     whole = ca.SX(a.y.numel(), 1)
@@ -218,7 +224,7 @@ def _line_system(
         push,
         a.reset[own],
         a.held_next(),
-        a.given,
+        a.supplied,
         a.lost,
         a.stored,
         ca.SX(kinetic),

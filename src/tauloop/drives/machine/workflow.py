@@ -1,4 +1,4 @@
-"""Calls from a machine with drive lines and options to circle laps or backlash at the tool."""
+"""Calls with options: circle tests of a machine with drive lines, and maps of backlash."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from tauloop.mechanism.description.units import ANGLE, LENGTH, quantity
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
-#: What the variations are called in options.
+#: Names of the variations in options.
 WORDS = {
     "dual": Variation.AS_DESCRIBED,
     "one": Variation.ONE_MOTOR,
     "no-play": Variation.NO_PLAY,
     "rigid": Variation.RIGID,
 }
-#: Points along each axis of a section and of the work volume.
+#: Number of points along each axis of a section, and of the work volume.
 SECTION, VOLUME = 61, 13
 
 
@@ -44,22 +44,22 @@ def _distance(text: str) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class BallbarOptions(Options):
-    """A circle, and what the drives are made of.
+    """Circle, and variants of the drives.
 
     Attributes:
         plane: positions of the platform that vary, such as 'x,y'.
         radius: radius of the circle, such as 0.1 (m) or 50mm.
         speed: speed on the circle, such as 0.5 (m/s) or 20mm/s.
         pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), at the center
-            of the circle; the rest as at the reference.
+            of the circle; other coordinates are as in the reference pose.
         only: variants of the drives to simulate, separated by commas: dual, one, no-play, rigid;
             default: all.
         values: change parameters for this run, such as those of drive lines,
             'track1.motor.drive.gap=0.1mm' (SI, or with units).
-        presliding_distance: model the machine's own Coulomb friction as LuGre friction with this bristle
-            deflection, m or rad.
+        presliding_distance: model the machine's own Coulomb friction as LuGre friction with this
+            bristle deflection, m or rad.
         tolerance: relative tolerance of an integration step.
-        integrator: integrator instead of the explicit one with that tolerance.
+        integrator: integrator that replaces the explicit one with the tolerance above.
         until: end at this event: 'platform.z<-0.7' or 'singularity<0.05', as of `tauloop simulate`.
         record: record the times of this event, written as for --until, and continue.
 
@@ -112,20 +112,21 @@ def ballbar(
     *,
     progress: Progress | None = None,
 ) -> CircleTest:
-    """Drive a machine round a circle with two motors, one motor, no backlash, and rigid drives.
+    """Simulate a circular test with two motors, one motor, no backlash, and rigid drives.
 
-    Radial figures are about the circle that fits best (ISO 230-4).
+    Radial deviations are relative to the best-fitting circle (ISO 230-4).
 
     Args:
-        machine: a model, a mechanism, a path, or the name of a shipped machine; it needs drive lines.
-        options: the circle, and variations of the drives.
-        progress: called with what is done and what there is to do.
+        machine: a model, a mechanism, a path, or the name of a shipped machine; it needs drive
+            lines.
+        options: the circle, and variants of the drives.
+        progress: called with the work done and the total work.
 
     Returns:
-        The test: paths, deviations and the criteria of ISO 230-4 of every variation (`laps`).
+        Paths, deviations and the criteria of ISO 230-4 of every variant (`laps`).
 
     Raises:
-        InputError: the machine has no drive lines, or they make no sense; unknown names.
+        InputError: the machine has no drive lines, a line is invalid, or a name is unknown.
         PoseError: the circle is out of reach or leads through a singularity.
 
     Examples:
@@ -164,7 +165,7 @@ def ballbar(
 
 
 def _amount(text: str) -> str | float | dict[str, float]:
-    """Return backlash in SI units; "lines" as it is."""
+    """Return backlash in SI units, or the string "lines"."""
     if text == "lines":
         return text
     if "=" not in text:
@@ -178,8 +179,10 @@ class BacklashOptions(Options):
 
     Attributes:
         backlash: total backlash (full gap), m or rad: of every actuator, such as '20 um', or by
-            name, such as 'track1.motor=10um'; or 'lines' for the gaps of the drive lines; default: 10 um.
-        plane: positions of the platform that vary in the slice, such as 'y,z'; default: the first two.
+            name, such as 'track1.motor=10um'; 'lines' takes the gaps of the drive lines; default:
+            10 um.
+        plane: positions of the platform that vary in the slice, such as 'y,z'; default: the first
+            two.
         pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), in the
             slice; other coordinates are as in the reference pose.
         ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit);
@@ -211,16 +214,16 @@ def backlash_map(
     *,
     progress: Progress | None = None,
 ) -> PlayMap:
-    """Return how play at the actuators shows at the tool, over the work volume.
+    """Return a map of the tool displacement that backlash allows, over the work volume.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        options: the play, and the volume.
-        progress: called with what is done and what there is to do.
+        options: the backlash, and the work volume.
+        progress: called with the work done and the total work.
 
     Raises:
-        InputError: unknown names, a volume that is not known, a machine whose actuators do not
-            determine its motion.
+        InputError: unknown names, an unknown work volume, or actuators that do not determine the
+            machine's motion.
 
     Examples:
         >>> import tauloop as tl
@@ -238,7 +241,7 @@ def backlash_map(
 
 
 def play_section(machine: MachineSource, options: BacklashOptions) -> PlayMap:
-    """Return a finer map in a plane of the work volume; arguments and errors as of `play`."""
+    """Return a finer map in a plane of the work volume; arguments as in `backlash_map`."""
     model, widths = _prepared(machine, options)
     port, volume = model.platform.ports.position, _volume(model, options)
     axes = {
@@ -280,8 +283,6 @@ def _plane(port: Port, volume: Mapping[str, np.ndarray], options: BacklashOption
     names = [full_name(port.columns, name, "plane") for name in options.plane] or list(volume)[:2]
     missing = [name for name in names if name not in volume]
     if len(names) != 2 or missing:
-        what = (
-            f"{', '.join(missing)} has no range" if missing else f"{len(names)} positions are named"
-        )
+        what = f"no range of {', '.join(missing)}" if missing else f"names {len(names)} positions"
         raise InputError.of("plane", what, "name two positions that have a range (`ranges`)")
     return names

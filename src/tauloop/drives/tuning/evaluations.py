@@ -1,4 +1,4 @@
-"""Evaluations of a cost during tuning, with a count, a penalty of failures, a memory and a limit."""
+"""Evaluations of a cost during tuning: history, limit of their number, and penalty of failures."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from tauloop.common.execution.interrupts import interruptible
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 
-#: Costs (N,) of points (N, n), all in one call.
+#: Function that returns the costs (N,) of points (N, n) in one call.
 BatchCost: TypeAlias = Callable[[np.ndarray], np.ndarray]
-#: Receives the number of evaluations so far and the smallest cost while a cost is tuned.
+#: Function that is called with the number of evaluations and the smallest cost so far.
 Watcher: TypeAlias = Callable[[int, float], None]
-#: A failed evaluation costs this many spans (highest less lowest cost so far) more than the highest
-#: so far.
+#: The cost of a failed evaluation exceeds the highest cost so far by this multiple of the range of
+#: costs (highest minus lowest cost so far).
 PENALTY_SPANS = 1.0
-#: Penalty while no cost is known yet: more than any real one.
+#: Penalty while no finite cost is known: more than any real cost.
 PENALTY_WITHOUT_COST = 1e100
 
 
 class BudgetSpentError(Exception):
-    """The allowed number of evaluations is reached: a signal to a method inside `minimize`."""
+    """The allowed number of evaluations is used up; `minimize` raises it to end a search method."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Pointwise(Options):
-    """A cost of one point made into a cost of a batch, on several threads.
+    """Cost of a batch of points from the cost of one point, on several threads.
 
-    Compiled code and most of NumPy and CasADi let other threads run; a cost written in plain Python
-    gains nothing.
+    Threads help if the cost runs in compiled code or mostly in NumPy and CasADi; a cost in plain
+    Python does not become faster.
 
     Attributes:
-        cost: f(x) of one point (n,).
+        cost: function that returns the cost of one point (n,).
         threads: number of points that are evaluated at the same time.
     """
 
@@ -45,7 +45,7 @@ class Pointwise(Options):
     threads: int = option(1, least=1)
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
-        """Return the costs (N,) of points (N, n), in their order whatever thread is done first."""
+        """Return the costs (N,) of points (N, n), in the order of the points."""
         if self.threads == 1 or len(points) == 1:
             return np.array([self.cost(point) for point in points], dtype=float)
         with ThreadPoolExecutor(self.threads) as pool:
@@ -57,7 +57,7 @@ def box_differences(
 ) -> np.ndarray:
     """Return the derivatives (n, ...) of values at a point (n,) of the unit box.
 
-    They are central differences, one-sided at a bound, with all points in one call.
+    They are central differences, one-sided at a bound; all points are evaluated in one call.
 
     Args:
         values: function that returns the values of points (N, n) of the unit box.
@@ -72,10 +72,10 @@ def box_differences(
 
 
 class Evaluations:
-    """The cost over the unit box for search methods, and all evaluated points.
+    """Cost over the unit box for search methods, with the history of all evaluated points.
 
-    If a cost is not finite, such as after divergence, methods get a cost above all costs so far and can
-    continue; the history contains NaN.
+    If a cost is not finite, for example after divergence, methods get a cost above all costs so far
+    and can continue; the history contains NaN.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class Evaluations:
         allowed: int,
         watcher: Watcher | None,
     ) -> None:
-        """Keep the cost and its bounds (n,).
+        """Store the arguments.
 
         Args:
             cost: cost of points (N, n) within the bounds.
-            lower, upper: (n,) ends of the unit box.
+            lower, upper: bounds (n,), which are the ends of the unit box.
             allowed: largest number of evaluations.
             watcher: called after every batch.
         """
@@ -103,30 +103,30 @@ class Evaluations:
 
     @property
     def span(self) -> np.ndarray:
-        """The width of the box (n,), in the units of the bounds."""
+        """Width of the ranges (n,), in the units of the bounds."""
         return self._upper - self._lower
 
     def point(self, place: np.ndarray) -> np.ndarray:
-        """Return the point (n,) at a place (n,) of the unit box."""
+        """Return the point (n,), in the units of the bounds, at a place (n,) of the unit box."""
         return np.asarray(self._lower + np.clip(place, 0.0, 1.0) * self.span)
 
     @property
     def points(self) -> np.ndarray:
-        """All points so far (N, n), in the order of their evaluation."""
+        """Points so far (N, n), in the order of their evaluation."""
         return np.concatenate(self._points) if self._points else np.empty((0, len(self._lower)))
 
     @property
     def costs(self) -> np.ndarray:
-        """The costs (N,) of `points`; NaN if an evaluation failed."""
+        """Costs (N,) of `points`; NaN if an evaluation failed."""
         return np.concatenate(self._costs) if self._costs else np.empty(0)
 
     def at(self, places: np.ndarray) -> np.ndarray:
-        """Return the costs (N,) at places (N, n) of the unit box, all finite.
+        """Return the costs (N,) at places (N, n) of the unit box, with a penalty for failures.
 
         Raises:
-            BudgetSpentError: no evaluation is left; a batch that is too long is cut first, and
-                counts.
-            InputError: the cost gives another number of values.
+            BudgetSpentError: there are more places than allowed evaluations; the first places are
+                still evaluated.
+            InputError: the cost returns a wrong number of values.
         """
         left = self._allowed - self._count
         places = np.clip(np.atleast_2d(places), 0.0, 1.0)
@@ -140,13 +140,14 @@ class Evaluations:
         return np.where(np.isfinite(costs), costs, self._failure_penalty())
 
     def costs_of(self, points: np.ndarray) -> np.ndarray:
-        """Return the costs (N,) of points (N, n), remembered; NaN where there is none."""
+        """Return and store the costs (N,) of points (N, n); NaN where a cost is not finite."""
         costs = np.asarray(interruptible(self._cost, points), dtype=float)
         if costs.shape != (len(points),):
             raise InputError.of(
                 "cost",
-                f"gives shape {costs.shape} for {len(points)} points",
-                f"return one cost a row, shape ({len(points)},); wrap a cost of one point in Pointwise",
+                f"returned an array of shape {costs.shape} for {len(points)} points",
+                f"return one cost for each row, shape ({len(points)},); wrap a cost of one point in "
+                "Pointwise",
             )
         costs = np.where(np.isfinite(costs), costs, np.nan)
         self._points.append(points)

@@ -1,4 +1,4 @@
-"""A dense grid over the box of a tuning: what the methods are measured by."""
+"""Costs on a dense grid within the bounds of a tuning: a reference for the search methods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.drives.tuning.evaluations import BatchCost
 
-#: Points evaluated in one call.
+#: Largest number of points in one call of the cost.
 GRID_CHUNK = 4096
 
 
@@ -21,8 +21,9 @@ class Grid(ReprMixin):
 
     Attributes:
         names: names of the parameters (n).
-        axes: the values of each parameter.
-        costs: on the grid, one dimension a parameter; NaN where there is no cost.
+        axes: values of each parameter.
+        costs: costs on the grid, with one dimension for each parameter; NaN where a cost is not
+            finite.
     """
 
     names: tuple[str, ...]
@@ -31,20 +32,20 @@ class Grid(ReprMixin):
 
     @property
     def cost(self) -> float:
-        """Return the least cost."""
+        """Smallest cost."""
         return float(np.nanmin(self.costs))
 
     @property
     def best(self) -> np.ndarray:
-        """Return where it is (n,)."""
+        """Point of the smallest cost (n,)."""
         place = np.unravel_index(np.nanargmin(self.costs), self.costs.shape)
         return np.array([axis[k] for axis, k in zip(self.axes, place, strict=True)])
 
     @property
     def minima(self) -> np.ndarray:
-        """Return the grid points (k, n) without a better neighbor, smallest cost first.
+        """Grid points (k, n) without a better neighbor, smallest cost first.
 
-        A method may get stuck there.
+        A search method may end at any of them.
         """
         costs = np.where(np.isfinite(self.costs), self.costs, np.inf)
         lowest = np.isfinite(costs)
@@ -61,12 +62,12 @@ class Grid(ReprMixin):
 def dense_grid(
     cost: BatchCost, bounds: Mapping[str, tuple[float, float]], counts: tuple[int, ...]
 ) -> Grid:
-    """Return the cost on an even grid over the bounds, corners included.
+    """Return the costs on a regular grid over the bounds, including the corners.
 
     Args:
         cost: function of points (N, n) to costs (N,).
         bounds: lower and upper bound by name.
-        counts: (n,) grid points along each parameter, two or more.
+        counts: number of grid points along each parameter (n,), two or more.
 
     Raises:
         InputError: the counts do not fit the bounds, or no point has a finite cost.

@@ -1,4 +1,4 @@
-"""Methods of tuning on the unit box: pattern search, SQP, Nelder–Mead and a genetic algorithm.
+"""Search methods on the unit box: pattern search, SQP, Nelder–Mead and a genetic algorithm.
 
 Source: Hooke and Jeeves 1961, Direct search solution of numerical and statistical problems; Nelder
 and Mead 1965, A simplex method for function minimization.
@@ -26,16 +26,16 @@ Gradient: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
 class SearchMethod(Options, ABC):
-    """A method that searches the least cost in a box; its attributes are options."""
+    """A method that minimizes a cost within bounds; its attributes are options."""
 
     __slots__ = ()
 
     @abstractmethod
     def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
-        """Search from `start` (n,) in the unit box; whatever is evaluated is kept by `evaluations`.
+        """Search from `start` (n,) in the unit box; `evaluations` keeps all evaluated points.
 
         Returns:
-            Why the search ended, as a sentence without a full stop.
+            The reason why the search ended, as a sentence without a full stop.
 
         Raises:
             BudgetSpentError: no evaluation is left.
@@ -45,26 +45,26 @@ class SearchMethod(Options, ABC):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternSearch(SearchMethod):
-    """Direct search by Hooke and Jeeves' pattern moves over a full poll of the axes.
+    """Direct search by the pattern moves of Hooke and Jeeves, with a full poll of the axes.
 
-    The neighbors of the best point along all axes (2 n of them) are evaluated at once, and with
-    them the same around the continuation of the last successful move. The best of them is followed;
-    when none is better the step is halved. With the steps tending to zero the limit is stationary
-    for smooth costs (Torczon 1997, theorem 3.3). Nothing is random.
+    The 2 n neighbors of the best point along all axes are evaluated at once. After a successful
+    move the point that repeats this move and its neighbors are evaluated too. The search continues
+    from the best of these points; if none is better, the step is halved. For smooth costs the limit
+    is stationary as the step tends to zero (Torczon 1997, theorem 3.3). Nothing is random.
 
-    (pymoo's pattern search takes the axes in an order that cannot be seeded, one evaluation at a
-    time.)
+    (pymoo's pattern search evaluates one point at a time, and the order of its axes cannot be
+    seeded.)
 
     Attributes:
         step: first step, as a fraction of the range of each parameter.
-        tolerance: last step, likewise.
+        tolerance: the search ends when the step is below this fraction of the range.
     """
 
     step: float = option(0.25, above=0.0, most=1.0)
     tolerance: float = option(1e-4, above=0.0)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note a tolerance above the first step."""
+        """Add a problem if the tolerance is above the first step."""
         _end_within(self.tolerance, "step", self.step, problems)
 
     def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
@@ -94,18 +94,17 @@ class PatternSearch(SearchMethod):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SQP(SearchMethod):
-    """Minimize by SciPy's SLSQP, with given gradients or central differences in one batch.
+    """SciPy's SLSQP, with a gradient function or with central differences in one batch.
 
-    A difference at a bound is one-sided. Where a given gradient is not finite, differences stand
-    in.
+    Differences are one-sided at a bound. They also replace gradients that are not finite.
 
     Attributes:
-        gradient: gradient of the cost, if the model has one (`tauloop.drives.axis.sensitivity`);
-            differences without it.
-        difference: half the step of the differences, as a fraction of the range; wide enough to see
-            through the noise of a simulation.
-        tolerance: change of the cost at which it stops.
-        iterations: most iterations.
+        gradient: function that returns the gradient of the cost, such as one with
+            `tauloop.drives.axis.sensitivity`; default: finite differences.
+        difference: distance of the evaluated points from the center, as a fraction of the range;
+            large enough that the noise of a simulation does not matter.
+        tolerance: the search ends when the cost changes by less than this.
+        iterations: largest number of iterations.
     """
 
     gradient: Gradient | None = field(default=None, repr=False)
@@ -140,16 +139,16 @@ class SQP(SearchMethod):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NelderMead(SearchMethod):
-    """Minimize by the simplex of Nelder and Mead within bounds (SciPy's), with restarts.
+    """SciPy's simplex search of Nelder and Mead within bounds, with restarts.
 
-    Points outside are put on the bound, which can flatten the simplex there: a new one shows
-    whether it had ended too soon.
+    Points outside the bounds are moved to the bound, which can flatten the simplex and end the
+    search too early. A restart with a new simplex continues it.
 
     Attributes:
         simplex: edge of the first simplex, as a fraction of the range.
-        tolerance: size of the simplex at which it stops, likewise.
-        restarts: how many times it is restarted at most; it ends earlier when a new simplex gains
-            nothing.
+        tolerance: size of the simplex at which a search ends, as a fraction of the range.
+        restarts: largest number of restarts; the search ends earlier if a restart does not reduce
+            the cost.
     """
 
     simplex: float = option(0.05, above=0.0, most=0.5)
@@ -157,7 +156,7 @@ class NelderMead(SearchMethod):
     restarts: int = option(5, least=0)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note a tolerance above the first simplex."""
+        """Add a problem if the tolerance is above the first simplex."""
         _end_within(self.tolerance, "simplex", self.simplex, problems)
 
     def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
@@ -170,7 +169,7 @@ class NelderMead(SearchMethod):
         return str(solution.message).rstrip(".")
 
     def _simplex(self, evaluations: Evaluations, start: np.ndarray) -> Any:
-        """SciPy's result of one descent."""
+        """Return SciPy's result of one search."""
         inwards = np.where(start + self.simplex <= 1.0, self.simplex, -self.simplex)
         return minimize(
             lambda x: float(evaluations.at(x)[0]),
@@ -190,14 +189,15 @@ class NelderMead(SearchMethod):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Genetic(SearchMethod):
-    """A genetic algorithm (pymoo's: tournaments, simulated binary crossover, polynomial mutation).
+    """pymoo's genetic algorithm: tournaments, simulated binary crossover, polynomial mutation.
 
-    The start is one of the first generation, the others are drawn evenly over the box.
+    The start is a member of the first generation; the others are uniformly random within the
+    bounds.
 
     Attributes:
         seed: seed of the random numbers.
-        population: how many there are in a generation, evaluated at once.
-        generations: how many generations.
+        population: number of points in a generation, which are evaluated at once.
+        generations: number of generations.
     """
 
     seed: int = option(0, least=0)
@@ -218,17 +218,17 @@ class Genetic(SearchMethod):
 def run_generations(
     algorithm: Any, costs: Any, sizes: tuple[int, int], seed: int, generations: int
 ) -> Any:
-    """Run one of pymoo's algorithms on the unit box, a generation in one call.
+    """Run an algorithm of pymoo on the unit box, with one call of `costs` for each generation.
 
     Args:
         algorithm: algorithm of pymoo.
-        costs: function of places (N, n) to costs (N,) or (N, k).
+        costs: function of points (N, n) of the unit box to costs (N,) or (N, k).
         sizes: n and k.
         seed: seed of the random numbers.
-        generations: how many.
+        generations: number of generations.
 
     Returns:
-        pymoo's result, with X (places) and F (costs) of the best.
+        pymoo's result, with the best points X and their costs F.
     """
     unit_box = pymoo_module("pymoo.core.problem").Problem(
         n_var=sizes[0], n_obj=sizes[1], xl=0.0, xu=1.0
@@ -259,8 +259,10 @@ def pymoo_module(name: str) -> Any:
 
 
 def _end_within(tolerance: float, start: str, size: float, problems: Problems) -> None:
-    """Note a search that would end before it begins."""
+    """Add a problem if a search would end before it begins."""
     if tolerance > size:
         problems.add(
-            "tolerance", f"is {tolerance:g}, the first {start} {size:g}", "give a smaller one"
+            "tolerance",
+            f"{tolerance:g} is larger than the first {start}, {size:g}",
+            "give a smaller tolerance",
         )

@@ -1,4 +1,4 @@
-"""The Pareto front of two or more criteria, and how robust an optimum is.
+"""Pareto front of two or more criteria, and robustness of an optimum.
 
 Source: Deb, Pratap, Agarwal and Meyarivan 2002, A fast and elitist multiobjective genetic
 algorithm: NSGA-II.
@@ -20,18 +20,18 @@ from tauloop.drives.tuning.evaluations import PENALTY_WITHOUT_COST
 from tauloop.drives.tuning.methods import pymoo_module, run_generations
 from tauloop.drives.tuning.search import checked_box
 
-#: Criteria (N, k) of points (N, n), all to be made small.
+#: Function that returns the criteria (N, k), to be minimized, of points (N, n).
 BatchCriteria: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ParetoFront(ReprMixin):
-    """Points of which none is better than another in all criteria.
+    """Points for which no criterion can be improved without making another worse.
 
     Attributes:
         names: names of the parameters (n).
-        points: (m, n), in the order of the first criterion.
-        criteria: (m, k).
+        points: points of the front (m, n), sorted by the first criterion.
+        criteria: criteria of these points (m, k).
         criteria_names: names of the criteria (k).
     """
 
@@ -52,11 +52,13 @@ def pareto_front(
     population: int = 60,
     generations: int = 40,
 ) -> ParetoFront:
-    """Return the Pareto front by NSGA-II (Deb et al. 2002; pymoo's), seeded, one generation in one call.
+    """Return the Pareto front by NSGA-II (Deb et al. 2002) as implemented in pymoo.
+
+    A generation is evaluated in one call, and the result is reproducible with the same seed.
 
     Args:
-        criteria: function of points (N, n) to criteria (N, k); a row that is not finite is never on
-            the front.
+        criteria: function of points (N, n) to criteria (N, k); a point whose criteria are not
+            finite is never on the front.
         bounds: lower and upper bound by name.
         of: names of the criteria (k).
         seed: seed of the random numbers.
@@ -93,23 +95,23 @@ def pareto_front(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Robustness(ReprMixin):
-    """Costs of some designs over random plants.
+    """Costs of designs over random plants.
 
     Attributes:
-        costs: (designs, samples); NaN where there is no cost.
+        costs: costs (designs, samples); NaN where a cost is not finite.
     """
 
     costs: np.ndarray
 
     @property
     def failures(self) -> np.ndarray:
-        """Share of samples without a cost (designs,)."""
+        """Fraction of the plants with which each design has no finite cost (designs,)."""
         return np.asarray(np.mean(~np.isfinite(self.costs), axis=1))
 
     def quantiles(self, shares: tuple[float, ...] = (0.05, 0.5, 0.95)) -> np.ndarray:
-        """Return the costs (designs, len(shares)) below which these fractions of the plants stay.
+        """Return the quantiles (designs, len(shares)) of the costs over the plants.
 
-        A failure counts as infinite.
+        A failure counts as an infinite cost.
         """
         costs = np.where(np.isfinite(self.costs), self.costs, np.inf)
         return np.quantile(costs, shares, axis=1, method="higher").T
@@ -126,16 +128,15 @@ def robustness(
 ) -> Robustness:
     """Return the costs of designs over plants with scattered parameters.
 
-    The scatter is log-normal, since parameters are positive.
-
-    All designs see the same plants: p = nominal · exp(spread · z) with z standard normal.
+    The scatter is log-normal, since parameters are positive: p = nominal · exp(spread · z), with z
+    standard normal. The plants are the same for all designs.
 
     Args:
         cost: function of designs (N, n) and plants (N, k) to costs (N,).
-        designs: (D, n).
-        nominal: (k,) plant parameters, positive.
-        spread: (k,) standard deviation of their logarithms; about the relative scatter.
-        samples: plants.
+        designs: parameters of the designs (D, n).
+        nominal: nominal parameters of the plant (k,), positive.
+        spread: standard deviation of their logarithms (k,), which is about the relative scatter.
+        samples: number of plants.
         generator: generator of the random numbers.
 
     Raises:
@@ -153,10 +154,10 @@ def robustness(
         problems.add("nominal, spread", what, "give one spread for each parameter")
     if not (nominal > 0).all():
         problems.add(
-            "nominal", f"holds {nominal.min():g}, which has no logarithm", "give positive values"
+            "nominal", f"contains {nominal.min():g}, which is not positive", "give positive values"
         )
     if not (spread >= 0).all():
-        problems.add("spread", f"holds {spread.min():g}", "give 0 or more")
+        problems.add("spread", f"contains {spread.min():g}", "give 0 or more")
     if samples < 1:
         problems.add("samples", f"is {samples}", "give 1 or more")
     InputError.raise_if_any(problems)

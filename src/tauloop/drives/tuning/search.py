@@ -1,4 +1,4 @@
-"""Minimization of a cost over a box of parameters, with diagnostics and history."""
+"""Minimization of a cost over parameters within bounds, with diagnostics and history."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.drives.tuning.evaluations import BatchCost, BudgetSpentError, Evaluations, Watcher
 from tauloop.drives.tuning.methods import PatternSearch, SearchMethod
 
-#: Neighbors that test a best point lie this far along each axis, as a fraction of the range.
+#: Distance along each axis of the neighbors that test a best point, as a fraction of the range.
 NEIGHBOR = 0.01
-#: If a neighbor is better by less than this fraction of the cost's span, the point still counts as
-#: optimal.
+#: If a neighbor is better by less than this fraction of the range of costs, the point still counts
+#: as optimal.
 NEIGHBOR_GAIN = 0.01
-#: Most evaluations, unless more are allowed.
+#: Default of the largest number of evaluations.
 BUDGET = 20_000
 
 
@@ -31,13 +31,14 @@ class Minimum(Result):
 
     Attributes:
         names: names of the parameters (n).
-        start: where the search began (n,).
+        start: start point of the search (n,), in the units of the bounds.
         best: the best point (n,), in the units of the bounds.
         cost: cost of the best parameters.
         start_cost: cost at the start; NaN if it has none.
-        points, costs: all evaluations in order (N, n), (N,), NaN where there is no cost.
+        points, costs: all evaluated points (N, n) in order, and their costs (N,); NaN where the
+            cost is not finite.
         ending: why the search ended.
-        interrupted: whether it was stopped from outside; `best` is then the best so far.
+        interrupted: whether the search was interrupted; `best` is then the best point so far.
     """
 
     names: tuple[str, ...]
@@ -51,7 +52,7 @@ class Minimum(Result):
     interrupted: bool
 
     def variables(self) -> Iterator[Variable]:
-        """Return the costs and points of all evaluations, and the least cost so far."""
+        """Yield the costs and points of all evaluations, and the smallest cost so far."""
         over = ("evaluation",)
         yield Variable(name=over[0], values=np.arange(1, len(self.costs) + 1), over=over)
         yield Variable(name="cost", values=self.costs, over=over)
@@ -78,7 +79,7 @@ class Minimum(Result):
 
     @property
     def descent(self) -> np.ndarray:
-        """Return the least cost after each evaluation (N,); infinite before the first."""
+        """Smallest cost up to each evaluation (N,); infinite before the first finite cost."""
         least: np.ndarray = np.minimum.accumulate(
             np.where(np.isfinite(self.costs), self.costs, np.inf)
         )
@@ -95,20 +96,20 @@ def minimize(
     budget: int = BUDGET,
     watcher: Watcher | None = None,
 ) -> Minimum:
-    """Search the least cost within bounds, from a start.
+    """Minimize a cost within bounds, from a start.
 
-    The cost is evaluated in batches, so that a compiled simulation takes a whole generation, poll
-    or gradient in one call. A cost that is not finite (a diverging loop, say) gets a cost above all
-    others. Ctrl-C, or `KeyboardInterrupt` raised by the watcher, ends the search at once and keeps
-    the best so far; a batch that is at work then is left to itself.
+    The cost is evaluated in batches, so that a compiled simulation runs a whole generation, poll or
+    gradient in one call. A point whose cost is not finite (if a loop diverges, for example) gets a
+    cost above all others. Ctrl-C, or a `KeyboardInterrupt` that the watcher raises, ends the search
+    at once and keeps the best point so far, without waiting for the running batch.
 
     Args:
         cost: function of points (N, n) to costs (N,); wrap a function of one point in `Pointwise`.
         bounds: lower and upper bound by name of the parameter; their order is the order of a
             point's numbers.
-        start: (n,) in the units of the bounds.
-        method: how to search; pattern search without it.
-        budget: most evaluations (four times n more test the best point).
+        start: start point (n,), in the units of the bounds.
+        method: method of the search; default: pattern search.
+        budget: largest number of evaluations; the test of the best point needs 2 n + 1 more.
         watcher: receives the number of evaluations and the smallest cost after every batch, for a
             progress bar.
 
@@ -116,8 +117,8 @@ def minimize(
         The best parameters with their cost, and why the search ended.
 
     Raises:
-        InputError: bounds that are empty or exclude the start; a cost of the wrong shape or without
-            any finite value.
+        InputError: the bounds are empty or exclude the start, or the cost has the wrong shape or no
+            finite value.
         EngineError: the method needs pymoo, which is not installed.
     """
     method = PatternSearch() if method is None else method
@@ -151,7 +152,7 @@ def minimize(
         "fraction of evaluations without a cost",
         np.mean(~np.isfinite(costs)),
         at_most=0.5,
-        advice="narrow the bounds: most of the box has no cost",
+        advice="narrow the bounds: in most of them the cost is not finite",
     )
     return Minimum(
         diagnostics=(failed, _interruptions(interrupted), *tested),
@@ -181,20 +182,20 @@ def minimize_from(
     budget: int = BUDGET,
     watcher: Watcher | None = None,
 ) -> tuple[Minimum, ...]:
-    """Search from several starts (S, n) in turn; an interruption keeps those already begun.
+    """Search from several starts (S, n) in turn; an interruption keeps the results so far.
 
     Returns:
-        The result of each start that was begun.
+        The results of the searches from all starts, or of those up to the interruption.
 
     Raises:
-        InputError: as for `minimize`; all starts are checked before the first search, and an empty
-            list is rejected.
+        InputError: as in `minimize`; all starts are checked before the first search. An empty list
+            of starts is rejected.
     """
     starts = np.asarray(starts, dtype=float)
     problems = (
         []
         if len(starts)
-        else [Problem(where="starts", what="is empty", remedy="give one start or more")]
+        else [Problem(where="starts", what="is empty", remedy="give at least one start")]
     )
     for k, start in enumerate(starts):
         problems += box_problems(bounds, start, f"starts[{k}]")
@@ -215,7 +216,10 @@ def minimize_from(
 
 def _interruptions(interrupted: bool) -> Diagnostic:
     return diagnostic(
-        "interruptions", interrupted, at_most=0.0, advice="the best so far is kept; run on from it"
+        "interruptions",
+        interrupted,
+        at_most=0.0,
+        advice="the best point so far is kept: continue the search from it",
     )
 
 
@@ -225,12 +229,12 @@ def checked_box(
     """Return the bounds and start as arrays (n,).
 
     Raises:
-        InputError: with all that is wrong.
+        InputError: invalid bounds, start or budget; all problems at once.
     """
     problems = box_problems(bounds, np.asarray(start, dtype=float), "start")
     if budget < 1:
         problems.append(
-            Problem(where="budget", what=f"is {budget}", remedy="allow one evaluation or more")
+            Problem(where="budget", what=f"is {budget}", remedy="allow at least one evaluation")
         )
     InputError.raise_if_any(problems)
     lower, upper = np.array([bounds[name] for name in bounds], dtype=float).T
@@ -240,7 +244,7 @@ def checked_box(
 def box_problems(
     bounds: Mapping[str, tuple[float, float]], start: np.ndarray, where: str
 ) -> list[Problem]:
-    """Return what is wrong with the bounds and a start (n,)."""
+    """Return the problems of bounds and of a start (n,)."""
     if not bounds:
         return [
             Problem(
@@ -252,21 +256,21 @@ def box_problems(
     problems = Problems(
         Problem(
             where=f"bounds[{name!r}]",
-            what=f"from {low:g} to {high:g} hold nothing",
-            remedy="give two finite numbers, the lower first",
+            what=f"{low:g} to {high:g} is not a range",
+            remedy="give two finite numbers, the lower one first",
         )
         for name, (low, high) in bounds.items()
         if not (np.isfinite([low, high]).all() and low < high)
     )
     if start.shape != (len(bounds),):
-        what = f"has shape {start.shape}, the bounds name {len(bounds)} parameters"
+        what = f"has shape {start.shape}, but there are bounds of {len(bounds)} parameters"
         problems.add(where, what, f"give one number for each of {', '.join(bounds)}")
     elif not problems:
         problems += [
             Problem(
                 where=f"{where}: {name}",
                 what=f"{value:g} is outside its bounds {low:g} to {high:g}",
-                remedy=f"start within the bounds, or widen them to hold {value:g}",
+                remedy=f"start within the bounds, or widen them to include {value:g}",
             )
             for value, (name, (low, high)) in zip(start, bounds.items(), strict=True)
             if not low <= value <= high
@@ -282,7 +286,7 @@ def _tested(
     lower: np.ndarray,
     upper: np.ndarray,
 ) -> list[Diagnostic]:
-    """Return the best point, evaluated again, and the points next to it along the axes."""
+    """Evaluate the best point again, and its neighbors along the axes, and return diagnostics."""
     offsets = NEIGHBOR * np.diag(upper - lower)
     neighbors = np.clip(np.concatenate([best + offsets, best - offsets]), lower, upper)
     tried = np.asarray(interruptible(cost, np.concatenate([best[None], neighbors])), dtype=float)
@@ -301,6 +305,7 @@ def _tested(
             f"share of the costs' span gained by a step of {NEIGHBOR:.0%} of the range along an axis",
             gain / span if span > 0 else 0.0,
             at_most=NEIGHBOR_GAIN,
-            advice="not a minimum: search on from the best point, or take another method",
+            advice="this is not a minimum: continue the search from the best point, or use another "
+            "method",
         ),
     ]

@@ -1,4 +1,4 @@
-"""Tuning of a drive line's control: the smallest cost of simulated steps, and compromises."""
+"""Tuning of a drive line's control: smallest cost of simulated steps, and Pareto fronts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import unknown_names
 
-#: How criteria over their weights become one cost.
+#: How the criteria, each divided by its weight, are combined into one cost.
 COMBINED = {"sum": weighted_sum, "worst": weighted_worst}
 #: Methods by name.
 METHODS: Mapping[str, SearchMethod] = {
@@ -59,7 +59,7 @@ METHODS: Mapping[str, SearchMethod] = {
     "simplex": NelderMead(),
     "genetic": Genetic(),
 }
-#: A tuned parameter this near a bound, as a fraction of its range, is said to be on it.
+#: A tuned parameter closer to a bound than this fraction of its range is reported as on the bound.
 ON_BOUND = 1e-3
 
 
@@ -70,12 +70,13 @@ class TuningOptions(Options):
     Attributes:
         bounds: range of each tuned parameter of the drive line, such as 'kp=100:300' (SI) or
             'gap=0.1mm:2mm'.
-        weights: criteria of the cost, each with its divisor (a normalizing value), such as
-            'rise_time=1.7' (SI) or 'overshoot=0.5mm'.
+        weights: criteria of the cost, each with the weight that divides it (an acceptable value),
+            such as 'rise_time=1.7' (SI) or 'overshoot=0.5mm'.
         combine: how the weighted criteria are combined into one cost.
         search: method of the search.
         exact_gradients: use exact gradients (sensitivities) in SQP instead of finite differences.
-        initial: initial guess of the search, such as 'kp=200'; default: the values of the drive line.
+        initial: initial guess of the search, such as 'kp=200'; default: the values of the drive
+            line.
         starts: number of searches; all but the first start at random points within the bounds.
         values: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
         motor_setup: how the motors are used: as in the file; preloaded: the slave always pulls
@@ -125,7 +126,7 @@ class TuningOptions(Options):
     workers: int = option(1, least=1, flag="--workers -j", metavar="N")
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note what does not go together."""
+        """Add a problem for each combination of options that is not possible."""
         if not self.weights:
             problems.add(
                 "weights", "no criterion is weighted", f"name one of {', '.join(NAMES)}, or several"
@@ -139,12 +140,14 @@ class TuningOptions(Options):
             )
         if self.exact_gradients and not isinstance(self.search, SQP):
             problems.add(
-                "exact_gradients", "the method takes none", "choose sqp, or leave them out"
+                "exact_gradients",
+                "only the method sqp uses gradients",
+                "choose sqp, or leave out `exact_gradients`",
             )
         if self.exact_gradients and self.load:
             problems.add(
                 "exact_gradients",
-                "are those of a step without load",
+                "are not available for a step with a load",
                 "leave out `load` or `exact_gradients`",
             )
         if self.exact_gradients and (
@@ -152,7 +155,7 @@ class TuningOptions(Options):
         ):
             problems.add(
                 "exact_gradients",
-                f"there are none of {', '.join(others)}",
+                f"{', '.join(others)} cannot be differentiated",
                 f"remove {', '.join(others)} from the weights, or leave out `exact_gradients`",
             )
         for name in sorted({*self.bounds} & {*self.values}):
@@ -165,15 +168,16 @@ class TuningOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning(Result):
-    """The tuned parameters of a drive line, how they were found, and what they change.
+    """Tuned parameters of a drive line, the searches that found them, and the criteria.
 
     Attributes:
-        drive_line: its name.
-        start, best: the tuned parameters before and after, SI.
-        cost, start_cost: there and at the first start; the latter is NaN where the loop fails.
-        before, after: criteria of the first start and of the best, by name, SI.
-        searches: searches from all starts, the one with the least cost first.
-        front: compromises; None where they were not asked for.
+        drive_line: name of the drive line.
+        start, best: tuned parameters at the first start and at the best point, SI.
+        cost, start_cost: cost at the best point and at the first start; the latter is NaN if the
+            loop is unstable there.
+        before, after: criteria at the first start and at the best point, by name, SI.
+        searches: searches from all starts, the one with the smallest cost first.
+        front: Pareto front; None if it was not requested.
         findings: parameters that end on a bound, and a front that was interrupted.
         units: units of the tuned parameters and of the criteria, SI.
     """
@@ -191,7 +195,7 @@ class Tuning(Result):
     units: Mapping[str, str]
 
     def variables(self) -> Iterator[Variable]:
-        """Return parameters and criteria before and after, and the costs of all searches."""
+        """Yield parameters and criteria before and after, and the costs of all searches."""
         start, best = list(self.start.values()), list(self.best.values())
         yield from rows(
             "parameter", self.best, map(self.units.__getitem__, self.best), start=start, best=best
@@ -211,19 +215,19 @@ class Tuning(Result):
     @property
     @in_json()
     def criteria(self) -> dict[str, Mapping[str, float]]:
-        """Criteria of the first start and of the best."""
+        """Criteria at the first start and at the best point."""
         return {"start": self.before, "best": self.after}
 
     @property
     @in_json("searches")
     def search_rows(self) -> list[dict[str, Any]]:
-        """Start, best point, costs and ending of every search."""
+        """Start, best point, costs and reason to end of every search."""
         return [search.summary for search in self.searches]
 
     @property
     @in_json("front")
     def front_rows(self) -> list[dict[str, Any]] | None:
-        """Points of the front with their criteria; None where there is no front."""
+        """Points of the front with their criteria; None if there is no front."""
         front, names = self.front, tuple(self.best)
         if front is None:
             return None
@@ -240,24 +244,25 @@ class Tuning(Result):
 def tune_drive_line(
     line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = None
 ) -> Tuning:
-    """Minimize the cost of a drive line's steps: the sum or the largest of weighted criteria.
+    """Minimize the cost of a drive line's step responses.
 
-    Every point is a simulated step of the reference; a point whose loop diverges has no cost.
-    Ctrl-C ends the search at once with the best so far.
+    The cost is the sum or the largest of the criteria, each divided by its weight. Every point is a
+    simulated step of the reference; a point whose loop diverges has no cost. Ctrl-C ends the search
+    at once with the best point so far.
 
     Args:
         line: the drive line.
-        options: what is tuned, by which cost, and how.
+        options: tuned parameters, cost and search.
         watcher: receives the number of evaluations and the smallest cost after every batch.
 
     Returns:
-        The tuning: the best values and their step, the history of the search, and the Pareto front
-        if requested.
+        The best values and their criteria, the history of the search, and the Pareto front if
+        requested.
 
     Raises:
-        InputError: bounds, starts or parameters that make no sense, or no point with a cost; all at
+        InputError: invalid bounds, starts or parameters, or no point with a cost; all problems at
             once.
-        EngineError: the genetic algorithm or the front without pymoo.
+        EngineError: the genetic search or the front needs pymoo, which is not installed.
 
     Source: Dressler, Schiffer and Robertsson, Modeling and Control of a Parallel Robot Using
         Modelica, section 4.2.
@@ -285,7 +290,7 @@ def tune_drive_line(
         steps.cost, _bounds(options), starts, method, budget=options.budget, watcher=watcher
     )
     front = None
-    with suppress(KeyboardInterrupt):  # the searches are there to be kept
+    with suppress(KeyboardInterrupt):  # keep the completed searches
         if options.pareto and not searches[-1].interrupted:
             front = pareto_front(
                 steps.compromises,
@@ -300,7 +305,7 @@ def tune_drive_line(
         diagnostics=best.diagnostics,
         provenance=provenance(
             packages=("numpy", "scipy", "casadi", "pymoo"),
-            options={item.name: _told(getattr(options, item.name)) for item in fields(options)},
+            options={item.name: _recorded(getattr(options, item.name)) for item in fields(options)},
             inputs={"drive_line": line.name},
         ),
         drive_line=line.name,
@@ -319,7 +324,7 @@ def tune_drive_line(
 
 
 class _Steps:
-    """The simulated steps of a search: costs, compromises and gradients, and criteria of the best so far."""
+    """Simulates the steps of a search; returns costs, criteria and gradients of points."""
 
     def __init__(self, line: DriveLine, options: TuningOptions) -> None:
         self._line, self._options = line, options
@@ -330,8 +335,8 @@ class _Steps:
             LINE_INTEGRATOR, rtol=options.tolerance, atol=1e-2 * options.tolerance
         )
         self._least = np.inf
-        #: Criteria by the bytes of the point: of the first, and of every one that was the best when
-        #: it came.
+        #: Criteria of the first point and of each point that was the best so far, by the bytes of
+        #: the point.
         self.kept: dict[bytes, Mapping[str, float]] = {}
 
     def criteria(self, points: np.ndarray) -> Criteria:
@@ -364,7 +369,7 @@ class _Steps:
         return costs
 
     def compromises(self, points: np.ndarray) -> np.ndarray:
-        """Return the weighted criteria (N, k) in their own units."""
+        """Return the criteria (N, k) that have a weight, in their own units, not divided."""
         criteria = self.criteria(points)
         return np.where(
             criteria.failed[:, None],
@@ -373,7 +378,7 @@ class _Steps:
         )
 
     def gradient(self) -> Gradient:
-        """Return the gradient of the cost at a point, by sensitivities."""
+        """Return a function that computes the gradient of the cost by sensitivities."""
         options = self._options
         sensitive = SensitiveAxis(self._line, tuple(options.bounds), runs=options.budget)
 
@@ -399,16 +404,15 @@ def _weights(options: TuningOptions) -> dict[str, float]:
     return cast("dict[str, float]", options.weights)
 
 
-def _told(value: object) -> object:
+def _recorded(value: object) -> object:
     return repr(value) if isinstance(value, SearchMethod) else plain(value)
 
 
 def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:
-    """Return where the searches begin (S, n).
+    """Return the start points (S, n) of the searches.
 
     Raises:
-        InputError: parameters that the drive line does not have, and ranges that hold nothing or
-            exclude the start.
+        InputError: unknown parameters, empty ranges, or a start outside its range.
     """
     known, problems = line.parameters.values, Problems()
     remedy = f"use one of {', '.join(known)}"
@@ -432,12 +436,15 @@ def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:
 
 
 def _findings(options: TuningOptions, best: Minimum, *, has_front: bool) -> tuple[Problem, ...]:
-    """Return the parameters that end on a bound (the optimum may lie beyond), and a front that was interrupted."""
+    """Return a finding for each parameter on a bound, and one for an interrupted front.
+
+    The optimum may lie beyond the bound.
+    """
     problems = Problems()
     if options.pareto and not has_front:
         problems.add(
             "pareto",
-            "interrupted before there was a front",
+            "the search was interrupted before it had a front",
             "run again and let the search finish",
         )
     for (name, (low, high)), value in zip(_bounds(options).items(), best.best, strict=True):
