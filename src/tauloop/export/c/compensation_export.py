@@ -62,11 +62,10 @@ class CompensationExportOptions(Options):
         name: first part of all generated names; default: the machine's name.
         precision: double or single; single is for a microcontroller: all numbers are floats, and
             there are no batch kernels.
-        passes: number of correction passes; the second pass applies the loads at the corrected
-            pose.
-        expansions: coefficients of thermal expansion by part, 1/K, which replace those of the file.
-            A single number is for all parts without a coefficient in the file; bodies without beams
-            and the base then expand uniformly.
+        passes: number of corrections; the second includes that loads act at the corrected pose.
+        expansions: coefficients of expansion by part, 1/K, in place of the file's; a number for all
+            parts of which the file states none. Bodies without beams and the base then scale as a
+            whole.
         weightless: leave the weight of the machine out.
         seed: seed of the loads in the test program.
 

@@ -32,7 +32,7 @@ class ControllerOptions(Options):
             (rad/s) or '20 Hz'.
         damping: damping ratio of the controller.
         rate: samples per second, such as 1kHz.
-        differences: compute speeds as differences of measured positions; speeds are then not an
+        differences: take speeds as differences of measured positions; speeds are then not an
             input.
         limit: largest force, for all or one per actuator (or motor of a drive line), N or N m;
             lower limits in the machine file take precedence.
