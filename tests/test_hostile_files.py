@@ -72,20 +72,20 @@ HOSTILE = {
     "operations": (
         f"{MACHINE}parameters: {{p0: 1 m, {', '.join(f'p{i}: p{i - 1} + p{i - 1}' for i in range(1, 12))}, "
         f"{', '.join(f'q{i}: p11 * {i}' for i in range(1, 15_000))}}}",
-        "all values have more than 300000 operations",
+        "the values have more than 300000 operations",
     ),
     "a circle of doubling": (
         f"{MACHINE}parameters: {{p0: 1 m, {', '.join(f'p{i}: p{i - 1} + p{i - 1}' for i in range(1, 5000))}}}",
-        "too large when its parameters are written out",
+        "too large after substituting all parameters",
     ),
     "legs": (legs(100, "parameters: {a: 1 m}"), "more than 1000 legs"),
     "parameters of legs": (
         legs(15, f"parameters: {{{', '.join(f'p{i}: {i} m' for i in range(500))}}}"),
-        "more than 20000 parameters with all repeats",
+        "more than 20000 parameters, counting each repeated leg",
     ),
     "bodies of legs": (
         legs(15, f"bodies: {{{', '.join(f'b{i}: {{mass: 1 kg}}' for i in range(100))}}}"),
-        "more than 5000 elements with all repeats",
+        "more than 5000 elements, counting each repeated leg",
     ),
     "values of each leg": (
         f"{MACHINE}legs:\n- {{name: l, repeat: 64, each: {{a: [{', '.join(['1 m'] * 40_000)}]}}}}\n",
@@ -270,7 +270,7 @@ def test_a_path_that_cannot_be_is_refused(name, ending, tmp_path):
     (tmp_path / "file").touch()
     path = f"{tmp_path}/{name}.{ending}"
     with pytest.raises(
-        (DescriptionError, LogError), match=r"no such file|cannot be read|zero byte"
+        (DescriptionError, LogError), match=r"no such file|cannot be read|null byte|zero byte"
     ):
         (load if ending in ("yaml", "xml", "urdf") else read_log)(path)
 

@@ -243,7 +243,7 @@ def test_the_case_of_struts_that_are_called_cables_does_not_pass_without_a_word(
     case = str(CASES / "cables8.yaml")
     checked = CliRunner().invoke(app, ["check", case])
     assert checked.exit_code == 0
-    assert "called cables, but without bounds they push" in " ".join(checked.output.split())
+    assert "named as cables, but they push as well as pull" in " ".join(checked.output.split())
     moved = CliRunner().invoke(app, ["dynamics", case])
     assert moved.exit_code == 0
     assert "called cables, but pushed like struts: cable1.line (up to 11.26 N)" in " ".join(

@@ -440,12 +440,12 @@ def test_costs_combine(dual: Axis) -> None:
         ("master: drive1", "master: drive3", "there is no motor drive3"),
         ("slave: drive2", "slave: drive1", "master and slave are both drive1"),
         ("switch_max: {value: 0.25", "switch_max: {value: 0.005", "is not below switch_max"),
-        ("rack_and_pinion: pinion_radius", "gear: 2", "motor1 turns and cart slides"),
+        ("rack_and_pinion: pinion_radius", "gear: 2", "motor1 rotates and cart slides"),
         ("scale: {on: cart}", "scale: {on: cart, resolution: 1 um}", "the control is continuous"),
         ("    switch_max: switch_max\n", "", "switch_min and switch_max require each other"),
         ("kp, integral", "kp, limt: 3, integral", "unknown key"),
         ("kp, integral", "kp, limit: 3, integral", "limit and tracking_time require each other"),
-        ("inertias:", "inertias:\n  ghost: {}", "neither inertia nor mass"),
+        ("inertias:", "inertias:\n  ghost: {}", "neither `inertia` nor `mass`"),
     ],
 )
 def test_files_that_are_wrong(old: str, new: str, word: str) -> None:

@@ -142,8 +142,8 @@ def test_all_problems_of_a_line_in_place_are_told() -> None:
     refusals = "\n".join(problems(machine_text(text)))
     for what in (
         "must be positive, got -1",
-        "both inertia and mass",
-        "a turns and cart slides",
+        "both `inertia` and `mass`",
+        "a rotates and cart slides",
         "no inertia aa",
     ):
         assert what in refusals
@@ -154,7 +154,7 @@ def test_all_problems_of_a_line_in_place_are_told() -> None:
     ("drive", "what"),
     [
         ("{file: missing.yaml}", "there is no such file"),
-        ("{file: rack.yaml, load: cart}", "has no sections of its own"),
+        ("{file: rack.yaml, load: cart}", "has no sections here"),
         ("{file: rack.yaml, set: {gapp: 1 mm}}", "has no parameter gapp"),
         ("{file: rack.yaml, set: {gap: 1 kg}}", "gap is a length (m) in the file, not a mass (kg)"),
         (
@@ -162,7 +162,7 @@ def test_all_problems_of_a_line_in_place_are_told() -> None:
             "rack.yaml:45 connections.rack1.backlash.gap: must be positive",
         ),
         ("{load: cart}", "the drive line has no inertias, motors, encoders, control"),
-        ("{set: {gap: 1 mm}}", "there is none"),
+        ("{set: {gap: 1 mm}}", "there is no `file`"),
         ("{gab: 1}", "unknown key"),
         (  # a required part of an inner section
             "{load: cart, inertias: {a: {inertia: 1 kg m^2}}, motors: {m: {on: a}}, encoders: {e: {on: a}}, "
@@ -195,12 +195,12 @@ def test_a_loose_body_and_a_load_of_the_wrong_kind(tmp_path: Path) -> None:
     loose = line.replace("inertias:\n", "inertias:\n  idle: {inertia: 1 kg m^2}\n", 1)
     (tmp_path / "rack.yaml").write_text(loose)
     assert (
-        "nothing joins idle with the load cart"
+        "nothing connects idle to the load cart"
         in problems(machine_text("{file: rack.yaml}"), tmp_path)[0]
     )
     (tmp_path / "rack.yaml").write_text(line)
     five_bar = shipped_text("five_bar", ("motor_1: {", "motor_1: {drive: {file: rack.yaml}, "))
-    assert "load cart slides, and the actuator turns" in problems(five_bar, tmp_path)[0]
+    assert "load cart slides, but the actuator rotates" in problems(five_bar, tmp_path)[0]
 
 
 def test_other_formats_say_that_they_have_no_place_for_it(racks: Mechanism) -> None:

@@ -115,11 +115,15 @@ def test_a_table_continues_straight_with_continuous_derivatives():
         ("360 deg, 0 mm", "360 deg, 1 mm", "begins with 0 m and ends with 0.001 m"),
         ("140 deg, 12 mm", "50 deg, 12 mm", "is not above"),
         ("60 deg, 4 mm", "60 deg, 4 deg", "this is an angle (rad), not a length (m)"),
-        ("2 rad/m,", "2 m/rad,", "the coefficient of the power 1"),
+        ("2 rad/m,", "2 m/rad,", "the coefficient of power 1"),
         ("about: 31 mm", "about: 31 deg", "rad"),
         ("{turn: {table", "{lift: {table", "has a ratio and a curve"),
         ("{turn: {table", "{trun: {table", "no coordinate named trun"),
-        ("polynomial: [0.1 rad", "table: [[0 m, 0 rad]], polynomial: [0.1 rad", "both polynomial"),
+        (
+            "polynomial: [0.1 rad",
+            "table: [[0 m, 0 rad]], polynomial: [0.1 rad",
+            "both `polynomial`",
+        ),
     ],
 )
 def test_mistakes_are_reported(old, new, what):

@@ -186,7 +186,7 @@ def test_mistakes_are_reported():
     assert "must be positive" in wrong
     assert "rods.right.drum.winds" in wrong
     slender = ROUTER.replace("model: massless", "model: slender", 1)
-    with pytest.raises(DescriptionError, match="a line on a drum has no inertia"):
+    with pytest.raises(DescriptionError, match="a rod with a drum must be massless"):
         tl.loads(slender)
 
 

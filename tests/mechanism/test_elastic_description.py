@@ -415,23 +415,26 @@ def test_dynamics_work_from_the_section_alone() -> None:
             TUBE + "\nround: {diameter: 20 mm, material: alloy}",
             "two sections are given: tube, round",
         ),
-        ("rectangle: {width: 20 mm, height: 30 mm, material: alloy}", "has no direction across"),
+        (
+            "rectangle: {width: 20 mm, height: 30 mm, material: alloy}",
+            "does not define directions across",
+        ),
         (
             "segments: [{tube: {outer: 50 mm, wall: 3 mm, material: alloy}, length: 1 m}]",
             "0 segments have no length",
         ),
         (
             f"segments: [{{{BAR}, length: 2 m}}, {{{BAR}}}]",
-            "leave nothing of the length",
+            "leave nothing of the beam's length",
         ),
         (
             f"taper: {{start: {{{BAR}}}, end: {{{TUBE}}}}}",
             "got round of alloy and tube of alloy",
         ),
-        (TUBE + "\ndistributed: yes", "spreads a stated mass, and there is none"),
+        (TUBE + "\ndistributed: yes", "spreads a stated mass, but no mass is stated"),
         (
             "link: {mass: 1 kg, center: 0.5 m}\nfittings: {start: 1 kg}",
-            "belongs to a section, and there is none",
+            "requires a section, but there is none",
         ),
         (f"link: {{mass: 1 kg, center: 0.5 m}}\n{TUBE}", "1 kg, is below the section's 1.196 kg"),
         (
@@ -465,7 +468,7 @@ def test_wrong_sections_are_refused(keys: str, message: str) -> None:
         ),
         (
             f"telescopic: {{reference: 0.8 m}}\nmodel: slender\nlower: {{{TUBE}}}",
-            "a section and no length",
+            "a section but no length",
         ),
         (
             "telescopic: {reference: 0.8 m, limits: [0.7 m, 1.1 m]}\nmodel: slender\n"
@@ -487,9 +490,9 @@ FLAT = "rectangle: {width: 9 mm, height: 8 mm, material: steel}"
 @pytest.mark.parametrize(
     ("beam", "message"),
     [
-        (f"from: pin, to: pin, {STEEL_TUBE}", "the beam has no length"),
+        (f"from: pin, to: pin, {STEEL_TUBE}", "the length of the beam is zero"),
         (f"from: pin, to: [0, 0, 1 m], {FLAT}", "its orientation is missing"),
-        (f"from: [0, 0, 0], to: [0, 0, 1 m], z_axis: [0, 0, 1], {FLAT}", "along the beam"),
+        (f"from: [0, 0, 0], to: [0, 0, 1 m], z_axis: [0, 0, 1], {FLAT}", "parallel to the beam"),
         (f"from: pim, to: [0, 0, 1 m], {STEEL_TUBE}", "did you mean pin"),
         ("from: pin, to: [0, 0, 1 m]", "the beam has no section"),
     ],
@@ -503,7 +506,7 @@ def test_wrong_beams_are_refused(beam: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("mass: 1 kg, distributed: yes", "there are none"),
+        ("mass: 1 kg, distributed: yes", "the body has none"),
         (
             f"mass: 1 g, beams: {{b: {{from: pin, to: [0, 0, 1 m], {STEEL_TUBE}}}}}",
             "is below the section's",
@@ -521,8 +524,11 @@ def test_wrong_beams_of_bodies_are_refused(body: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("material", "message"),
     [
-        ("young_modulus: 70 GPa, density: 1 kg/m^3", "neither shear_modulus nor poisson_ratio"),
-        ("young_modulus: 70 GPa, density: 1 kg/m^3, poisson_ratio: 0.6", "0 to 0.5, got 0.6"),
+        ("young_modulus: 70 GPa, density: 1 kg/m^3", "neither `shear_modulus` nor `poisson_ratio`"),
+        (
+            "young_modulus: 70 GPa, density: 1 kg/m^3, poisson_ratio: 0.6",
+            "between 0 and 0.5, got 0.6",
+        ),
         (
             "young_modulus: 135 GPa, density: 1 kg/m^3, shear_modulus: 5 GPa",
             "give Poisson's ratio 12.5",
@@ -639,7 +645,7 @@ def test_stiffness_as_a_matrix_is_kept() -> None:
 @pytest.mark.parametrize(
     ("row", "column", "value", "message"),
     [
-        (0, 4, "2e6 N/rad", "not symmetric: x, ry is 2e+06 and ry, x is 1e+06"),
+        (0, 4, "2e6 N/rad", "entry (x, ry) is 2e+06 and entry (ry, x) is 1e+06"),
         (0, 0, "1e3 N/m", "negative eigenvalue"),
         (2, 2, "1 N/m", "moves freely in z"),
         (1, 1, "0", "the stiffness in y is zero"),
@@ -794,11 +800,11 @@ def test_harmful_and_damaged_matrices_are_refused(tmp_path: Path) -> None:
     wrong = {
         "not symmetric": {"K": turned},
         "negative eigenvalue": {"K": -K},
-        "11 rows; 2 nodes need 12": {"K": K[:11, :11]},
+        "11 rows; 2 nodes need at least 12": {"K": K[:11, :11]},
         "not a square matrix": {"K": K[:, :12]},
         "not finite": {"K": with_nan},
         "has no array K": {"stiffness": K},
-        "M has 12 rows and K 13": {"K": K, "M": M[:12, :12]},
+        "M has 12 rows, but K has 13": {"K": K, "M": M[:12, :12]},
     }
     for message, arrays in wrong.items():
         np.savez(tmp_path / "frame.npz", **arrays)
@@ -815,7 +821,7 @@ def test_harmful_and_damaged_matrices_are_refused(tmp_path: Path) -> None:
         frame(tmp_path, "stiffness: K.csv")
     with pytest.raises(DescriptionError, match="there is no such file"):
         frame(tmp_path, "file: other.npz")
-    with pytest.raises(DescriptionError, match="in one file or in CSV files"):
+    with pytest.raises(DescriptionError, match="in one .npz file or in CSV files"):
         frame(tmp_path, "mass: M.csv")
 
 
@@ -980,7 +986,7 @@ def test_an_open_mass_is_a_note_of_check_and_not_a_problem() -> None:
     machine = bench(f"length: 1 m\nmodel: slender\n{LINK}\n{TUBE}")
     inspection = tl.check(machine)
     assert inspection.is_usable
-    assert any("does not state where 3.024 kg are" in note.what for note in inspection.notes)
+    assert any("where the remaining 3.024 kg are located" in note.what for note in inspection.notes)
     (row,) = inspection.mass_rows or ()
     assert (row["mass"], row["unplaced"]) == (4.22, pytest.approx(3.023996, rel=1e-6))
 

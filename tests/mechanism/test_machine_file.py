@@ -742,10 +742,13 @@ def test_start_values(joint: dict[str, Any], expected: list[float]) -> None:
 @pytest.mark.parametrize(
     ("reference", "what"),
     [
-        ({"at": [0, 0, "1 mm"]}, "stays at z = 0, got 0.001 m"),
-        ({"turn": [{"x": "1 deg"}]}, "turns about z only"),
-        ({"x": "1 m", "at": [0, 0, 0]}, "x, y and at give the same value twice"),
-        ({"angle": "1 deg", "turn": [{"z": "1 deg"}]}, "angle and turn give the same value twice"),
+        ({"at": [0, 0, "1 mm"]}, "has z = 0, got 0.001 m"),
+        ({"turn": [{"x": "1 deg"}]}, "rotates only about z"),
+        ({"x": "1 m", "at": [0, 0, 0]}, "x, y and `at` give the same value twice"),
+        (
+            {"angle": "1 deg", "turn": [{"z": "1 deg"}]},
+            "`angle` and `turn` give the same value twice",
+        ),
     ],
 )
 def test_start_values_out_of_the_plane_are_refused(reference: dict[str, Any], what: str) -> None:

@@ -137,7 +137,7 @@ def test_outputs_use_each_other_and_have_units():
         ("a: angle(arm, tip)", "outputs.a", "not a direction"),
         ("a: distance(x_axis(arm), tip)", "outputs.a", "not a point"),
         ("a: x(start(pin))", "outputs.a", "no rod named pin"),
-        ("pin: x(arm)", "outputs.pin", "the name pin is taken"),
+        ("pin: x(arm)", "outputs.pin", "the name pin is already used"),
     ],
 )
 def test_mistakes_are_reported_with_their_place(line, where, what):
@@ -150,7 +150,7 @@ def test_mistakes_are_reported_with_their_place(line, where, what):
 
 def test_a_name_of_a_parameter_and_of_a_coordinate_is_ambiguous():
     text = CRANK.replace("shift: 0.1 m", "shift: 0.1 m, slide: 1 m") + "  a: slide\n"
-    with pytest.raises(DescriptionError, match="a parameter and also a coordinate"):
+    with pytest.raises(DescriptionError, match="name of a parameter and of a coordinate"):
         tl.loads(text)
 
 

@@ -105,12 +105,12 @@ def test_the_text_of_a_dimension_is_read_back(exponents: tuple[int, int, int, in
         ("degrees", "unknown unit 'degrees'", "did you mean deg?"),
         ("parsec", "unknown unit 'parsec'", "known units are m, km"),
         ("inch", "unknown unit 'inch'", "25.4 mm"),
-        ("N m/rad s", "two ways", "N m/rad/s"),
+        ("N m/rad s", "is ambiguous", "N m/rad/s"),
         ("m^", "not a unit", "factors such as"),
         ("m*s", "not a unit", "factors such as"),
-        ("m^99", "exponent beyond 12", "smaller"),
+        ("m^99", "exponent above 12", "smaller"),
         ("kg 1", "not a unit", "factors such as"),
-        ("", "no unit", "such as mm"),
+        ("", "the unit is missing", "such as mm"),
     ],
 )
 def test_wrong_units_say_what_to_write(text: str, what: str, remedy: str) -> None:

@@ -207,7 +207,7 @@ def test_an_elastic_line_on_a_driven_winch_keeps_its_energy_and_its_balance() ->
 
 def test_cables_are_never_simulated_as_struts() -> None:
     model = ball("")
-    with pytest.raises(InputError, match="would allow to push"):
+    with pytest.raises(InputError, match="would let it push"):
         simulated(model, 0.1)
 
 

@@ -1,4 +1,4 @@
-"""Cables of a machine, and rods and motors that are only named as cables or winches.
+"""Cables of a machine; rods and motors whose names suggest a cable or a winch.
 
 A rod with the key `tension` is a cable (`Mechanism.cables`). A rod without it pushes as well as
 pulls, regardless of its name.
@@ -12,7 +12,7 @@ from dataclasses import replace
 from tauloop.common.errors import Problem
 from tauloop.mechanism.model import Mechanism
 
-#: Words in the names of rods, legs and motors that indicate a cable.
+#: Words in the names of rods, legs and motors that suggest a cable.
 _WORDS = re.compile(
     r"(?<![a-z])(cable|rope|wire|tendon|tether|winch)(s|es)?(?![a-z])", re.IGNORECASE
 )
@@ -29,17 +29,17 @@ def struts(mechanism: Mechanism) -> Mechanism:
 
 
 def cable_problems(mechanism: Mechanism) -> list[Problem]:
-    """Return the problem of a calculation that would let cables push; none without cables."""
+    """Return a problem for a calculation that lets cables push; empty if there are no cables."""
     names = list(mechanism.cables)
     if not names:
         return []
-    what = f"is a cable{' (one of several)' if len(names) > 1 else ''}, which this calculation would allow to push"
-    remedy = "use `simulate_cables` (by command: `tauloop simulate`), or take `tension` away to treat it as a strut"
+    what = f"is a cable{' (one of several)' if len(names) > 1 else ''}, but this calculation would let it push"
+    remedy = "use `simulate_cables` (command: `tauloop simulate`), or remove `tension` to treat it as a strut"
     return [Problem(where=names[0], what=what, remedy=remedy, file=mechanism.file)]
 
 
 def dry_friction(mechanism: Mechanism) -> list[tuple[str, str]]:
-    """Return the elements with friction that jumps at zero speed, each with its key in the file."""
+    """Return (element, key in the file) for friction that jumps at zero speed."""
     freedoms = [(name, freedom.friction) for name, freedom in mechanism.freedoms.items()]
     freedoms += [(actuator.name, actuator.friction) for actuator in mechanism.actuators]
     freedoms += [(loss.name, loss.friction) for loss in mechanism.losses]
@@ -78,8 +78,9 @@ def unbounded_note(mechanism: Mechanism) -> tuple[Problem, ...]:
     return (
         Problem(
             where="rods",
-            what=f"{', '.join(names[:3])}{rest}: called cables, but without bounds they push as well as they pull",
-            remedy="give them `tension: {least: ..., greatest: ...}`, or another name if they are struts",
+            what=f"{', '.join(names[:3])}{rest}: named as cables, but they push as well as pull "
+            f"because they have no `tension`",
+            remedy="give them `tension: {least: ..., greatest: ...}`, or rename them if they are struts",
             file=mechanism.file,
         ),
     )

@@ -12,7 +12,7 @@ class CurvePolynomial:
 
     Attributes:
         coefficients: c_0, c_1, ..., in SI units.
-        about: value of the coordinate from which powers are counted.
+        about: coordinate value at which x - about is zero.
     """
 
     coefficients: tuple[Expression, ...]
@@ -41,12 +41,12 @@ class CurveTable:
 
     @property
     def lower(self) -> float:
-        """First x."""
+        """First x, SI."""
         return self.points[0][0]
 
     @property
     def upper(self) -> float:
-        """Last x."""
+        """Last x, SI."""
         return self.points[-1][0]
 
 

@@ -17,8 +17,8 @@ from tauloop.mechanism.expression import ONE, Expression, ParameterTable, divide
 class LineFriction:
     """Friction of an inertia against the frame.
 
-    F = (coulomb + (static - coulomb) exp(-(v/stribeck)^2)) sign(v) + viscous v, with sticking up to
-    `static`.
+    F = (coulomb + (static - coulomb) exp(-(v/stribeck)^2)) sign(v) + viscous v. At rest it holds
+    forces up to `static`.
 
     Attributes:
         viscous: viscous coefficient, N s/m or N m s/rad.
@@ -43,7 +43,7 @@ class LuGre:
     Attributes:
         stiffness: stiffness of the bristles, sigma_0, N/m or N m/rad.
         damping: damping of the bristles, sigma_1, N s/m or N m s/rad.
-        viscous: sigma_2.
+        viscous: viscous coefficient, sigma_2, N s/m or N m s/rad.
         coulomb, static, stribeck: parameters of g(v) = coulomb + (static - coulomb) exp(-(v/stribeck)^2).
     """
 
@@ -57,13 +57,13 @@ class LuGre:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineInertia:
-    """A body with one freedom.
+    """A body with one degree of freedom.
 
     Attributes:
         name: name in the file.
-        turns: whether it turns (rad, kg m^2) or slides (m, kg).
+        turns: whether it rotates (rad, kg m^2) or translates (m, kg).
         value: moment of inertia or mass.
-        friction: against the frame.
+        friction: friction against the frame.
     """
 
     name: str
@@ -74,7 +74,7 @@ class LineInertia:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shaft:
-    """Spring and damper: force = stiffness D + damping dD/dt."""
+    """Spring and damper: force = stiffness D + damping dD/dt, with the deflection D."""
 
     stiffness: Expression
     damping: Expression
@@ -103,17 +103,17 @@ Compliance = Shaft | ElasticBacklash | ExactBacklash
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """Connection of two inertias: a transmission, then a compliance (none: rigid).
+    """Connection of two inertias: a transmission, then a compliance or a rigid joint.
 
-    Deflection D = ratio q_first - q_second, on the side of the second; the force F on the second is
-    -ratio F on the first.
+    The deflection, measured at the second inertia, is D = ratio q_first - q_second. A force F on
+    the second inertia is -ratio F on the first.
 
     Attributes:
         name: name in the file.
         first, second: names of the inertias.
-        ratio: motion of the second over motion of the first (gear: 1 over its reduction; rack and
-            pinion: the pinion's radius; ball screw: lead / 2 pi).
-        compliance: None for a rigid one.
+        ratio: displacement of the second per displacement of the first (gear: 1 / reduction; rack
+            and pinion: the pinion's radius; ball screw: lead / 2 pi).
+        compliance: compliance between the two; None for a rigid connection.
     """
 
     name: str
@@ -131,8 +131,8 @@ class Motor:
 
     Attributes:
         name: name in the file.
-        on: inertia that it turns or pushes.
-        torque: largest torque or force; None for no limit.
+        on: inertia that it drives.
+        torque: largest torque or force; None if unlimited.
         rated_speed, speed: speed up to which the full torque is available, and speed at which it is
             zero; both or neither.
     """
@@ -150,8 +150,8 @@ class Encoder:
 
     Attributes:
         name: name in the file.
-        on: inertia.
-        resolution: one count; None for a perfect one. Counts need a sampled control.
+        on: inertia whose position it measures.
+        resolution: size of one count; None for a perfect encoder. It requires a sampled control.
     """
 
     name: str
@@ -167,10 +167,10 @@ class Pid:
         gain: K_p.
         integral_time: T_i, s; None without integral part.
         derivative_time: T_d, s; None without derivative part.
-        filter: N.
-        limit: largest output; None for none.
-        tracking_time: time constant with which the integral follows a limited output, s (with
-            `limit`).
+        filter: N, the filter coefficient of the derivative.
+        limit: largest output; None if unlimited.
+        tracking_time: anti-windup time constant with which the integral follows a limited output,
+            s; given with `limit`.
     """
 
     gain: Expression
@@ -183,23 +183,23 @@ class Pid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleDrive:
-    """One motor takes the whole output of the control."""
+    """One motor receives the whole output of the control."""
 
     motor: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DualDrive:
-    """Two motors on one load: the slave helps to move, then pulls against the master.
+    """Two motors on one load: the slave first helps to drive, then pulls against the master.
 
     Attributes:
         master, slave: the motors.
         torque_share: the slave's fraction of the output while both drive.
-        preload: torque with which the slave pulls back.
-        feed_forward_share: fraction of the preload that the master is given at once.
-        switch_min: relative error e_min below which the slave only pulls back.
-        switch_max: relative error e_max above which it only drives. Both are None where it pulls
-            back all the time.
+        preload: torque with which the slave pulls against the master.
+        feed_forward_share: fraction of the preload that is added to the master's command.
+        switch_min: relative error e_min below which the slave only pulls against the master.
+        switch_max: relative error e_max above which it only drives. Both are None if the slave
+            always pulls against the master.
     """
 
     master: str
@@ -213,13 +213,14 @@ class DualDrive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """Position control, with a speed loop inside if there is one.
+    """Position control with an optional inner speed loop.
 
     Attributes:
-        encoder: what the position loop measures.
-        position: its law; the output is a torque, or a speed with a speed loop.
-        speed_encoder, speed: the inner loop.
-        drive: how the output becomes torques of motors.
+        encoder: encoder of the position loop.
+        position: law of the position loop; its output is a torque, or a speed if there is a speed
+            loop.
+        speed_encoder, speed: encoder and law of the speed loop; None without it.
+        drive: how the output is distributed to the motors.
         sample_time: period of a sampled control, s; None for a continuous one.
     """
 
@@ -236,8 +237,9 @@ class Performance:
     """The position that the criteria refer to and the band in which it counts as settled.
 
     Attributes:
-        of: the inertia; on a machine the load, which the machine replaces.
-        band: half width; None on a machine, where paths are judged and not steps.
+        of: name of the inertia; on a machine it is the load, which the machine replaces.
+        band: half width of the settling band; None on a machine, where paths are evaluated, not
+            steps.
     """
 
     of: str
@@ -248,16 +250,16 @@ class Performance:
 class DriveLine(ReprMixin):
     """A drive line with its control: in a file of its own, or on an actuator of a machine.
 
-    On a machine, values are expressions over the machine's independent parameters. The inertia
-    `performance.of` is then the load. Its position is the actuator's. The machine provides mass and
-    friction, so the load has none of its own.
+    On a machine, values are expressions of the machine's independent parameters. The inertia
+    `performance.of` is then the load. Its position is that of the actuator. Its mass is zero,
+    because the machine provides mass and friction.
 
     Attributes:
         name, description: name and description of the file or of the actuator.
-        parameters: independent parameters; none on a machine, whose own table has them.
+        parameters: independent parameters; empty on a machine, whose table contains them.
         inertias, connections, motors, encoders: the elements.
-        control: the law.
-        performance: the judged position and its band.
+        control: control law.
+        performance: position that the criteria evaluate, and its settling band.
         file: name of the file.
     """
 
@@ -277,9 +279,9 @@ class DriveLine(ReprMixin):
         return next(item for item in self.inertias if item.name == name)
 
     def ratios(self) -> dict[str, Expression]:
-        """Return the motion of each inertia per motion of the judged one in a rigid drive line.
+        """Return displacements per displacement of `performance.of`, for a rigid drive line.
 
-        Only inertias that are connected to the judged one are included.
+        Only inertias that are connected to `performance.of` are included.
         """
         factors: dict[str, Expression] = {self.performance.of: ONE}
         waiting = [self.performance.of]

@@ -1,4 +1,4 @@
-"""Independent parameters, and scalar expressions over them as frozen trees.
+"""Independent parameters, and scalar expressions of them as frozen trees.
 
 The tree does not depend on a number type: `evaluate` takes the functions to use. The same description
 thus yields floats (math) or CasADi expressions, without this package importing CasADi.
@@ -19,7 +19,7 @@ from tauloop.common.records import dataclass
 from tauloop.mechanism.description.units import Dimension, si_unit
 from tauloop.mechanism.suggestions import by_name, suggestion
 
-#: The functions a machine file may call, with their number of arguments.
+#: Functions that a machine file may call, with their number of arguments.
 FUNCTIONS: dict[str, int] = {
     **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan"), 1),
     "atan2": 2,
@@ -41,10 +41,10 @@ class Parameter:
     """An independent parameter of theta.
 
     Attributes:
-        name: unique name; a dotted key path where the file gave the value in place.
+        name: unique name; the dotted key path if the value is not a named parameter of the file.
         value: nominal value, SI.
         unit: unit as written in the file, for display.
-        scale: SI value of one such unit.
+        scale: factor from `unit` to SI.
         lower, upper: bounds, SI.
         group: one of `GROUPS`.
         status: one of `STATUSES`.
@@ -64,15 +64,15 @@ class Parameter:
     def changed_to(self, value: float) -> Parameter:
         """Return the parameter with a value of the user's choice, SI.
 
-        Evidence for the previous value, such as a table or a measurement, does not support another
-        one: the status becomes "chosen", and the source states both.
+        The source of the previous value, such as a measurement, does not support the new value.
+        Therefore the status becomes "chosen", and the source states the change.
         """
         if value == self.value or self.status == "chosen":
             return replace(self, value=value)
         return replace(self, value=value, status="chosen", source=self.change_text())
 
     def change_text(self) -> str:
-        """Return the source of a value that replaces this one: this value with its source."""
+        """Return the source text for a value that replaces this one: this value with its source."""
         before = f"{self.value / self.scale:.6g} {self.unit}".strip()
         origin = f"{self.status}: {self.source}" if self.source else self.status
         return f"changed from {before} ({origin})"
@@ -116,7 +116,7 @@ class ParameterTable(Tabular):
         return {p.name: p.value for p in self.parameters}
 
     def vector(self, names: Iterable[str] | None = None) -> np.ndarray:
-        """Return nominal values (n,), SI, of all parameters or of the named ones in their order."""
+        """Return nominal values (n,), SI, of all parameters or of `names`, in their order."""
         return np.array(
             [p.value for p in (self if names is None else map(self.__getitem__, names))]
         )
@@ -131,7 +131,7 @@ class ParameterTable(Tabular):
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number, SI, that belongs to the structure itself (an exact zero, a factor one half)."""
+    """A number, SI, that is part of the structure and not a parameter, such as 0 or 1/2."""
 
     value: float
 
@@ -153,7 +153,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A number that depends on the machine's pose; kinds of it are in `tauloop.mechanism.outputs`."""
+    """A number that depends on the machine's pose; subclasses are in `mechanism.outputs`."""
 
     @property
     def dimension(self) -> Dimension:
@@ -168,7 +168,7 @@ ONE = Constant(1.0)
 
 
 def add(*terms: Expression) -> Expression:
-    """Return the sum; exact zeros vanish and constants are added immediately."""
+    """Return the sum; exact zeros are omitted and constants are added immediately."""
     total: Expression = ZERO
     for term in terms:
         if isinstance(total, Constant) and isinstance(term, Constant):
@@ -313,9 +313,9 @@ def evaluate(
 
 
 def steps_from(start: str, pairs: Iterable[tuple[str, str]]) -> dict[str, int]:
-    """Return the number of steps from a start to everything that pairs connect, in both directions.
+    """Return the number of steps from a start to every item that undirected pairs connect to it.
 
-    The start itself is included with zero steps.
+    The start is included with zero steps.
     """
     neighbors: dict[str, list[str]] = {}
     for first, second in pairs:
@@ -330,18 +330,19 @@ def steps_from(start: str, pairs: Iterable[tuple[str, str]]) -> dict[str, int]:
 
 
 def ordered(graph: Mapping[str, Iterable[str]], report: Callable[[list[str]], None]) -> list[str]:
-    """Return names in an order in which each follows those it needs; equal for equal graphs.
+    """Return the names in topological order: each follows the names it needs.
 
-    Depth first, without recursion, in time linear in the graph. (`graphlib` finds one circle at a time.)
+    The order depends only on the graph. The search is depth-first, without recursion, in time
+    linear in the size of the graph. (`graphlib` reports only one cycle.)
 
     Args:
-        graph: the names that each name needs; needs that are not in the graph are ignored.
-        report: called with the names of each circle, the first repeated at the end; no name is
-            reported twice.
+        graph: the names that each name needs; needed names that are not keys are ignored.
+        report: called with the names of each cycle, the first repeated at the end. No name is
+            reported in two cycles.
     """
     order: list[str] = []
     done: set[str] = set()
-    circular: set[str] = set()
+    cyclic: set[str] = set()
     for root in graph:
         path: dict[str, Iterator[str]] = {} if root in done else {root: iter(graph[root])}
         while path:
@@ -351,21 +352,21 @@ def ordered(graph: Mapping[str, Iterable[str]], report: Callable[[list[str]], No
                 del path[name]
                 done.add(name)
                 order.append(name)
-            elif need in path and name not in circular:
-                circle = [need]
+            elif need in path and name not in cyclic:
+                cycle = [need]
                 for member in reversed(path):
-                    circle.append(member)
+                    cycle.append(member)
                     if member == need:
                         break
-                circular.update(circle)
-                report(circle[::-1])
+                cyclic.update(cycle)
+                report(cycle[::-1])
             elif need in graph and need not in done and need not in path:
                 path[need] = iter(graph[need])
     return order
 
 
 def chain(names: list[str]) -> str:
-    """Return the names with arrows between them; the middle of a long row is left out."""
+    """Return the names with arrows between them; the middle of a long list is omitted."""
     if len(names) <= 12:
         return " -> ".join(names)
     return (
@@ -373,15 +374,15 @@ def chain(names: list[str]) -> str:
     )
 
 
-#: Distance from a multiple of 90 degrees, in quarter revolutions, below which an angle counts as that
-#: multiple: 90 deg has no exact representation in radians.
+#: Distance from a multiple of 90 deg, in quarter revolutions, below which an angle counts as that
+#: multiple. A multiple of 90 deg has no exact representation in radians.
 RIGHT_ANGLE_TOLERANCE = 1e-12
 
 
 def exact_sine(angle: float) -> float:
     """Return the sine of a number (rad), exact at multiples of 90 degrees.
 
-    Zeros of a geometry therefore stay exact zeros.
+    Zeros of a geometry therefore remain exact zeros.
     """
     quarters = angle / (math.pi / 2)
     if abs(quarters - round(quarters)) < RIGHT_ANGLE_TOLERANCE:
@@ -396,14 +397,14 @@ def exact_cosine(angle: float) -> float:
 
 
 def sine(angle: Expression) -> Expression:
-    """Return the sine; that of a constant is evaluated immediately."""
+    """Return the sine; a constant is evaluated immediately."""
     return (
         Constant(exact_sine(angle.value)) if isinstance(angle, Constant) else Call("sin", (angle,))
     )
 
 
 def cosine(angle: Expression) -> Expression:
-    """Return the cosine; that of a constant is evaluated immediately."""
+    """Return the cosine; a constant is evaluated immediately."""
     return (
         Constant(exact_cosine(angle.value))
         if isinstance(angle, Constant)

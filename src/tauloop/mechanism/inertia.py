@@ -1,4 +1,4 @@
-"""Inertial parameters: about any point, as matrices, and whether a body can have them.
+"""Inertial parameters: about any point, as matrices, and their physical consistency.
 
 The parallel axis theorem is implemented here for all modules.
 """
@@ -16,7 +16,7 @@ from tauloop.mechanism.model import Inertia, Vector
 Array = NDArray[np.float64]
 
 #: Principal moments may violate positivity and the triangle inequality by this fraction of the
-#: trace. Flat bodies and thin bars satisfy them with equality, and rounding must not reject them.
+#: trace. Flat bodies and thin bars satisfy the conditions with equality, up to rounding.
 DEGENERACY_TOLERANCE = 1e-9
 #: Largest moment of inertia that is accepted, kg m^2; far larger numbers overflow.
 _MAX_MOMENT = 1e30
@@ -35,12 +35,12 @@ def as_matrices(parameters: Iterable[float]) -> tuple[float, Array, Array]:
 
 
 def offset_inertia(p: Array) -> Array:
-    """Return the inertia (3, 3) of a unit point mass at p (3,) about the origin: p.p 1 - p p^T."""
+    """Return the inertia about the origin (3, 3) of a unit point mass at p (3,): p.p 1 - p p^T."""
     return np.asarray(p @ p * np.eye(3) - np.outer(p, p))
 
 
 def about_center(mass: float, first_moment: Array, about_origin: Array) -> tuple[Array, Array]:
-    """Return the mass center and the inertia about it: c = h / m (3,), m; I - m (c.c 1 - c c^T)."""
+    """Return the mass center c = h / m (3,), m, and the inertia about it, I - m (c.c 1 - c c^T)."""
     c = first_moment / mass
     return c, about_origin - mass * offset_inertia(c)
 
@@ -78,7 +78,7 @@ def principal_moments(parameters: Sequence[float]) -> tuple[np.ndarray, float] |
         parameters: the ten inertial parameters about the frame's origin (`Inertia.parameters`).
 
     Returns:
-        The moments in ascending order and the rounding error; None where they are too large or
+        The moments in ascending order and the rounding error; None if they are too large or
         undefined (no mass).
     """
     m, h, about = as_matrices(parameters)

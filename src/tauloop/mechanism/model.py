@@ -1,6 +1,6 @@
 """The machine as data: a frozen `Mechanism` of bodies, joints, rods and actuators in any graph.
 
-Every physical value is an `Expression` over the independent parameters of one `ParameterTable`
+Every physical value is an `Expression` of the independent parameters of one `ParameterTable`
 (theta). Geometry, inertia, friction and drives can therefore be symbols or numbers. Values that only
 control a computation (start values, limits) are plain floats in SI units.
 """
@@ -43,32 +43,32 @@ from tauloop.mechanism.placement import (
 from tauloop.mechanism.solids.solid import Solid
 from tauloop.mechanism.suggestions import by_name
 
-if TYPE_CHECKING:  # drive lines have the same parameters as machines
+if TYPE_CHECKING:  # drive_line imports the parameter table of machines
     from tauloop.mechanism.drive_line import DriveLine
     from tauloop.mechanism.elastic.beams import Beam, BodyBeam, Compliance, Damping
     from tauloop.mechanism.elastic.sections import Material
     from tauloop.mechanism.elastic.structures import ReducedStructure
     from tauloop.mechanism.outputs import Output
 
-#: Positions of the six moments of an `Inertia` in the matrix, in their order.
+#: Row and column of each of the six moments of an `Inertia`, in their order.
 MOMENT_ENTRIES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
-#: Lengths below this fraction of the largest one are rounding errors and do not affect a machine's
-#: size.
+#: Lengths below this fraction of the largest one count as rounding errors of zero in the
+#: characteristic length.
 _ZERO_LENGTH = 1e-9
 
-#: Name of the immovable body to which a machine is bolted.
+#: Name of the fixed body of a machine.
 BASE = "base"
 #: Name of the joint that connects a platform with its own coordinates to the base.
 PLATFORM_JOINT = "platform"
 
-#: Kinds of limits of a coordinate. A stop: the machine cannot go beyond it. Drawing: the range in
-#: which the machine is drawn and sampled; a motion may leave it.
+#: Kinds of limits of a coordinate. Stop: the machine cannot exceed it. Drawing: range used for
+#: drawing and sampling; motions may leave it.
 LimitKind = Literal["stop", "drawing"]
 LIMIT_KINDS: tuple[LimitKind, ...] = ("stop", "drawing")
 
-#: Name of the diagnostic of forces of a source file that an imported machine lacks.
+#: Name of the diagnostic for forces of a source file that an imported machine lacks.
 OMITTED_FORCES = "forces of the source file that are left out"
-_OMISSION_REMEDY = "remove them from the source if they are not meant, or add equivalent elements to a machine file"
+_OMISSION_REMEDY = "remove them from the source if they are unintended, or add equivalent elements to a machine file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +105,9 @@ class Body:
 
     Attributes:
         name: unique name.
-        inertia: about the body's origin; None for a massless body.
-        beams: elastic beams between points of the body, where elasticity is calculated.
-        is_distributed: whether the mass that exceeds that of the beams is spread along them.
+        inertia: inertia about the body's origin; None for a massless body.
+        beams: elastic beams between points of the body, used in calculations of elasticity.
+        is_distributed: whether the stated mass that exceeds the beams' is spread along them.
     """
 
     name: str
@@ -126,10 +126,10 @@ class Friction:
     the control of machines with friction, eq. 7).
 
     Attributes:
-        viscous, coulomb, offset: coefficients; None for none.
-        viscous_asymmetry, coulomb_asymmetry: by how much they are larger forwards, and smaller
-            backwards.
-        static: friction at the slowest motion, with `coulomb` and `stribeck`.
+        viscous, coulomb, offset: coefficients; None if absent.
+        viscous_asymmetry, coulomb_asymmetry: amounts by which they are larger for forward motion
+            and smaller for backward motion.
+        static: friction at the onset of motion; requires `coulomb` and `stribeck`.
         stribeck: speed at which its excess over Coulomb friction has fallen to 1 / e, m/s or rad/s.
     """
 
@@ -157,7 +157,7 @@ class Friction:
 
 
 def given_friction(element: str) -> str:
-    """Return the name of the parameter for an element's given dry friction.
+    """Return the name of the parameter that holds an element's given dry friction.
 
     See `Mechanism.with_given_dry_friction`.
     """
@@ -166,7 +166,7 @@ def given_friction(element: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spring:
-    """A spring on one coordinate: it pulls back with stiffness (q - rest)."""
+    """A spring on one coordinate q, with the restoring force stiffness * (q - rest)."""
 
     stiffness: Expression
     rest: Expression = ZERO
@@ -174,12 +174,13 @@ class Spring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freedom:
-    """Limits, friction, spring and inertia of a scalar freedom of a joint or telescopic rod.
+    """Limits, friction, spring and inertia of one degree of freedom of a joint or telescopic rod.
 
     Attributes:
-        friction: losses of this freedom.
+        friction: friction of this degree of freedom.
         spring: elastic element.
-        inertia: inertia that moves with this freedom alone (rotor on the joint side), kg m^2 or kg.
+        inertia: inertia that moves only with this coordinate (rotor on the joint side), kg m^2 or
+            kg.
         lower, upper: range of the coordinate, m or rad.
         limit: kind of the range (see `LIMIT_KINDS`).
         speed: largest speed, m/s or rad/s.
@@ -198,18 +199,18 @@ class Freedom:
 class JointKind:
     """A kind of joint: names of its coordinates and velocities, and the motion of the child.
 
-    A suffix is appended to the joint's name with a dot; the empty suffix is the joint's name
-    itself. Positions have more numbers than velocities where a quaternion is among them.
+    A suffix is appended to the joint's name with a dot; an empty suffix stands for the joint's name
+    itself. There are more coordinates than velocities if the coordinates include a quaternion.
 
     A kind that a plugin defines (see `docs/extending.md`) gives its `placement`; velocities,
     accelerations and their derivatives follow from it by differentiation. Its coordinates are
     scalars, whose rates are its velocities.
 
     Attributes:
-        coordinates, velocities: suffixes.
-        axes: how many axes the file gives, 0 to 2; the others are fixed by the kind.
-        angular: whether each velocity turns.
-        reversible: whether the tree may run through the joint from its child to its parent.
+        coordinates, velocities: suffixes of the names.
+        axes: number of axes in the file, 0 to 2.
+        angular: whether each velocity is a rotation.
+        reversible: whether the spanning tree may traverse the joint from its child to its parent.
         placement: (axes, x) -> (R, p): orientation (3, 3) and origin (3,) of the child's frame in
             the parent's, as CasADi expressions of the coordinates x (n,) and of the unit vectors
             (3,) of the axes; identity and zero at x = 0. None for Tauloop's own kinds.
@@ -224,21 +225,21 @@ class JointKind:
 
     @property
     def scalars(self) -> int:
-        """Number of coordinates before those of a quaternion, which comes last."""
+        """Number of scalar coordinates; a quaternion follows them."""
         return sum(not name.startswith("q") for name in self.coordinates)
 
     @property
     def neutral(self) -> tuple[float, ...]:
-        """Coordinates at which the two frames coincide: zeros, and (1, 0, 0, 0) of a quaternion."""
+        """Coordinates at which both frames coincide: zeros, and (1, 0, 0, 0) for a quaternion."""
         return tuple(float(name == "qw") for name in self.coordinates)
 
 
 def _builtin_kind(
     scalars: dict[str, bool], *, axes: int = 0, is_ball: bool = False, reversible: bool = True
 ) -> JointKind:
-    """Return a built-in joint kind from its scalar coordinates and an optional ball.
+    """Return a built-in joint kind with scalar coordinates and optionally a quaternion.
 
-    Each scalar coordinate is given with whether it is an angle.
+    `scalars` maps each suffix to whether the coordinate is an angle.
     """
     return JointKind(
         coordinates=(*scalars, *("qw", "qx", "qy", "qz") * is_ball),
@@ -273,17 +274,17 @@ class Joint:
     Attributes:
         name: unique name; prefix of its coordinates' names.
         kind: key of `JOINT_KINDS`.
-        parent, child: the two frames; they coincide at zero coordinates.
+        parent, child: frames on the two bodies; they coincide at zero coordinates.
         axes: axis of a revolute, prismatic or cylindrical joint, in both frames; the two axes of a
             universal joint, the first fixed to the parent frame and the second to the child frame.
-            A planar joint moves in the x-y plane of the parent frame and turns about its z; a
-            Schoenflies joint moves along z too.
-        reference: start values of the coordinates (m, rad, quaternion w x y z); they also pick the
-            branch.
-        freedoms: one per velocity.
-        is_cut: whether the description specifies that this joint closes a loop, so that it has no
-            coordinates; otherwise the toolkit chooses which joints it cuts.
-        compliance: of its bearings, where elasticity is calculated; None for rigid ones.
+            A planar joint moves in the x-y plane of the parent frame and rotates about its z axis;
+            a Schoenflies joint moves along z too.
+        reference: start values of the coordinates (m, rad, quaternion w x y z); they also select
+            the assembly mode.
+        freedoms: one `Freedom` per velocity.
+        is_cut: whether the description specifies that this joint closes a loop and has no
+            coordinates. Tauloop chooses the other loop-closing joints.
+        compliance: compliance of its bearings in calculations of elasticity; None if rigid.
     """
 
     name: str
@@ -318,7 +319,7 @@ class Joint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlenderPart:
-    """Inertia of a slender link (no axial inertia) about its own end, measured along the link.
+    """Inertia of a slender link (no axial inertia) about its own end.
 
     Attributes:
         mass: m, kg.
@@ -344,7 +345,7 @@ class SlenderPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telescope:
-    """The length of a telescopic rod as a coordinate: start value (m) and what acts on it."""
+    """The length of a telescopic rod as a coordinate: start value (m), and its `Freedom`."""
 
     reference: float
     freedom: Freedom = field(default_factory=Freedom)
@@ -355,12 +356,12 @@ class Tension:
     """Bounds that make a rod a cable: it pulls within them and never pushes.
 
     Attributes:
-        least, greatest: bounds of the tension, N; the least is not negative.
-        stiffness: in a simulation the cable pulls with max(0, stiffness x + damping x'), x its
-            stretch; None for a cable that does not stretch.
-        damping: N s/m; None for none.
-        restitution: fraction of its speed with which a cable that does not stretch rebounds when it
-            is tautened (0 to 1); None where this is not known.
+        least, greatest: bounds of the tension, N; `least` is not negative.
+        stiffness: N/m. In a simulation the cable pulls with max(0, stiffness x + damping x'), where
+            x is its stretch. None for a cable that does not stretch.
+        damping: N s/m; None if there is none.
+        restitution: fraction of the speed with which a cable that does not stretch rebounds when it
+            becomes taut (0 to 1); None if unknown.
     """
 
     least: float
@@ -372,10 +373,10 @@ class Tension:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drum:
-    """A drum or sprocket about the z axis of the start of a line, onto which the line winds.
+    """A drum or sprocket about the z axis of a rod's start frame, onto which the line winds.
 
     Attributes:
-        radius: radius to the middle of the line or chain, m.
+        radius: radius to the center line of the cable or chain, m.
         is_clockwise: whether the line runs clockwise about z from its fixed end on the drum to the
             point where it leaves the drum.
     """
@@ -390,25 +391,26 @@ class Rod:
 
     Attributes:
         name: unique name; also the name of the length coordinate of a telescopic rod.
-        start, end: the joint centers A and B (only the positions matter; for a full rod the start
-            body also carries `first_axis`).
+        start, end: frames at the joint centers A and B; only their origins matter, except with a
+            drum.
         length: fixed length, m; None for a telescopic rod.
         telescope: the length coordinate of a telescopic rod; None for a fixed rod.
         lower: inertia of the link, or of the part at A: `SlenderPart` (slender), `Inertia` about A
             in the rod frame (full), or None (massless).
         upper: the part at B of a telescopic rod: `SlenderPart` measured from B towards A, or
             `Inertia` about B in the rod frame.
-        spin: how a full rod turns about its own axis: "universal" (a universal joint at A forces
-            it) or "none" (no spin at all, the convention of the RCID paper).
+        spin: rotation of a full rod about its own axis: "universal" (imposed by a universal joint
+            at A) or "none" (no spin, the convention of the RCID paper).
         first_axis: first axis h of the universal joint at A, in coordinates of the start body. The
             rod frame has z along the rod from A to B and y along h x z.
-        tension: bounds of the pull in a cable; None for a rod that pushes as well.
+        tension: tension bounds of a cable; None for a rod that also pushes.
         drum: drum at A onto which the line winds; its length is then that of the free tangent plus
             radius times wrap angle (see `tauloop.equations.assembly.drums`). None for a straight
             rod.
-        lower_beam: elastic sections of the link, or of the part at A, from A; None where not stated.
-        upper_beam: those of the part at B of a telescopic rod, from B.
-        contact: stiffnesses of the ball joints at A and B along the rod, N/m; None for a rigid one.
+        lower_beam: elastic beam of the link, or of the part at A, starting at A; None if not
+            stated.
+        upper_beam: elastic beam of the part at B of a telescopic rod, starting at B.
+        contact: stiffnesses of the ball joints at A and B along the rod, N/m; None if rigid.
     """
 
     name: str
@@ -441,26 +443,25 @@ class Rod:
 class Actuator:
     """A motor with a transmission: its position is p = offset + sum of ratio_j q_j.
 
-    The force on coordinate j is ratio_j u. One term is an ordinary gear or direct drive, several
-    are a coupling.
+    A motor force u exerts the force ratio_j u on coordinate j.
 
     Attributes:
         name: unique name.
-        drives: (coordinate name, ratio) pairs; a coordinate is a scalar joint freedom or a
+        drives: (coordinate name, ratio) pairs; a coordinate is a scalar joint coordinate or a
             telescopic rod.
-        offset: its position where the driven coordinates are zero, rad or m.
+        offset: its position when the driven coordinates are zero, rad or m.
         inertia: inertia on the motor side, kg m^2 (or kg for a linear motor).
-        friction: losses on the motor side.
-        turns: whether the motor turns (rad, N m) or slides (m, N); None: as the coordinates that it
-            drives.
+        friction: friction on the motor side.
+        turns: whether the motor is rotary (rad, N m) or linear (m, N); None: the same as the
+            coordinates that it drives.
         force: largest force or torque of the motor, N or N m.
-        rated_force: largest root mean square of the force that the motor can deliver continuously.
-        speed: largest motor speed.
-        copper: heat of its windings per squared force, R/k^2 with a torque constant k, W/N^2 or
-            W/(N m)^2.
-        drive: the drive line that exerts the force; None where the motor acts directly.
-        stiffness: with the motor held, at the actuator's position, N/m or N m/rad; None where not
-            stated (see `tauloop.mechanism.elastic.drives.drive_stiffness`).
+        rated_force: largest RMS force or torque that the motor can deliver continuously.
+        speed: largest motor speed, rad/s or m/s.
+        copper: copper-loss coefficient R/k^2 with the torque constant k: winding losses per squared
+            force, W/N^2 or W/(N m)^2.
+        drive: drive line between motors and actuator; None if the motor acts directly.
+        stiffness: stiffness with the motor locked, seen at the actuator's position, N/m or N m/rad;
+            None if not stated (see `tauloop.mechanism.elastic.drives.drive_stiffness`).
     """
 
     name: str
@@ -485,11 +486,11 @@ class Coupling:
 
     Attributes:
         name: unique name.
-        terms: (coordinate name, ratio) pairs; a coordinate is a scalar joint freedom or a
+        terms: (coordinate name, ratio) pairs; a coordinate is a scalar joint coordinate or a
             telescopic rod.
-        offset: the sum's value without curves, in its unit.
+        offset: value of the sum without curves, rad or m.
         turns: whether the sum is an angle (rad) or a length (m).
-        curves: (coordinate name, curve) pairs; none for a gear.
+        curves: (coordinate name, curve) pairs; empty for a gear.
     """
 
     name: str
@@ -500,19 +501,20 @@ class Coupling:
 
     @property
     def coordinates(self) -> tuple[str, ...]:
-        """Names of all its coordinates."""
+        """Names of the coordinates in terms and curves."""
         return tuple(name for name, _ in (*self.terms, *self.curves))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CombinedFriction:
-    """Friction of a combination of coordinates, sum of ratio_j q_j, as of a belt or cable.
+    """Friction of a combination of coordinates, sum of ratio_j q_j, such as the travel of a belt.
 
     Attributes:
         name: unique name.
-        terms: (coordinate name, ratio) pairs; a coordinate is a scalar joint freedom or a
+        terms: (coordinate name, ratio) pairs; a coordinate is a scalar joint coordinate or a
             telescopic rod.
-        friction: friction at the combination's speed; the force on coordinate j is ratio_j times it.
+        friction: friction F at the speed of the combination; the force on coordinate j is ratio_j
+            F.
         turns: whether the combination is an angle (rad, N m) or a length (m, N).
     """
 
@@ -524,15 +526,14 @@ class CombinedFriction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """The working body with its tool center point and the independent freedoms.
+    """The moving platform with its tool frame and the independent coordinates.
 
     Attributes:
         body: name of the body.
         tool: frame of the tool on that body.
-        independent: velocity names of the independent coordinates, complete (such as
-            ``platform.x``); for a machine whose platform has no coordinates of its own, joint
-            coordinates.
-        payload: largest mass that the tool is rated to carry in addition to the platform's, kg.
+        independent: full velocity names of the independent coordinates, such as ``platform.x``.
+            They are joint coordinates if the platform has no coordinates of its own.
+        payload: rated payload of the tool, kg.
     """
 
     body: str
@@ -545,17 +546,16 @@ class Platform:
 class Mechanism(ReprMixin):
     """A machine: checked, frozen and complete.
 
-    Whether it assembles is a result of a calculation, not a property of the data.
+    The data does not guarantee that the machine can be assembled.
 
     Attributes:
         outputs: quantities of a pose that the file defines.
-        unstated_motors: joints of an imported file that may have motors, where the file does not
-            state which have one. There are no actuators then, and forces are rejected.
-        omitted_forces: forces that the description of another tool states and that are not part of
-            this machine.
-        unknown_elements: elements of that description whose effect on the machine is unknown.
-        materials: materials of the file, and those of the table that it uses.
-        damping: of vibrations; None where not stated.
+        unstated_motors: coordinates that may have motors, if an imported file does not state which
+            ones do. The machine then has no actuators, and force calculations raise an error.
+        omitted_forces: forces of an imported description that this machine lacks.
+        unknown_elements: elements of an imported description whose effect is unknown.
+        materials: materials of the file, and those of Tauloop's table that it uses.
+        damping: damping of vibrations; None if not stated.
         structures: frame and bodies as reduced finite-element models.
 
     Examples:
@@ -609,7 +609,7 @@ class Mechanism(ReprMixin):
 
     @property
     def freedoms(self) -> dict[str, Freedom]:
-        """Freedoms of joints and telescopic rods by velocity name, where the file defines any."""
+        """The `Freedom` of each velocity of joints and telescopic rods, by name, where defined."""
         joints = (zip(joint.velocity_names, joint.freedoms, strict=False) for joint in self.joints)
         lengths = {
             rod.name: rod.telescope.freedom for rod in self.rods if rod.telescope is not None
@@ -618,7 +618,7 @@ class Mechanism(ReprMixin):
 
     @property
     def has_elastic_data(self) -> bool:
-        """Whether the file states anything that only calculations of elasticity use."""
+        """Whether the file contains elastic data, which only calculations of elasticity use."""
         return bool(
             self.materials
             or self.structures
@@ -631,7 +631,7 @@ class Mechanism(ReprMixin):
 
     @property
     def cables(self) -> dict[str, Tension]:
-        """Tensions of the rods that are cables, by rod name."""
+        """Tension bounds of the cables, by rod name."""
         return {rod.name: rod.tension for rod in self.rods if rod.tension is not None}
 
     @property
@@ -655,7 +655,7 @@ class Mechanism(ReprMixin):
         """Return the machine with the freedoms of its joints and telescopic rods replaced.
 
         Args:
-            change: function of the name of the velocity and its freedom that returns the new freedom.
+            change: function (velocity name, freedom) -> new freedom.
         """
 
         def joint(old: Joint) -> Joint:
@@ -678,11 +678,11 @@ class Mechanism(ReprMixin):
         return self._with_friction(lambda _name, _friction: None)
 
     def with_given_dry_friction(self, names: Iterable[str]) -> Mechanism:
-        """Return the machine with the dry friction of some elements given from outside.
+        """Return the machine with the dry friction of some elements as independent parameters.
 
-        These elements have no Coulomb, static or Stribeck friction. In its place acts an independent
-        parameter of each element, zero nominally (see `given_friction`), which does not depend on
-        the speed.
+        These elements have no Coulomb, static or Stribeck friction. Instead, an independent
+        parameter of each element (see `given_friction`) is its dry friction force at any speed. Its
+        nominal value is zero.
 
         Args:
             names: names of velocities, actuators and losses that have friction.
@@ -705,7 +705,7 @@ class Mechanism(ReprMixin):
     def _with_friction(
         self, change: Callable[[str, Friction | None], Friction | None]
     ) -> Mechanism:
-        """Return the machine with new friction laws for its elements, given by name."""
+        """Return the machine with friction laws changed by a function (name, law) -> new law."""
 
         def freedom(name: str, old: Freedom) -> Freedom:
             return replace(old, friction=change(name, old.friction))
@@ -725,8 +725,8 @@ class Mechanism(ReprMixin):
 
         This includes losses, springs, rotors, motors, gears and user coordinates.
 
-        Joint kinds of plugins define the motion by their coordinates, so they always count as
-        loaded.
+        Joint kinds of plugins always count as loaded, because their motion is defined by their
+        coordinates.
         """
         driven = {name for actuator in self.actuators for name, _ in actuator.drives}
         wanted = self.combined | driven | set(self.platform.independent)
@@ -738,13 +738,13 @@ class Mechanism(ReprMixin):
         return acts or is_brought or not wanted.isdisjoint(joint.velocity_names)
 
     def value(self, expression: Expression | str) -> float:
-        """Return the nominal value of an expression, or of the independent parameter with this name, SI."""
+        """Return the nominal value of an expression or (by name) independent parameter, SI."""
         if isinstance(expression, str):
             return self.parameters[expression].value
         return float(evaluate(expression, self.parameters.values))
 
     def without_unused_parameters(self) -> Mechanism:
-        """Return the machine with only those independent parameters that it depends on."""
+        """Return the machine without the independent parameters that nothing depends on."""
         used = leaves(self)
         return replace(
             self, parameters=ParameterTable(tuple(p for p in self.parameters if p.name in used))
@@ -755,17 +755,17 @@ class Mechanism(ReprMixin):
     ) -> Mechanism:
         """Return the machine with new nominal values of some independent parameters.
 
-        Their status becomes "chosen" where it was another, and their source states the change.
+        Their status becomes "chosen", and their source states the change.
 
         Args:
-            values: by the names of independent parameters: numbers in SI units, or texts with
-                units such as ``"300 mm"``.
+            values: new values by parameter name: numbers in SI units, or texts with units such as
+                ``"300 mm"``.
             **named: more values, as keywords.
 
         Raises:
             InputError: a name is not an independent parameter, or a value is not a finite number,
                 has another unit, is outside its bounds, or makes a wall thicker than its section
-                allows; all of them.
+                allows. All problems are reported at once.
         """
         if not hasattr(values, "items"):
             what = f"{values!r:.80} is of type {type(values).__name__}"
@@ -787,7 +787,7 @@ class Mechanism(ReprMixin):
                 continue
             if not parameter.allows(number):
                 what = f"{number:g} is outside its bounds, {parameter.lower:g} to {parameter.upper:g} (SI)"
-                remedy = "give a value within them, or change the bounds in the machine file"
+                remedy = "give a value within the bounds, or change them in the machine file"
                 problems.add(name, what, remedy, file=self.file)
             numbers[name] = number
         InputError.raise_if_any(problems)
@@ -799,7 +799,7 @@ class Mechanism(ReprMixin):
         return changed
 
     def _wall_problems(self) -> Problems:
-        """Return a problem for each rod or body with a wall that does not fit in its section."""
+        """Return a problem for each rod or body with a section whose wall is too thick."""
         beams = [(rod.name, beam) for rod in self.rods for beam in (rod.lower_beam, rod.upper_beam)]
         beams += [(body.name, item.beam) for body in self.bodies for item in body.beams]
         problems = Problems()
@@ -816,10 +816,12 @@ class Mechanism(ReprMixin):
         return problems
 
     def at_values(self, values: Mapping[str, float]) -> Mechanism:
-        """Return the machine at unchecked values of independent parameters, to probe a dependence.
+        """Return the machine with new values of independent parameters, without any check.
+
+        Calculations use it to vary parameters.
 
         Args:
-            values: values by the names of independent parameters, SI; nothing is checked.
+            values: values by the names of independent parameters, SI.
         """
         table = ParameterTable(
             tuple(
@@ -834,16 +836,16 @@ def _si_value(value: float | str, unit: str) -> float:
     """Return a number in SI units.
 
     Raises:
-        UnitError: text that is not a number of this unit.
-        TypeError: neither a number nor text.
+        UnitError: the text is not a number of this dimension.
+        TypeError: the value is neither a number nor a text.
     """
     if isinstance(value, str):
         return read_quantity(value, parse_unit(unit).dimension if unit else ONE, is_si=True).value
     return float(value)
 
 
-#: Order among joints that are otherwise equal, from the depth of the near body and the position in
-#: the file.
+#: Sort key of joints that are otherwise equal, computed from the depth of the near body and the
+#: joint's index in the file.
 Order = Callable[[int, int], tuple[int, ...]]
 
 
@@ -854,21 +856,22 @@ def spanning_joints(
     *,
     turns_around: Callable[[Joint], bool] = lambda _: True,
 ) -> list[tuple[Joint, bool]]:
-    """Return the joints of the tree from the base outwards, each with its direction.
+    """Return the joints of a spanning tree from the base outwards, each with its direction.
 
-    The direction is true where the tree passes the joint from its child to its parent.
+    The direction is True if the tree traverses the joint from its child to its parent.
 
-    It grows by the cheapest joint (Prim): the platform's own, then fixed joints, then joints that
-    something acts on, which need a coordinate, then those with few freedoms.
+    The tree is grown by Prim's algorithm with this order of preference: the platform's own joint,
+    fixed joints, joints on which something acts (they need a coordinate), joints with few degrees
+    of freedom.
 
     Args:
-        mechanism: the machine; joints that its file cuts are never in the tree.
-        error: raised for bodies that no joint leads to.
+        mechanism: the machine; joints with `is_cut` are never in the tree.
+        error: type of the error for bodies that no joint leads to.
         order: sort key for joints that are otherwise equal.
-        turns_around: whether a joint may be passed from its child to its parent.
+        turns_around: whether a joint may be traversed from its child to its parent.
 
     Raises:
-        TauloopError: of the given type, naming the bodies.
+        TauloopError: of the given type; some bodies have no chain of joints to the base.
     """
     depth = {BASE: 0}
     edges: list[tuple[Joint, bool]] = []
@@ -912,7 +915,7 @@ def spanning_joints(
 
 
 def omission_diagnostics(mechanism: Mechanism) -> tuple[Diagnostic, ...]:
-    """Return diagnostics of omitted forces, which make a result doubtful; empty without any."""
+    """Return a diagnostic of omitted forces, which make results doubtful; else empty."""
     if not mechanism.omitted_forces:
         return ()
     advice = f"{'; '.join(mechanism.omitted_forces)}: {_OMISSION_REMEDY}"
@@ -924,7 +927,7 @@ def omission_problems(mechanism: Mechanism) -> tuple[Problem, ...]:
     omitted = (
         Problem(
             where="omitted_forces",
-            what=f"the file states {force}, which is left out",
+            what=f"the source file has {force}, which this machine lacks",
             remedy=_OMISSION_REMEDY,
         )
         for force in mechanism.omitted_forces
@@ -932,8 +935,8 @@ def omission_problems(mechanism: Mechanism) -> tuple[Problem, ...]:
     unknown = (
         Problem(
             where=element,
-            what="is not an element that Tauloop knows: it may change the machine",
-            remedy="remove it if it has no effect on the motion, or write what it does in another way",
+            what="is an unknown element, which may affect the machine",
+            remedy="remove it if it does not affect the motion, or replace it by a supported element",
         )
         for element in mechanism.unknown_elements
     )

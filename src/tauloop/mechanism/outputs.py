@@ -1,6 +1,6 @@
 """Outputs of a machine: quantities of a pose that its file defines, such as a camber angle.
 
-The expression of an output has `Measured` numbers among its operands: coordinates, and distances,
+The operands of an output's expression include `Measured` numbers: coordinates, and distances,
 angles and components of points and directions.
 """
 
@@ -40,7 +40,7 @@ class FrameAxis:
 
 @dataclass(frozen=True, slots=True)
 class PointDirection:
-    """The unit vector from a point to another."""
+    """The unit vector from one point to another."""
 
     start: Point
     end: Point
@@ -54,8 +54,8 @@ class CoordinateValue(Measured):
     """A coordinate of a joint, or the length of a telescopic rod.
 
     Attributes:
-        name: its complete name.
-        turns: whether it is an angle, rad; otherwise a length, m.
+        name: full name of the coordinate.
+        turns: whether it is an angle (rad); otherwise it is a length (m).
     """
 
     name: str
@@ -69,7 +69,7 @@ class CoordinateValue(Measured):
 
 @dataclass(frozen=True, slots=True)
 class PointDistance(Measured):
-    """The distance of two points, m."""
+    """The distance between two points, m."""
 
     first: Point
     second: Point
@@ -87,7 +87,7 @@ class Component(Measured):
     Attributes:
         axis: letter of the axis.
         of: the point or direction.
-        frame: the frame whose axes (and, for a point, whose origin) are meant; None for the base.
+        frame: frame of reference (axes, and for a point also the origin); None for the base.
     """
 
     axis: AxisName
@@ -126,7 +126,7 @@ class Output:
 
     Attributes:
         name: unique name.
-        expression: its value over parameters and `Measured` numbers, SI.
+        expression: its value as an expression of parameters and `Measured` numbers, SI.
         dimension: physical dimension of the value.
         note: a remark.
     """

@@ -1,7 +1,7 @@
 """Rotations and poses as arrays; leading axes are samples.
 
-They need NumPy only: SciPy's Rotation belongs to an extra, and its import takes longer than forward
-kinematics.
+They only need NumPy. SciPy is an optional dependency, and importing its Rotation takes longer than
+forward kinematics.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class FramePose:
     position: Array = field(default_factory=lambda: np.zeros(3))
 
     def __matmul__(self, other: FramePose) -> FramePose:
-        """Return the pose of C in A, from that of B in A (self) and that of C in B."""
+        """Return the pose of C in A; `self` is the pose of B in A and `other` that of C in B."""
         return FramePose(
             self.rotation @ other.rotation, self.position + turned(self.rotation, other.position)
         )
@@ -80,7 +80,7 @@ def homogeneous(rotation: np.ndarray, place: np.ndarray) -> np.ndarray:
 
 
 def placement_pose(mechanism: Mechanism, placement: Placement) -> FramePose:
-    """Return the pose of a placed frame in its body at the nominal parameters."""
+    """Return the pose of a placement in its body at the nominal parameters."""
     turns = [(turn.axis, mechanism.value(turn.angle)) for turn in placement.turns]
     return FramePose(
         rotation_matrix(turns), np.array([mechanism.value(x) for x in placement.position])
@@ -95,7 +95,7 @@ def turned(rotation: Array, vector: Array) -> Array:
 def rotation_about(axis: Array, angle: Array) -> Array:
     """Return rotations (..., 3, 3) by angles (...) in rad about one unit vector (3,).
 
-    I + sin K + (1 - cos) K K (Rodrigues).
+    R = I + sin(angle) K + (1 - cos(angle)) K K, with K the cross product matrix (Rodrigues).
     """
     K = skew(axis)
     return (
@@ -106,7 +106,7 @@ def rotation_about(axis: Array, angle: Array) -> Array:
 
 
 def shortest_turn(direction: Array) -> Array:
-    """Return axes (3, 3) with z along a direction, by the shortest rotation."""
+    """Return the shortest rotation (3, 3) whose z axis is along a direction (3,)."""
     z = direction / np.linalg.norm(direction)
     axis = np.cross([0.0, 0.0, 1.0], z)
     sine = float(np.linalg.norm(axis))
@@ -163,7 +163,7 @@ def rotation_quaternion(rotation: Array) -> Array:
 
 
 def rotation_vector(rotation: Array) -> Array:
-    """Return the rotation vectors (..., 3), rad, at most half a turn, of rotations (..., 3, 3)."""
+    """Return the rotation vectors (..., 3) of rotations (..., 3, 3), rad, of length pi at most."""
     quaternion = _quaternions_xyzw(rotation.reshape(-1, 3, 3))
     quaternion[quaternion[:, 3] < 0.0] *= -1.0
     sine = np.linalg.norm(quaternion[:, :3], axis=1)
@@ -192,9 +192,9 @@ def _quaternions_xyzw(R: Array) -> Array:
 
 
 def turned_quaternion(quaternion: Array, turn: Array) -> Array:
-    """Return quaternions (..., 4), w x y z, after a further rotation.
+    """Return quaternions (..., 4), w x y z, after further rotations.
 
-    The further rotation is given as rotation vectors (..., 3) in the base frame.
+    The further rotations are given as rotation vectors (..., 3), rad, in the base frame.
     """
     half = 0.5 * np.linalg.norm(turn, axis=-1, keepdims=True)
     d0, d = np.cos(half), 0.5 * np.sinc(half / np.pi) * turn
@@ -205,7 +205,7 @@ def turned_quaternion(quaternion: Array, turn: Array) -> Array:
 
 
 def rotation_matrix(turns: Sequence[tuple[AxisName, float]]) -> np.ndarray:
-    """Return the matrix (3, 3) of successive rotations (rad), from the last frame to the first."""
+    """Return the matrix (3, 3) of successive rotations (rad), from last to first frame."""
     R = np.eye(3)
     for axis, angle in turns:
         i = "xyz".index(axis)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 #: Folders of the machine files: those used in all tests, and those of the gallery.
 SHIPPED = Path(__file__).parent / "machines"
 GALLERY = SHIPPED / "gallery"
-#: The index next to the machine files. A test compares it with them (`pytest --update-golden`
-#: rewrites it).
+#: Index of the machine files. A test compares it with the files (`pytest --update-golden` rewrites
+#: it).
 INDEX = SHIPPED / "index.json"
 #: Abbreviations whose full stop does not end a sentence.
 ABBREVIATIONS = (
@@ -52,7 +52,7 @@ def shipped_machines(*, gallery: bool = True) -> tuple[str, ...]:
     """Return the names of the machines that come with Tauloop, in alphabetical order.
 
     Args:
-        gallery: whether the machines of the gallery are included.
+        gallery: whether to include the machines of the gallery.
 
     Examples:
         >>> import tauloop as tl
@@ -87,7 +87,7 @@ class MachineIndex(PlainData):
     """The shipped machines, in alphabetical order.
 
     Attributes:
-        machines: one row for each.
+        machines: summary of each machine.
     """
 
     machines: tuple[MachineSummary, ...]

@@ -10,7 +10,7 @@ from tauloop.common.names.suggestions import suggestion as suggestion
 
 
 def listing(names: Iterable[str], most: int = 12) -> str:
-    """Return the names in a row, cut off after the first few."""
+    """Return the names separated by commas; after the first `most`, only their number."""
     names = list(names)
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
@@ -26,7 +26,7 @@ def unknown_names(
     """Return a problem for each unknown name, with suggestions.
 
     Args:
-        names: the given names; anything but a text is unknown.
+        names: the names to check; anything except a text counts as unknown.
         known: the names that exist.
         what: what is wrong; ``{}`` or ``{!r}`` is replaced by the name.
         where: the place; ``{}`` or ``{!r}`` is replaced by the name.
@@ -47,7 +47,7 @@ def unknown_names(
 
 
 def nearest(word: str, known: Iterable[str], prefix: str) -> str:
-    """Return names similar to an unknown name; those of the same leg and of the top come first."""
+    """Return a suggestion of names similar to an unknown name; names of the same leg come first."""
     visible = [name.removeprefix(prefix) for name in known]
     return suggestion(word, [name for name in visible if "." not in name]) or suggestion(
         word, visible
@@ -59,7 +59,7 @@ class HasName(Protocol):
 
     @property
     def name(self) -> str:
-        """The name it is found by."""
+        """The name."""
         ...
 
 
@@ -72,10 +72,10 @@ def by_name(items: Iterable[T], name: str, kind: str) -> T:
     Args:
         items: the items to search.
         name: name of the item.
-        kind: noun for the error: "body", "parameter".
+        kind: noun for the error, such as "body".
 
     Raises:
-        InputError: there is none, with the names that are near.
+        InputError: there is no item with this name; the message suggests similar names.
     """
     items = tuple(items)
     return items[place(name, [item.name for item in items], kind)]
@@ -85,7 +85,7 @@ def place(name: str, names: Iterable[str], kind: str) -> int:
     """Return the index of a name in a sequence.
 
     Raises:
-        InputError: it does not exist; the message suggests similar names.
+        InputError: the name is not in the sequence; the message suggests similar names.
     """
     names = list(names)
     if name not in names:
@@ -97,7 +97,7 @@ def place(name: str, names: Iterable[str], kind: str) -> int:
 
 
 class Named(tuple[T, ...]):
-    """A sequence whose items are found by index or by name."""
+    """A tuple whose items can be looked up by index or by name."""
 
     __slots__ = ()
 

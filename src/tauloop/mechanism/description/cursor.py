@@ -1,4 +1,4 @@
-"""The form that a file may have, and places in a file with their node, form and key path."""
+"""The permitted form of a file, and positions in a file with node, form and key path."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Value:
     """A physical value: number, literal with unit, expression, or a mapping `QUALIFIED`.
 
     Attributes:
-        linear: its dimension; None for any, or for one of `among`.
-        angular: its dimension where it belongs to a turning freedom, if different.
-        group: parameter group of its independent parameters; empty for a value that only controls a
-            computation and is read as a plain number.
+        linear: its dimension; None if any dimension, or each one of `among`, is permitted.
+        angular: its dimension for a rotational degree of freedom, if different.
+        group: group of its independent parameters. Empty for a value that only controls a
+            computation, such as a limit; it is not a parameter.
         sign: "positive", "not negative", "not zero" or empty.
-        among: permitted dimensions, where there are several.
-        is_plain: whether it is a text alone, as within a mapping `QUALIFIED`.
+        among: permitted dimensions, if there are several.
+        is_plain: whether only a scalar is permitted, as inside a mapping `QUALIFIED`.
     """
 
     linear: Dimension | None
@@ -34,18 +34,18 @@ class Value:
     is_plain: bool = False
 
     def dimension(self, is_angular: bool) -> Dimension | None:
-        """Return the first permitted dimension, on a sliding or a rotating joint."""
+        """Return the first permitted dimension for a linear or a rotational degree of freedom."""
         return self.angular if is_angular and self.angular is not None else self.linear
 
     def dimensions(self, is_angular: bool) -> tuple[Dimension, ...]:
-        """Return all permitted dimensions; none where any is permitted."""
+        """Return all permitted dimensions; empty if any dimension is permitted."""
         dimension = self.dimension(is_angular)
         return self.among if dimension is None else (dimension,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """Free text; `is_needed` if an empty text is rejected."""
+    """Free text; an empty text is rejected if `is_needed`."""
 
     is_needed: bool = False
 
@@ -88,12 +88,12 @@ class ListOf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapOf:
-    """A mapping from names to things of one kind.
+    """A mapping from names to contents of one form.
 
     Attributes:
         item: form of the contents.
-        key: noun for the names.
-        is_known: whether the names refer to elements defined elsewhere, which their reader looks up.
+        key: what the names are called in messages.
+        is_known: whether the names refer to elements that are defined elsewhere.
         may_be_empty: whether an empty mapping is permitted.
     """
 
@@ -118,8 +118,8 @@ class Shape:
     """A mapping with named fields.
 
     Attributes:
-        name: its name in the schema and on the reference page.
-        doc: description.
+        name: name in the schema and on the reference page.
+        doc: description on the reference page.
         fields: its keys.
         one_of: keys of which at least one is required.
     """
@@ -147,16 +147,16 @@ Kind = Value | Text | Name | Reference | Choice | Whole | ListOf | MapOf | Shape
 def value(
     of: Dimension | tuple[Dimension | None, Dimension] | None, group: str = "", sign: str = ""
 ) -> Value:
-    """Return a form for values of any dimension (None), of one, or of one per kind of freedom.
+    """Return the form of a value with one dimension, any (None), or one per kind of coordinate.
 
-    The first dimension holds for a sliding freedom and the second for a turning one.
+    Of two dimensions, the first is for a linear coordinate and the second for an angle.
     """
     linear, angular = of if isinstance(of, tuple) else (of, None)
     return Value(linear=linear, angular=angular, group=group, sign=sign)
 
 
 def field(name: str, kind: Kind, doc: str, required: bool = False) -> Field:
-    """Return a key that may be left out."""
+    """Return an optional key."""
     return Field(name=name, kind=kind, doc=doc, required=required)
 
 
@@ -171,10 +171,10 @@ MAX_PROBLEMS = 100
 
 @dataclass(slots=True)
 class Collector:
-    """All problems of one file, each once.
+    """The problems of one file, without duplicates.
 
     Attributes:
-        file: its name.
+        file: name of the file.
         folder: folder of the files that it refers to; None for a text without a file.
     """
 
@@ -183,9 +183,9 @@ class Collector:
     _problems: dict[tuple[str, str, int | None], Problem] = dataclasses.field(default_factory=dict)
 
     def add(self, where: str, line: int | None, what: str, remedy: str, prefix: str = "") -> None:
-        """Note a problem once.
+        """Add a problem unless it was added before.
 
-        The same problem in several legs, whose names differ by their prefix, counts once.
+        A problem that several repeated legs share is added once; their names differ by `prefix`.
         """
         problem = Problem(where=where, what=what, remedy=remedy, file=self.file, line=line)
         self._problems.setdefault(
@@ -211,18 +211,17 @@ class Collector:
 
     @property
     def is_full(self) -> bool:
-        """Whether further problems are only counted, so that remedies need not be searched."""
+        """Whether further problems are only counted, so their remedies need not be determined."""
         return len(self._problems) >= MAX_PROBLEMS
 
     def raise_any(self, error: type[TauloopError] = DescriptionError) -> None:
-        """Raise the problems that were noted.
+        """Raise an error with all collected problems; return if there are none.
 
         Args:
-            error: its type.
+            error: type of the error.
 
         Raises:
-            DescriptionError: or the other error, with all problems in the order of lines; none if
-                there are none.
+            TauloopError: of the given type, with all problems in the order of the lines.
         """
         if not self._problems:
             return
@@ -243,15 +242,15 @@ class Collector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """A node with its surroundings.
+    """A node of a file with its position, permitted form and problems.
 
     Attributes:
-        node: node of the file.
+        node: YAML node at this position.
         kind: the permitted form.
         where: key path in the file, for messages.
-        leaf: key path in the machine, which names independent parameters: a leg's name in place of
-            ``legs[0]``.
-        prefix: prefix of the names around it: empty at the top, ``leg1.`` in a leg.
+        leaf: key path in the machine, used to name independent parameters. It has a leg's name
+            where `where` has ``legs[0]``.
+        prefix: prefix of element names in its scope: empty at the top level, ``leg1.`` in a leg.
         collector: collects the problems.
     """
 
@@ -279,7 +278,7 @@ class Cursor:
         self.collector.add(where, child.line if child else self.line, what, remedy, self.prefix)
 
     def refused(self, what: str, remedy: str) -> DescriptionError:
-        """Return the error that ends reading the file, with all problems noted before."""
+        """Return the error that ends reading the file; it includes all earlier problems."""
         try:
             self.problem(what, remedy)
             self.collector.raise_any()
@@ -288,7 +287,7 @@ class Cursor:
         raise AssertionError("a noted problem was not reported")
 
     def get(self, key: str) -> Cursor | None:
-        """Return the place of a key of a shape; None if it is absent or of the wrong form."""
+        """Return the cursor of a key of a shape; None if it is absent or of the wrong form."""
         shape = chosen(self.kind, self.node)
         node = self.node.get(key) if isinstance(self.node, Mapping) else None
         if node is None or not isinstance(shape, Shape):
@@ -310,26 +309,26 @@ class Cursor:
         return child.text if child is not None else None
 
     def items(self) -> list[Cursor]:
-        """Return the items of a list; none if this is not a list."""
+        """Return the items of a list; empty if this is not a list."""
         kind = chosen(self.kind, self.node)
         if not isinstance(self.node, Sequence) or not isinstance(kind, ListOf):
             return []
         return [self._child(node, kind.item, f"[{i}]") for i, node in enumerate(self.node.items)]
 
     def entries(self) -> Iterator[tuple[str, Cursor]]:
-        """Return the names and contents of a mapping of things of one kind."""
+        """Yield the name and contents of each entry of a `MapOf` mapping."""
         kind = chosen(self.kind, self.node)
         if isinstance(self.node, Mapping) and isinstance(kind, MapOf):
             for entry in self.node.entries:
                 yield entry.key, self._child(entry.value, kind.item, f".{entry.key}")
 
     def items_of(self, key: str) -> list[Cursor]:
-        """Return the items of the list of a key; none if the key is absent."""
+        """Return the items of the list at a key; empty if the key is absent."""
         child = self.get(key)
         return child.items() if child is not None else []
 
     def entries_of(self, key: str) -> list[tuple[str, Cursor]]:
-        """Return the names and contents of the mapping of a key; none if the key is absent."""
+        """Return the names and contents of the mapping at a key; empty if the key is absent."""
         child = self.get(key)
         return list(child.entries()) if child is not None else []
 
@@ -349,7 +348,7 @@ class Cursor:
 
 
 def chosen(kind: Kind, node: Node) -> Kind:
-    """Return the alternative whose form the node has; the first if it has none of these forms."""
+    """Return the alternative that accepts the form of a node; the first if none does."""
     if not isinstance(kind, Either):
         return kind
     return next(
@@ -358,7 +357,7 @@ def chosen(kind: Kind, node: Node) -> Kind:
 
 
 def accepts(kind: Kind, node: Node) -> bool:
-    """Return whether a node has the form of a kind: text, list or mapping."""
+    """Return whether a node is a text, list or mapping as its kind requires."""
     if isinstance(kind, Either):
         return any(accepts(alternative, node) for alternative in kind.kinds)
     if isinstance(kind, Value):

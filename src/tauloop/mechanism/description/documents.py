@@ -1,4 +1,4 @@
-"""YAML documents of any grammar: opened, checked, and converted to plain data with SI numbers."""
+"""Open and check YAML documents of any grammar, and convert them to plain data in SI units."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tauloop.mechanism.description.yaml_nodes import parse_nodes, read_text
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A number in SI units and its dimension, where the grammar leaves that open."""
+    """A number in SI units and its dimension, for a key that permits any dimension."""
 
     value: float
     dimension: Dimension
 
 
 def open_document(path: str | Path, shape: Shape) -> Cursor:
-    """Return the top of the document in a file (see `document`).
+    """Return the root cursor of the document in a file (see `document`).
 
     Raises:
         DescriptionError: the file cannot be read or is not plain YAML.
@@ -41,12 +41,12 @@ def open_document(path: str | Path, shape: Shape) -> Cursor:
 
 
 def contents(cursor: Cursor | None, values: ValueReader) -> Any:
-    """Return the contents of a place as plain data.
+    """Return the contents at a cursor as plain data.
 
     Mappings become dict, lists tuple, texts str, whole numbers int, and values float in SI units.
 
-    A value whose dimension is not fixed becomes an `Amount`. Parts that are wrong are noted and become
-    None.
+    A value whose dimension is not fixed becomes an `Amount`. Invalid contents are reported and
+    become None.
     """
     if cursor is None or not accepts(cursor.kind, cursor.node):
         return None
@@ -73,7 +73,7 @@ def contents(cursor: Cursor | None, values: ValueReader) -> Any:
 
 
 def is_whole(value: Any) -> bool:
-    """Return whether contents have no part that was wrong."""
+    """Return whether contents (see `contents`) were valid throughout."""
     if isinstance(value, dict):
         return all(map(is_whole, value.values()))
     if isinstance(value, tuple):

@@ -26,13 +26,13 @@ _MASS = value(units.MASS, GROUP, "not negative")
 _POINT = ListOf(item=value(units.LENGTH, "geometry"), length=3)
 _YES_NO = Choice(options=("yes", "no"))
 _MATERIAL = need(
-    "material", Reference(to="material"), "one of `materials`, or of the table of materials"
+    "material", Reference(to="material"), "name in `materials` or in Tauloop's table of materials"
 )
 
 MATERIAL = Shape(
     name="material",
-    doc="A material along the axis of a beam. Of `poisson_ratio` and `shear_modulus`, one follows from the other if "
-    "the material is isotropic; a fiber composite needs both.",
+    doc="A material along the axis of a beam. For an isotropic material give `poisson_ratio` or `shear_modulus`; the "
+    "other follows from it. A fiber composite needs both.",
     fields=(
         need("young_modulus", value(units.PRESSURE, GROUP, "positive"), "Young's modulus E"),
         field("shear_modulus", value(units.PRESSURE, GROUP, "positive"), "shear modulus G"),
@@ -44,18 +44,20 @@ MATERIAL = Shape(
         field(
             "strength",
             value(units.PRESSURE, GROUP, "positive"),
-            "stress at which it yields, or breaks without yielding",
+            "stress at which the material yields, or breaks if it does not yield",
         ),
     ),
 )
-MATERIALS = field("materials", MapOf(item=MATERIAL), "materials in addition to those of the table")
+MATERIALS = field(
+    "materials", MapOf(item=MATERIAL), "materials in addition to those of Tauloop's table"
+)
 
 _TUBE = Shape(
     name="tube",
     doc="A round tube.",
     fields=(
         need("outer", _SIZE, "outer diameter"),
-        need("wall", _SIZE, "thickness of the wall"),
+        need("wall", _SIZE, "wall thickness"),
         _MATERIAL,
     ),
 )
@@ -74,12 +76,12 @@ _RECTANGLE = Shape(
 _BOX = Shape(
     name="box section",
     doc="A hollow rectangular bar with sharp corners.",
-    fields=(_WIDTH, _HEIGHT, need("wall", _SIZE, "thickness of the wall"), _MATERIAL),
+    fields=(_WIDTH, _HEIGHT, need("wall", _SIZE, "wall thickness"), _MATERIAL),
 )
 _BENDING = value(units.BENDING_STIFFNESS, GROUP, "positive")
 COMPOSITE = Shape(
     name="composite section",
-    doc="A cross section by its stiffnesses and mass: `EI` for all directions, or `EIy` and `EIz`.",
+    doc="A cross section given by its stiffnesses and mass: `EI` for all directions, or `EIy` and `EIz`.",
     fields=(
         need("EA", value(units.FORCE, GROUP, "positive"), "axial stiffness"),
         field("EI", _BENDING, "bending stiffness"),
@@ -95,20 +97,24 @@ _SECTION_FIELDS = (
     field("round", _BAR, "solid round bar"),
     field("rectangle", _RECTANGLE, "solid rectangular bar"),
     field("box", _BOX, "hollow rectangular bar"),
-    field("section", COMPOSITE, "section by its stiffnesses"),
+    field("section", COMPOSITE, "section given by its stiffnesses"),
 )
 SECTION = Shape(name="section", doc="A cross section: exactly one key.", fields=_SECTION_FIELDS)
 TAPER = Shape(
     name="taper",
-    doc="Two sections of the same kind and material, between which all dimensions change linearly.",
+    doc="Two sections of the same kind and material; the dimensions change linearly from one to the other.",
     fields=(need("start", SECTION, "section at the start"), need("end", SECTION, "at the end")),
 )
-_TAPER_FIELD = field("taper", TAPER, "section that changes along the length")
+_TAPER_FIELD = field("taper", TAPER, "section whose dimensions change along the length")
 SEGMENT = Shape(
     name="segment",
-    doc="A piece of a stepped beam, with one section or taper.",
+    doc="One length of a stepped beam, with one section or taper.",
     fields=(
-        field("length", _SIZE, "its length; exactly one segment has none and takes the rest"),
+        field(
+            "length",
+            _SIZE,
+            "its length; exactly one segment has no length and fills the rest of the beam",
+        ),
         *_SECTION_FIELDS,
         _TAPER_FIELD,
     ),
@@ -121,7 +127,7 @@ FITTINGS = Shape(
 _DISTRIBUTED = field(
     "distributed",
     _YES_NO,
-    "yes: the stated mass beyond that of the section is spread along the length. no if absent",
+    "yes: the part of the stated mass that exceeds the section's mass is spread along the length. no if absent",
 )
 #: Keys of which a beam has exactly one.
 SECTION_KEYS = (*(key.name for key in _SECTION_FIELDS), "taper", "segments")
@@ -138,8 +144,8 @@ BODY_BEAM = Shape(
     name="beam",
     doc="An elastic beam between two points of a body, with exactly one section, taper or list of segments.",
     fields=(
-        need("from", _PLACE, "start, on the body"),
-        need("to", _PLACE, "end, likewise"),
+        need("from", _PLACE, "start: a joint, rod or frame on the body, or a point [x, y, z]"),
+        need("to", _PLACE, "end, given like `from`"),
         field(
             "z_axis",
             ListOf(item=value(units.ONE), length=3),
@@ -170,13 +176,13 @@ _NOT_NEGATIVE = value(units.COMPLIANCE, GROUP, "not negative")
 _MATRIX = ListOf(item=ListOf(item=value(None, GROUP), length=6), length=6)
 STIFFNESS = _directions(
     "joint stiffness",
-    "Stiffness of the bearings of a joint by direction; what is absent is rigid.",
+    "Stiffness of the bearings of a joint by direction; directions that are not given are rigid.",
     _POSITIVE,
     replace(_POSITIVE, linear=units.ANGULAR_STIFFNESS),
 )
 COMPLIANCE = _directions(
     "joint compliance",
-    "Compliance of the bearings of a joint by direction; what is absent is rigid.",
+    "Compliance of the bearings of a joint by direction; directions that are not given are rigid.",
     _NOT_NEGATIVE,
     replace(_NOT_NEGATIVE, linear=units.ANGULAR_COMPLIANCE),
 )
@@ -188,7 +194,9 @@ JOINT_FIELDS = (
         "parent's frame, at the origin of the child's",
     ),
     field(
-        "compliance", Either(kinds=(_MATRIX, COMPLIANCE)), "its inverse, in place of `stiffness`"
+        "compliance",
+        Either(kinds=(_MATRIX, COMPLIANCE)),
+        "the inverse of `stiffness`, instead of it",
     ),
 )
 CONTACT = Shape(
@@ -207,7 +215,8 @@ ACTUATOR_FIELDS = (
     field(
         "stiffness",
         value(units.STIFFNESSES, GROUP, "positive"),
-        "stiffness with the motor held; that of the `drive` if absent",
+        "stiffness seen at the actuator's position with the motor locked; if absent, the stiffness "
+        "of the `drive`, if there is one",
     ),
 )
 
@@ -216,7 +225,7 @@ STRUCTURE = Shape(
     doc="A frame or body as a reduced finite-element model: 6 rows for each node (x, y, z, rx, ry, rz in body axes, "
     "SI units), then rows of its internal modes.",
     fields=(
-        need("on", Reference(to="body"), "body that it describes; `base` for the machine's frame"),
+        need("on", Reference(to="body"), "modeled body; `base` for the machine's frame"),
         need(
             "nodes",
             ListOf(item=_PLACE),
@@ -227,7 +236,7 @@ STRUCTURE = Shape(
             Text(is_needed=True),
             "NumPy file (.npz) with the arrays `K` and, for vibration, `M`",
         ),
-        field("stiffness", Text(is_needed=True), "in place of `file`: CSV file with the matrix K"),
+        field("stiffness", Text(is_needed=True), "instead of `file`: CSV file with the matrix K"),
         field("mass", Text(is_needed=True), "with `stiffness`: CSV file with the matrix M"),
     ),
 )

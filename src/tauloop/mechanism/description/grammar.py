@@ -1,9 +1,8 @@
 """The grammar of machine files.
 
-Reader, checks, JSON Schema and reference page are derived from it.
-
-The reader checks conditions between fields (a rod is either fixed or telescopic); the descriptions of
-the fields state them.
+The reader, the checks, the JSON Schema and the reference page are derived from it. The reader also
+checks conditions between fields, such as that a rod is either fixed or telescopic. The descriptions
+of the fields state these conditions.
 """
 
 from __future__ import annotations
@@ -47,20 +46,21 @@ _MASS = value(units.MASS, "inertia", "positive")
 _MOMENT = value(units.INERTIA, "inertia")
 _CENTER = value(units.LENGTH, "inertia")
 _POSITION = ListOf(item=_LENGTH, length=3)
-_STEERED = value(units.POSITIONS)
+_COORDINATE = value(units.POSITIONS)
 _NUMBER = value(units.ONE)
 
 QUALIFIED = Shape(
     name="qualified value",
-    doc="A value with what is known about it. Such a literal is an independent parameter even if it is zero.",
+    doc="A value with its origin and bounds. A literal given in this form is an independent "
+    "parameter even if it is zero.",
     fields=(
         need("value", Value(linear=None, is_plain=True), "number, literal or expression"),
         field(
             "status",
             Choice(options=STATUSES),
-            "how it was obtained; the file's `provenance` if absent",
+            "how the value was obtained; from `provenance` if absent",
         ),
-        field("source", Text(), "where it comes from; the file's `provenance` if absent"),
+        field("source", Text(), "where the value comes from; from `provenance` if absent"),
         field(
             "bounds",
             ListOf(item=Value(linear=None, is_plain=True), length=2),
@@ -72,7 +72,7 @@ QUALIFIED = Shape(
 
 PROVENANCE = Shape(
     name="provenance",
-    doc="Status and source of every value that has none of its own.",
+    doc="Status and source of every value that does not state its own.",
     fields=(
         need("status", Choice(options=STATUSES), "how the values were obtained"),
         need("source", Text(), "where they come from"),
@@ -81,34 +81,34 @@ PROVENANCE = Shape(
 
 TURN = Shape(
     name="turn",
-    doc="A rotation about one axis of the frame that the turns before it have produced: exactly one key.",
+    doc="A rotation about one axis of the frame that results from the previous rotations: exactly one key.",
     fields=tuple(field(axis, _ANGLE, f"angle about {axis}") for axis in "xyz"),
 )
 _TURNS = ListOf(item=TURN, may_be_empty=True)
 
 PLACEMENT = Shape(
     name="placement",
-    doc="A frame fixed to a body: first shifted, then turned. Just the name of a body or frame means that one.",
+    doc="A frame fixed to a body: first translated, then rotated. A bare name stands for that body or frame.",
     fields=(
         need("on", Reference(to="body or frame"), "body or frame that it is fixed to"),
-        field("at", _POSITION, "origin, in the axes of `on`; zero if absent"),
-        field("turn", _TURNS, "successive turns; none if absent"),
+        field("at", _POSITION, "origin in the axes of `on`; zero if absent"),
+        field("turn", _TURNS, "successive rotations; none if absent"),
     ),
 )
 _PLACED = Either(kinds=(Reference(to="body or frame"), PLACEMENT))
 
 TOOL_SHAPE = Shape(
     name="pose",
-    doc="A frame given without the body it is fixed to, which is known.",
+    doc="A frame without `on`, because its body is known.",
     fields=(
         field("at", _POSITION, "origin; zero if absent"),
-        field("turn", _TURNS, "successive turns; none if absent"),
+        field("turn", _TURNS, "successive rotations; none if absent"),
     ),
 )
 
 MOMENTS = Shape(
     name="inertia",
-    doc="The symmetric inertia matrix; what is absent is zero. Products are the matrix elements, I_xy = -∫ x y dm.",
+    doc="The symmetric inertia matrix; absent entries are zero. Products are the matrix elements, I_xy = -∫ x y dm.",
     fields=tuple(
         field(name, _MOMENT, f"I_{name}") for name in ("xx", "yy", "zz", "xy", "xz", "yz")
     ),
@@ -123,12 +123,12 @@ _ABOUT = field(
 _UNCHECKED = field(
     "unchecked",
     Choice(options=("yes", "no")),
-    "yes: the values need not be possible for a body (a planar or reduced model, identified values). no if absent",
+    "yes: the values may be impossible for a rigid body (planar or reduced models, identified values). no if absent",
 )
 BODY = Shape(
     name="body",
-    doc="A rigid body; the word `massless`, or a mass of zero alone, stands for a body that only joins others. Without "
-    "`center` and without `inertia` it is a point mass at the body's origin. Without `mass`, its inertia is that of "
+    doc="A rigid body. The word `massless`, or only `mass: 0`, stands for a body that merely connects others. Without "
+    "`center` and `inertia` it is a point mass at the body's origin. Without `mass`, its inertia is that of "
     "its `beams`.",
     fields=(
         field("mass", _MASS, "mass; required without `beams`"),
@@ -140,7 +140,7 @@ BODY = Shape(
         field(
             "first_moment",
             ListOf(item=value(units.FIRST_MOMENT, "inertia"), length=3),
-            "mass times mass center, in place of `center`; then `about: origin` is required",
+            "mass times mass center, instead of `center`; then `about: origin` is required",
         ),
         field("inertia", MOMENTS, "moments of inertia in body axes; zero (a point mass) if absent"),
         _ABOUT,
@@ -161,44 +161,48 @@ FRICTION = Shape(
         field(
             "viscous_asymmetry",
             value(units.DAMPINGS, "friction"),
-            "by how much the viscous coefficient is larger forwards and smaller backwards; at most `viscous`",
+            "amount by which the viscous coefficient is larger for forward and smaller for "
+            "backward motion; at most `viscous`",
         ),
         field(
             "coulomb_asymmetry",
             value(units.FORCES, "friction"),
-            "by how much Coulomb friction is larger forwards and smaller backwards; at most `coulomb`",
+            "amount by which Coulomb friction is larger for forward and smaller for backward motion; at most `coulomb`",
         ),
         field(
             "static",
             value(units.FORCES, "friction", "not negative"),
-            "friction at the slowest motion, at least `coulomb`; with `stribeck`",
+            "friction at the onset of motion, at least `coulomb`; requires `stribeck`",
         ),
         field(
-            "stribeck", value(units.SPEEDS, "friction", "positive"), "Stribeck speed, with `static`"
+            "stribeck",
+            value(units.SPEEDS, "friction", "positive"),
+            "Stribeck speed; requires `static`",
         ),
     ),
 )
 
 SPRING = Shape(
     name="spring",
-    doc="A spring on one degree of freedom: it pulls back with stiffness (q - rest).",
+    doc="A spring on one degree of freedom q, with the restoring force `stiffness * (q - rest)`.",
     fields=(
         need("stiffness", value(units.STIFFNESSES, "spring"), "force per displacement"),
-        need("rest", value(units.POSITIONS, "spring"), "coordinate without force"),
+        need("rest", value(units.POSITIONS, "spring"), "coordinate at which the force is zero"),
     ),
 )
 
-_RANGE = ListOf(item=_STEERED, length=2)
+_RANGE = ListOf(item=_COORDINATE, length=2)
 LIMITS = Shape(
     name="limits",
-    doc="A range with its kind: exactly one key. `[lower, upper]` alone are stops. Searches (random states, workspace, "
-    "excitation, poses to measure) keep within both kinds; a pose or motion that is given is judged by stops alone.",
+    doc="A range with its kind: exactly one key. A bare `[lower, upper]` means stops. Searches (random states, "
+    "workspace, excitation, poses to measure) stay within both kinds. A given pose or motion is only checked against "
+    "stops.",
     fields=(
         field("stop", _RANGE, "[lower, upper] that the machine cannot leave"),
         field(
             "drawing",
             _RANGE,
-            "[lower, upper] in which it is drawn and sampled, and which it may leave",
+            "[lower, upper] used for drawing and sampling; motions may leave it",
         ),
     ),
 )
@@ -216,7 +220,7 @@ _FREEDOM_FIELDS = (
     field(
         "inertia",
         value(units.INERTIAS, "drive", "not negative"),
-        "inertia that moves with this degree of freedom alone: a rotor, on the joint's side",
+        "inertia that moves only with this degree of freedom, such as a rotor, on the joint's side",
     ),
 )
 FREEDOM = Shape(
@@ -225,7 +229,7 @@ FREEDOM = Shape(
 
 CONSTANT_TURN = Shape(
     name="constant turn",
-    doc="A turn that is not a parameter: exactly one key.",
+    doc="A rotation that is not a parameter: exactly one key.",
     fields=tuple(field(axis, value(units.ANGLE), f"angle about {axis}") for axis in "xyz"),
 )
 REFERENCE = Shape(
@@ -243,7 +247,7 @@ REFERENCE = Shape(
         field("y", value(units.LENGTH), "displacement along y"),
         field("z", value(units.LENGTH), "displacement along z"),
         field("at", ListOf(item=value(units.LENGTH), length=3), "position"),
-        field("turn", ListOf(item=CONSTANT_TURN, may_be_empty=True), "successive turns"),
+        field("turn", ListOf(item=CONSTANT_TURN, may_be_empty=True), "successive rotations"),
     ),
 )
 
@@ -259,19 +263,20 @@ JOINT = Shape(
         field(
             "axis",
             _AXIS,
-            "axis of a revolute, prismatic or cylindrical joint, in both frames",
+            "axis of a revolute, prismatic or cylindrical joint, in both frames: a letter, or a "
+            "vector of three numbers",
         ),
         field(
             "axes",
             ListOf(item=_AXIS, length=2),
-            "axes of a universal joint, at right angles: the first fixed to the parent, the second to the child",
+            "perpendicular axes of a universal joint: the first fixed to the parent, the second to the child",
         ),
-        need("parent", _PLACED, "frame on the one body"),
-        need("child", _PLACED, "frame on the other body"),
+        need("parent", _PLACED, "frame on the parent body"),
+        need("child", _PLACED, "frame on the child body"),
         field(
             "reference",
-            Either(kinds=(_STEERED, REFERENCE)),
-            "start value, which also picks the branch; zero if absent",
+            Either(kinds=(_COORDINATE, REFERENCE)),
+            "start value, which also selects the assembly mode; zero if absent",
         ),
         *_FREEDOM_FIELDS,
         field(
@@ -282,7 +287,7 @@ JOINT = Shape(
         field(
             "cut",
             Choice(options=("yes", "no")),
-            "yes: this joint closes a loop and has no coordinates; the toolkit chooses among the others. no if absent",
+            "yes: this joint closes a loop and has no coordinates. Tauloop chooses the other cut joints. no if absent",
         ),
         *JOINT_FIELDS,
     ),
@@ -290,7 +295,7 @@ JOINT = Shape(
 
 TELESCOPE = Shape(
     name="telescope",
-    doc="The length of a telescopic rod as a coordinate, which slides: units of m, not rad.",
+    doc="The length of a telescopic rod as a linear coordinate (m).",
     fields=(
         need("reference", value(units.LENGTH, "", "positive"), "start value of the length"),
         *_FREEDOM_FIELDS,
@@ -301,8 +306,8 @@ LINK = Shape(
     name="link",
     doc="Inertia of a rod or of one part of it. Slender: `center` is a distance along the rod and `inertia` is the "
     "transverse moment about the mass center (a point mass if absent). Full: as for a body, in the rod frame (z from A "
-    "to B, y along first_axis x z), with its origin in A (for `upper`: in B). The parts of a telescopic rod have "
-    "their sections here, from A (for `upper`: from B); without `mass`, their inertia is that of the section.",
+    "to B, y along first_axis x z) with its origin at A (for `upper`: at B). The parts of a telescopic rod have "
+    "their sections here, from A (for `upper`: from B). Without `mass`, their inertia is that of the section.",
     fields=(
         field("mass", _MASS, "mass; required without a section"),
         field("center", Either(kinds=(_CENTER, ListOf(item=_CENTER, length=3))), "mass center"),
@@ -326,43 +331,49 @@ LINK = Shape(
 
 TENSION = Shape(
     name="tension",
-    doc="Makes a rod a cable, which pulls within bounds and never pushes. With `stiffness` it stretches in a "
-    "simulation (docs/cables.md).",
+    doc="Makes a rod a cable, which pulls within bounds and never pushes. In a simulation, a cable with `stiffness` "
+    "pulls with max(0, stiffness x + damping x'), where x is its stretch. A cable without it does not stretch "
+    "(docs/cables.md).",
     fields=(
         need("least", value(units.FORCE, "", "not negative"), "least tension"),
         field(
             "greatest",
             value(units.FORCE, "", "positive"),
-            "greatest tension; without bound if absent",
+            "greatest tension; unbounded if absent",
         ),
         field("stiffness", value(units.STIFFNESS, "spring", "positive"), "force per stretch"),
         field("damping", value(units.DAMPING, "friction", "not negative"), "force per rate"),
         field(
             "restitution",
             value(units.ONE, "", "not negative"),
-            "0 to 1, without stiffness only: fraction of its speed with which a slack cable rebounds when taut",
+            "only without `stiffness`, 0 to 1: fraction of the speed with which a slack cable "
+            "rebounds when it becomes taut",
         ),
     ),
 )
 
 DRUM = Shape(
     name="drum",
-    doc="A drum or sprocket at A, about the z axis of `from`: the length is that of the free tangent plus radius times "
-    "wrap angle, counted from the x axis. The end B must not pass the negative x axis, where the length "
-    "jumps by one revolution; `check`, `fk` and `ik` report it.",
+    doc="A drum or sprocket at A, about the z axis of `from`. The rod length is the free tangent length plus radius "
+    "times wrap angle, measured from the x axis. The end B must not cross the negative x axis, where the length "
+    "jumps by one circumference; `check`, `fk` and `ik` report it.",
     fields=(
-        need("radius", value(units.LENGTH, "geometry", "positive"), "radius to the line's middle"),
+        need(
+            "radius",
+            value(units.LENGTH, "geometry", "positive"),
+            "radius to the center line of the cable or chain",
+        ),
         need(
             "winds",
             Choice(options=("clockwise", "counterclockwise")),
-            "sense about z in which the line runs on the drum towards the point where it leaves",
+            "direction about z in which the line runs around the drum, from its fixed end to the point where it leaves",
         ),
     ),
 )
 
 ROD = Shape(
     name="rod",
-    doc="A two-point link from A to B: of fixed `length`, or `telescopic`.",
+    doc="A two-point link from A to B with a fixed `length`, or `telescopic`.",
     fields=(
         need("from", _PLACED, "joint center A"),
         need("to", _PLACED, "joint center B"),
@@ -384,7 +395,8 @@ ROD = Shape(
         field(
             "spin",
             Choice(options=("universal", "none")),
-            "full only, required: whether the universal joint at A forces a spin about the rod's own axis",
+            "full only, required: `universal` if the universal joint at A makes the rod spin about "
+            "its own axis, otherwise `none`",
         ),
         field("tension", TENSION, "makes the rod a cable"),
         field("drum", DRUM, "massless only: winds the line onto a drum or sprocket"),
@@ -400,23 +412,25 @@ def _terms(ratio: Value) -> MapOf:
 _RATIO = value(None, "drive", "not zero")
 ACTUATOR = Shape(
     name="actuator",
-    doc="A motor with a transmission; its position is the sum of ratio times coordinate, plus the offset. With a "
-    "ratio in rad/m (a screw) the motor turns although the joint slides; offset, inertia, friction, force and speed "
-    "are those of the motor.",
+    doc="A motor with a transmission. Its position is the sum of ratio times coordinate, plus the offset. With a "
+    "ratio in rad/m (a screw) the motor rotates while the joint slides. Offset, inertia, friction, force and speed "
+    "refer to the motor.",
     fields=(
         field(
             "on",
             Reference(to="coordinate"),
             "joint with one degree of freedom, `joint.freedom`, or telescopic rod",
         ),
-        field("ratio", _RATIO, "motor motion per motion of the coordinate; 1 if absent"),
         field(
-            "drives", _terms(_RATIO), "in place of `on`: several coordinates, each with its ratio"
+            "ratio", _RATIO, "motor displacement per displacement of the coordinate; 1 if absent"
+        ),
+        field(
+            "drives", _terms(_RATIO), "instead of `on`: several coordinates, each with its ratio"
         ),
         field(
             "offset",
             value(units.POSITIONS, "drive"),
-            "the motor's position where its coordinates are zero; zero if absent",
+            "the motor's position when its coordinates are zero; zero if absent",
         ),
         field(
             "inertia", value(units.INERTIAS, "drive", "not negative"), "inertia on the motor's side"
@@ -426,13 +440,13 @@ ACTUATOR = Shape(
         field(
             "rated_force",
             value(units.FORCES, "", "positive"),
-            "largest root mean square that it can deliver continuously",
+            "largest RMS force or torque that it can deliver continuously",
         ),
         field("speed", value(units.SPEEDS, "", "positive"), "largest motor speed"),
         field(
             "copper",
             value(units.COPPERS, "", "positive"),
-            "heat of its windings per squared force, R/k^2",
+            "copper-loss coefficient R/k^2: winding losses per squared force",
         ),
         field(
             "drive",
@@ -447,9 +461,9 @@ ACTUATOR = Shape(
 MAX_ORDER, MAX_POINTS = 12, 400
 CURVE = Shape(
     name="curve",
-    doc="A function of a coordinate: `polynomial` or `table`. A table is interpolated by cubics: `smooth` with two "
-    "continuous derivatives (natural at both ends, where it goes on as a straight line), `monotone` with one, never "
-    "beyond its points.",
+    doc="A function of a coordinate: `polynomial` or `table`. A table is interpolated by cubics. `smooth` has two "
+    "continuous derivatives; it is natural at both ends and continues there as a straight line. `monotone` has one "
+    "continuous derivative and never exceeds the values of its points.",
     fields=(
         field(
             "polynomial",
@@ -459,18 +473,18 @@ CURVE = Shape(
         field(
             "about",
             value(units.POSITIONS, "geometry"),
-            "of a polynomial: coordinate from which powers are counted; zero if absent",
+            "of a polynomial: value that is subtracted from the coordinate; zero if absent",
         ),
         field(
             "table",
             ListOf(item=ListOf(item=value(None), length=2)),
-            "points [coordinate, value], increasing in the coordinate",
+            "points [coordinate, value] with increasing coordinate",
         ),
         field(
             "periodic",
             Choice(options=("yes", "no")),
-            "of a table: yes: it repeats; its last value is the first one. no if absent: then the coordinate has "
-            "limits within the table",
+            "of a table: yes if it repeats; then its last value equals the first. no if absent; then the coordinate "
+            "needs limits within the table",
         ),
         field(
             "interpolation",
@@ -481,25 +495,25 @@ CURVE = Shape(
 )
 COUPLING = Shape(
     name="coupling",
-    doc="A gear, belt or cam without losses: the sum of ratio times coordinate is the offset, plus curves of other "
-    "coordinates. `{of: {a: 1, b: -2}}` is a = 2 b; one coordinate alone is held.",
+    doc="A gear, belt or cam without losses: the sum of ratio times coordinate equals the offset plus curves of other "
+    "coordinates. `{of: {a: 1, b: -2}}` means a = 2 b. A single coordinate is held constant.",
     fields=(
         need("of", _terms(_RATIO), "coordinates, each with its ratio"),
         field("offset", value(units.POSITIONS, "geometry"), "the sum; zero if absent"),
         field(
             "curves",
             MapOf(item=CURVE, key="coordinate", is_known=True, may_be_empty=False),
-            "coordinates, each with its curve, which are added to the offset",
+            "coordinates, each with its curve; the curves are added to the offset",
         ),
     ),
 )
 
-#: Zero where motors move a coordinate against each other.
+#: Ratio in a loss. It may be zero: two motors can cancel in a coordinate.
 _SHARE = value(None, "drive")
 LOSS = Shape(
     name="loss",
-    doc="Friction of a combination of coordinates or of motors, as of a belt or cable that several move: its speed is "
-    "the sum of ratio times speed. Just one of `of` and `motors`.",
+    doc="Friction of a combination of coordinates or motors, such as a belt that several motors move. Its speed is "
+    "the sum of ratio times speed. Exactly one of `of` and `motors`.",
     fields=(
         field("of", _terms(_SHARE), "coordinates, each with its ratio"),
         field("motors", _terms(_SHARE), "actuators, each with its ratio"),
@@ -511,25 +525,26 @@ LOSS = Shape(
 MOTIONS = ("free", "translational", "planar", "schoenflies", "spherical")
 PLATFORM = Shape(
     name="platform",
-    doc="The body that does the work. With `motion` it gets coordinates of its own, those of a joint named "
-    "`platform` from the base.",
+    doc="The moving platform (end effector). With `motion` it gets its own coordinates: those of a joint named "
+    "`platform` between base and body.",
     fields=(
         need("body", Reference(to="body"), "the body"),
         field(
             "motion",
             Choice(options=MOTIONS),
-            "kind of the joint `platform`; absent: the body is part of the tree",
+            "kind of the joint `platform`; if absent, the body is moved by its other joints",
         ),
-        field("tool", TOOL_SHAPE, "frame of the tool on the body; the body's own if absent"),
+        field("tool", TOOL_SHAPE, "frame of the tool on the body; the body's frame if absent"),
         field(
             "payload",
             value(units.MASS, "", "positive"),
-            "rated payload of the tool",
+            "rated payload",
         ),
         need(
             "independent",
             ListOf(item=Reference(to="coordinate"), may_be_empty=True),
-            "independent coordinates: degrees of freedom of joint `platform` (x, wy, ...), and full names of others",
+            "independent coordinates: degrees of freedom of joint `platform` (x, wy, ...), or full "
+            "names of other coordinates",
         ),
         field("reference", REFERENCE, "start pose, with `motion` only"),
         field(
@@ -545,31 +560,31 @@ COLOR = r"#[0-9a-fA-F]{6}"
 _EXTENT = value(units.LENGTH, sign="positive")
 ROUND = Shape(
     name="round solid",
-    doc="A solid about the z axis of its frame, half of it on each side of the origin.",
+    doc="A solid of revolution about the z axis of its frame, centered on the origin.",
     fields=(
         need("radius", _EXTENT, "radius"),
-        need("length", _EXTENT, "length; of a capsule without its round ends"),
+        need("length", _EXTENT, "length; for a capsule without its round ends"),
     ),
 )
 VISUAL = Shape(
     name="visual",
-    doc="A solid that is drawn, with exactly one shape. A body or rod without one is drawn by what its joints show. "
-    "Numbers are not parameters: they are taken at the nominal values.",
+    doc="A solid that is drawn, with exactly one shape. A body or rod without solids is drawn from the positions of "
+    "its joints. The numbers are not parameters; expressions are evaluated at nominal values.",
     fields=(
         need(
             "on",
             Reference(to="body, frame or rod"),
-            "what it is fixed to; of a rod: origin in A, z along it",
+            "body, frame or rod that it is fixed to; a rod's frame has its origin at A and z along the rod",
         ),
         field(
             "at",
             ListOf(item=value(units.LENGTH), length=3),
-            "its middle, in the axes of `on`; zero if absent",
+            "its center in the axes of `on`; zero if absent",
         ),
         field(
             "turn",
             ListOf(item=CONSTANT_TURN, may_be_empty=True),
-            "successive turns; none if absent",
+            "successive rotations; none if absent",
         ),
         field("box", ListOf(item=_EXTENT, length=3), "edges along x, y and z"),
         field("cylinder", ROUND, "a cylinder"),
@@ -578,20 +593,20 @@ VISUAL = Shape(
         field(
             "mesh",
             Text(is_needed=True),
-            "file (STL, OBJ, GLB, PLY, OFF), from the folder of the machine file",
+            "file (STL, OBJ, GLB, PLY, OFF), relative to the machine file",
         ),
         field(
             "scale",
             Either(kinds=(value(units.ONE, sign="positive"), ListOf(item=_NUMBER, length=3))),
-            "factor from the units of a mesh to m, or one for each axis; 1 if absent",
+            "factor from the mesh's unit to m, or three factors for x, y and z; 1 if absent",
         ),
-        field("colour", Text(), "red, green and blue, as '#d08c2e'"),
+        field("colour", Text(), "red, green and blue, such as '#d08c2e'"),
     ),
 )
 
 OUTPUT = Shape(
     name="output",
-    doc="A quantity of a pose with its unit; the expression alone may stand for it.",
+    doc="A quantity of a pose with its unit. A bare expression may be written instead.",
     fields=(
         need("value", Text(is_needed=True), "the expression"),
         field("unit", Text(is_needed=True), "unit that the expression must have, such as deg"),
@@ -623,31 +638,36 @@ MAX_REPEAT = 64
 LEG = Shape(
     name="leg",
     doc="A pattern, written once and repeated: `leg` with `repeat: 3` makes leg1, leg2 and leg3, whose elements are "
-    "leg1.arm and so on. In its expressions `i` counts from 1. A name is looked up in the leg first, then at the top.",
+    "leg1.arm and so on. In its expressions `i` is the leg's number, from 1. A name is looked up in the leg first, "
+    "then at the top level.",
     fields=(
         need("name", Name(), "name of the pattern; the number is appended"),
-        need("repeat", Whole(least=1, most=MAX_REPEAT), "how many"),
+        need("repeat", Whole(least=1, most=MAX_REPEAT), "number of legs"),
         field(
             "each",
             MapOf(item=ListOf(item=value(None)), key="parameter"),
             "parameters with one value per leg",
         ),
-        field("parameters", _PARAMETERS, "parameters of each leg, by one expression or value"),
+        field(
+            "parameters",
+            _PARAMETERS,
+            "parameters of each leg, given by one expression or value for all legs",
+        ),
         *_ELEMENTS,
     ),
 )
 
-#: Parts of the source that an imported machine lacks; side files have these keys too.
+#: Elements of the source file that an imported machine lacks; side files have these keys too.
 OMISSIONS = (
     field(
         "omitted_forces",
         ListOf(item=Text(is_needed=True)),
-        "forces of the imported description that this machine lacks: results with forces are doubtful",
+        "forces of the imported description that this machine lacks; results that need forces are doubtful",
     ),
     field(
         "unknown_elements",
         ListOf(item=Text(is_needed=True)),
-        "unknown elements of the imported description: `check` reports them",
+        "unknown elements of the imported description; `check` reports them",
     ),
 )
 
@@ -657,15 +677,15 @@ MACHINE = Shape(
     fields=(
         need("format", Choice(options=(MACHINE_FORMAT,)), "format and version"),
         need("name", Name(), "name of the machine"),
-        field("description", Text(), "what the machine is, and what was chosen"),
+        field("description", Text(), "what the machine is, and which values were chosen"),
         *OMISSIONS,
         field(
             "unstated_motors",
             ListOf(item=Text(is_needed=True)),
-            "coordinates that may have motors, in an imported description without motors: forces are refused; "
-            "replaced by `actuators`",
+            "coordinates that may have motors, if the imported description does not state which ones do. `check` "
+            "reports them, and forces cannot be computed until `actuators` replaces this key",
         ),
-        need("provenance", PROVENANCE, "status and source of values that state none"),
+        need("provenance", PROVENANCE, "status and source of all values without their own"),
         need(
             "gravity",
             ListOf(item=value(units.ACCELERATION, "gravity"), length=3),
@@ -679,6 +699,6 @@ MACHINE = Shape(
         *_ELEMENTS,
         field("legs", ListOf(item=LEG), "patterns"),
         *MACHINE_FIELDS,
-        need("platform", PLATFORM, "the body that does the work"),
+        need("platform", PLATFORM, "the moving platform (end effector)"),
     ),
 )

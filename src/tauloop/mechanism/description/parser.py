@@ -1,4 +1,4 @@
-"""Parser of expressions in machine files: a small grammar with dimensions, never `eval`.
+"""Parser of expressions in machine files: a small grammar with dimensions, without `eval`.
 
     sum     = product { ("+" | "-") product }
     product = sign { ("*" | "/") sign }
@@ -9,8 +9,8 @@
 In the outputs of a machine, `GEOMETRIC_FUNCTIONS` take points and directions, and a sign may be in
 front of a direction.
 
-A NAME may hold dots and numbers of list items (``leg1.arm``, ``gravity[2]``). A UNIT after a
-number is one name from `tauloop.mechanism.description.units`.
+A NAME may contain dots and list indices (``leg1.arm``, ``gravity[2]``). A UNIT after a
+number is one unit of `tauloop.mechanism.description.units`.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ from tauloop.mechanism.expression import (
 )
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: Deepest nesting, and most operations when all names are written out.
+#: Largest nesting depth, and largest number of operations after substituting all names.
 MAX_NESTING, MAX_OPERATIONS = 32, 5000
-#: Largest number of operators in one text, and deepest chain of operations when all names are written
-#: out: evaluation is recursive.
+#: Largest number of operators in one text, and deepest chain of operations after substituting all
+#: names. The depth is limited because evaluation is recursive.
 MAX_OPERATORS, MAX_CHAIN = 100, 150
-#: Largest number of operations of all expressions of a file; the largest shipped machine has some
+#: Largest number of operations of all expressions of a file. The largest shipped machine has a few
 #: thousand.
 MAX_ALL_OPERATIONS = 300_000
 
 #: Names of predefined numbers; pi is an angle (180 deg), so that `pi / 2` is an angle too.
 CONSTANTS = {"pi": (math.pi, ANGLE)}
 
-#: Functions of points and directions in outputs, with the numbers of arguments that they take.
+#: Functions of points and directions in outputs, each with its permitted numbers of arguments.
 GEOMETRIC_FUNCTIONS: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(("x", "y", "z"), (1, 2)),
     "distance": (2,),
@@ -81,7 +81,7 @@ class ExpressionError(ValueError):
     """Error of an expression, with what is wrong and the remedy."""
 
     def __init__(self, what: str, remedy: str) -> None:
-        """Store both sentences."""
+        """Store what is wrong and the remedy."""
         super().__init__(what)
         self.what, self.remedy = what, remedy
 
@@ -121,11 +121,11 @@ class Quantity:
 
     @property
     def is_zero(self) -> bool:
-        """Whether this is an exact zero, which fits every dimension."""
+        """Whether this is an exact zero, which is compatible with every dimension."""
         return self.expression == ZERO
 
     def fits(self, dimension: Dimension) -> bool:
-        """Return whether the quantity has this `dimension`; angles must have their unit."""
+        """Return whether the quantity is compatible with `dimension`; angles need their unit."""
         if self.is_zero:
             return self.dimension.is_one or self.dimension.matches(dimension)
         return self.dimension.suits(dimension)
@@ -136,8 +136,8 @@ def parse(text: str, is_output: bool = False) -> Syntax:
     """Return the syntax tree of an expression.
 
     Args:
-        text: what is written.
-        is_output: whether it may call `GEOMETRIC_FUNCTIONS`.
+        text: text of the expression.
+        is_output: whether the expression may call `GEOMETRIC_FUNCTIONS`.
 
     Raises:
         ExpressionError: the text is not an expression of the grammar above.
@@ -151,7 +151,7 @@ def parse(text: str, is_output: bool = False) -> Syntax:
 
 
 def names(syntax: Syntax) -> Iterator[str]:
-    """Return all names that an expression uses, without those of constants."""
+    """Yield all names that an expression uses, except those of constants."""
     if isinstance(syntax, ParameterName):
         if syntax.text not in CONSTANTS:
             yield syntax.text
@@ -219,14 +219,14 @@ class _Parser:
         if kind in ("name", "number") or text == "(":
             return ExpressionError(
                 f"{self._text!r}: {place} follows without an operator",
-                "write * between factors; give a compound unit only to a value of its own (a named parameter)",
+                "write * between factors; to use a compound unit, define a named parameter",
             )
         return ExpressionError(
             f"{self._text!r}: unexpected {place} where {wanted} is needed", "check the expression"
         )
 
     def whole(self) -> Syntax:
-        """Return the whole text as one expression."""
+        """Return the syntax tree of the whole text."""
         if not self._tokens:
             raise ExpressionError(
                 "there is no value", "write a number with its unit, or an expression"
@@ -240,7 +240,7 @@ class _Parser:
         self._nesting += 1
         if self._nesting > MAX_NESTING:
             raise ExpressionError(
-                f"the expression is nested more than {MAX_NESTING} deep",
+                f"the expression is nested more than {MAX_NESTING} levels deep",
                 "split it into named parameters",
             )
         syntax = rule()
@@ -342,15 +342,15 @@ def resolve(
 
     Args:
         syntax: the tree.
-        known: quantities of the names in it; None for a name that has none.
-        measured: function that returns the quantity of a call of `GEOMETRIC_FUNCTIONS`, or None
-            after noting what is wrong; needed for outputs.
+        known: quantities of the names in it; None for an invalid name.
+        measured: function that returns the quantity of a call to `GEOMETRIC_FUNCTIONS`, or None
+            after noting what is wrong; required for outputs.
 
     Returns:
-        The quantity; None when a name in it has none.
+        The quantity; None if a name in it is invalid.
 
     Raises:
-        ExpressionError: dimensions do not fit together, or a constant part has no value (division
+        ExpressionError: dimensions are incompatible, or a constant term has no value (division
             by zero).
     """
     if isinstance(syntax, Number):
@@ -399,7 +399,7 @@ def _dimension(operation: str, arguments: list[Quantity]) -> Dimension:
 
 
 def _common(operation: str, first: Quantity, last: Quantity) -> Dimension:
-    """Return the dimension of a sum: both parts the same, and no plain number added to an angle."""
+    """Return the dimension of a sum; raise if the dimensions differ or only one is an angle."""
     if first.is_zero and first.dimension.is_one:
         return last.dimension
     if last.is_zero and last.dimension.is_one:
@@ -423,7 +423,9 @@ def _power_dimension(base: Quantity, exponent: Quantity) -> Dimension:
         )
     value = exponent.expression.value
     if abs(value) > 12:
-        raise ExpressionError(f"the exponent {value:g} of ^ is beyond 12", "check the expression")
+        raise ExpressionError(
+            f"an exponent of ^ must be between -12 and 12, got {value:g}", "check the expression"
+        )
     return base.dimension ** Fraction(value).limit_denominator(12)
 
 
@@ -439,13 +441,13 @@ _FOLDING: dict[str, Callable[..., Expression]] = {
 
 
 def _fold(operation: str, arguments: list[Expression]) -> Expression:
-    """Return the operation on expressions; constants are evaluated immediately."""
+    """Return an operation on expressions; an operation on constants is evaluated immediately."""
     if operation == "/" and arguments[1] == ZERO:
         raise ExpressionError("division by zero", "check the denominator")
     if operation in _FOLDING:
         folded = _FOLDING[operation](*arguments)
     elif all(isinstance(argument, Constant) for argument in arguments):
-        folded = _worked_out(Call(operation, tuple(arguments)))
+        folded = _evaluated(Call(operation, tuple(arguments)))
     else:
         return Call(operation, tuple(arguments))
     if isinstance(folded, Constant) and not math.isfinite(folded.value):
@@ -458,7 +460,7 @@ def _fold(operation: str, arguments: list[Expression]) -> Expression:
     return folded
 
 
-def _worked_out(call: Call) -> Constant:
+def _evaluated(call: Call) -> Constant:
     """Return the value of an operation on constants; NaN where it has no real value."""
     try:
         value = evaluate(call, {})
@@ -468,17 +470,17 @@ def _worked_out(call: Call) -> Constant:
 
 
 def is_too_large(expression: Expression) -> bool:
-    """Return whether an expression has too many operations or a too deep chain of them.
+    """Return whether an expression has too many operations or a too deep chain of operations.
 
-    All names count with their operations written out.
+    Names are replaced by their expressions first.
     """
     return operations_of(expression) > MAX_OPERATIONS
 
 
 def operations_of(expression: Expression) -> int:
-    """Return the operations and operands of an expression with all names written out.
+    """Return the number of operations and operands of an expression after substituting all names.
 
-    Of a too large expression, one operation more than permitted is returned.
+    For a too large expression, the result is one more than the permitted number.
     """
     stack, count = [(expression, 1)], 0
     while stack:

@@ -1,7 +1,7 @@
-"""Placements of a machine file: frames on bodies or on other frames, reduced to frames on bodies.
+"""Placements of a machine file: frames on bodies or other frames, converted to frames on bodies.
 
-Rotations are applied to vectors of expressions. Exact zeros and right angles are folded, so that
-sparse geometry stays sparse.
+Rotations are applied to vectors of expressions. Exact zeros and right angles are simplified, so
+that sparse geometry remains sparse.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tauloop.mechanism.expression import (
 )
 from tauloop.mechanism.model import ZERO_VECTOR, AxisName, Placement, Turn, Vector
 
-#: Largest component of a unit vector that counts as a rounding error of zero.
+#: Components of a unit vector up to this size count as zero.
 _UNIT_VECTOR_TOLERANCE = 1e-15
 
 
@@ -60,7 +60,7 @@ def _times(factor: Expression, component: Expression) -> Expression:
 
 
 def quaternion(turns: Sequence[tuple[AxisName, float]]) -> tuple[float, float, float, float]:
-    """Return the unit quaternion (w, x, y, z) of successive turns by numbers (rad)."""
+    """Return the unit quaternion (w, x, y, z) of successive rotations: (axis, angle in rad)."""
     w, v = 1.0, np.zeros(3)
     for axis, angle in turns:
         c, u = math.cos(angle / 2), math.sin(angle / 2) * np.eye(3)["xyz".index(axis)]
@@ -73,14 +73,14 @@ def _turn(axis: AxisName, angle: float) -> tuple[Turn, ...]:
 
 
 def turns_to_axis(direction: Sequence[float]) -> tuple[AxisName, tuple[Turn, ...]]:
-    """Return a letter and constant rotations that bring the letter's axis to a direction.
+    """Return an axis letter and constant rotations that bring this axis to a direction.
 
     Args:
         direction: unit vector (3,).
 
     Returns:
-        The letter itself without turns where the direction is that of a letter; the letter and half
-        a turn about another axis for its opposite; else z, turned about z and then about y.
+        For a positive axis direction, its letter without rotations. For a negative one, its letter
+        and a rotation by 180 deg about another axis. Otherwise z, with rotations about z and y.
     """
     letters: tuple[AxisName, ...] = ("x", "y", "z")
     d = [
@@ -97,7 +97,7 @@ def turns_to_axis(direction: Sequence[float]) -> tuple[AxisName, tuple[Turn, ...
 
 
 def turns_to_axes(first: Sequence[float], second: Sequence[float]) -> tuple[Turn, ...]:
-    """Return rotations (about z, y, x) that bring x and y to two perpendicular unit vectors."""
+    """Return rotations (about z, y, x) that bring the x and y axes to two unit vectors."""
     x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     R = np.column_stack([x, y, np.cross(x, y)])
     pitch = math.atan2(-R[2, 0], math.hypot(R[0, 0], R[1, 0]))
@@ -112,7 +112,7 @@ _AXES: tuple[AxisName, ...] = ("x", "y", "z")
 
 
 def placed(outer: Placement, position: Vector, turns: tuple[Turn, ...]) -> Placement:
-    """Return a frame given in another frame as a frame on that one's body: p = p_1 + R_1 p_2."""
+    """Return a frame given in `outer` as a frame on the body of `outer`: p = p_1 + R_1 p_2."""
     shifted = triple(
         add(a, b) for a, b in zip(outer.position, rotated(outer.turns, position), strict=True)
     )
@@ -128,7 +128,7 @@ class Placements:
     _frames: dict[str, Placement | None] = field(default_factory=dict)
 
     def define(self, frames: dict[str, Cursor]) -> None:
-        """Determine all named frames, each after the one it builds on; circles are noted."""
+        """Determine all named frames, each after the frame it refers to; report cycles."""
 
         def needs(cursor: Cursor) -> list[str]:
             word = cursor.word("on") or ""
@@ -147,13 +147,13 @@ class Placements:
 
     @property
     def frames(self) -> Mapping[str, Placement | None]:
-        """Named frames by name; None for those that are wrong."""
+        """Named frames by name; None for invalid ones."""
         return self._frames
 
     def read(self, cursor: Cursor | None) -> Placement | None:
-        """Return the placement at a place, or None after noting what is wrong.
+        """Return the placement at a cursor, or None after noting what is wrong.
 
-        The place holds the name of a body or frame, or a mapping.
+        The node is the name of a body or frame, or a mapping.
         """
         if cursor is None:
             return None
@@ -163,7 +163,7 @@ class Placements:
         return self.named(cursor.text or "", cursor)
 
     def named(self, word: str, cursor: Cursor) -> Placement | None:
-        """Return the body or frame with a name, or None after noting that there is none.
+        """Return the body or frame with a name as a placement; None after noting an unknown name.
 
         Args:
             word: the name as written.
@@ -184,7 +184,7 @@ class Placements:
         if len(placement.turns) > 100 or any(
             is_too_large(component) for component in placement.position
         ):
-            cursor.problem("too many turns are nested", "place the frame on its body directly")
+            cursor.problem("too many nested rotations", "place the frame directly on its body")
             return None
         if not all(
             math.isfinite(self.values.nominal(component)) for component in placement.position
@@ -194,7 +194,7 @@ class Placements:
         return placement
 
     def on(self, body: str, cursor: Cursor | None) -> Placement:
-        """Return the frame on a body from `at` and `turn`; the body's own if they are invalid."""
+        """Return the frame on a body from `at` and `turn`; the body's frame if they are invalid."""
         local = self.local(cursor) if cursor is not None else None
         return (
             Placement(body=body)
@@ -227,7 +227,7 @@ def read_turns(
 
 
 def single_turn(cursor: Cursor) -> tuple[AxisName | None, Cursor | None]:
-    """Return axis and angle of one rotation; any other number of axes is noted."""
+    """Return axis and angle of one rotation; report any other number of axes."""
     axes = [axis for axis in _AXES if cursor.has(axis)]
     if len(axes) != 1:
         cursor.problem(
@@ -241,17 +241,17 @@ def single_turn(cursor: Cursor) -> tuple[AxisName | None, Cursor | None]:
 def constant_turns(
     cursor: Cursor | None, values: ValueReader
 ) -> list[tuple[AxisName, float]] | None:
-    """Return the turns as numbers (rad), for a start value."""
+    """Return successive rotations as axes and numbers (rad), for a start value."""
     return read_turns(cursor, values.number)
 
 
 def with_turns(placement: Placement, turns: tuple[Turn, ...]) -> Placement:
-    """Return a frame further rotated about its own origin."""
+    """Return a frame after further rotations about its own origin."""
     return Placement(
         body=placement.body, position=placement.position, turns=(*placement.turns, *turns)
     )
 
 
 def constant_vector(components: tuple[float, float, float]) -> Vector:
-    """Return constant numbers as expressions."""
+    """Return three numbers as constant expressions."""
     return triple(map(Constant, components))

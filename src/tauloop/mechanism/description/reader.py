@@ -1,7 +1,7 @@
-"""The reader of machine files: from text to a frozen `Mechanism`, all problems reported at once.
+"""Read machine files: from text to a frozen `Mechanism`; all problems are reported at once.
 
-The machine as a whole is checked last: every body is connected to the base, and no freedom has two
-motors.
+The machine as a whole is checked last: every body is connected to the base, and no degree of
+freedom has two motors.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ def read_with_nodes(
     mechanism = _read(root, parts, values)
     root.collector.raise_any()
     if mechanism is None:
-        raise AssertionError("a mechanism that cannot be built has a problem that was noted")
+        raise AssertionError("reading failed without a reported problem")
     return mechanism, values.nodes, root
 
 
 def _read(root: Cursor, parts: list[Scope], values: ValueReader) -> Mechanism | None:
-    """Return everything in order of dependence: values, frames, bodies, joints, rods, actuators."""
+    """Return the mechanism. Sections are read in the order in which they depend on each other."""
     names, places = _names(parts)
     placements = Placements(values, names)
     placements.define(places["frame"])
@@ -125,7 +125,7 @@ def _read(root: Cursor, parts: list[Scope], values: ValueReader) -> Mechanism | 
     if platform_place is not None and platform_place.has("motion"):
         if names.kind(PLATFORM_JOINT) in ("joint", "rod", "coupling", "actuator"):
             platform_place.problem(
-                f"motion adds a joint named {PLATFORM_JOINT}, and a {names.kind(PLATFORM_JOINT)} has that name",
+                f"`motion` adds a joint named {PLATFORM_JOINT}, but a {names.kind(PLATFORM_JOINT)} has this name",
                 "rename it",
                 "motion",
             )
@@ -203,11 +203,11 @@ def _read(root: Cursor, parts: list[Scope], values: ValueReader) -> Mechanism | 
 
 
 def _whole(elements: Iterable[Element | None]) -> tuple[Element, ...]:
-    """Return the elements that could be read."""
+    """Return the elements that are valid."""
     return tuple(element for element in elements if element is not None)
 
 
-#: Keys of the elastic data of a machine, a body, a joint and a rod.
+#: Keys of elastic data in a machine, body, joint or rod.
 _ELASTIC_KEYS = frozenset(
     ("materials", "structures", "damping", "beams", "stiffness", "compliance", "contact")
 )
@@ -218,7 +218,7 @@ def _elastic_reader(
 ) -> ElasticReader | None:
     """Return the reader of elastic data; None if the file has none.
 
-    Its module is imported late, because few machines have such data.
+    Its module is imported only when needed, because few machines have elastic data.
     """
     parts = [root]
     for kind in ("body", "joint", "rod"):
@@ -246,7 +246,7 @@ def _points(
     joints: Mapping[str, Joint | None],
     rods: Mapping[str, Rod | None],
 ) -> dict[str, dict[str, Placement]]:
-    """Return the placements of frames, joints and ends of rods by their names and by body."""
+    """Return the placements of frames, joints and rod ends, by name and then by body."""
     points: dict[str, dict[str, Placement]] = {}
     for name, frame in placements.frames.items():
         if frame is not None:
@@ -263,7 +263,7 @@ def _points(
 def _freedoms(
     joints: Mapping[str, Joint | None], rods: Mapping[str, Rod | None], coordinates: Coordinates
 ) -> dict[str, Freedom]:
-    """Return the freedoms of all coordinates whose elements are right, by name."""
+    """Return the `Freedom` of each coordinate of the valid joints and rods, by name."""
     freedoms = dict.fromkeys(coordinates.names, Freedom())
     for joint in joints.values():
         if joint is not None:
@@ -275,7 +275,7 @@ def _freedoms(
 
 
 def texts(root: Cursor, key: str) -> tuple[str, ...]:
-    """Return a list of texts; empty if the key is absent."""
+    """Return the texts of a list; empty if the key is absent."""
     place = root.get(key)
     return () if place is None else tuple(item.text or "" for item in place.items())
 
@@ -285,12 +285,12 @@ def _unstated_motors(
 ) -> tuple[str, ...]:
     """Return the coordinates that may have motors.
 
-    Unknown coordinates are noted, and any given in addition to actuators.
+    Report unknown coordinates, and the key itself if the file also has actuators.
     """
     names = texts(root, "unstated_motors")
     if names and has_actuators:
         root.problem(
-            "the file has actuators, so its motors are stated", "remove this key", "unstated_motors"
+            "the file has actuators, so its motors are known", "remove this key", "unstated_motors"
         )
     place = root.get("unstated_motors")
     for item in () if place is None else place.items():
@@ -303,11 +303,11 @@ def _parameters(root: Cursor, parts: list[Scope]) -> ValueReader:
     defined: dict[str, Cursor] = {}
     for scope in parts:
         if scope.number:
-            values.count(scope.prefix, scope.number)
+            values.set_leg_number(scope.prefix, scope.number)
         for name, cursor in scope.parameters():
             if name in defined:
                 cursor.problem(
-                    f"the parameter is defined in line {defined[name].line} already",
+                    f"the parameter is already defined in line {defined[name].line}",
                     "keep one of the two",
                 )
             else:
@@ -318,7 +318,7 @@ def _parameters(root: Cursor, parts: list[Scope]) -> ValueReader:
 
 
 def _names(parts: list[Scope]) -> tuple[Names, dict[str, dict[str, Cursor]]]:
-    """Return all elements by name, and their places by kind."""
+    """Return the names of all elements, and the cursor of each element by section and name."""
     names = Names()
     places: dict[str, dict[str, Cursor]] = {kind: {} for kind in SECTIONS.values()}
     for scope in parts:
@@ -326,11 +326,11 @@ def _names(parts: list[Scope]) -> tuple[Names, dict[str, dict[str, Cursor]]]:
             names.add(scope.prefix[:-1], "leg", scope.cursor)
         for section, kind in SECTIONS.items():
             for name, cursor in scope.elements(section):
-                if kind == "visual":  # nothing refers to it, and a body's may be called as the body
+                if kind == "visual":  # nothing refers to it, so it may share the name of a body
                     places[kind].setdefault(name, cursor)
                     continue
                 if kind == "actuator" and names.kind(name) == "joint":
-                    # nothing refers to an actuator, and others' formats name motors after their
+                    # nothing refers to an actuator, and other formats name motors after their
                     # joints
                     places[kind].setdefault(name, replace(cursor, leaf=f"{name}.motor"))
                     continue
@@ -342,13 +342,13 @@ def _names(parts: list[Scope]) -> tuple[Names, dict[str, dict[str, Cursor]]]:
 def check_connection(
     bodies: Mapping[str, Cursor], joints: Mapping[str, Joint | None], platform: Cursor | None
 ) -> None:
-    """Note bodies that no chain of joints connects to the base; a rod alone does not hold a body.
+    """Report bodies that no chain of joints connects to the base; rods do not count.
 
     Args:
-        bodies: place of each body.
-        joints: the joints; nothing is checked if one could not be read (None, or the platform's
+        bodies: cursor of each body.
+        joints: the joints. Nothing is checked if one is invalid (None, or the platform's joint is
             missing).
-        platform: place of the platform.
+        platform: cursor of the platform.
     """
     has_motion = platform is not None and platform.has("motion")
     if any(joint is None for joint in joints.values()) or (
@@ -371,7 +371,7 @@ def check_connection(
 
 
 def check_actuators(places: Mapping[str, Cursor], actuators: Mapping[str, Actuator | None]) -> None:
-    """Note two actuators that each drive one and the same coordinate alone."""
+    """Report two actuators if each of them drives only the same coordinate."""
     owner: dict[str, str] = {}
     for name, actuator in actuators.items():
         if actuator is None or len(actuator.drives) != 1:
@@ -379,7 +379,7 @@ def check_actuators(places: Mapping[str, Cursor], actuators: Mapping[str, Actuat
         coordinate = actuator.drives[0][0]
         if coordinate in owner:
             places[name].problem(
-                f"{coordinate} is driven by {owner[coordinate]} already",
+                f"{coordinate} is already driven by {owner[coordinate]}",
                 "remove one of the two actuators, or couple them",
             )
         owner.setdefault(coordinate, name)

@@ -1,4 +1,4 @@
-"""JSON Schema of machine files, made from the grammar."""
+"""JSON Schema of machine files, generated from the grammar."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tauloop.mechanism.description.cursor import (
 from tauloop.mechanism.description.grammar import MACHINE, MACHINE_FORMAT, QUALIFIED
 from tauloop.mechanism.description.structure import IDENTIFIER, MAX_NAME, REFERENCE, key_pattern
 
-#: Line by which editors find the schema of machine files, `SCHEMA_FILE` next to the machine file.
+#: First line that tells editors to use the schema `SCHEMA_FILE` next to the machine file.
 SCHEMA_FILE = "machine.schema.json"
 EDITOR_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
 
@@ -30,12 +30,12 @@ _VALUE, _LITERAL = "value", "number or text"
 def json_schema(top: Shape = MACHINE, title: str = MACHINE_FORMAT) -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of machine files, for editors and other tools.
 
-    It describes the form. Extension keys state, for people and pages, what only the reader can check:
-    units (``x-unit``), signs (``x-bounds``), what names refer to (``x-names``) and what keys of
-    mappings are (``x-key``).
+    It describes the form. Extension keys document what only the reader can check: units
+    (``x-unit``), signs (``x-bounds``), the kind of element that a name refers to (``x-names``) and
+    the kind of name used as a key (``x-key``).
 
     Args:
-        top: the shape of a whole file; `tauloop.mechanism.description.drives.drive_file.DRIVE` for
+        top: shape of the whole file; `tauloop.mechanism.description.drives.drive_file.DRIVE` for
             drive-line files.
         title: its format and version.
     """

@@ -1,7 +1,7 @@
 """The form of a machine file, checked against the grammar, with its legs and names.
 
-Legs are written once and repeated; each name is used once. Unknown, missing and misplaced keys and
-wrong words are all noted. The file then is a list of scopes, each with its prefix of names.
+Legs are written once and repeated; each name is used once. All unknown, missing and misplaced keys
+and invalid words are reported. The result is a list of scopes, each with its name prefix.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from tauloop.mechanism.suggestions import a, listing, nearest, suggestion
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 REFERENCE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*", re.ASCII)
-#: Name of a parameter: dotted, and numbered where it names a part of a list, as in independent
-#: parameters (``gravity[2]``).
+#: Name of a parameter. It can be dotted, and it can end with a list index, as the names of
+#: independent parameters do (``gravity[2]``).
 PARAMETER = re.compile(
     r"[A-Za-z][A-Za-z0-9_]*(\[\d+\])*(\.[A-Za-z][A-Za-z0-9_]*(\[\d+\])*)*",
     re.ASCII,
 )
 MAX_NAME = 64
 
-#: Names that mean something else already, by what is being named.
+#: Reserved names and their meaning, by the kind of name.
 _RESERVED = {
     "parameter": {
         "i": "the number of a leg",
@@ -65,16 +65,16 @@ def document(
     folder: Path | None = None,
     collector: Collector | None = None,
 ) -> Cursor:
-    """Return the top of a document whose form is checked.
+    """Return the root cursor of a document after checking its form.
 
-    Problems are noted in its collector, which raises them.
+    Problems are added to its collector, which raises them.
 
     Args:
         node: contents of the file.
         file: its name, for messages.
-        shape: its grammar.
+        shape: grammar of the document.
         folder: folder of the files that it refers to; None for a text without a file.
-        collector: collects the problems; a new one if None.
+        collector: receives the problems; a new one if None.
     """
     collector = collector or Collector(file, folder)
     root = Cursor(node=node, kind=shape, where="", leaf="", prefix="", collector=collector)
@@ -83,16 +83,17 @@ def document(
 
 
 def check_structure(cursor: Cursor, alternative: str = "") -> None:
-    """Note every place below a cursor whose form differs from its kind.
+    """Report every node at or below a cursor whose form differs from its kind.
 
     Args:
-        cursor: the place.
-        alternative: advice on another key for contents of another form.
+        cursor: where to start.
+        alternative: text about another key that permits another form, appended to the remedy.
     """
     kind = chosen(cursor.kind, cursor.node)
     if isinstance(cursor.node, Scalar) and not cursor.node.text and not cursor.node.is_quoted:
         cursor.problem(
-            "there is nothing after the colon", f"write {describe(cursor.kind)}, or remove the key"
+            "the value after the colon is missing",
+            f"write {describe(cursor.kind)}, or remove the key",
         )
     elif not accepts(cursor.kind, cursor.node):
         cursor.problem(f"this is {_form(cursor)}", f"write {describe(cursor.kind)}{alternative}")
@@ -115,7 +116,7 @@ def check_structure(cursor: Cursor, alternative: str = "") -> None:
 
 
 def qualified(cursor: Cursor) -> Cursor:
-    """Return the same place, seen as a qualified value."""
+    """Return the cursor with the form of a qualified value."""
     return replace(cursor, kind=QUALIFIED)
 
 
@@ -143,7 +144,7 @@ def _check_shape(cursor: Cursor, shape: Shape) -> None:
 
 
 def _alternative(shape: Shape, field: Field) -> str:
-    """Return advice on the key of a shape that takes the same names, one or several; "" if none."""
+    """Return advice on the key for several names instead of one name, or vice versa; "" if none."""
     for other in shape.fields:
         if isinstance(field.kind, Reference) and isinstance(other.kind, MapOf):
             if field.kind.to == other.kind.key:
@@ -157,7 +158,7 @@ def _alternative(shape: Shape, field: Field) -> str:
 def _remedy(cursor: Cursor, entry: MappingEntry, known: list[str]) -> str:
     """Return advice for the writer of an unknown key."""
     if " " in entry.key:
-        return "inside {...} a comma ends a text: put a text that holds commas in quotes"
+        return "inside {...} a comma ends a text: put texts that contain commas in quotes"
     hint = "" if cursor.collector.is_full else suggestion(entry.key, known)
     return hint or f"known keys are {listing(known, 20)}"
 
@@ -181,7 +182,7 @@ def _check_word(cursor: Cursor, kind: Kind) -> None:
             suggestion(text, kind.options) or f"write {describe(kind)}",
         )
     elif isinstance(kind, Text) and kind.is_needed and not text:
-        cursor.problem("the text is empty", "write one, or remove the key")
+        cursor.problem("the text is empty", "write a text, or remove the key")
     elif isinstance(kind, Name):
         check_name(cursor, text, "name", IDENTIFIER)
     elif isinstance(kind, Reference) and not REFERENCE.fullmatch(text):
@@ -193,17 +194,17 @@ def _check_word(cursor: Cursor, kind: Kind) -> None:
 
 
 def key_pattern(of: str) -> re.Pattern[str]:
-    """Return the pattern of the names in a mapping; elements may have full names (``leg1.arm``)."""
+    """Return the pattern of the names in a mapping; some may be dotted (``leg1.arm``)."""
     return PARAMETER if of == "parameter" else REFERENCE
 
 
 def check_name(cursor: Cursor, name: str, of: str, pattern: re.Pattern[str]) -> None:
-    """Note a new name that is invalid or reserved."""
+    """Report a new name that is invalid or reserved."""
     if not pattern.fullmatch(name) or max(map(len, name.split("."))) > MAX_NAME:
-        dots = "no dots" if pattern is IDENTIFIER else "dots only between such names"
+        dots = "no dots" if pattern is IDENTIFIER else "and dots only between such names"
         cursor.problem(
             f"{name[:MAX_NAME]!r} is not a valid name",
-            f"use letters, digits and _, a letter first, at most {MAX_NAME}, {dots}",
+            f"use letters, digits and _, start with a letter, at most {MAX_NAME} characters, {dots}",
         )
     elif name == BASE:
         cursor.problem(f"the name {BASE} is reserved for the immovable body", "choose another name")
@@ -222,7 +223,7 @@ def _form(cursor: Cursor) -> str:
 
 
 def describe(kind: Kind) -> str:
-    """Return a description of the permitted form in words."""
+    """Return a description of the permitted form."""
     if isinstance(kind, Either):
         return " or ".join(describe(alternative) for alternative in kind.kinds)
     if isinstance(kind, Value):
@@ -236,7 +237,7 @@ def describe(kind: Kind) -> str:
     if isinstance(kind, Reference):
         return f"the name of {a(kind.to)}"
     if isinstance(kind, ListOf):
-        return f"a list of {kind.length}" if kind.length is not None else "a list"
+        return f"a list of {kind.length} items" if kind.length is not None else "a list"
     if isinstance(kind, MapOf):
         return "a mapping from names" if kind.key == "name" else f"a mapping from {kind.key} names"
     if isinstance(kind, Shape):
@@ -246,9 +247,9 @@ def describe(kind: Kind) -> str:
     return "text" if isinstance(kind, Text) else "a name"
 
 
-#: Largest number of legs, of named parameters, and of all elements, with all repeats written out.
+#: Largest number of legs, named parameters and elements, counting each repeated leg.
 MAX_LEGS, MAX_PARAMETERS, MAX_ELEMENTS = 1000, 20_000, 5000
-#: Sections with elements, and what one element of each is called.
+#: Sections that contain elements, and the noun for one element.
 SECTIONS = {
     "frames": "frame",
     "bodies": "body",
@@ -266,12 +267,12 @@ SECTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A part of the file whose names share a prefix: the top, or one leg.
+    """A part of the file whose names share a prefix: the top level or one leg.
 
     Attributes:
-        prefix: empty at the top, ``leg1.`` in a leg.
-        cursor: place of its sections.
-        number: number of the leg, from 1; 0 at the top.
+        prefix: empty at the top level, ``leg1.`` in a leg.
+        cursor: the mapping with its sections.
+        number: number of the leg, from 1; 0 at the top level.
     """
 
     prefix: str
@@ -279,7 +280,7 @@ class Scope:
     number: int = 0
 
     def elements(self, section: str) -> Iterator[tuple[str, Cursor]]:
-        """Return complete name and place of every element of a section.
+        """Yield the full name and the cursor of every element of a section.
 
         The name also prefixes the names of its independent parameters.
         """
@@ -288,16 +289,16 @@ class Scope:
             yield full, replace(cursor, leaf=full)
 
     def parameters(self) -> Iterator[tuple[str, Cursor]]:
-        """Return complete name and place of every named parameter, including those of `each`."""
+        """Yield the full name and cursor of every named parameter, including those of `each`."""
         for full, values in self.elements("each"):
             items = values.items()
-            if items:  # a list that is too short is noted once, in `scopes`
+            if items:  # `scopes` reports lists that are too short
                 yield full, replace(items[min(self.number, len(items)) - 1], leaf=full)
         yield from self.elements("parameters")
 
 
 def scopes(machine: Cursor) -> list[Scope]:
-    """Return the top and all legs in the order of the file; wrong lengths of lists are noted."""
+    """Return the top level and all legs in the order of the file; report lists of wrong length."""
     listed = [Scope("", machine)]
     for leg in machine.items_of("legs"):
         name, repeat = leg.word("name"), leg.word("repeat") or ""
@@ -312,7 +313,7 @@ def scopes(machine: Cursor) -> list[Scope]:
                 values.problem(f"{count} value{'s' * (count != 1)} for {number} legs", remedy)
         if len(listed) + number > MAX_LEGS:
             raise leg.refused(
-                f"there are more than {MAX_LEGS} legs with all repeats", "repeat less"
+                f"there are more than {MAX_LEGS} legs, counting each repetition", "reduce repeat"
             )
         for i in range(1, number + 1):
             prefix = f"{name}{i}."
@@ -322,13 +323,13 @@ def scopes(machine: Cursor) -> list[Scope]:
 
 
 def _check_counts(parts: list[Scope]) -> None:
-    """Reject a file whose repeated legs exceed the size of any machine.
+    """Reject a file with too many parameters or elements after repeating its legs.
 
     Raises:
-        DescriptionError: the file has too many elements; their number.
+        DescriptionError: there are more than `MAX_PARAMETERS` or `MAX_ELEMENTS`.
     """
     parameters = elements = 0
-    sizes: dict[int, tuple[int, int]] = {}  # the repeats of a leg share their node
+    sizes: dict[int, tuple[int, int]] = {}  # repetitions of a leg share their node
     for part in parts:
         place = id(part.cursor.node)
         if place not in sizes:
@@ -340,41 +341,41 @@ def _check_counts(parts: list[Scope]) -> None:
             ("elements", elements, MAX_ELEMENTS),
         ):
             if count > most:
-                more = f"there are more than {most} {what} with all repeats"
+                more = f"there are more than {most} {what}, counting each repeated leg"
                 raise part.cursor.refused(
-                    more, "describe the machine alone; machines have tens of bodies and joints"
+                    more, "describe only the machine; machines have tens of bodies and joints"
                 )
 
 
 @dataclass(slots=True)
 class Names:
-    """All elements by complete name; each name is used once, for any kind of element."""
+    """All elements by full name; elements of all kinds share one set of names."""
 
     _kinds: dict[str, str] = dataclasses.field(default_factory=dict)
     _lines: dict[str, int] = dataclasses.field(default_factory=dict)
 
     def add(self, name: str, kind: str, cursor: Cursor) -> None:
-        """Add a name; one that is already used is noted."""
+        """Add a name; report one that is already used."""
         if name in self._kinds:
             cursor.problem(
-                f"the name {name} is taken: it is a {self._kinds[name]} in line {self._lines[name]}",
-                "choose another name; elements of all kinds share their names",
+                f"the name {name} is already used by a {self._kinds[name]} in line {self._lines[name]}",
+                "choose another name; no two elements may have the same name",
             )
         else:
             self._kinds[name], self._lines[name] = kind, cursor.line
 
     def kind(self, name: str) -> str | None:
-        """Return the kind of element that has a complete name; None if there is none."""
+        """Return the kind of the element with a full name; None if there is none."""
         return "body" if name == BASE else self._kinds.get(name)
 
     def find(self, cursor: Cursor | None, kinds: Iterable[str]) -> str | None:
-        """Return the complete name of the element that a place refers to.
+        """Return the full name of the element that a cursor refers to.
 
-        It is looked up in the leg first, then at the top.
+        The name is looked up in the leg first, then at the top level.
 
         Args:
-            cursor: a place that holds a name.
-            kinds: permitted kinds of element; any other kind and an unknown name are noted.
+            cursor: position of the name.
+            kinds: permitted kinds of element; other kinds and unknown names are reported.
         """
         word = cursor.text if cursor is not None else None
         if cursor is None or not word:
@@ -382,7 +383,7 @@ class Names:
         return self.find_word(word, cursor, kinds)
 
     def find_word(self, word: str, cursor: Cursor, kinds: Iterable[str]) -> str | None:
-        """Return the complete name of the element with a name at a place (see `find`)."""
+        """Return the full name of the element with a name in the scope of a cursor (see `find`)."""
         kinds = tuple(kinds)
         candidates = [name for name in (cursor.prefix + word, word) if self.kind(name) is not None]
         match = next((name for name in candidates if self.kind(name) in kinds), None)
@@ -401,8 +402,8 @@ class Names:
 
 
 def note_unknown(cursor: Cursor, word: str, wanted: str, known: Iterable[str]) -> None:
-    """Note that a name is unknown, with suggestions."""
+    """Report an unknown name, with suggestions."""
     hint = "" if cursor.collector.is_full else nearest(word, known, cursor.prefix)
     cursor.problem(
-        f"there is no {wanted} named {word}", hint or f"define it, or name a {wanted} that is there"
+        f"there is no {wanted} named {word}", hint or f"define it, or use an existing {wanted}"
     )

@@ -3,8 +3,8 @@
 The angle is a separate dimension. It is ignored when two dimensions are compared (torque times angle
 is energy) and required only for angles and angular speeds, so that ``35`` is never 35 rad.
 
-``0.5 mm``, ``0.5mm`` and ``+5e-1 mm`` are one number. In a file only an exact zero has no unit; on
-the command line a number alone is in SI units.
+``0.5 mm``, ``0.5mm`` and ``+5e-1 mm`` are the same number. In a file only an exact zero may have no
+unit; on the command line a number without a unit is in SI units.
 """
 
 from __future__ import annotations
@@ -50,33 +50,33 @@ class Dimension:
 
     @property
     def is_one(self) -> bool:
-        """Whether this is a plain number: no unit at all, not even rad."""
+        """Whether this is a plain number: no unit, not even rad."""
         return self == ONE
 
     @property
     def is_angular(self) -> bool:
-        """Whether this is an angle or an angular speed, where rad must be written."""
+        """Whether this is an angle or an angular speed, which must be written with a unit."""
         return self in (ANGLE, ANGULAR_SPEED)
 
     def matches(self, other: Dimension) -> bool:
-        """Return whether both are the same when angles are left out."""
+        """Return whether both dimensions are equal when angles are ignored."""
         return self._without_angle == other._without_angle
 
     def suits(self, wanted: Dimension) -> bool:
-        """Return whether a number of this dimension is permitted; angles need their unit."""
+        """Return whether this dimension is permitted for `wanted`; angles need their unit."""
         if (wanted.is_angular and self.angle == 0) or (wanted.is_one and self == ANGLE):
             return False
         return self.matches(wanted)
 
     def read(self, text: str, *others: Dimension) -> float:
-        """Return a number in SI units from text such as ``0.5 mm``; a number alone is in SI units.
+        """Return a number in SI units from text such as ``0.5 mm``; without a unit it is SI.
 
         Args:
-            text: what is written.
+            text: number with a unit.
             others: further permitted dimensions.
 
         Raises:
-            UnitError: not a number with a unit of these dimensions.
+            UnitError: the text is not a number with a unit of these dimensions.
         """
         read = read_quantity(text, self, *others, is_si=True)
         return read.tagged if others else read.value
@@ -126,20 +126,19 @@ DENSITY = MASS / LENGTH**3
 LINE_DENSITY = MASS / LENGTH
 BENDING_STIFFNESS = FORCE * LENGTH**2
 
-#: Dimensions of quantities of a sliding freedom and of a turning one.
+#: Dimensions of quantities of a linear and of a rotational degree of freedom.
 POSITIONS, SPEEDS, FORCES, INERTIAS = (
     (LENGTH, ANGLE),
     (SPEED, ANGULAR_SPEED),
     (FORCE, TORQUE),
     (MASS, INERTIA),
 )
-#: Further dimensions of a sliding freedom and of a turning one.
+#: Further dimensions of a linear and of a rotational degree of freedom.
 ACCELERATIONS, JERK = (ACCELERATION, ANGULAR_SPEED / TIME), ACCELERATION / TIME
 COPPERS = (TORQUE / TIME / FORCE**2, TORQUE / TIME / TORQUE**2)
 STIFFNESSES, DAMPINGS = (STIFFNESS, ANGULAR_STIFFNESS), (DAMPING, ANGULAR_DAMPING)
 
-#: Usual spelling of the SI unit of a dimension, where it differs from the product of kg, m, s and
-#: rad.
+#: Usual SI unit of a dimension, if it differs from the product of kg, m, s and rad.
 _SI_NAMES: dict[Dimension, str] = {
     FORCE: "N",
     TORQUE: "N m",
@@ -189,7 +188,7 @@ NOUNS: dict[Dimension, str] = {
 
 
 def named(dimension: Dimension) -> str:
-    """Return a dimension in words with its SI unit, such as ``a length (m)``."""
+    """Return the noun of a dimension with its SI unit, such as ``a length (m)``."""
     unit = str(dimension)
     noun = NOUNS.get(dimension)
     if not noun:
@@ -217,7 +216,7 @@ def _product(dimension: Dimension) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A unit as written: one of it is `scale` in SI."""
+    """A unit as written; one unit equals `scale` in SI units."""
 
     text: str
     scale: float
@@ -228,7 +227,7 @@ class UnitError(ValueError):
     """Error of a unit, with what is wrong and the remedy."""
 
     def __init__(self, what: str, remedy: str) -> None:
-        """Store both sentences."""
+        """Store what is wrong and the remedy."""
         super().__init__(what)
         self.what, self.remedy = what, remedy
 
@@ -244,7 +243,7 @@ _PREFIXES = {
     "M": 1e6,
     "G": 1e9,
 }
-#: Symbols of units: scale to SI, dimension, and the prefixes that they are written with.
+#: Symbols of units: scale to SI, dimension, and the permitted prefixes.
 _SYMBOLS: dict[str, tuple[float, Dimension, str]] = {
     "m": (1.0, LENGTH, "kdcmun"),
     "g": (1e-3, MASS, "km"),
@@ -263,15 +262,15 @@ _SYMBOLS: dict[str, tuple[float, Dimension, str]] = {
     "W": (1.0, TORQUE / TIME, "k"),
     "K": (1.0, TEMPERATURE, ""),
 }
-#: Every unit a file may use: scale to SI, and dimension.
+#: All units of files: scale to SI, and dimension.
 UNITS: dict[str, tuple[float, Dimension]] = {
     prefix + symbol: (_PREFIXES[prefix] * scale, dimension)
     for symbol, (scale, dimension, prefixes) in _SYMBOLS.items()
     for prefix in ("", *prefixes)
 }
 
-#: Units, and other words for them that differ in spelling.
-_DIMENSION_WORDS = {
+#: Units, each with common other spellings.
+_SPELLINGS = {
     "N m": "Nm",
     "N mm": "Nmm",
     "kg m": "kgm",
@@ -284,9 +283,9 @@ _DIMENSION_WORDS = {
     "t": "tonne",
     "g": "gram",
 }
-_MEANT = {word: unit for unit, words in _DIMENSION_WORDS.items() for word in words.split()}
+_UNIT_OF_SPELLING = {word: unit for unit, words in _SPELLINGS.items() for word in words.split()}
 
-#: Largest number of characters of a unit; more are a mistake.
+#: Largest number of characters of a unit.
 MAX_UNIT = 100
 _UNIT_FACTOR = re.compile(
     r"\s*(?:(?P<slash>/)\s*)?(?P<name>[A-Za-z]+|1)(?:\^(?P<exponent>-?\d{1,2}))?"
@@ -298,15 +297,15 @@ def parse_unit(text: str) -> Unit:
     """Return the unit of a text: factors, powers with ``^``, and ``/`` before each divisor.
 
     Raises:
-        UnitError: an unknown name, or a text that can be read in two ways (``N m/rad s``).
+        UnitError: a name is unknown, or the text is ambiguous (``N m/rad s``).
     """
     scale, dimension = 1.0, ONE
     position, has_divided = 0, False
     text = text.strip()
     if not text:
-        raise UnitError("no unit", "write one, such as mm")
+        raise UnitError("the unit is missing", "write a unit, such as mm")
     if len(text) > MAX_UNIT:
-        raise UnitError(f"a unit of {len(text)} characters", f"write at most {MAX_UNIT}")
+        raise UnitError(f"the unit has {len(text)} characters", f"write at most {MAX_UNIT}")
     while position < len(text):
         match = _UNIT_FACTOR.match(text, position)
         if match is None or (match["name"] == "1" and (position or match["exponent"])):
@@ -316,8 +315,8 @@ def parse_unit(text: str) -> Unit:
         divides = match["slash"] is not None
         if has_divided and not divides:
             raise UnitError(
-                f"the unit {text!r} can be read in two ways: is {match['name']} above or below the line?",
-                "write all factors first, then / before each divisor, as in N m/rad/s",
+                f"the unit {text!r} is ambiguous: is {match['name']} a factor or a divisor?",
+                "write all factors first, then each divisor with its own /, as in N m/rad/s",
             )
         if position and not divides and not text[position].isspace():
             raise UnitError(
@@ -326,7 +325,7 @@ def parse_unit(text: str) -> Unit:
         factor, of = _factor(match["name"])
         exponent = int(match["exponent"] or 1) * (-1 if divides else 1)
         if abs(exponent) > 12:
-            raise UnitError(f"{text!r} has an exponent beyond 12", "write a smaller power")
+            raise UnitError(f"{text!r} has an exponent above 12", "write a smaller power")
         scale *= factor**exponent
         dimension *= of**exponent
         has_divided = has_divided or divides
@@ -335,7 +334,7 @@ def parse_unit(text: str) -> Unit:
 
 
 def si_unit(text: str) -> str:
-    """Return the SI unit for a unit as written in a file; 1 without one or for an unknown unit."""
+    """Return the SI unit for a unit as written in a file; "1" if it is empty or unknown."""
     try:
         return (str(parse_unit(text).dimension) if text.strip() else "") or "1"
     except UnitError:
@@ -347,7 +346,11 @@ def _factor(name: str) -> tuple[float, Dimension]:
         return 1.0, ONE
     if name in UNITS:
         return UNITS[name]
-    hint = f"did you mean {_MEANT[name]}?" if name in _MEANT else suggestion(name, UNITS)
+    hint = (
+        f"did you mean {_UNIT_OF_SPELLING[name]}?"
+        if name in _UNIT_OF_SPELLING
+        else suggestion(name, UNITS)
+    )
     raise UnitError(f"unknown unit {name!r}", hint or f"known units are {', '.join(UNITS)}")
 
 
@@ -355,7 +358,7 @@ def _factor(name: str) -> tuple[float, Dimension]:
 MAX_CHARACTERS = 1000
 NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 LITERAL = re.compile(
-    # 21/s is not 2 1/s
+    # the unit must not start with a digit directly after the number: 21/s is not 2 1/s
     rf"(?P<number>[+-]?\s*{NUMBER})(?:\s*(?P<unit>[A-Za-z][A-Za-z0-9^/\s-]*|(?<=\s)1/[A-Za-z0-9^/\s-]+))?",
     re.ASCII,
 )
@@ -370,29 +373,29 @@ NOT_FINITE = re.compile(r"[+-]?\.?(inf|infinity|nan)(\s+[A-Za-z1][^()]*)?", re.I
 class UnitFloat(float):
     """A number in SI units that keeps the dimension of the unit that it was written with.
 
-    Values by name are read before the names, and thus the dimensions, are known; `require_unit`
-    compares both later.
+    Values given by name are read before their parameters, and thus their dimensions, are known.
+    `require_unit` compares the dimensions later.
 
     Attributes:
-        dimension: that of the unit.
+        dimension: dimension of the unit.
     """
 
     __slots__ = ("dimension",)
     dimension: Dimension
 
     def __new__(cls, value: float, dimension: Dimension) -> UnitFloat:
-        """Store both."""
+        """Store the number and the dimension."""
         made = super().__new__(cls, value)
         made.dimension = dimension
         return made
 
     def __reduce__(self) -> tuple[type, tuple[float, Dimension]]:
-        """Copy both."""
+        """Return the constructor and its arguments, so that copies keep the dimension."""
         return UnitFloat, (float(self), self.dimension)
 
 
 def require_unit(where: str, value: float, unit: str) -> None:
-    """Raise if a number was written with a unit of another dimension.
+    """Raise an error if a number was written with a unit of another dimension.
 
     Args:
         where: name of the value, for the message.
@@ -419,12 +422,12 @@ class Literal:
 
     @property
     def value(self) -> float:
-        """In SI units."""
+        """The number in SI units."""
         return self.number * self.scale
 
     @property
     def tagged(self) -> float:
-        """In SI units; a number with a unit keeps its dimension."""
+        """The number in SI units, with its dimension if it was written with a unit."""
         return UnitFloat(self.value, self.dimension) if self.unit else self.value
 
 
@@ -433,11 +436,11 @@ def literal(text: str, wanted: str = "one such as 0.5 mm") -> Literal:
     """Return a number with any unit, or a plain number.
 
     Args:
-        text: what is written.
+        text: text of the number.
         wanted: permitted forms, for the message.
 
     Raises:
-        UnitError: the text is none, names no known unit, or is not finite.
+        UnitError: the text is not a number, its unit is unknown, or the number is not finite.
     """
     text = text.strip()
     if NOT_FINITE.fullmatch(text):
@@ -449,7 +452,7 @@ def literal(text: str, wanted: str = "one such as 0.5 mm") -> Literal:
         raise UnitError(what, "round the number, or split the expression into named parameters")
     match, beginning = LITERAL.fullmatch(text), _BEGINNING.match(text)
     if match is None and beginning is not None:
-        parse_unit(text[beginning.end() :])  # raises the error of the unit
+        parse_unit(text[beginning.end() :])  # raises a more specific error
     if match is None:
         raise UnitError(f"{text!r} is not a number with a unit", f"write {wanted}")
     number = float("".join(match["number"].split()))
@@ -470,25 +473,27 @@ def _needed(wanted: Sequence[Dimension]) -> str:
 def misfit(
     written: str, dimension: Dimension, wanted: Sequence[Dimension], number: float | None
 ) -> UnitError:
-    """Return the error of a text whose dimension is not one of the wanted ones.
+    """Return the error for a text whose dimension is not among the wanted ones.
 
     Args:
         written: the text, for the message.
         dimension: dimension of the text.
         wanted: permitted dimensions.
-        number: the number, if the text is a number alone.
+        number: the number if the text is a literal; None for an expression.
     """
     needed = _needed(wanted)
     if dimension.is_one:
         remedy = (
             f"write the unit, such as {number:g} {_unit(wanted)}"
             if number is not None
-            else "give its parameters their units"
+            else "give units to its parameters"
         )
         return UnitError(f"{written} has no unit where {needed} is needed", remedy)
     if any(other.is_angular and dimension.matches(other) for other in wanted):
-        what = f"{written} is not given as an angle: {needed} is needed"
-        return UnitError(what, "write rad or deg, or rpm; Hz and 1/s could mean turns or radians")
+        what = f"{written} has no angular unit where {needed} is needed"
+        return UnitError(
+            what, "write rad, deg or rpm; Hz and 1/s could mean revolutions or radians"
+        )
     what = f"{written} is {named(dimension)} where {needed} is needed"
     return UnitError(
         what, "check the unit" if number is not None else "check the unit or the expression"
@@ -500,15 +505,16 @@ def _unit(wanted: Sequence[Dimension]) -> str:
 
 
 def read_quantity(text: str, *wanted: Dimension, is_si: bool = False) -> Literal:
-    """Return a number with a unit of one of the wanted dimensions, and that dimension.
+    """Return a number with a unit of one of the wanted dimensions.
 
     Args:
-        text: what is written.
+        text: text of the number.
         wanted: permitted dimensions.
-        is_si: whether a number alone is in the SI unit of the first; else only zero is.
+        is_si: whether a number without a unit has the SI unit of the first dimension. Otherwise
+            only zero may have no unit.
 
     Raises:
-        UnitError: the text is not such a quantity; what is wrong, and the remedy.
+        UnitError: the text is not a number of these dimensions.
     """
     read = literal(text, f"{_needed(wanted)}, such as 0.5 {_unit(wanted)}".rstrip())
     for dimension in wanted:
@@ -520,15 +526,15 @@ def read_quantity(text: str, *wanted: Dimension, is_si: bool = False) -> Literal
 
 
 def quantity(where: str, text: str, *wanted: Dimension) -> float:
-    """Return a number in SI units from text such as ``1 kHz``; a number alone is in SI units.
+    """Return a number in SI units from text such as ``1 kHz``; without a unit it is SI.
 
     Args:
         where: name of the option or argument, for the message.
-        text: what is written.
-        wanted: permitted dimensions; the first is that of a number without unit.
+        text: number with a unit.
+        wanted: permitted dimensions; a number without a unit has the first one.
 
     Raises:
-        InputError: no number, an unknown unit, or a unit of another dimension.
+        InputError: the text is not a number, or its unit is unknown or has another dimension.
     """
     try:
         read = read_quantity(text, *wanted, is_si=True)
@@ -538,7 +544,7 @@ def quantity(where: str, text: str, *wanted: Dimension) -> float:
 
 
 def quantity_reader(where: str, *wanted: Dimension) -> Callable[[str], float]:
-    """Return a function that reads a `quantity` or an SI number for a field of options."""
+    """Return a converter from text (see `quantity`) or SI number, for an options field."""
 
     def read(text: str | float) -> float:
         return quantity(where, text if isinstance(text, str) else f"{text:.17g}", *wanted)
@@ -547,7 +553,7 @@ def quantity_reader(where: str, *wanted: Dimension) -> Callable[[str], float]:
 
 
 def quantities_reader(where: str, *wanted: Dimension) -> Callable[[str], tuple[float, ...]]:
-    """Return a function that reads quantities with commas between them, for a field of options."""
+    """Return a converter from comma-separated quantities, for an options field."""
     return lambda text: tuple(
         quantity(where, part, *wanted) for part in text.split(",") if part.strip()
     )
@@ -555,9 +561,9 @@ def quantities_reader(where: str, *wanted: Dimension) -> Callable[[str], tuple[f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Two ends in SI units, infinite where one is left open, and their dimension.
+    """Lower and upper end of a range in SI units, and their dimension.
 
-    The ends keep the dimension of their unit if one is written.
+    An open end is infinite. An end that was written with a unit is a `UnitFloat`.
     """
 
     lower: float
@@ -566,19 +572,19 @@ class Interval:
 
 
 def interval(text: str, between: str, *wanted: Dimension, is_si: bool = False) -> Interval:
-    """Return two ends such as ``1.2 m:1.3 m`` or ``:5 deg``.
+    """Return the range of a text such as ``1.2 m:1.3 m`` or ``:5 deg``.
 
-    A unit after the second end only, as in ``200:230 mm``, holds for both.
+    A unit after only the second end, as in ``200:230 mm``, applies to both.
 
     Args:
-        text: what is written.
-        between: separator of both ends.
-        wanted: permitted dimensions, the same for both.
-        is_si: whether a number alone is in SI units.
+        text: text of the range.
+        between: separator of the ends.
+        wanted: permitted dimensions; both ends have the same one.
+        is_si: whether a number without a unit is in SI units.
 
     Raises:
-        UnitError: no two ends, both left out, two dimensions, the wrong order, or an end that is no
-            quantity.
+        UnitError: the separator or both ends are missing, an end is not a quantity, or the ends
+            have different dimensions or the wrong order.
     """
     low, separator, high = (part.strip() for part in f" {text} ".partition(between))
     form = f"LOW{between}HIGH"
@@ -592,7 +598,7 @@ def interval(text: str, between: str, *wanted: Dimension, is_si: bool = False) -
     lower = read_quantity(low, *wanted, is_si=is_si) if low else None
     ends = [end for end in (lower, upper) if end is not None]
     if len({end.dimension for end in ends if end.number or end.unit}) > 1:
-        raise UnitError(f"{text.strip()!r} has two units", "give both ends of one kind")
+        raise UnitError(f"the ends of {text.strip()!r} have different dimensions", "correct a unit")
     dimension = next((end.dimension for end in ends if end.number or end.unit), ends[0].dimension)
     if lower is not None and upper is not None and lower.value > upper.value:
         names = (shown(end.value, dimension) for end in (lower, upper))

@@ -1,4 +1,4 @@
-"""Values of a machine file: named parameters, literals as parameters, and expressions over both."""
+"""Values of a machine file: named parameters, literals as parameters, and expressions of both."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tauloop.mechanism.description.units import (
     LITERAL,
     MAX_CHARACTERS,
     NOT_FINITE,
-    ONE,
+    ONE as DIMENSIONLESS,
     Dimension,
     Literal,
     UnitError,
@@ -39,7 +39,7 @@ from tauloop.mechanism.description.units import (
 )
 from tauloop.mechanism.expression import (
     GROUPS,
-    ONE as UNIT,
+    ONE as CONSTANT_ONE,
     ZERO,
     Constant,
     Expression,
@@ -53,7 +53,7 @@ from tauloop.mechanism.expression import (
 )
 from tauloop.mechanism.suggestions import nearest
 
-#: Spelling of an open end of a range.
+#: Spelling and value of an open end of a range.
 OPEN_ENDS = {"-inf": -math.inf, "inf": math.inf}
 Made = TypeVar("Made", bound=Any)
 
@@ -80,10 +80,11 @@ class ValueReader:
         """Initialize an empty table.
 
         Args:
-            provenance: status and source of values that state none.
-            origins: status and source by the id of a value's node, for mappings that state their
-                own.
-            unknown: groups whose zeros are independent parameters too, because they are identified.
+            provenance: status and source of values without their own.
+            origins: status and source by the id of a value's node, for values with their own
+                provenance.
+            unknown: parameter groups that are identified; their zeros are independent parameters
+                too.
         """
         self._status = (provenance.word("status") if provenance else None) or "chosen"
         self._source = (provenance.word("source") if provenance else None) or ""
@@ -94,31 +95,31 @@ class ValueReader:
         #: Nodes of the independent parameters by name; several legs may share a node.
         self.nodes: dict[str, yaml_nodes.Node] = {}
         self._groups: dict[str, set[str]] = {}
-        self._counters: dict[str, int] = {}
+        self._leg_numbers: dict[str, int] = {}
         self._nominal: dict[str, float] = {}
         self._operations = 0
 
     # Named parameters
 
     def define(self, name: str, cursor: Cursor) -> None:
-        """Add a named parameter by complete name; `work_out` determines the values of all."""
+        """Add a named parameter by full name; `work_out` determines all values."""
         self._definitions[name] = Definition(name, cursor, content_of(cursor))
 
-    def count(self, prefix: str, number: int) -> None:
-        """Let `i` be a number in names with this prefix."""
-        self._counters[prefix] = number
+    def set_leg_number(self, prefix: str, number: int) -> None:
+        """Set the value of `i` in expressions whose names have this prefix."""
+        self._leg_numbers[prefix] = number
 
     def work_out(self, values: Mapping[str, float] = MappingProxyType({})) -> None:
         """Determine the quantity of every named parameter: literals first, then derived ones.
 
         Args:
-            values: nominal values that differ from the file's, SI, by name of independent parameter.
+            values: nominal values, SI, by name of independent parameter, in place of the file's.
         """
         graph: dict[str, list[str]] = {}
         for name, definition in self._definitions.items():
             content = definition.content
             if isinstance(content, Literal) and _is_exact_zero(content, definition.cursor):
-                self._quantities[name] = Quantity(ZERO, ONE)
+                self._quantities[name] = Quantity(ZERO, DIMENSIONLESS)
             elif isinstance(content, Literal):
                 self._quantities[name] = self._leaf(name, content, definition.cursor)
                 self._nominal[name] = values.get(name, self._nominal[name])
@@ -134,7 +135,7 @@ class ValueReader:
         first = self._definitions[cycle[0]].cursor
         first.problem(
             f"the parameters depend on each other in a cycle: {chain(cycle)}",
-            "give one of them a value of its own",
+            "give one of them a value that does not depend on the others",
         )
         self._quantities.update(dict.fromkeys(cycle))
 
@@ -148,20 +149,20 @@ class ValueReader:
             self._nominal[parameter.name] = parameter.value
             self._groups.setdefault(parameter.name, set()).add(parameter.group)
 
-    # Values in place
+    # Values at a cursor
 
     def expression(self, cursor: Cursor | None, is_angular: bool = False) -> Expression | None:
-        """Return the expression at a place; None if it is absent or after noting what is wrong.
+        """Return the expression at a cursor; None if it is absent or after noting what is wrong.
 
         Args:
-            cursor: a place of kind `Value`.
-            is_angular: whether it belongs to a turning freedom.
+            cursor: a cursor of kind `Value`.
+            is_angular: whether the value belongs to a rotational degree of freedom.
         """
         quantity = self.quantity(cursor, is_angular)
         return quantity.expression if quantity is not None else None
 
     def quantity(self, cursor: Cursor | None, is_angular: bool = False) -> Quantity | None:
-        """Return the expression at a place with its dimension (see `expression`)."""
+        """Return the expression at a cursor with its dimension (see `expression`)."""
         if cursor is None or not isinstance(cursor.kind, Value):
             return None
         kind = cursor.kind
@@ -181,7 +182,7 @@ class ValueReader:
             quantity = self._leaf(cursor.leaf, content, cursor)
         else:
             _refuse_bounds(
-                cursor, "a value that is not a parameter has no bounds", "leave them out"
+                cursor, "a value that is not a parameter cannot have bounds", "remove them"
             )
             quantity = Quantity(Constant(content.value), content.dimension)
         if (
@@ -198,17 +199,17 @@ class ValueReader:
     def element(
         self, made: type[Made], cursor: Cursor, is_angular: bool = False, **known: Any
     ) -> Made:
-        """Return an object whose fields are the expressions at the keys of the same names.
+        """Return an instance of a class with the expressions at the keys named like its fields.
 
         Args:
-            made: class of the object.
-            cursor: a place of kind `Shape`.
-            is_angular: whether it belongs to a turning freedom.
-            known: fields that are not read.
+            made: class of the result.
+            cursor: a cursor of kind `Shape`.
+            is_angular: whether the value belongs to a rotational degree of freedom.
+            known: values of fields that are not read from the file.
 
         Returns:
-            The object; absent fields are None, and required fields that are wrong, which is noted,
-            are one.
+            The instance. Absent fields are None. A required field that is invalid is reported and
+            set to 1.
         """
         shape, read = chosen(cursor.kind, cursor.node), dict(known)
         for part in fields(made):
@@ -219,17 +220,17 @@ class ValueReader:
             )
             if key is not None:
                 read[key.name] = self.expression(cursor.get(key.name), is_angular) or (
-                    UNIT if key.required else None
+                    CONSTANT_ONE if key.required else None
                 )
         return made(**read)
 
     def number(self, cursor: Cursor | None, is_angular: bool = False) -> float | None:
-        """Return the nominal value at a place, SI; None if it is absent or wrong."""
+        """Return the nominal value at a cursor, SI; None if it is absent or invalid."""
         expression = self.expression(cursor, is_angular)
         return None if expression is None else self.nominal(expression)
 
     def vector(self, cursor: Cursor | None) -> tuple[Expression, Expression, Expression] | None:
-        """Return three expressions; None if the list is absent or one of them is wrong."""
+        """Return a list of three expressions; None if it is absent or invalid."""
         if cursor is None:
             return None
         components = [self.expression(item) for item in cursor.items()]
@@ -237,7 +238,7 @@ class ValueReader:
         return (whole[0], whole[1], whole[2]) if len(whole) == len(components) == 3 else None
 
     def range(self, cursor: Cursor | None, is_angular: bool = False) -> tuple[float, float] | None:
-        """Return a lower and an upper number, SI, infinite if open; a reversed pair is noted."""
+        """Return (lower, upper), SI, infinite for open ends; report a reversed pair."""
         if cursor is None:
             return None
         ends = [
@@ -248,7 +249,9 @@ class ValueReader:
             return None
         if ends[0] >= ends[1]:
             kind = cursor.kind.item if isinstance(cursor.kind, ListOf) else None
-            dimension = (kind.dimension(is_angular) if isinstance(kind, Value) else None) or ONE
+            dimension = (
+                kind.dimension(is_angular) if isinstance(kind, Value) else None
+            ) or DIMENSIONLESS
             lower, upper = shown(ends[0], dimension), shown(ends[1], dimension)
             cursor.problem(
                 f"the lower end {lower} is not below the upper end {upper}", "swap or correct them"
@@ -257,7 +260,7 @@ class ValueReader:
         return ends[0], ends[1]
 
     def nominal(self, expression: Expression) -> float:
-        """Return the nominal value of an expression, SI; NaN where it has none (already noted)."""
+        """Return the nominal value of an expression, SI; NaN if it has none (already reported)."""
         try:
             value = evaluate(expression, self._nominal)
         except (ValueError, OverflowError, ZeroDivisionError):
@@ -267,7 +270,7 @@ class ValueReader:
     def table(self) -> ParameterTable:
         """Return the independent parameters in the order of the file.
 
-        A parameter of several groups counts as geometry where that is one of them.
+        A parameter of several groups counts for the first of them in `GROUPS`.
         """
 
         def group(name: str) -> str:
@@ -276,10 +279,10 @@ class ValueReader:
 
         return ParameterTable(tuple(replace(p, group=group(p.name)) for p in self._leaves.values()))
 
-    # Parts
+    # Internal functions
 
     def _leaf(self, name: str, literal: Literal, cursor: Cursor) -> Quantity | None:
-        """Return a new independent parameter."""
+        """Return an independent parameter, added to the table unless its name is already there."""
         lower, upper = -math.inf, math.inf
         status, source = self._origins.get(id(cursor.node), (self._status, self._source))
         if isinstance(cursor.node, yaml_nodes.Mapping):
@@ -295,7 +298,7 @@ class ValueReader:
                         shown(number, literal.dimension) for number in (lower, upper, literal.value)
                     )
                     bounds.problem(
-                        "the bounds {} to {} leave out the value {}".format(*ends_and_value),
+                        "the bounds {} to {} do not contain the value {}".format(*ends_and_value),
                         "widen the bounds or correct the value",
                     )
         if name not in self._leaves:
@@ -314,13 +317,13 @@ class ValueReader:
         return Quantity(Leaf(name), literal.dimension)
 
     def _resolved(self, syntax: Syntax | None, cursor: Cursor) -> Quantity | None:
-        """Return the quantity of a syntax tree; problems are noted."""
+        """Return the quantity of a syntax tree; None after noting what is wrong."""
         if syntax is None:
             return None
         _refuse_bounds(
             cursor,
-            "a derived value has no bounds of its own",
-            "give bounds to the literals that it follows from",
+            "a derived value cannot have bounds",
+            "give bounds to the literals in its expression",
         )
         known = {name: self._look_up(name, cursor) for name in names(syntax)}
         quantity = self.resolved(syntax, known, cursor)
@@ -329,7 +332,7 @@ class ValueReader:
         if not math.isfinite(self.nominal(quantity.expression)):
             cursor.problem(
                 "the expression has no real value at the nominal parameters",
-                "look for a division by zero, a root of a negative number, or an arc function beyond 1",
+                "check for a division by zero, a root of a negative number, or asin or acos of a value beyond 1",
             )
             return None
         return quantity
@@ -345,9 +348,9 @@ class ValueReader:
 
         Args:
             syntax: the tree.
-            known: quantities of the names in it; None for those that are wrong.
-            cursor: its place.
-            measured: function for the geometric functions of an output (see `resolve`).
+            known: quantities of the names in it; None for invalid ones.
+            cursor: position of the expression.
+            measured: function that evaluates geometric functions of an output (see `resolve`).
         """
         try:
             quantity = resolve(syntax, known, measured)
@@ -359,11 +362,11 @@ class ValueReader:
         count = operations_of(quantity.expression)
         self._operations += count
         if self._operations > MAX_ALL_OPERATIONS:
-            what = f"all values have more than {MAX_ALL_OPERATIONS} operations when their parameters are written out"
+            what = f"after substituting all parameters, the values have more than {MAX_ALL_OPERATIONS} operations"
             raise cursor.refused(what, "state intermediate values as numbers")
         if count > MAX_OPERATIONS:
             cursor.problem(
-                "the expression is too large when its parameters are written out",
+                "the expression is too large after substituting all parameters",
                 "state intermediate values as numbers",
             )
             return None
@@ -371,21 +374,21 @@ class ValueReader:
 
     @property
     def parameter_names(self) -> Collection[str]:
-        """Complete names of all named parameters."""
+        """Full names of all named parameters."""
         return self._definitions.keys()
 
     def knows(self, name: str, cursor: Cursor) -> bool:
-        """Return whether a named parameter, or the number of a leg, has this name."""
-        is_counter = name == "i" and cursor.prefix in self._counters
-        return is_counter or self._full_name(name, cursor.prefix) is not None
+        """Return whether a name is that of a parameter, or `i` inside a leg."""
+        is_leg_number = name == "i" and cursor.prefix in self._leg_numbers
+        return is_leg_number or self._full_name(name, cursor.prefix) is not None
 
     def parameter(self, name: str, cursor: Cursor) -> Quantity | None:
         """Return the quantity of a named parameter, or None after noting that there is none."""
         return self._look_up(name, cursor)
 
     def _look_up(self, name: str, cursor: Cursor) -> Quantity | None:
-        if name == "i" and cursor.prefix in self._counters:
-            return Quantity(Constant(float(self._counters[cursor.prefix])), ONE)
+        if name == "i" and cursor.prefix in self._leg_numbers:
+            return Quantity(Constant(float(self._leg_numbers[cursor.prefix])), DIMENSIONLESS)
         full = self._full_name(name, cursor.prefix)
         if full is not None:
             return self._quantities.get(full)
@@ -393,7 +396,8 @@ class ValueReader:
             cursor.problem(f"{name} is not a finite number", "write a finite value")
         elif name == "i":
             cursor.problem(
-                "i counts the legs of a pattern, and this is not in one", "write a number"
+                "i is the number of a repeated leg, but this value is not in a leg",
+                "write a number",
             )
         else:
             hint = (
@@ -405,7 +409,7 @@ class ValueReader:
         return None
 
     def _ingredients(self, content: Literal | Syntax, cursor: Cursor) -> str:
-        """Return the names in an expression, each with its dimension and its line."""
+        """Return a text with the dimension and line of each name in an expression."""
         parts: list[str] = []
         for name in dict.fromkeys(names(content)) if not isinstance(content, Literal) else ():
             full = self._full_name(name, cursor.prefix)
@@ -449,10 +453,10 @@ class ValueReader:
             is_mass = (
                 quantity.dimension == kind.linear and cursor.leaf.endswith(".mass") and value == 0
             )
-            # drive lines have no massless parts
+            # inertias of drive lines cannot be massless
             is_mass = is_mass and "inertias." not in cursor.leaf
             remedy = (
-                "write massless for a part without mass"
+                "write `massless` for a body or rod without mass"
                 if is_mass
                 else "correct the value or its sign"
             )
@@ -466,9 +470,9 @@ def _refuse_bounds(cursor: Cursor, what: str, remedy: str) -> None:
 
 
 def content_of(cursor: Cursor) -> Literal | Syntax | None:
-    """Return the literal or the syntax tree at a place of kind `Value`.
+    """Return the literal or the syntax tree at a cursor of kind `Value`.
 
-    None after noting what is wrong.
+    The result is None after noting what is wrong.
     """
     scalar = cursor
     if isinstance(cursor.node, yaml_nodes.Mapping):
@@ -479,13 +483,13 @@ def content_of(cursor: Cursor) -> Literal | Syntax | None:
     if not scalar.text and not (
         isinstance(scalar.node, yaml_nodes.Scalar) and scalar.node.is_quoted
     ):
-        return None  # an empty place is noted by the check of the form
+        return None  # the check of the form has already reported the missing value
     text = (scalar.text or "").strip()
     try:
         return literal(text)
     except UnitError as error:
         wrong: UnitError | ExpressionError = error
-    # ``2 m - x`` looks like a unit at first
+    # the pattern of literals also accepts ``2 m - x``, whose unit is invalid
     if not NOT_FINITE.fullmatch(text) and len(text) <= MAX_CHARACTERS:
         try:
             return parse(text)
@@ -499,7 +503,7 @@ def content_of(cursor: Cursor) -> Literal | Syntax | None:
 def _is_exact_zero(literal: Literal, cursor: Cursor) -> bool:
     """Return whether a named parameter is a bare ``0``.
 
-    Such a zero is part of the structure. It fits any dimension and is not an independent parameter.
+    Such a zero is structural. It fits any dimension and is not an independent parameter.
     """
     return (
         literal.number == 0.0

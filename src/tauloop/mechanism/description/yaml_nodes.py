@@ -1,4 +1,4 @@
-"""YAML text as plain nodes that store their line: no tags, no aliases, no Python objects.
+"""YAML text as plain nodes with line numbers: no tags, no aliases, no Python objects.
 
 Text is converted event by event, so that a hostile file (multiplying aliases, endless nesting) is
 rejected before it is built. Scalars remain text; the reader of a section interprets them.
@@ -14,18 +14,18 @@ import yaml
 from tauloop.common.errors import DescriptionError, Problem
 from tauloop.common.records import dataclass
 
-#: Largest size of a file; machine files have some ten kilobytes.
+#: Largest size of a file, bytes; machine files typically have about 10 kB.
 MAX_BYTES = 2_000_000
 MAX_DEPTH = 32
 
 
-# Every node begins and ends at the characters `start` and `end` of the file's text. The end of a
-# block (without brackets, or a text of several lines) is the start of the next line.
+# `start` and `end` are the positions in the file's text at which a node begins and ends. A block
+# collection (without brackets) or a text of several lines ends at the start of the line after it.
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A text; `is_quoted` distinguishes ``""`` from an empty value."""
+    """A scalar; `is_quoted` distinguishes ``""`` from a missing value."""
 
     text: str
     line: int
@@ -46,7 +46,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class MappingEntry:
-    """A key of a mapping and its node; the key begins at the character `start` of the text."""
+    """A key of a mapping and its node; `start` is the position of the key."""
 
     key: str
     line: int
@@ -56,7 +56,7 @@ class MappingEntry:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Keys and nodes in the order of the file; keys are unique. `is_flow`: it is in braces."""
+    """Keys and nodes in the order of the file; keys are unique. `is_flow`: written in braces."""
 
     entries: tuple[MappingEntry, ...]
     line: int
@@ -97,7 +97,9 @@ def read_text(path: Path) -> str:
             f"the file cannot be read: {error.strerror}", "check the path and its permissions"
         ) from None
     except ValueError:
-        raise refuse("the file's name holds a zero byte or no text", "check the path") from None
+        raise refuse(
+            "the file name contains a null byte or cannot be encoded", "check the path"
+        ) from None
     if len(data) > MAX_BYTES:
         raise refuse(
             f"the file has more than {MAX_BYTES / 1e6:g} MB",
@@ -126,7 +128,7 @@ def parse_nodes(text: str, file: str) -> Node:
 
     Args:
         text: YAML text.
-        file: its name, for messages.
+        file: file name for messages.
 
     Raises:
         DescriptionError: the text is not YAML, is empty, or uses features that descriptions exclude:
@@ -193,7 +195,7 @@ class _NodeReader:
             raise self._refuse(
                 line,
                 "a second document starts here (---)",
-                "put each description into a file of its own",
+                "put each description into a separate file",
             )
         DescriptionError.raise_if_any(self._repeated)
         if isinstance(node, Scalar) and not node.text and not node.is_quoted:
@@ -208,7 +210,7 @@ class _NodeReader:
             raise self._refuse(
                 line,
                 f"the alias *{event.anchor} is not allowed",
-                "write the value out, or name a parameter",
+                "repeat the value, or define a parameter",
                 where,
             )
         if not isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
@@ -216,7 +218,7 @@ class _NodeReader:
         if event.anchor is not None:
             what, remedy = (
                 f"the anchor &{event.anchor} is not allowed",
-                "remove it; a parameter can be used in many places",
+                "remove it; use a parameter for a repeated value",
             )
             raise self._refuse(line, what, remedy, where)
         if event.tag is not None:
@@ -230,7 +232,7 @@ class _NodeReader:
             return Scalar(event.value, line, is_quoted, *_extent(event, event))
         if depth >= MAX_DEPTH:
             raise self._refuse(
-                line, f"nested more than {MAX_DEPTH} deep", "flatten the description", where
+                line, f"nested more than {MAX_DEPTH} levels deep", "flatten the description", where
             )
         if isinstance(event, yaml.SequenceStartEvent):
             start = event
@@ -259,7 +261,7 @@ class _NodeReader:
                 self._repeated.append(
                     self._problem(
                         key_line,
-                        f"the key is repeated; it is in line {first} already",
+                        f"the key is repeated; it is already in line {first}",
                         "keep one of the two",
                         path,
                     )
@@ -277,7 +279,7 @@ def _line(event: yaml.Event) -> int:
 
 
 def _extent(first: yaml.Event, last: yaml.Event) -> tuple[int, int]:
-    """Return the characters at which a node begins and ends, from its first and last event."""
+    """Return the positions at which a node begins and ends, from its first and last event."""
     if first.start_mark is None or last.end_mark is None:
-        raise AssertionError("events of a text have marks")
+        raise AssertionError("an event has no position")
     return int(first.start_mark.index), int(last.end_mark.index)

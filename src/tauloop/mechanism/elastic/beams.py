@@ -22,12 +22,12 @@ DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeamSegment:
-    """A piece of a beam.
+    """A segment of a beam.
 
     Attributes:
-        length: m.
-        start, end: sections at its two ends, between which dimensions change linearly; equal
-            without a taper.
+        length: length, m.
+        start, end: sections at its ends; the dimensions change linearly between them. Both are
+            equal if the segment is not tapered.
     """
 
     length: Expression
@@ -36,7 +36,7 @@ class BeamSegment:
 
     @property
     def is_tapered(self) -> bool:
-        """Whether its section changes along it."""
+        """Whether the section changes along the segment."""
         return self.start != self.end
 
     def section(self, fraction: float) -> Section:
@@ -44,8 +44,8 @@ class BeamSegment:
         return self.start.between(self.end, fraction)
 
 
-#: Points and weights of Gauss's rule on [0, 1]. It is exact to the fifth power: those of the mass
-#: of a linear taper, multiplied by the squared distance, have the fourth.
+#: Points and weights of Gauss's rule on [0, 1]. It is exact up to degree 5. The integrand for the
+#: second moment of a linear taper has degree 4.
 _GAUSS = (
     (0.5 - math.sqrt(0.15), 5 / 18),
     (0.5, 8 / 18),
@@ -58,7 +58,7 @@ class LineMass:
     """Mass of a beam and its moments along its axis, counted from its start.
 
     Attributes:
-        mass: kg.
+        mass: mass, kg.
         first_moment: integral of s dm, kg m.
         second_moment: integral of s^2 dm, kg m^2.
         rotary: integrals of rho I_y and of rho I_z, kg m^2.
@@ -70,7 +70,7 @@ class LineMass:
     rotary: tuple[Expression, Expression] = (ZERO, ZERO)
 
     def plus_point(self, mass: Expression, distance: Expression) -> LineMass:
-        """Return the sum with a point mass at a distance from the start."""
+        """Return the sum of this and a point mass at a distance from the start."""
         moment = multiply(mass, distance)
         return LineMass(
             mass=add(self.mass, mass),
@@ -85,11 +85,11 @@ class Beam:
     """A straight elastic beam.
 
     Attributes:
-        length: m.
-        segments: its pieces from start to end.
-        rest: number of the segment whose length the file leaves out, which takes what is left.
-        fittings: point masses at its start and end, kg; None where the file states none.
-        is_distributed: whether a mass that exceeds the section's is spread along the beam.
+        length: length, m.
+        segments: segments from start to end.
+        rest: index of the segment without length in the file; it fills the rest of the beam.
+        fittings: point masses at its start and end, kg; None if the file states none.
+        is_distributed: whether the stated mass that exceeds the section's is spread along the beam.
     """
 
     length: Expression
@@ -100,7 +100,7 @@ class Beam:
 
     @property
     def is_round(self) -> bool:
-        """Whether all its sections are round."""
+        """Whether all sections are round."""
         return all(s.start.is_round and s.end.is_round for s in self.segments)
 
     @property
@@ -128,7 +128,7 @@ class Beam:
 
 
 def _plus_segment(total: LineMass, segment: BeamSegment, start: Expression) -> LineMass:
-    """Return the mass with that of a segment that begins at a distance from the beam's start."""
+    """Return `total` plus the mass of a segment that begins at a distance from the beam's start."""
     length = segment.length
     if not segment.is_tapered:
         properties = segment.start.properties
@@ -166,8 +166,8 @@ class BodyBeam:
         name: name within the body.
         start, end: its points in body coordinates, m.
         z_axis: direction of the sections' z axis in body coordinates, perpendicular to the beam;
-            None where all sections are round.
-        beam: its sections.
+            None if all sections are round.
+        beam: length and sections.
         interfaces: names of the joints or rods at its start and end; empty for a point.
     """
 
@@ -180,7 +180,7 @@ class BodyBeam:
 
 
 def entry_dimension(row: int, column: int, *, is_stiffness: bool) -> Dimension:
-    """Return the dimension of an entry of a stiffness or compliance (6, 6)."""
+    """Return the dimension of an entry of a stiffness or compliance matrix (6, 6)."""
     angles = (row > 2) + (column > 2)
     dimension = (units.STIFFNESS, units.FORCE / units.ANGLE, units.ANGULAR_STIFFNESS)[angles]
     return dimension if is_stiffness else units.ONE / dimension
@@ -188,14 +188,14 @@ def entry_dimension(row: int, column: int, *, is_stiffness: bool) -> Dimension:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compliance:
-    """Compliance or stiffness of a joint (6, 6), in the order of `DIRECTIONS`.
+    """Compliance or stiffness matrix of a joint (6, 6), in the order of `DIRECTIONS`.
 
-    It refers to the origin of the joint's frame on the child, in the axes of that on the parent.
+    It refers to the origin of the child's joint frame, in the axes of the parent's joint frame.
 
     Attributes:
-        matrix: rows of displacements per load (compliance, where zero is rigid), or of loads per
-            displacement (stiffness, where rows of the joint's own freedoms are zero).
-        is_stiffness: which of the two it is.
+        matrix: compliance (displacement per load; zero is rigid) or stiffness (load per
+            displacement; rows of the joint's degrees of freedom are zero).
+        is_stiffness: whether `matrix` is a stiffness.
     """
 
     matrix: tuple[tuple[Expression, ...], ...]
@@ -203,7 +203,7 @@ class Compliance:
 
     @property
     def is_diagonal(self) -> bool:
-        """Whether no direction is coupled with another."""
+        """Whether the matrix is diagonal."""
         return all(
             row[j] == ZERO for i, row in enumerate(self.matrix) for j in range(len(row)) if i != j
         )
@@ -214,7 +214,7 @@ class Compliance:
 
     @classmethod
     def per_axis(cls, stiffness: dict[str, Expression]) -> Compliance:
-        """Return the compliance from stiffnesses by direction; the others are rigid."""
+        """Return the compliance of stiffnesses by direction; all other directions are rigid."""
         diagonal = [
             divide(ONE, stiffness[name]) if name in stiffness else ZERO for name in DIRECTIONS
         ]
@@ -222,7 +222,7 @@ class Compliance:
 
     @classmethod
     def diagonal(cls, values: Sequence[Expression]) -> Compliance:
-        """Return the compliance with values (6,) by direction; zero is rigid."""
+        """Return a diagonal compliance of six values, ordered as `DIRECTIONS`; zero is rigid."""
         rows = []
         for i, value in enumerate(values):
             row: list[Expression] = [ZERO] * len(values)
@@ -233,7 +233,7 @@ class Compliance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damping:
-    """Damping of the machine's vibrations, as the file states it; exactly one of the two.
+    """Damping of the machine's vibrations; exactly one of the two attributes is set.
 
     Attributes:
         ratios: damping ratios of the modes in ascending order of frequency; the last holds for all

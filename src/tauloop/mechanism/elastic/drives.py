@@ -1,4 +1,4 @@
-"""Stiffness of a drive with its motors held, stated in the file or from its drive line."""
+"""Stiffness of a drive with locked motors, stated in the file or computed from its drive line."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tauloop.mechanism.expression import (
 )
 from tauloop.mechanism.model import Actuator
 
-#: Stiffness of what does not yield.
+#: Stiffness of a rigid element.
 _RIGID = Constant(float("inf"))
 
 
 def drive_stiffness(actuator: Actuator) -> Expression | None:
-    """Return the stiffness of an actuator with its motors held, at its position.
+    """Return the stiffness of an actuator with locked motors, seen at its position.
 
-    Of a drive line, compliances in a row are added, and branches with a motor are parallel: a shaft
+    In a drive line, compliances in series add up, and branches with a motor are parallel. A shaft
     of stiffness k that moves by a factor f per motion of the load has the stiffness f^2 k at the
-    load (equal power on both sides). Gaps are closed.
+    load (equal power on both sides). Backlash gaps are assumed closed.
 
     Returns:
-        N/m or N m/rad, as the actuator's position; None where it is rigid: the file states no
-        stiffness, or the drive line has no compliance.
+        Stiffness in N/m or N m/rad; None if it is rigid: the file states no stiffness, or the drive
+        line has no compliance.
     """
     if actuator.drive is None:
         return actuator.stiffness
@@ -39,7 +39,7 @@ def drive_stiffness(actuator: Actuator) -> Expression | None:
 def _seen_from(
     line: DriveLine, name: str, parent: Connection | None, ratios: dict[str, Expression]
 ) -> Expression:
-    """Return the stiffness that holds an inertia, at the load, without the branch to its parent."""
+    """Return the stiffness, seen at the load, of all branches of an inertia except its parent's."""
     if any(motor.on == name for motor in line.motors):
         return _RIGID
     total: Expression = ZERO
@@ -49,7 +49,7 @@ def _seen_from(
         other = connection.first if connection.second == name else connection.second
         branch = _seen_from(line, other, connection, ratios)
         if connection.compliance is not None:
-            # the deflection of a connection is counted at its second inertia
+            # the deflection of a connection is measured at its second inertia
             factor = ratios[connection.second]
             own = multiply(factor, factor, connection.compliance.stiffness)
             branch = _in_series(own, branch)
@@ -60,7 +60,7 @@ def _seen_from(
 
 
 def _in_series(first: Expression, second: Expression) -> Expression:
-    """Return the stiffness of two springs in a row."""
+    """Return the stiffness of two springs in series."""
     if second == ZERO:
         return ZERO
     if second == _RIGID:

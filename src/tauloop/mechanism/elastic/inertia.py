@@ -1,4 +1,4 @@
-"""Inertias of elastic beams as those of rods and bodies, and stated masses compared with them."""
+"""Inertias of rods and bodies from their elastic beams, and a comparison with stated masses."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from tauloop.mechanism.expression import (
 from tauloop.mechanism.model import Inertia, Mechanism, SlenderPart
 from tauloop.mechanism.suggestions import listing
 
-#: Difference between a stated mass and the sum of its parts, relative to the stated mass, that
-#: counts as rounding of values in a file.
+#: Difference between a stated mass and the sum of section and fittings, relative to the stated
+#: mass, up to which it counts as rounding of the values in the file.
 MASS_TOLERANCE = 0.01
 
 
 def mass_gap(stated: float, parts: float) -> float:
-    """Return a stated mass minus the sum of its parts, kg; zero within `MASS_TOLERANCE`."""
+    """Return a stated mass minus section and fittings, kg; zero within `MASS_TOLERANCE`."""
     gap = stated - parts
     return gap if abs(gap) > MASS_TOLERANCE * abs(stated) else 0.0
 
 
 def link_inertia(beam: Beam, *, is_full: bool, is_upper: bool) -> SlenderPart | Inertia:
-    """Return the inertia of a beam with its fittings, as that of a rod or of a part of one.
+    """Return the inertia of a beam with its fittings, in the form for a rod or one part of it.
 
     Args:
-        beam: the beam, from A, or from B for the upper part of a telescopic rod.
-        is_full: whether the rod has a full inertia, in the rod frame; else it is slender.
+        beam: the beam, starting at A, or at B for the upper part of a telescopic rod.
+        is_full: whether the rod has a full inertia, in the rod frame; otherwise it is slender.
         is_upper: whether this is the part at B, along -z of the rod frame.
     """
     line = beam.line_mass()
@@ -115,10 +115,10 @@ def _second_moments(
 def _rotary_tensor(
     beam: BodyBeam, line: LineMass, direction: Sequence[Expression]
 ) -> list[list[Expression]]:
-    """Return the inertia of the sections about the beam's axis in body axes (3, 3).
+    """Return the rotary inertia of the sections in body axes (3, 3).
 
-    Sum of the moments I_k e_k e_k^T. With e_y e_y^T = 1 - u u^T - e_z e_z^T, and a polar moment that
-    is the sum of the others, it is I_y 1 + I_z u u^T + (I_z - I_y) e_z e_z^T.
+    It is the sum of I_k e_k e_k^T over the axes of the section. With e_y e_y^T = 1 - u u^T - e_z
+    e_z^T and a polar moment I_y + I_z, this is I_y 1 + I_z u u^T + (I_z - I_y) e_z e_z^T.
     """
     I_y, I_z = line.rotary
     z_axis = _across(beam.z_axis, direction)
@@ -138,7 +138,7 @@ def _rotary_tensor(
 def _across(
     z_axis: Sequence[float] | None, direction: Sequence[Expression]
 ) -> list[Expression] | None:
-    """Return the unit vector across a beam that is nearest to a direction; None without one."""
+    """Return the unit vector across a beam nearest to `z_axis`; None if `z_axis` is None."""
     if z_axis is None:
         return None
     along = add(*(scaled(c, u) for c, u in zip(z_axis, direction, strict=True)))
@@ -151,13 +151,13 @@ def _across(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElementMass:
-    """Mass of a link in the equations of motion and as its sections have it, kg.
+    """Mass of a link in the equations of motion, compared with the mass of its sections.
 
     Attributes:
         element: name of the rod, of ``ROD.lower`` or ``ROD.upper``, or of the body.
-        mass: mass in the equations of motion: stated in the file, or that of section and fittings.
-        section: mass of the sections alone.
-        fittings: mass of the fittings at the ends.
+        mass: mass in the equations of motion, kg: stated in the file, or section plus fittings.
+        section: mass of the sections, kg.
+        fittings: mass of the fittings at the ends, kg.
         is_distributed: whether the rest of the stated mass is spread along the length.
     """
 
@@ -169,12 +169,12 @@ class ElementMass:
 
     @property
     def is_placed(self) -> bool:
-        """Whether the file states where all of the mass is, within `MASS_TOLERANCE`."""
+        """Whether the file locates all of the mass, within `MASS_TOLERANCE`."""
         return self.is_distributed or mass_gap(self.mass, self.section + self.fittings) == 0.0
 
     @property
     def unplaced(self) -> float:
-        """Mass whose place the file does not state, kg."""
+        """Mass whose location the file does not state, kg."""
         return 0.0 if self.is_placed else max(0.0, self.mass - self.section - self.fittings)
 
 
@@ -211,23 +211,21 @@ def element_masses(mechanism: Mechanism) -> tuple[ElementMass, ...]:
 
 
 def unplaced_masses(mechanism: Mechanism) -> tuple[Problem, ...]:
-    """Return a problem for each stated mass whose place along its link is unknown.
+    """Return a problem for each stated mass whose location along its link is unknown.
 
-    Links with equal numbers share a problem.
-
-    Stiffness does not depend on it; vibration does.
+    Links with equal masses share one problem. The location affects vibration, not stiffness.
     """
     alike: dict[str, list[str]] = {}
     remedies: dict[str, str] = {}
     for item in element_masses(mechanism):
         if not item.unplaced:
             continue
-        parts = f"that of the section {item.section:.6g} kg"
+        parts = f"the section has {item.section:.6g} kg"
         if item.fittings:
-            parts += f", that of the fittings {item.fittings:.6g} kg"
+            parts += f", the fittings {item.fittings:.6g} kg"
         what = (
-            f"the stated mass is {item.mass:.6g} kg, {parts}: the file does not state where "
-            f"{item.unplaced:.6g} kg are, on which natural frequencies depend"
+            f"the stated mass is {item.mass:.6g} kg, {parts}: the file does not state where the "
+            f"remaining {item.unplaced:.6g} kg are located, and natural frequencies depend on it"
         )
         alike.setdefault(what, []).append(item.element)
         half = f"{item.unplaced / 2:.4g} kg"

@@ -1,6 +1,6 @@
 """Materials and cross sections, with their stiffness, mass and strength.
 
-The axes of a cross section: x along the beam, y and z across.
+Axes of a cross section: x along the beam, y and z across it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tauloop.mechanism.expression import (
 )
 
 SectionKind = Literal["tube", "round", "rectangle", "box", "section"]
-#: Dimensions of each kind of cross section in the order of `Section.dimensions`; of a composite
-#: section, its stiffnesses and masses.
+#: Keys of each kind of cross section, in the order of `Section.dimensions`: dimensions, or the
+#: stiffnesses and masses of a composite section.
 SECTION_DIMENSIONS: dict[SectionKind, tuple[str, ...]] = {
     "tube": ("outer", "wall"),
     "round": ("diameter",),
@@ -59,10 +59,10 @@ class Material:
         name: name in the file or in the table of materials.
         young_modulus: E along the beam, Pa.
         shear_modulus: G, Pa.
-        poisson_ratio: Poisson's ratio, which the shear correction needs.
+        poisson_ratio: Poisson's ratio, used for the shear coefficient.
         density: kg/m^3.
-        expansion: coefficient of thermal expansion along the beam, 1/K; None where not stated.
-        strength: stress at which it yields or breaks, Pa; None where not stated.
+        expansion: coefficient of thermal expansion along the beam, 1/K; None if not stated.
+        strength: stress at which the material yields or breaks, Pa; None if not stated.
     """
 
     name: str
@@ -85,8 +85,8 @@ class SectionProperties:
         shear_stiffness: k G A along y and along z, N; None for a composite section.
         mass_per_length: kg/m.
         rotary_inertia: rho I_y and rho I_z, kg m; zeros for a composite section.
-        expansion: relative expansion, 1/K; None where not stated.
-        strength: stress at which it yields or breaks, Pa; None where not stated.
+        expansion: coefficient of thermal expansion, 1/K; None if not stated.
+        strength: stress at which the material yields or breaks, Pa; None if not stated.
         area: m^2; None for a composite section.
         extent: largest distances from the axis along y and along z, m; None for a composite
             section.
@@ -110,9 +110,9 @@ class Section:
 
     Attributes:
         kind: key of `SECTION_DIMENSIONS`.
-        dimensions: values of its dimensions, in their order.
+        dimensions: values of its keys, in the order of `SECTION_DIMENSIONS`.
         material: None for a composite section.
-        expansion: relative expansion of a composite section, 1/K; None where not stated.
+        expansion: coefficient of thermal expansion of a composite section, 1/K; None if not stated.
     """
 
     kind: SectionKind
@@ -122,14 +122,14 @@ class Section:
 
     @property
     def is_round(self) -> bool:
-        """Whether all directions across the beam are equal by its kind."""
+        """Whether the kind of section is rotationally symmetric."""
         return self.kind in ("tube", "round")
 
     def excessive_wall(self, value: Callable[[Expression], float]) -> tuple[float, float] | None:
         """Return the wall and half of the smallest outer dimension, m; None if the wall fits.
 
         Args:
-            value: gives the value of an expression.
+            value: returns the value of an expression.
         """
         if self.kind not in ("tube", "box"):
             return None
@@ -175,7 +175,7 @@ class Section:
 
         Args:
             other: section at the other end.
-            fraction: 0 here to 1 there.
+            fraction: 0 at this section to 1 at the other one.
         """
         if self == other:
             return self
@@ -271,7 +271,7 @@ def _rectangle_torsion(width: Expression, height: Expression) -> Expression:
 
     J = a b^3 / 3 (1 - 192 b / (pi^5 a) sum over odd n of tanh(n pi a / (2 b)) / n^5) with a >= b
     (Timoshenko and Goodier, Theory of Elasticity, section 109). With tanh(x) = 1 - 2 / (e^2x + 1),
-    the sum is a constant less a series that two terms give to 1e-10.
+    the sum is a constant minus a series whose first two terms suffice for an error of 1e-10.
     """
     difference = Call("abs", (subtract(width, height),))
     a = scaled(0.5, add(add(width, height), difference))
@@ -320,10 +320,10 @@ def _box(dimensions: Sequence[Expression], poisson: Expression) -> _Geometry:
 
 
 def _box_shear(n: Expression, poisson: Expression) -> Expression:
-    """Return Cowper's (1966) shear coefficient of a thin-walled box with an equal wall.
+    """Return Cowper's (1966) shear coefficient of a thin-walled box of uniform wall thickness.
 
     Args:
-        n: width across the shear force over height along it, both at the middle of the wall.
+        n: width (across the shear force) / height (along it), both at the wall's center line.
         poisson: Poisson's ratio.
     """
 

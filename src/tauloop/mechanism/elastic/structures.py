@@ -13,10 +13,10 @@ from tauloop.mechanism.placement import Vector
 
 #: Number of rows of an interface node: x, y, z, rx, ry, rz.
 NODE_ROWS = 6
-#: Largest number of rows of a matrix, and largest size of its file.
+#: Largest number of rows of a matrix, and largest size of its file, bytes.
 MAX_ROWS, MAX_BYTES = 3000, 200_000_000
-#: Relative difference of symmetric entries, and relative size of a negative eigenvalue, that count
-#: as rounding: programs print matrices with six digits.
+#: Relative asymmetry, and relative size of a negative eigenvalue, up to which they count as
+#: rounding errors. Programs print matrices with six digits.
 ROUNDING = 1e-5
 
 
@@ -24,13 +24,13 @@ class MatrixError(ValueError):
     """Error of a matrix, with what is wrong and the remedy."""
 
     def __init__(self, what: str, remedy: str) -> None:
-        """Store both sentences."""
+        """Store what is wrong and the remedy."""
         super().__init__(what)
         self.what, self.remedy = what, remedy
 
 
 class NumericMatrix:
-    """A square matrix of numbers that compares by its values and cannot be changed."""
+    """An immutable square matrix of numbers; equal values compare equal."""
 
     __slots__ = ("array",)
 
@@ -53,15 +53,15 @@ class NumericMatrix:
 class ReducedStructure:
     """A frame or body as a reduced finite-element model.
 
-    Rows: x, y, z, rx, ry, rz of each interface node in body axes, then internal modes; SI units.
+    Matrix rows are x, y, z, rx, ry, rz of each interface node in body axes, then internal modes.
 
     Attributes:
         name: unique name.
-        body: the body that it describes.
+        body: the modeled body.
         nodes: positions of the interface nodes in body coordinates, m.
         interfaces: names of the joints, rods or frames at the nodes; "" for a point.
-        stiffness: K.
-        mass: M; None where the file states none, which vibration needs.
+        stiffness: stiffness matrix K, SI.
+        mass: mass matrix M, SI; None if the file states none. Vibration needs it.
         files: the files of the matrices: one .npz, or CSV files of K and M.
     """
 
@@ -78,7 +78,7 @@ def read_archive(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64] |
     """Return the arrays `K` and `M` of a NumPy file (.npz); M is None if it is absent.
 
     Raises:
-        MatrixError: the file cannot be read, or is not such a file; pickled objects are refused.
+        MatrixError: the file cannot be read or is not such a file. Pickled objects are rejected.
     """
     _require_small(path)
     try:
@@ -105,16 +105,16 @@ def read_archive(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64] |
         # NumPy parses a damaged header as Python source, which can raise any exception
         raise MatrixError(
             f"cannot be read as a NumPy file: {type(error).__name__}",
-            "write it with np.savez(file, K=K, M=M), arrays of numbers alone",
+            "write it with np.savez(file, K=K, M=M), with arrays of numbers only",
         ) from None
     return K, M
 
 
 def read_csv(path: Path) -> NDArray[np.float64]:
-    """Return the matrix of a CSV file: numbers alone, one row a line.
+    """Return the matrix of a CSV file that contains only numbers, with one row per line.
 
     Raises:
-        MatrixError: the file cannot be read, or is not such a file.
+        MatrixError: the file cannot be read or is not such a file.
     """
     _require_small(path)
     try:
@@ -122,7 +122,7 @@ def read_csv(path: Path) -> NDArray[np.float64]:
     except (OSError, ValueError, UnicodeDecodeError) as error:
         raise MatrixError(
             f"is not a matrix in CSV: {str(error)[:120]}",
-            "write numbers with commas between them, one row a line",
+            "write comma-separated numbers, one row per line",
         ) from None
 
 
@@ -138,27 +138,28 @@ def _require_small(path: Path) -> None:
 
 
 def checked_matrix(name: str, array: NDArray[np.float64], nodes: int) -> NumericMatrix:
-    """Return a stiffness or mass matrix whose shape and signs are possible.
+    """Return a stiffness or mass matrix after checking its shape, symmetry and eigenvalues.
 
     Args:
-        name: its name for messages.
+        name: name of the matrix for messages.
         array: as read.
         nodes: number of interface nodes.
 
     Raises:
-        MatrixError: not a square matrix of finite numbers with a row for each freedom of the nodes,
-            not symmetric, or with a negative eigenvalue.
+        MatrixError: the array is not a square matrix of finite numbers, has too few rows for the
+            nodes, is not symmetric, or has a negative eigenvalue.
     """
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.dtype.kind not in "fiu":
         shape = " x ".join(map(str, array.shape))
         raise MatrixError(
             f"{name} is not a square matrix of real numbers ({shape}, {array.dtype})",
-            "write one row for each freedom",
+            "write one row for each degree of freedom",
         )
     rows = len(array)
     if not NODE_ROWS * nodes <= rows <= MAX_ROWS:
         raise MatrixError(
-            f"{name} has {rows} rows; {nodes} nodes need {NODE_ROWS * nodes}, and {MAX_ROWS} are permitted",
+            f"{name} has {rows} rows; {nodes} nodes need at least {NODE_ROWS * nodes}, and at most "
+            f"{MAX_ROWS} are permitted",
             "list all interface nodes in the order of the matrix, with 6 rows each",
         )
     matrix = array.astype(np.float64)
@@ -170,14 +171,14 @@ def checked_matrix(name: str, array: NDArray[np.float64], nodes: int) -> Numeric
     difference = float(np.abs(scaled - scaled.T).max())
     if difference > ROUNDING:
         raise MatrixError(
-            f"{name} is not symmetric: entries differ by {difference:.2g} of the diagonal",
+            f"{name} is not symmetric: entries differ by {difference:.2g} relative to the diagonal",
             "export the whole matrix with all digits",
         )
     symmetric = (scaled + scaled.T) / 2
     least = float(np.linalg.eigvalsh(symmetric)[0])
     if least < -ROUNDING * rows:
         raise MatrixError(
-            f"{name} has a negative eigenvalue, {least:.2g} of its diagonal",
+            f"{name} has a negative eigenvalue, {least:.2g} relative to its diagonal",
             "export the matrix with all digits, and check its units (SI) and signs",
         )
     return NumericMatrix((matrix + matrix.T) / 2)

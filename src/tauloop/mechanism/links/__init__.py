@@ -1,1 +1,1 @@
-"""A mechanism as a graph of links, and at nominal parameters as a tree of rigid links with closures."""
+"""A mechanism as a graph of links, and as a tree of rigid links with loop closures."""

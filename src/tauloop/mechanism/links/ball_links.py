@@ -1,4 +1,4 @@
-"""Links between two ball joints, which can spin without moving anything else.
+"""Links between two ball joints, which can spin about their own axis freely.
 
 Most file formats describe rods as such links.
 """
@@ -9,8 +9,8 @@ import numpy as np
 
 from tauloop.mechanism.model import JOINT_KINDS, Joint, Mechanism
 
-#: Bodies lighter than this fraction of the heaviest one are treated as massless: exporters write
-#: such masses for the links between the three joints that represent a ball joint.
+#: Bodies lighter than this fraction of the heaviest one are treated as massless. Exporters write
+#: such masses for the links between the three hinges that represent a ball joint.
 NEGLIGIBLE_MASS = 1e-6
 
 
@@ -22,15 +22,15 @@ def lies_between_balls(mechanism: Mechanism, bodies: tuple[str, ...]) -> bool:
 def is_pin(mechanism: Mechanism, bodies: tuple[str, ...]) -> bool:
     """Return whether the bodies form a link between two hinges.
 
-    Where such a link can spin by itself, both hinges have the same axis.
+    Such a link can spin by itself only if both hinges have the same axis.
     """
     return rotations_at_ends(mechanism, bodies) == [1, 1]
 
 
 def rotations_at_ends(mechanism: Mechanism, bodies: tuple[str, ...]) -> list[float]:
-    """Return the number of free rotations at each end of a link; infinity where it can also slide.
+    """Return the number of free rotations at each end of a link; infinity if it can also slide.
 
-    A ball may be one joint, or several with bodies of no mass or of a negligible one between them.
+    A ball may be one joint, or several joints with bodies of no or negligible mass between them.
     """
     massless = _massless(mechanism)
     link = {name for name in bodies if name not in massless} or set(bodies)
@@ -42,13 +42,13 @@ def rotations_at_ends(mechanism: Mechanism, bodies: tuple[str, ...]) -> list[flo
         rotations, neighbor = _rotations_to_neighbor(
             mechanism, joint, (sides - link).pop(), massless
         )
-        if neighbor is not None and neighbor not in link:  # a link may be cut in two and welded
+        if neighbor is not None and neighbor not in link:  # a link may consist of welded bodies
             ends.append(rotations)
     return ends
 
 
 def _massless(mechanism: Mechanism) -> set[str]:
-    """Return the bodies without inertia and those of negligible mass."""
+    """Return the bodies without inertia or of negligible mass."""
     inertias = {body.name: body.inertia for body in mechanism.bodies if body.inertia is not None}
     masses = {name: mechanism.value(inertia.mass) for name, inertia in inertias.items()}
     negligible = NEGLIGIBLE_MASS * max(masses.values(), default=0.0)
@@ -58,17 +58,17 @@ def _massless(mechanism: Mechanism) -> set[str]:
 def _rotations_to_neighbor(
     mechanism: Mechanism, joint: Joint, body: str, massless: set[str]
 ) -> tuple[float, str | None]:
-    """Return the rotations free between a link and the next body with mass, and that body.
+    """Return the free rotations between a link and the next body with mass, and that body.
 
     Args:
         mechanism: the machine.
         joint: the joint at the link.
-        body: the body on its other side.
-        massless: bodies without inertia.
+        body: the body on the other side of the joint.
+        massless: bodies without inertia or of negligible mass.
 
     Returns:
-        The number of rotations, infinite where the body can also slide; and the body's name, None
-        at a dead end.
+        The number of rotations, infinite if the body can also slide; and the name of the body, None
+        if there is none.
     """
     rotations, passed = 0.0, {joint.name}
     while True:

@@ -1,12 +1,12 @@
 """A mechanism at nominal parameters as a tree of rigid links with loop closures.
 
-Formats that know only links and closures are written from it.
+It is the basis for file formats and engines that only have links and closures.
 
-A rod becomes a link (a telescopic rod two links) that a universal joint attaches to its start body
-and a ball joint at the other end closes a loop. A slender rod has no inertia about its own axis, so
-the universal joint moves it exactly as the ball joint of the machine file does. The tree may have to
-cut a joint that the target cannot close, or on whose coordinate something acts. Such a joint is kept
-on a massless copy of its child, which is then welded to the child.
+A rod becomes one link; a telescopic rod becomes two. A universal joint attaches it to its start
+body, and a ball joint at the other end closes a loop. A slender rod has no inertia about its own
+axis, so the universal joint is equivalent to the ball joint of the machine file. Sometimes a loop
+must be opened at a joint that the target cannot close, or on which something acts. Such a joint
+then moves a massless link, which is welded to the joint's child body.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from tauloop.mechanism.solids.primitives import Primitive, primitives, single
 
 #: Unit vectors (3,) by axis letter.
 VECTORS: dict[str, Array] = {letter: np.array(vector) for letter, vector in UNIT_VECTORS.items()}
-#: Sine of the least angle between a rod and a neighboring joint's axis that serves as the first
-#: axis of its hinges.
+#: Sine of the smallest angle between a rod and a neighboring joint's axis for which that axis is
+#: used as the rod's first hinge axis.
 _CLEAR = 0.5
-#: Asymmetry about the rod's axis, relative to its inertia, that is attributed to rounding.
+#: Asymmetry about the rod's axis, relative to its inertia, up to which it counts as rounding.
 _ASYMMETRY_TOLERANCE = 1e-12
-#: A part lighter than this fraction of the machine's heaviest mass has no mass center, and must
-#: have no first moment.
+#: The mass center of a link lighter than this fraction of the machine's heaviest mass is undefined;
+#: its first moment must be zero.
 LEAST_MASS = 1e-12
 
 
@@ -61,12 +61,12 @@ class Link:
     """A rigid link.
 
     Attributes:
-        name: name of the body or of the rod's part.
-        parent: name of the link it hangs on.
-        at: where its joint starts, in the parent's frame.
-        chain: its joint; rigidly fixed if empty.
-        frame: the link's own frame at the end of the chain.
-        mass: None for a massless link.
+        name: name of the body, rod, or part of a rod.
+        parent: name of the parent link.
+        at: pose of the joint's first frame in the parent's frame.
+        chain: primitive joints between parent and link; fixed if empty.
+        frame: pose of the link's frame in the last frame of the chain.
+        mass: mass properties; None for a massless link.
         joint: name of the joint or rod that moves it.
     """
 
@@ -79,7 +79,7 @@ class Link:
     joint: str = ""
 
     def pose(self) -> FramePose:
-        """Return the pose in the parent's frame at the start values."""
+        """Return the pose in the parent's frame at the joint's start values."""
         pose = self.at
         for primitive in self.chain:
             pose = pose @ primitive.pose()
@@ -88,7 +88,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Closure:
-    """Two frames, each on a link, that a joint holds together, and the letters of its axes."""
+    """A joint that closes a loop: its two frames, each as (link, pose in it), and its axes."""
 
     name: str
     kind: str
@@ -98,19 +98,19 @@ class Closure:
 
     @property
     def axis(self) -> Array:
-        """Axis (3,) along both frames; z where the joint has none."""
+        """Axis (3,) in both frames; z if the joint has none."""
         return np.array(UNIT_VECTORS[self.axes[0] if self.axes else "z"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RodLinks:
-    """A rod in the tree: it is attached by two hinges, x then y, and has its z along the rod.
+    """A rod in the tree: it is attached by hinges about x and then y, and its z axis is along it.
 
     Attributes:
-        name: the rod; also the name of its length when it is telescopic.
-        start, end: the joint centers A (with the frame of the two hinges) and B, as (body, pose in
-            it).
-        angles: names of the two angles.
+        name: name of the rod, and of its length if it is telescopic.
+        start, end: frames at the joint centers A (axes of the two hinges) and B, each as (body,
+            pose in it).
+        angles: names of the two hinge angles.
         is_telescopic: whether its length is a coordinate.
     """
 
@@ -127,10 +127,10 @@ class Tree:
 
     Attributes:
         links: parents before children.
-        closures: closures of the loops.
+        closures: joints that close the loops.
         joints: names of the joints in the tree, from the base outwards.
-        rods: how the rods hang in it.
-        notes: differences from the mechanism.
+        rods: how the rods are attached.
+        notes: differences from the mechanism, as texts.
     """
 
     links: tuple[Link, ...]
@@ -150,19 +150,19 @@ def rigid_tree(
     """Return the mechanism as a tree.
 
     Args:
-        mechanism: any mechanism.
-        closable: kinds of joints that the target can close a loop by; ball joints must be among
-            them.
-        error: type of what is raised.
-        keeps_loaded: whether a joint on which something acts is kept where it must be cut, on a
-            massless copy.
+        mechanism: the machine.
+        closable: kinds of joints by which the target can close a loop; ball joints must be
+            included.
+        error: type of the errors.
+        keeps_loaded: whether a loop-closing joint on which something acts is kept, by a massless
+            link (see above).
 
     Raises:
-        TauloopError: of the given type; a body without a joint to the base, or a rod or mass that
-            no rigid link and ideal joints represent.
+        TauloopError: of the given type; a body has no chain of joints to the base, or a rod or mass
+            cannot be represented by rigid links and ideal joints.
     """
     builder = _TreeBuilder(mechanism, keeps_loaded)
-    # the last in the file among equals: then mostly unloaded ball joints are left to be cut
+    # among equals, use the last in the file: then mostly unloaded ball joints are cut
     for joint, is_reversed in spanning_joints(mechanism, error, lambda depth, index: (-index,)):
         builder.hang(joint, is_reversed)
     for joint in mechanism.joints:
@@ -175,7 +175,7 @@ def rigid_tree(
             builder.hang_rod(rod)
         else:
             what = "winds onto a drum, which rigid links and joints cannot represent"
-            remedy = "leave the drum out where its radius is small; machine files hold it"
+            remedy = "omit the drum if its radius is small; only machine files support drums"
             builder.problems.add(f"rods.{rod.name}.drum", what, remedy, file=mechanism.file)
     error.raise_if_any(builder.problems)
     return Tree(
@@ -202,7 +202,7 @@ class _TreeBuilder:
     poses: dict[str, FramePose] = field(default_factory=lambda: {BASE: IDENTITY})
 
     def hang(self, joint: Joint, is_reversed: bool) -> None:
-        """Append the body at the far side of a joint."""
+        """Append the link of the body at the far side of a joint."""
         self.used.append(joint.name)
         near, far = (joint.child, joint.parent) if is_reversed else (joint.parent, joint.child)
         body = self.mechanism.body(far.body)
@@ -219,7 +219,7 @@ class _TreeBuilder:
         )
 
     def cut(self, joint: Joint, closable: Collection[str]) -> None:
-        """Close a loop by a joint, or by its massless copy."""
+        """Close a loop by a joint, or by a massless link that is welded to the joint's child."""
         second = (joint.child.body, placement_pose(self.mechanism, joint.child))
         if joint.kind in closable and not (self.keeps_loaded and self.mechanism.is_loaded(joint)):
             first = (joint.parent.body, placement_pose(self.mechanism, joint.parent))
@@ -240,7 +240,8 @@ class _TreeBuilder:
             )
         )
         self.notes.append(
-            f"joint {joint.name} closes a loop: it carries the massless link {copy}, which is welded on"
+            f"joint {joint.name} closes a loop: it moves the massless link {copy}, which is welded "
+            f"to {joint.child.body}"
         )
         self.closures.append(
             Closure(name=joint.name, kind="fixed", first=(copy, IDENTITY), second=second)
@@ -262,7 +263,7 @@ class _TreeBuilder:
         )
         if rod.tension is not None:
             self.notes.append(
-                f"rod {rod.name}: the target has no bounds of tension; it pushes as well as it pulls"
+                f"rod {rod.name}: the target has no tension bounds; the cable pushes as well as pulls"
             )
         lower = f"{rod.name}.lower" if rod.telescope is not None else rod.name
         mass = self._part(rod, rod.lower, 1.0)
@@ -307,8 +308,8 @@ class _TreeBuilder:
         along = along / np.linalg.norm(along) if np.any(along) else VECTORS["z"]
         if rod.is_full and rod.spin == "universal":
             if rod.first_axis is None:
-                what, file = "a universal joint without first_axis", self.mechanism.file
-                self.problems.add(f"rods.{rod.name}", what, "give the axis", file=file)
+                what, file = "has a universal joint without `first_axis`", self.mechanism.file
+                self.problems.add(f"rods.{rod.name}", what, "add the axis", file=file)
                 return np.eye(3)
             first = np.array([self.mechanism.value(component) for component in rod.first_axis])
             return _hinge_frame(first / np.linalg.norm(first), along)
@@ -331,7 +332,7 @@ class _TreeBuilder:
     def _part(
         self, rod: Rod, part: SlenderPart | Inertia | None, sign: float
     ) -> LinkInertia | None:
-        """Return the inertia of a rod's part in the rod frame at A (`sign` +1) or at B (-1)."""
+        """Return the inertia of one part of a rod, in the rod frame at A (`sign` = 1) or B (-1)."""
         where = f"rods.{rod.name}"
         if part is None:
             return None
@@ -349,14 +350,14 @@ class _TreeBuilder:
         ):
             self.problems.add(
                 where,
-                f"a rod without spin whose inertia is not that of a body of revolution (I_xx = {xx:.6g}, "
+                f"the inertia of a rod with spin: none must be that of a body of revolution, got I_xx = {xx:.6g}, "
                 f"I_yy = {yy:.6g}, largest product {max(abs(xy), abs(xz), abs(yz)):.3g} kg m^2, mass center "
-                f"off its axis by {np.hypot(hx, hy) / m if m else 0.0:.3g} m): no ideal joint prevents its spin",
-                "write spin: universal, or make the rod slender",
+                f"off its axis by {np.hypot(hx, hy) / m if m else 0.0:.3g} m; no ideal joint prevents its spin",
+                "write `spin: universal`, or make the rod slender",
                 file=self.mechanism.file,
             )
         # With w.u = 0 and dw/dt.u = 0 a body of revolution moves as if it had no inertia about its
-        # axis u: neither I_zz dw_z/dt nor (I_yy - I_xx) w_x w_y is there.
+        # axis u: the terms I_zz dw_z/dt and (I_yy - I_xx) w_x w_y vanish.
         return self._about_center(where, m, 0.0, 0.0, hz, xx, 0.0, xx, 0.0, 0.0, 0.0)
 
     def _about_center(self, where: str, *parameters: float) -> LinkInertia | None:
@@ -364,8 +365,8 @@ class _TreeBuilder:
         m, h, about = as_matrices(parameters)
         if abs(m) <= LEAST_MASS * self._heaviest():
             if h.any():
-                what = f"first moment {np.linalg.norm(h):.3g} kg m with mass {m:.3g} kg has no center of mass"
-                remedy = "give this part a mass; engines and other formats need a mass center"
+                what = f"the mass center is undefined: first moment {np.linalg.norm(h):.3g} kg m, mass {m:.3g} kg"
+                remedy = "give it a mass; engines and other formats need a mass center"
                 self.problems.add(where, what, remedy, file=self.mechanism.file)
             return (
                 LinkInertia(mass=0.0, center=np.zeros(3), about_center=about)
@@ -388,11 +389,11 @@ def constant_angles(rotation: np.ndarray) -> dict[AxisName, float]:
 def first_hinge(mechanism: Mechanism, rod: Rod, along: Array) -> Array:
     """Return the axis (3,) about which a rod rotates first, on its start body.
 
-    It is that of a neighboring hinge, or perpendicular to a neighboring slide.
+    It is the axis of a neighboring hinge, or perpendicular to a neighboring slide.
 
     Args:
         mechanism: the machine.
-        rod: without an axis of its own.
+        rod: a rod without `first_axis`.
         along: unit vector (3,) along the rod, in axes of its start body.
     """
     sides = [(joint, side) for joint in mechanism.joints for side in (joint.parent, joint.child)]
@@ -413,10 +414,8 @@ def first_hinge(mechanism: Mechanism, rod: Rod, along: Array) -> Array:
 def _hinge_frame(first: np.ndarray, along: np.ndarray) -> np.ndarray:
     """Return axes (3, 3): x opposite to the first hinge, z as near to `along` as this allows.
 
-    The hinges thus start near zero.
-
-    A rod along z of the frame, turned about x and then about y by less than a right angle, has its
-    y along first x z, which is the rod frame of the machine file.
+    The hinge angles then start near zero. After rotations about x and y by less than 90 deg, the
+    y axis is along first x z, as in the rod frame of the machine file.
     """
     z = along - first * (first @ along)
     if np.linalg.norm(z) < _CLEAR:

@@ -1,8 +1,8 @@
-"""Reduced models: smaller mechanisms from lumped masses and parts that rotate alike.
+"""Reduced models: smaller mechanisms with lumped masses and merged bodies of equal rotation.
 
-Every step is a function of a mechanism and of its known motion. It reports what it preserves exactly
-and what it approximates. `tauloop.kinematics.reduction` determines the motion, runs the steps and
-measures the error.
+Every step is a function of a mechanism and of the known motion of its bodies. It reports which
+quantities are preserved exactly and which are approximated. `tauloop.kinematics.reduction`
+determines the motion, runs the steps and measures the error.
 """
 
 from __future__ import annotations

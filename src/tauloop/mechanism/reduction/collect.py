@@ -1,4 +1,4 @@
-"""Sums of expressions with like terms collected, so that terms that cancel disappear."""
+"""Sums of expressions with collected like terms, so that canceling terms disappear."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tauloop.mechanism.expression import (
 
 
 def collected(*terms: Expression) -> Expression:
-    """Return the sum of expressions as different terms with constant factors.
+    """Return the sum of expressions with collected like terms.
 
     For example, ``a + b - (a - 2 * b)`` becomes ``3 * b``.
     """

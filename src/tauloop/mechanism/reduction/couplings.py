@@ -1,8 +1,8 @@
 """Bodies that never rotate: their joints are moved to one point, or they become point masses.
 
 This is exact: all points of a body that never rotates have the same velocity. Its mass may therefore
-be at any of them, and the elements on it may be displaced by a constant vector. Potential energy
-changes by a constant.
+be moved to any point, and the elements on it may be displaced by a constant vector. The potential
+energy changes by a constant.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tauloop.mechanism.reduction.steps import BodyMotions, Step, limits_of, requ
 
 #: Distance, relative to the characteristic length, below which points coincide.
 TOGETHER = 1e-12
-#: Axes whose directions differ by less are parallel.
+#: Axes count as parallel if the sine of the angle between them is below this.
 PARALLEL = 1e-9
 
 
@@ -40,7 +40,7 @@ class _Attachment:
 
 
 def _attachments(mechanism: Mechanism, body: str) -> list[_Attachment]:
-    """Return the joints that can turn and rods on a body."""
+    """Return the joints that permit rotation and the rods on a body."""
     joints = [
         _Attachment(side(joint, body).position, far_side(joint, body).body, joint=joint)
         for joint in joints_of(mechanism, body)
@@ -59,22 +59,22 @@ def _attachments(mechanism: Mechanism, body: str) -> list[_Attachment]:
 def gather_joints(
     mechanism: Mechanism, body: str, motion: BodyMotions, at: Vector | None = None
 ) -> tuple[Mechanism, Step]:
-    """Shift all elements on a body that never rotates until its joints meet in one point.
+    """Shift all elements on a body that never rotates until its joints coincide in one point.
 
     Everything beyond a joint is displaced by a constant vector, up to the next bodies that never
-    turn.
+    rotate.
 
     Args:
         mechanism: the machine.
         body: name of the body.
         motion: how the bodies move.
-        at: the point on the body; the mean of the joints if None.
+        at: the point on the body; the mean of the joint positions if None.
 
     Returns:
         The changed machine, and the step with what it preserves.
 
     Raises:
-        InputError: the body turns, or parts that must move apart hang together.
+        InputError: the body rotates, or connected bodies would need different displacements.
     """
     hanging = _attachments(mechanism, body)
     _require_still(mechanism, body, motion)
@@ -98,7 +98,7 @@ def gather_joints(
         if np.abs(points - points[0]).max() > TOGETHER * mechanism.characteristic_length:
             problems.add(
                 f"bodies.{body}",
-                f"{', '.join(sorted(beyond))} hang together and meet it in "
+                f"{', '.join(sorted(beyond))} are connected, but are attached to it in "
                 f"{len(members)} points up to {1e3 * np.abs(points - points[0]).max():.4g} mm apart",
                 "group parallel links first",
             )
@@ -106,8 +106,8 @@ def gather_joints(
             problems.add(mechanism.platform.body, "would be displaced", "skip this step")
     for a in loose:
         if a.joint is not None:
-            what = f"connects it with {a.body}, which does not turn either"
-            problems.add(f"joints.{a.joint.name}", what, "lump that body first")
+            what = f"connects the body to {a.body}, which does not rotate either"
+            problems.add(f"joints.{a.joint.name}", what, f"lump {a.body} first")
     require(mechanism, problems)
     for beyond, members in groups.items():
         mechanism = displaced(
@@ -128,7 +128,7 @@ def gather_joints(
 
 
 def _put(mechanism: Mechanism, body: str, point: Vector) -> Mechanism:
-    """Write the same expression for the point in which all joints of a body now meet."""
+    """Set the position of all joints on a body to the same expression."""
 
     def at_point(placement: Placement) -> Placement:
         return replace(placement, position=point) if placement.body == body else placement
@@ -153,8 +153,8 @@ def _require_still(mechanism: Mechanism, body: str, motion: BodyMotions) -> None
     if body == BASE or body not in motion.translating:
         problems.add(
             f"bodies.{body}",
-            "turns, or is the base",
-            "name a body that translates, so that all its points have one velocity",
+            "rotates, or is the base",
+            "name a body that only translates, so that all its points have the same velocity",
         )
     require(mechanism, problems)
 
@@ -180,7 +180,7 @@ def point_masses(mechanism: Mechanism, motion: BodyMotions) -> tuple[Mechanism, 
         preserved=(
             "mass",
             "mass center up to a constant",
-            "inertia (a body that never turns has none but its mass)",
+            "inertia (only the mass of a body that never rotates has an effect)",
         ),
     )
     return replace(mechanism, bodies=reduced), step
@@ -191,20 +191,20 @@ def lump_translating_body(
 ) -> tuple[Mechanism, Step]:
     """Replace a coupling body that never rotates by a point mass at one of its joints.
 
-    All that hangs on it is gathered at that joint, its mass goes to the link there, and its other
+    All elements on it are moved to that joint, and its mass is added to the link there. Its other
     joints then connect the links directly.
 
     Args:
         mechanism: the machine.
         body: the coupling element.
         motion: how the bodies move.
-        host: joint that takes the mass; without it, the joint on the link nearest to the base.
+        host: joint that receives the mass; if None, the joint on the link nearest to the base.
 
     Returns:
         The changed machine, and the step with what it preserves.
 
     Raises:
-        InputError: the body turns, is the platform, or its joints cannot be made one.
+        InputError: the body rotates, is the platform, or its joints cannot be merged.
     """
     _require_still(mechanism, body, motion)
     joints = [a.joint for a in _attachments(mechanism, body) if a.joint is not None]
@@ -215,14 +215,16 @@ def lump_translating_body(
     for j in all_joints:
         if mechanism.is_loaded(j):
             problems.add(
-                f"joints.{j.name}", "has a load of its own", "keep the body on which it acts"
+                f"joints.{j.name}", "carries a load, such as friction or a motor", "keep this body"
             )
     guides = [j for j in all_joints if j not in joints]
     for j in guides:
         if not (j.kind == "translational" and far_side(j, body).body == BASE):
-            problems.add(f"joints.{j.name}", f"is {j.kind} and moves the body", "keep this body")
+            problems.add(
+                f"joints.{j.name}", f"is a {j.kind} joint that moves the body", "keep this body"
+            )
     if not joints:
-        problems.add(body, "has no joint that could take its mass", "keep this body")
+        problems.add(body, "has no joint that could receive its mass", "keep this body")
     require(mechanism, problems)
     chosen = _host(mechanism, body, joints, host)
     e = axis_on(mechanism, chosen, side(chosen, body))
@@ -231,7 +233,7 @@ def lump_translating_body(
         if joint.kind != "revolute" or joint.axes != chosen.axes or off > PARALLEL:
             problems.add(
                 f"joints.{joint.name}",
-                f"its axis is not that of {chosen.name}",
+                f"its axis differs from that of {chosen.name}",
                 "name revolute joints with the same axis",
             )
     require(mechanism, problems)
@@ -265,7 +267,7 @@ def lump_translating_body(
         preserved=(
             "mass",
             "mass center up to a constant",
-            "inertia (a body that never turns has none but its mass)",
+            "inertia (only the mass of a body that never rotates has an effect)",
         ),
         lost=limits_of(joints),
     )
@@ -295,7 +297,7 @@ def _host(mechanism: Mechanism, body: str, joints: Sequence[Joint], name: str | 
 
 
 def _rehung(mechanism: Mechanism, joint: Joint, host: Joint, body: str) -> Joint:
-    """Return a joint of the body as a joint between the host's link and its own link.
+    """Return a joint of the body as a joint between the host's link and the joint's own link.
 
     Its angle is measured between these two links.
     """
@@ -318,7 +320,7 @@ def _rehung(mechanism: Mechanism, joint: Joint, host: Joint, body: str) -> Joint
 def _rotation(joint: Joint, frame_on_link: Placement, frame_on_body: np.ndarray) -> np.ndarray:
     """Return the orientation (3, 3) of the body relative to a joint's frame on the link.
 
-    The joint is at its reference.
+    The joint is at its start value.
     """
     angle = joint.reference[0] if joint.reference else 0.0
     return (

@@ -23,7 +23,7 @@ from tauloop.mechanism.model import (
 from tauloop.mechanism.reduction.inertia import clean, plus, total, turned_vector
 from tauloop.mechanism.reduction.steps import BodyMotions, require
 
-#: Joints across which a body cannot turn.
+#: Joints that do not permit rotation.
 STRAIGHT = ("fixed", "prismatic", "translational")
 
 
@@ -33,7 +33,7 @@ def numbers(mechanism: Mechanism, vector: Vector) -> np.ndarray:
 
 
 def cluster(mechanism: Mechanism, body: str, still: frozenset[str]) -> frozenset[str]:
-    """Return the bodies connected to a body without passing a body that never rotates."""
+    """Return the bodies connected to a body by chains without bodies that never rotate."""
     elements: tuple[Joint | Rod, ...] = (*mechanism.joints, *mechanism.rods)
     pairs = (element.bodies for element in elements if still.isdisjoint(element.bodies))
     return frozenset() if body in still else frozenset(steps_from(body, pairs))
@@ -48,20 +48,19 @@ def displaced(
 ) -> Mechanism:
     """Return the machine with bodies displaced by a constant vector.
 
-    Their joints and rod ends on bodies that never rotate move with them.
-
-    All velocities, accelerations and forces stay as they are: potential energy changes by a
-    constant.
+    Their joints and rod ends on bodies that never rotate move with them. All velocities,
+    accelerations and forces remain unchanged; the potential energy changes by a constant.
 
     Args:
         mechanism: the machine.
-        bodies: a cluster of bodies that turn.
+        bodies: a cluster of rotating bodies.
         by: displacement in base axes, m.
         motion: how the bodies move.
-        rods: rods between bodies that never turn, moved at both ends.
+        rods: rods between bodies that never rotate; both ends are moved.
 
     Raises:
-        InputError: the platform is among the bodies, or they are tied to one that turns and stays.
+        InputError: the platform is among the bodies, or they are connected to another rotating
+            body.
     """
     if by == ZERO_VECTOR:
         return mechanism
@@ -70,7 +69,7 @@ def displaced(
     if mechanism.platform.body in bodies:
         problems.add(
             mechanism.platform.body,
-            "is the platform and turns, so it cannot be displaced",
+            "is the platform and rotates, so it cannot be displaced",
             "leave this part of the machine as it is",
         )
 
@@ -80,7 +79,7 @@ def displaced(
         if placement.body not in motion.translating:
             problems.add(
                 placement.body,
-                f"turns and is tied to {neighbor}, which is to be displaced",
+                f"rotates and is connected to {neighbor}, which is to be displaced",
                 "displace both",
             )
             return placement
@@ -108,7 +107,7 @@ def displaced(
 
 
 def with_added(mechanism: Mechanism, body: str, inertia: Inertia | None) -> Mechanism:
-    """Return the machine with inertia added to a body, about its origin; the base ignores it."""
+    """Return the machine with inertia about the origin added to a body; the base ignores it."""
     if inertia is None or body == BASE:
         return mechanism
 
@@ -135,5 +134,5 @@ def without(
 
 
 def without_unused_parameters(mechanism: Mechanism) -> Mechanism:
-    """Return the machine with only those independent parameters that it depends on."""
+    """Return the machine without the independent parameters that nothing depends on."""
     return mechanism.without_unused_parameters()

@@ -23,22 +23,22 @@ from tauloop.mechanism.reduction.collect import collected
 
 Part = TypeVar("Part", Inertia, SlenderPart)
 
-#: Distance from 0, 1 or -1 within which entries of a measured rotation matrix are set to it.
+#: Distance from 0, 1 or -1 within which entries of a computed rotation matrix are set to it.
 ENTRY_TOLERANCE = 1e-9
 
 
 def plus(*vectors: Vector) -> Vector:
-    """Return the sum of vectors with like terms collected."""
+    """Return the sum of vectors, with collected like terms."""
     return triple(collected(*components) for components in zip(*vectors, strict=True))
 
 
 def minus(a: Vector, b: Vector) -> Vector:
-    """Return the difference a - b with like terms collected."""
+    """Return the difference a - b, with collected like terms."""
     return triple(collected(p, negate(q)) for p, q in zip(a, b, strict=True))
 
 
 def mean(vectors: Sequence[Vector]) -> Vector:
-    """Return the mean of vectors with like terms collected."""
+    """Return the mean of vectors, with collected like terms."""
     count = Constant(float(len(vectors)))
     return triple(
         divide(collected(*components), count) for components in zip(*vectors, strict=True)
@@ -55,7 +55,7 @@ def _row_times(row: np.ndarray, vector: Vector) -> Expression:
 
 
 def clean(R: np.ndarray) -> np.ndarray:
-    """Return a rotation matrix (3, 3) with entries near 0, 1 and -1 made exact."""
+    """Return a rotation matrix (3, 3) after rounding entries near 0, 1 and -1."""
     nearest = np.round(R)
     return np.where(np.abs(R - nearest) < ENTRY_TOLERANCE, nearest, R)
 
@@ -100,12 +100,12 @@ def turned(inertia: Inertia, R: np.ndarray) -> Inertia:
 
 
 def carried(inertia: Inertia, at: Vector, to: Vector, R: np.ndarray) -> Inertia:
-    """Return the same body attached at its point `at` to the point `to` of another body.
+    """Return the inertia of a body attached at its point `at` to the point `to` of another body.
 
-    Both bodies rotate alike.
+    Both bodies have the same rotation. The result is about the second body's origin, in its axes.
 
     Args:
-        inertia: about the first body's origin.
+        inertia: inertia about the first body's origin.
         at: point of the first body, m.
         to: point of the second body, m.
         R: rotation from the first body's axes to the second's (3, 3).

@@ -1,7 +1,8 @@
-"""Links and rods that rotate alike are merged into one.
+"""Merging of links and rods with equal rotation.
 
-This is exact: links that rotate alike about points a constant vector apart have the same motion up to
-that vector, so their inertias about these points add up. Potential energy changes by a constant.
+This is exact: links with equal rotation about points a constant vector apart have the same motion
+up to that vector, so their inertias about these points add up. The potential energy changes by a
+constant.
 """
 
 from __future__ import annotations
@@ -37,23 +38,21 @@ from tauloop.mechanism.reduction.inertia import (
 from tauloop.mechanism.reduction.platform import constant_turns
 from tauloop.mechanism.reduction.steps import BodyMotions, Step, limits_of, require
 
-#: Relative difference below which lengths are equal.
+#: Relative difference below which lengths count as equal.
 EQUAL = 1e-12
-#: Distance (m) from the direction of their axes below which two joints are offset along it.
+#: Distance (m) across the axis direction below which two joints are offset only along the axis.
 BEHIND = 1e-9
 
 
 def group_parallel_links(
     mechanism: Mechanism, kept: str, removed: str, motion: BodyMotions
 ) -> tuple[Mechanism, Step]:
-    """Replace two links that rotate alike on the same bodies by one of them.
+    """Replace two links of equal rotation, which connect the same bodies, by one of them.
 
-    The links are a constant vector apart.
-
-    Two cranks of a parallelogram, one of whose other sides never turns; or two equal links in front
-    and behind of a plane. The removed link's inertia is added to the kept one about their joints;
-    rods on it move over. A body between such links that loses the joint that kept it from turning
-    gets a translational joint to the base.
+    The links are a constant vector apart. Examples are two cranks of a parallelogram, or two equal
+    links in front of and behind a plane. The removed link's inertia about its joints is added to
+    the kept link, and its rods are moved to the kept link. A body that no longer has a joint that
+    prevents its rotation gets a translational joint to the base.
 
     Args:
         mechanism: the machine.
@@ -64,8 +63,8 @@ def group_parallel_links(
         The changed machine, and the step with what it preserves.
 
     Raises:
-        InputError: they do not turn alike, or do not hang on the same bodies, or something acts on
-            the removed one.
+        InputError: the links rotate differently or connect different bodies, or something acts on
+            the removed link.
     """
     partners = parallel_joints(mechanism, kept, removed, motion)
     own = joints_of(mechanism, removed)
@@ -73,9 +72,9 @@ def group_parallel_links(
     if len(partners) != len(own) or len(own) < 2 or removed == mechanism.platform.body:
         problems.add(
             f"bodies.{removed}",
-            f"{len(partners)} of its {len(own)} joints have a parallel one on {kept}",
-            "name a link that moves parallel to the other, joins the same bodies at a constant distance "
-            "vector, and has no forces on its joints",
+            f"{len(partners)} of its {len(own)} joints correspond to a parallel joint of {kept}",
+            "name a link that moves parallel to the other, connects the same bodies at a constant "
+            "distance, and has no loads on its joints",
         )
     require(mechanism, problems)
     mine, theirs = partners[0]
@@ -93,7 +92,7 @@ def group_parallel_links(
         if not motion.is_steady(far, offset, mechanism.characteristic_length):
             problems.add(
                 f"rods.{rod.name}",
-                f"connects the link with {far}, which turns",
+                f"connects the link to {far}, which rotates",
                 "keep this link and remove the other one",
             )
     require(mechanism, problems)
@@ -139,7 +138,7 @@ def group_parallel_links(
 def parallel_joints(
     mechanism: Mechanism, kept: str, removed: str, motion: BodyMotions
 ) -> list[tuple[Joint, Joint]]:
-    """Return pairs of equivalent joints of two links: the removed link's, the kept link's."""
+    """Return (joint of the removed link, equivalent joint of the kept link) pairs."""
     if (
         kept == removed
         or motion.group(kept) is not motion.group(removed)
@@ -195,11 +194,10 @@ def _guide(body: str, motion: BodyMotions) -> Joint:
 
 
 def merge_rods(mechanism: Mechanism, names: Sequence[str]) -> tuple[Mechanism, Step]:
-    """Replace parallel rods by one midway between them with the sum of their inertias.
+    """Replace parallel rods by one rod midway between them with the sum of their inertias.
 
-    The merged rod has the name of the first one.
-
-    Exact when the rods stay parallel and their ends on each body have the same velocity.
+    The merged rod has the name of the first one. This is exact if the rods remain parallel and
+    their ends on each body have the same velocity.
 
     Returns:
         The changed machine, and the step with what it preserves.
@@ -221,12 +219,15 @@ def merge_rods(mechanism: Mechanism, names: Sequence[str]) -> tuple[Mechanism, S
                 abs(own - length) > EQUAL * length,
             ),
             (
-                "connects other bodies",
+                f"connects other bodies than {first.name}",
                 (rod.start.body, rod.end.body) != (first.start.body, first.end.body),
             ),
-            ("has another form of inertia", type(rod.lower) is not type(first.lower)),
             (
-                "has another first axis or spin",
+                f"has another form of inertia than {first.name}",
+                type(rod.lower) is not type(first.lower),
+            ),
+            (
+                f"has another first axis or spin than {first.name}",
                 (rod.first_axis, rod.spin) != (first.first_axis, first.spin),
             ),
         ]

@@ -1,8 +1,8 @@
-"""Equivalent lumped masses: the three conditions, and rods replaced by masses at their ends.
+"""Equivalent lumped masses: conditions of equivalence, and rods replaced by masses at their ends.
 
-Point masses are equivalent to a body when they have its mass, its mass center and its moments of inertia
-(Kroneis et al., eq. 1). Masses at the two ends of a rod preserve the first two and approximate the
-third.
+Point masses are equivalent to a body if they have the same mass, mass center and moments of inertia
+(Kroneis et al., eq. 1). Masses at the two ends of a rod preserve mass and mass center and
+approximate the moments of inertia.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tauloop.mechanism.suggestions import unknown_names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equivalence(ReprMixin):
-    """Excess of point masses over the body that they replace.
+    """Differences between point masses and the body that they replace.
 
     Attributes:
-        mass: kg.
-        first_moment: kg m (3,).
-        second_moment: kg m^2 about the frame's origin (3, 3).
+        mass: difference in mass, kg.
+        first_moment: difference in first moment (3,), kg m.
+        second_moment: difference in inertia about the frame's origin (3, 3), kg m^2.
     """
 
     mass: float
@@ -39,7 +39,7 @@ class Equivalence(ReprMixin):
 
 
 def equivalence(inertia: Sequence[float], masses: np.ndarray, points: np.ndarray) -> Equivalence:
-    """Return the excess in mass, first moment and inertia of point masses over a body.
+    """Return the mass, first moment and inertia of point masses minus those of a body.
 
     sum m_j - m, sum m_j x_j - m c, sum m_j (x_j.x_j 1 - x_j x_j^T) - I.
 
@@ -66,7 +66,7 @@ def drop_rod_inertia(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechan
         The changed machine, and the step with what it preserves.
 
     Raises:
-        InputError: there is no rod of that name.
+        InputError: there is no rod with this name.
     """
     rods = _named(mechanism, names)
     mass = sum(
@@ -80,7 +80,7 @@ def drop_rod_inertia(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechan
         name="drop inertia of rods",
         kept=tuple(rod.name for rod in rods),
         preserved=("kinematics",),
-        approximated=(f"mass: {mass:.6g} kg left out",) if mass else (),
+        approximated=(f"mass: {mass:.6g} kg omitted",) if mass else (),
     )
     changed = tuple(
         replace(rod, lower=None, upper=None) if rod.name in chosen else rod
@@ -92,15 +92,16 @@ def drop_rod_inertia(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechan
 def lump_rods(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, Step]:
     """Replace the mass of slender rods by point masses at their two ends.
 
-    Mass and mass center are preserved (the latter of a telescopic rod at its reference length), but not
-    the moment of inertia. m_B = h/L for a fixed rod; h_1/l + m_2 - h_2/l for a
-    telescopic one. A mass at an end on the base is at rest and is left out.
+    Mass and mass center are preserved (for a telescopic rod, the mass center only at its reference
+    length), but not the moment of inertia. The mass at B is h/L for a fixed rod and
+    h_1/l + m_2 - h_2/l for a telescopic one. A mass at an end on the base is at rest and is
+    omitted.
 
     Returns:
         The changed machine, and the step with what it preserves.
 
     Raises:
-        InputError: there is no rod of that name, or it has a full inertia.
+        InputError: there is no rod with this name, or it has a full inertia.
     """
     rods = _named(mechanism, names)
     require(
@@ -164,7 +165,7 @@ def _end_masses(rod: Rod) -> tuple[Expression, Expression]:
 def _named(mechanism: Mechanism, names: Iterable[str]) -> tuple[Rod, ...]:
     names = tuple(names)
     known = sorted(rod.name for rod in mechanism.rods)
-    require(mechanism, unknown_names(names, known, "there is no rod of this name", "rods.{}"))
+    require(mechanism, unknown_names(names, known, "there is no rod with this name", "rods.{}"))
     return tuple(rod for rod in mechanism.rods if rod.name in names)
 
 

@@ -1,12 +1,11 @@
-"""Bodies that rotate alike on a moving parent: bars become couplings of angles.
+"""Bodies of equal rotation on a moving parent: bars are replaced by couplings of joint angles.
 
-The inertia of a bar goes to its neighbors.
-
-A bar from A to B that turns as another body does has v_B = v_A + w x d with that body's angular
-velocity w. With its inertia about A (mass m, first moment h = m_B d, moments I), it is the point
-masses m - m_B at A and m_B at B and the moments I - m_B (d.d 1 - d d^T) of that other body,
-exactly. The moments left over may be negative; each body's sum must be one that a body can have.
-The bar holds one angle, which a coupling of the joints' angles holds as well.
+The inertia of a bar is distributed to its neighbors. Consider a bar from A to B with the same
+rotation as another body, of angular velocity w. Then v_B = v_A + w x d. Let the bar have mass m,
+first moment h = m_B d and moments I about A. It is exactly equivalent to point masses m - m_B at A
+and m_B at B, and to moments I - m_B (d.d 1 - d d^T) added to the other body. These moments may be
+negative, but the total inertia of each body must be physically possible. The bar constrains one
+angle; a coupling of the joint angles replaces this constraint.
 """
 
 from __future__ import annotations
@@ -50,19 +49,19 @@ from tauloop.mechanism.reduction.steps import BodyMotions, Step, limits_of, requ
 
 #: Names of the steps.
 COUPLED, PINNED, CONCENTRATED = "couple parallel links", "lump pinned body", "concentrate mass"
-#: Distance, relative to the characteristic length, below which the joints of a bar are on one line.
+#: Distance, relative to the characteristic length, below which a point counts as on a bar's line.
 TOGETHER = 1e-12
-#: Quantity that a bar preserves when it becomes a coupling.
-PRESERVED = ("mass", "mass center", "inertia", "the angle that it holds, by a coupling")
+#: Quantities that are preserved when a coupling replaces a bar.
+PRESERVED = ("mass", "mass center", "inertia", "the constrained angle, by a coupling")
 #: Offset of a coupling below which it counts as zero, rad.
 NO_OFFSET = 1e-12
 
 
 def parallel_couplings(mechanism: Mechanism, motion: BodyMotions) -> tuple[Coupling, ...]:
-    """Return the couplings of joint angles that hold in every pose because two bodies turn alike.
+    """Return the couplings of joint angles that hold in every pose because bodies rotate equally.
 
-    One for each body that a path of parallel revolute joints leads to from the body of its group
-    that is nearest to the base: the angles along the path add up to a constant.
+    In each group of bodies of equal rotation, paths of parallel revolute joints start at the body
+    nearest to the base. The joint angles along each path add up to a constant.
 
     Args:
         mechanism: the machine.
@@ -89,7 +88,7 @@ def _turning_path(
 ) -> tuple[tuple[Joint, float], ...] | None:
     """Return the revolute joints between two bodies, each with the sign of its angle.
 
-    None if the axes are not parallel.
+    The result is None if the axes are not parallel.
     """
     arrived: dict[str, Joint | None] = {start: None}
     waiting = [start]
@@ -118,7 +117,7 @@ def _turning_path(
 
 
 def _angle(mechanism: Mechanism, joint: Joint, motion: BodyMotions) -> float:
-    """Return the angle of a revolute joint at the reference pose, rad, in its start revolution."""
+    """Return the angle of a revolute joint at the reference pose, rad, near its start value."""
     parent = motion.orientation[joint.parent.body] @ frame(mechanism, joint.parent)
     child = motion.orientation[joint.child.body] @ frame(mechanism, joint.child)
     R = parent.T @ child
@@ -131,11 +130,10 @@ def _angle(mechanism: Mechanism, joint: Joint, motion: BodyMotions) -> float:
 def distribute_rod(
     mechanism: Mechanism, name: str, carrier: str, motion: BodyMotions
 ) -> tuple[Mechanism, Step]:
-    """Remove a slender rod that rotates as a body does and distribute its inertia.
+    """Remove a slender rod with the same rotation as a body, and distribute its inertia.
 
-    Its inertia goes to the bodies at its ends and to that body.
-
-    The angle that the rod holds is free afterwards, unless one of `parallel_couplings` is added.
+    Its inertia is distributed to the bodies at its ends and to that body. The angle that the rod
+    constrains becomes free unless one of `parallel_couplings` is added.
 
     Args:
         mechanism: the machine.
@@ -147,8 +145,8 @@ def distribute_rod(
         The changed machine, and the step with what it preserves.
 
     Raises:
-        InputError: the rod is telescopic, a cable or not slender, turns otherwise, or a body cannot
-            have the sum.
+        InputError: the rod is telescopic, a cable or not slender, rotates differently, or the total
+            inertia of a body would be impossible.
     """
     rod = mechanism.rod(name)
     problems = Problems()
@@ -161,8 +159,8 @@ def distribute_rod(
     if carrier not in motion.rods.get(name, ()):
         problems.add(
             f"rods.{name}",
-            f"changes its direction in {carrier}",
-            "name a body in which it is constant",
+            f"changes its direction relative to {carrier}",
+            "name a body relative to which it is constant",
         )
     require(mechanism, problems)
     rest = replace(mechanism, rods=tuple(other for other in mechanism.rods if other.name != name))
@@ -181,22 +179,22 @@ def distribute_rod(
 def distribute_bar(
     mechanism: Mechanism, body: str, carrier: str, motion: BodyMotions
 ) -> tuple[Mechanism, Step]:
-    """Remove a bar that rotates as another body does and distribute its inertia as a rod's.
+    """Remove a bar with the same rotation as another body, and distribute its inertia.
 
-    The bar is a body between two revolute joints.
+    The bar is a body between two revolute joints. See `distribute_rod`.
 
     Args:
         mechanism: the machine.
         body: the bar.
-        carrier: the body that turns as the bar does.
+        carrier: the body with the same rotation as the bar.
         motion: how the bodies move.
 
     Returns:
         The changed machine, and the step with what it preserves.
 
     Raises:
-        InputError: the body is not a bar between two joints without loads, its mass center is off
-            their line, or another body cannot have the sum.
+        InputError: the body is not a bar between two joints without loads, its mass center is not
+            on the line through them, or the total inertia of a body would be impossible.
     """
     joints = joints_of(mechanism, body)
     problems = Problems()
@@ -205,7 +203,7 @@ def distribute_bar(
         problems.add(f"bodies.{body}", what, "keep this body")
     if carrier == body or carrier not in motion.group(body):
         problems.add(
-            f"bodies.{carrier}", f"does not turn as {body} does", "name a body that turns alike"
+            f"bodies.{carrier}", f"does not rotate as {body} does", "name a body of equal rotation"
         )
     require(mechanism, problems)
     A, B = (side(joint, body).position for joint in joints)
@@ -240,7 +238,7 @@ def distribute_bar(
 
 
 def _is_bar(mechanism: Mechanism, body: str) -> bool:
-    """Return whether a body has only two revolute joints, a distance apart, and no other load."""
+    """Return whether a body has two separate revolute joints and no other elements or loads."""
     joints = joints_of(mechanism, body)
     if len(joints) != 2 or rods_of(mechanism, body) or body == mechanism.platform.body:
         return False
@@ -260,9 +258,8 @@ def lump_pinned_body(
 ) -> tuple[Mechanism, Step]:
     """Replace a body on a single coupled joint by a mass at the joint.
 
-    A coupling makes the joint rotate as another body does.
-
-    Its moments of inertia about the joint go to a body that turns alike.
+    The coupling makes the body rotate as another body does. The moments of inertia about the joint
+    are added to that body.
 
     Args:
         mechanism: the machine.
@@ -274,7 +271,8 @@ def lump_pinned_body(
 
     Raises:
         InputError: the body is the platform or not pinned, something acts on its joint, its mass
-            center is off the joint in a direction that turns, or no other body can have the sum.
+            center is not on the joint axis, or the total inertia of every candidate body would be
+            impossible.
     """
     problems = Problems()
     joints = joints_of(mechanism, body)
@@ -294,8 +292,8 @@ def lump_pinned_body(
         or holding[0].curves
         or uncoupled.is_loaded(joint)
     ):
-        what = "is not revolute and held by one coupling alone"
-        problems.add(f"joints.{joint.name}", what, "keep the body on it")
+        what = "is not a revolute joint in exactly one coupling and without other loads"
+        problems.add(f"joints.{joint.name}", what, f"keep {body}")
     inertia = mechanism.body(body).inertia
     about_pin = None
     if inertia is not None:
@@ -326,9 +324,9 @@ def lump_pinned_body(
 def concentrate_mass(
     mechanism: Mechanism, body: str, motion: BodyMotions
 ) -> tuple[Mechanism, Step]:
-    """Replace a body that rotates as another does by a point mass at its mass center.
+    """Replace a body with the same rotation as another by a point mass at its mass center.
 
-    Its moments of inertia about the mass center go to the other body.
+    Its moments of inertia about the mass center are added to the other body.
 
     Args:
         mechanism: the machine.
@@ -339,7 +337,8 @@ def concentrate_mass(
         The changed machine, and the step with what it preserves.
 
     Raises:
-        InputError: the body has no mass, or no other body that turns alike can have the sum.
+        InputError: the body has no mass, or the total inertia of every candidate body would be
+            impossible.
     """
     inertia = mechanism.body(body).inertia
     problems = Problems()
@@ -379,7 +378,7 @@ def _with_lumps(
     carrier: str,
     moments: Iterable[Expression],
 ) -> Mechanism:
-    """Return the machine with a bar's masses at its ends and its moments on the carrier."""
+    """Return the machine with point masses added at a bar's ends and moments to `carrier`."""
     whole, m_B = masses
     mechanism = with_added(
         mechanism, ends[0].body, point_mass(subtract(whole, m_B), ends[0].position)
@@ -393,9 +392,9 @@ def _with_lumps(
 def _with_moments(
     mechanism: Mechanism, body: str, moments: tuple[Expression, ...], motion: BodyMotions
 ) -> tuple[Mechanism, str]:
-    """Return the machine with moments of inertia moved to a body that rotates alike, and its name.
+    """Return the machine with moments added to a body of equal rotation, and the name of that body.
 
-    The body nearest to the base that can have the sum is chosen.
+    It is the body nearest to the base for which the total inertia is possible.
     """
     problems = Problems()
     for carrier in carriers(mechanism, motion.group(body) - {body}):
@@ -406,19 +405,19 @@ def _with_moments(
             return added, carrier
         problems += impossible
     if not problems:
-        problems.add(f"bodies.{body}", "no other body turns alike", "keep this body")
+        problems.add(f"bodies.{body}", "no other body has the same rotation", "keep this body")
     require(mechanism, problems)
     raise AssertionError("unreachable: the checks above raise an error for this input")
 
 
 def carriers(mechanism: Mechanism, group: Iterable[str]) -> list[str]:
-    """Return the bodies of a group that are in the machine, those nearest to the base first."""
+    """Return the bodies of a group that are in the machine, the nearest to the base first."""
     distance = steps_from(BASE, (joint.bodies for joint in mechanism.joints))
     return sorted(set(group) & distance.keys(), key=lambda body: (distance[body], body))
 
 
 def _impossible(mechanism: Mechanism, bodies: Iterable[str]) -> Problems:
-    """Return the problems of bodies whose inertias are impossible after lumps were added."""
+    """Return a problem for each body whose inertia is impossible."""
     problems = Problems()
     for body in sorted(set(bodies) - {BASE}):
         inertia = mechanism.body(body).inertia
@@ -432,7 +431,7 @@ def _impossible(mechanism: Mechanism, bodies: Iterable[str]) -> Problems:
 
 
 def _relative(motion: BodyMotions, to: str, of: str) -> np.ndarray:
-    """Return the rotation (3, 3) from a body's axes to those of another that rotates alike."""
+    """Return the constant rotation (3, 3) from the axes of body `of` to those of body `to`."""
     return clean(motion.orientation[to].T @ motion.orientation[of])
 
 

@@ -1,8 +1,8 @@
 """Planar reduction: rotation about one direction needs three of the ten inertial parameters.
 
-Mass, first moment in the plane and one moment of inertia suffice. The dropped parameters have no
-effect on any actuator force, whether the bodies stay in the plane or also move along its normal
-(Kroneis et al., step 1).
+Mass, first moment in the plane and one moment of inertia suffice. The dropped parameters do not
+affect any actuator force, even if the bodies also move along the normal of the plane (Kroneis et
+al., step 1).
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from tauloop.mechanism.reduction.graph import without
 from tauloop.mechanism.reduction.inertia import clean, minus
 from tauloop.mechanism.reduction.steps import Step, limits_of, require
 
-#: Axes whose directions differ by less are parallel: sine of the angle between them.
+#: Sine of the angle between two axes below which they count as parallel.
 PARALLEL = 1e-9
-#: First moment across a link, relative to mass times length, that counts as zero.
+#: First moment across a link, relative to mass times length, up to which it counts as zero.
 ON_THE_LINE = 1e-12
 
 
 def frame(mechanism: Mechanism, placement: Placement) -> np.ndarray:
-    """Return the orientation (3, 3) of a placement in its body, at nominal values."""
+    """Return the orientation (3, 3) of a placement in its body, at nominal parameters."""
     return clean(
         rotation_matrix([(turn.axis, mechanism.value(turn.angle)) for turn in placement.turns])
     )
@@ -60,23 +60,23 @@ TURNING = ("revolute", "cylindrical", "planar", "schoenflies")
 
 
 def normals(mechanism: Mechanism) -> dict[str, np.ndarray]:
-    """Return the one direction (3,) of all rotations, in coordinates of every body.
+    """Return the common axis direction (3,) of all rotations, in coordinates of each body, by name.
 
     Raises:
-        InputError: joints turn about more than one direction; names all of them.
+        InputError: there is no rotation, or joints rotate about different directions.
     """
     turning = [joint for joint in mechanism.joints if joint.kind in TURNING]
     problems = Problems(
         Problem(
             where=f"joints.{joint.name}",
-            what=f"a {joint.kind} joint turns about more than one direction",
+            what=f"a {joint.kind} joint rotates about more than one direction",
             remedy="hold the rotations of the platform first, so that all axes are parallel",
         )
         for joint in mechanism.joints
         if joint.kind in ("universal", "spherical", "free")
     )
     if not turning:
-        problems.add("joints", "no joint turns, so there is no plane", "skip this step")
+        problems.add("joints", "no joint rotates, so there is no plane", "skip this step")
     require(mechanism, problems)
     first = turning[0]
     axes = {
@@ -103,8 +103,8 @@ def normals(mechanism: Mechanism) -> dict[str, np.ndarray]:
             if off > PARALLEL:
                 problems.add(
                     f"joints.{joint.name}",
-                    f"its axis is {np.degrees(np.arcsin(min(off, 1.0))):.3g} deg off the direction about "
-                    f"which {first.name} turns",
+                    f"its axis is {np.degrees(np.arcsin(min(off, 1.0))):.3g} deg off the axis of "
+                    f"{first.name}",
                     "make all axes parallel, or skip this step",
                 )
     require(mechanism, list({problem.where: problem for problem in problems}.values()))
@@ -112,9 +112,9 @@ def normals(mechanism: Mechanism) -> dict[str, np.ndarray]:
 
 
 def axis_on(mechanism: Mechanism, joint: Joint, placement: Placement) -> np.ndarray:
-    """Return the axis (3,) of a joint in coordinates of a body with one of its frames.
+    """Return the axis (3,) of a joint in coordinates of the body of one of its frames.
 
-    z where the joint has no axis.
+    A joint without axes has the z axis of the frame.
     """
     return frame(mechanism, placement) @ UNIT_VECTORS[joint.axes[0] if joint.axes else "z"]
 
@@ -129,7 +129,7 @@ def is_planar(mechanism: Mechanism) -> bool:
 
 
 def planar_inertia(mechanism: Mechanism) -> tuple[Mechanism, Step]:
-    """Reduce bodies to mass, first moment in the plane and moment of inertia about the normal.
+    """Reduce bodies to mass, first moment in the plane, and moment of inertia about the normal.
 
     With n the normal: h' = h - n (n.h), I' = (n.I n) n n^T.
 
@@ -137,7 +137,7 @@ def planar_inertia(mechanism: Mechanism) -> tuple[Mechanism, Step]:
         The changed machine, and the step with what it preserves.
 
     Raises:
-        InputError: the machine turns about more than one direction.
+        InputError: the machine rotates about more than one direction.
     """
     directions = normals(mechanism)
 
@@ -164,10 +164,10 @@ def planar_inertia(mechanism: Mechanism) -> tuple[Mechanism, Step]:
 def as_laminas(mechanism: Mechanism) -> Mechanism:
     """Complete planar inertias to those of laminas, because machine files need possible inertias.
 
-    With J the moment about the normal n and h the first moment in the plane: I = J n n^T + (J +
-    h.h/m)/2 (1 - n n^T) - h h^T/m, so that about axes in the plane through the mass center it is
-    half of that about the normal. In a planar machine the added moments have no effect. Other
-    machines and bodies without mass are unchanged.
+    With J the moment about the normal n and h the first moment in the plane, I = J n n^T + (J +
+    h.h/m)/2 (1 - n n^T) - h h^T/m. The moment about each in-plane axis through the mass center is
+    then half of the moment about the normal. In a planar machine the added moments have no effect.
+    Other machines and bodies without mass remain unchanged.
 
     Returns:
         The machine with complete inertias.
@@ -226,15 +226,15 @@ def _dot(n: np.ndarray, vector: Vector) -> Expression:
 def links_as_rods(mechanism: Mechanism) -> tuple[Mechanism, Step]:
     """Replace unloaded links between two revolute joints by slender rods.
 
-    In the plane a link whose mass center lies on the line of its joints is a slender rod, exactly:
-    h = (mc - m r_1).u, J = I_nn - 2 mc.r_1 + m r_1.r_1 about its first joint. The loop loses a
-    coordinate and all equations but one.
+    In the plane, a link whose mass center lies on the line through its joints is exactly a slender
+    rod: h = (mc - m r_1).u, J = I_nn - 2 mc.r_1 + m r_1.r_1 about its first joint. The loop then
+    has one coordinate less, and only one equation.
 
     Returns:
         The changed machine, and the step with what it preserves.
 
     Raises:
-        InputError: the machine turns about more than one direction.
+        InputError: the machine rotates about more than one direction.
     """
     directions = normals(mechanism)
     names: list[str] = []
@@ -312,7 +312,7 @@ def _rod(body: Body, ends: tuple[Joint, ...], n: np.ndarray) -> Rod:
 
 
 def minus_normal(vector: Vector, n: np.ndarray) -> Vector:
-    """Return the part of a vector in the plane."""
+    """Return the in-plane component of a vector."""
     along = _dot(n, vector)
     return triple(
         ZERO if abs(n[i]) == 1.0 else subtract(vector[i], _scaled(n[i], along)) for i in range(3)

@@ -1,4 +1,4 @@
-"""A platform that does not use all freedoms of its joint gets a joint with only those in use."""
+"""Replacement of a platform's joint by one that only permits the motion that occurs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PLATFORM_KINDS = ("free", "planar", "translational")
 
 
 def constant_turns(R: np.ndarray) -> tuple[Turn, ...]:
-    """Return the turns by constant angles that give a rotation matrix (3, 3)."""
+    """Return rotations by constant angles that give a rotation matrix (3, 3)."""
     R = clean(R)
     return turns_to_axes(R[:, 0].tolist(), R[:, 1].tolist())
 
@@ -37,23 +37,23 @@ def constant_turns(R: np.ndarray) -> tuple[Turn, ...]:
 def hold_platform(
     mechanism: Mechanism, held: Iterable[str], motion: BodyMotions
 ) -> tuple[Mechanism, Step]:
-    """Remove the freedoms that never move from the platform's joint.
+    """Remove the degrees of freedom that never move from the platform's joint.
 
-    A platform that does not turn and moves along all three axes gets a translational joint; along
-    fewer, prismatic joints in a row, which keep the names of the coordinates.
+    A platform that translates along all three axes gets a translational joint. With fewer axes it
+    gets prismatic joints in series, which keep the names of the coordinates.
 
     Args:
         mechanism: the machine.
-        held: velocities of the platform's joint that are zero in every motion; all its rotations
-            are among them.
+        held: velocities of the platform's joint that are zero in every motion; they must include
+            all rotations.
         motion: how the bodies move.
 
     Returns:
         The changed machine, and the step with what it preserves.
 
     Raises:
-        InputError: the platform has no coordinates of its own, turns, or something acts on a held
-            freedom.
+        InputError: the platform has no coordinates of its own, it rotates, or an independent
+            coordinate is held.
     """
     joint = next(
         (j for j in mechanism.joints if j.name == "platform" and j.kind in PLATFORM_KINDS), None
@@ -72,11 +72,11 @@ def hold_platform(
     ]
     for name in rotations:
         if name not in held:
-            problems.add(name, "is a rotation that moves", "hold all rotations of the platform")
+            problems.add(name, "this rotation is not held", "hold all rotations of the platform")
     for name in mechanism.platform.independent:
         if name in held:
             problems.add(
-                name, "does not move, but the platform is given by it", "name other coordinates"
+                name, "is held, but it is an independent coordinate", "name other coordinates"
             )
     require(mechanism, problems)
     moving = [i for i, name in enumerate(joint.velocity_names) if name not in held]

@@ -12,7 +12,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.model import BASE, Joint, Mechanism
 
-#: Fraction of a body-fixed vector off the steady directions below which it counts as steady.
+#: Fraction of a body-fixed vector across the steady directions below which it counts as steady.
 STEADY = 1e-9
 
 
@@ -22,7 +22,7 @@ class Step:
 
     Attributes:
         name: description of the step.
-        removed, kept: removed elements, and those that replace them.
+        removed, kept: names of the removed elements, and of those that replace them.
         preserved: quantities that are preserved exactly.
         approximated: quantities that are approximated; empty for an exact step.
         lost: information that the reduced machine lacks, such as limits of a removed joint.
@@ -37,7 +37,7 @@ class Step:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the step leaves every actuator force as it was."""
+        """Whether the step does not change any actuator force."""
         return not self.approximated
 
 
@@ -45,16 +45,16 @@ class Step:
 class BodyMotions(ReprMixin):
     """Motion of the bodies of a machine in all its poses.
 
-    Determined by `tauloop.kinematics.reduction.motion`.
+    It is determined by `tauloop.kinematics.reduction.motion`.
 
     Attributes:
-        groups: bodies that turn alike: their relative orientation is the same in every pose.
+        groups: groups of bodies of equal rotation: their relative orientation never changes.
         orientation: orientation (3, 3) of every body in the base frame at the reference pose.
         position: origin (3,) of every body in the base frame at the reference pose, m.
         steady: orthonormal vectors (3, k), in coordinates of every body, that keep their direction
-            in the base frame: k = 3 for a body that never turns, 1 for one that turns about one
+            in the base frame: k = 3 for a body that never rotates, 1 for one that rotates about one
             direction.
-        rods: bodies in which a rod of fixed length keeps its direction, by the rod's name.
+        rods: bodies relative to which a rod of fixed length keeps its direction, by the rod's name.
     """
 
     groups: tuple[frozenset[str], ...]
@@ -65,11 +65,11 @@ class BodyMotions(ReprMixin):
 
     @property
     def translating(self) -> frozenset[str]:
-        """Bodies that never turn, the base among them."""
+        """Bodies that never rotate, including the base."""
         return self.group(BASE)
 
     def group(self, body: str) -> frozenset[str]:
-        """Return the bodies that rotate as this one does."""
+        """Return the bodies with the same rotation as this one."""
         return next((group for group in self.groups if body in group), frozenset((body,)))
 
     def is_steady(self, body: str, vector: np.ndarray, typical: float) -> bool:
@@ -77,8 +77,8 @@ class BodyMotions(ReprMixin):
 
         Args:
             body: name of the body.
-            vector: (3,), a length or a first moment.
-            typical: a typical size of such vectors of the machine, in their unit.
+            vector: a length or a first moment (3,).
+            typical: typical size of such vectors in the machine, in the same unit.
         """
         B = self.steady[body]
         size = max(typical, float(np.linalg.norm(vector)))
@@ -86,10 +86,10 @@ class BodyMotions(ReprMixin):
 
 
 def require(mechanism: Mechanism, problems: list[Problem]) -> None:
-    """Raise the problems of a step that would change the machine.
+    """Raise an error if a reduction step has problems.
 
     Raises:
-        InputError: there are problems; all at once.
+        InputError: there are problems; all are reported at once.
     """
     if problems:
         raise InputError(
@@ -99,7 +99,7 @@ def require(mechanism: Mechanism, problems: list[Problem]) -> None:
 
 
 def limits_of(joints: Iterable[Joint]) -> tuple[str, ...]:
-    """Return a description of each joint with a limited range, for the losses of a step."""
+    """Return a text for each joint with a limited range, for `Step.lost`."""
     return tuple(f"limits of {joint.name}" for joint in joints if _has_limits(joint))
 
 

@@ -1,4 +1,4 @@
-"""Symmetry: equal legs share their parameters, so that one value holds for all of them."""
+"""Symmetry: parameters that are equal in all legs are replaced by one shared parameter."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def share_parameters(
 ) -> tuple[Mechanism, Step]:
     """Replace parameters that are equal in all repeated legs by one shared parameter.
 
-    ``leg1.link.mass``, ``leg2.link.mass`` become ``leg.link.mass``. Forces at nominal values are
-    the same; what is lost is that a leg can be varied alone.
+    ``leg1.link.mass``, ``leg2.link.mass`` become ``leg.link.mass``. Forces at nominal values do not
+    change, but the parameters of single legs can no longer be varied.
 
     Args:
         mechanism: the machine.
-        groups: kinds of parameters that are shared, such as inertia alone.
+        groups: parameter groups that are shared, such as only "inertia".
 
     Returns:
         The changed machine, and the step with the shared parameters.
@@ -65,6 +65,6 @@ def share_parameters(
         removed=tuple(new_name),
         kept=tuple(shared),
         preserved=("all forces at nominal values",) if shared else (),
-        lost=tuple(f"a value of its own for {name}" for name in new_name),
+        lost=tuple(f"an individual value of {name}" for name in new_name),
     )
     return result, step

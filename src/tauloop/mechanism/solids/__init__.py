@@ -1,1 +1,1 @@
-"""Shapes of bodies: data, the parts of a machine file that state them, and primitives."""
+"""Shapes of bodies, the reader of the section `visual`, and joints as chains of primitives."""

@@ -1,4 +1,4 @@
-"""Joints as chains of hinges, slides and balls, the joints that engines and other formats know."""
+"""Joints as chains of hinges, slides and balls, which engines and other formats support."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Primitive:
 
     Attributes:
         kind: "hinge", "slide" or "ball".
-        name: name of its coordinate, or of the joint for a ball (with ``.turn`` if that also
-            slides).
-        axis: unit vector (3,) of a hinge or slide in its frame; it points backwards where the joint
-            is run from its child to its parent, so that the coordinate keeps the file's sign.
+        name: name of its coordinate; for a ball the name of the joint (with ``.turn`` if the joint
+            also slides).
+        axis: unit vector (3,) of a hinge or slide in its frame. It is reversed if the chain runs
+            from the joint's child to its parent, so that the coordinate keeps the file's sign.
         coordinates, velocities: names of its coordinates and velocities.
-        reference: start values of the coordinates: m, rad, or the quaternion.
-        freedom: what acts on it; of a ball, on its first component.
+        reference: start values of the coordinates: m, rad, or a quaternion w x y z.
+        freedom: elements that act on it; for a ball, on its first velocity.
         is_reversed: whether the coordinate describes the motion of the joint's parent body relative
             to its child body.
     """
@@ -50,7 +50,7 @@ class Primitive:
     is_reversed: bool = False
 
     def pose(self, q: Array | None = None) -> FramePose:
-        """Return the motion at coordinates (N, 1) or (N, 4); at the start values without them."""
+        """Return the poses (N) at coordinates (N, 1) or (N, 4), or the pose at the start values."""
         if q is None:
             pose = self.pose(np.array([self.reference]))
             return FramePose(pose.rotation[0], pose.position[0])
@@ -66,7 +66,7 @@ class Primitive:
 def primitives(joint: Joint, *, is_reversed: bool = False) -> tuple[Primitive, ...]:
     """Return the chain from a joint's parent frame to its child frame, or the inverse chain.
 
-    The inverse chain has the inverse motions in reverse order.
+    The inverse chain has the reversed primitives in reverse order.
     """
     q, v = joint.coordinate_names, joint.velocity_names
     kind = JOINT_KINDS[joint.kind]
@@ -100,7 +100,7 @@ def primitives(joint: Joint, *, is_reversed: bool = False) -> tuple[Primitive, .
 def single(
     kind: Literal["hinge", "slide"], name: str, axis: str, start: float, freedom: Freedom
 ) -> Primitive:
-    """Return a hinge or slide along a letter's axis; coordinate and velocity share its name."""
+    """Return a hinge or slide along x, y or z; its coordinate and velocity have its name."""
     return Primitive(
         kind=kind,
         name=name,
@@ -119,7 +119,7 @@ def _scalar_chain(joint: Joint) -> Sequence[tuple[Literal["hinge", "slide"], str
         EngineError: a plugin defines the joint's kind.
     """
     if JOINT_KINDS[joint.kind].placement is not None:
-        what = f"a {joint.kind} joint, which a plugin defines, is not a chain of hinges, slides and balls"
+        what = f"a {joint.kind} joint (from a plugin) is not a chain of hinges, slides and balls"
         remedy = "model the joint with hinges, slides and balls, or keep the YAML file"
         raise EngineError.of(joint.name, what, remedy)
     return [
@@ -129,7 +129,7 @@ def _scalar_chain(joint: Joint) -> Sequence[tuple[Literal["hinge", "slide"], str
 
 
 _SLIDES: tuple[tuple[Literal["slide"], str], ...] = (("slide", "x"), ("slide", "y"), ("slide", "z"))
-#: Hinges and slides of each kind of joint: along a letter, or the first or second of its own axes.
+#: Hinges and slides of each kind of joint: along an axis letter, or along its first or second axis.
 _CHAINS: dict[str, Sequence[tuple[Literal["hinge", "slide"], str | int]]] = {
     "revolute": [("hinge", 0)],
     "prismatic": [("slide", 0)],
@@ -145,7 +145,7 @@ _CHAINS: dict[str, Sequence[tuple[Literal["hinge", "slide"], str | int]]] = {
 def joint_pose(joint: Joint, coordinates: Mapping[str, Array] | None = None) -> FramePose:
     """Return the pose of a joint's child frame in its parent frame.
 
-    Coordinates (N,) are given by name; without them the joint is at its start values.
+    Coordinates (N,) are given by name; if None, the joint is at its start values.
     """
     pose = FramePose()
     for primitive in primitives(joint):
@@ -165,7 +165,7 @@ def propagate_poses(
         across: pose of a joint's child body in its parent body.
 
     Returns:
-        `poses`.
+        The same mapping `poses`.
     """
     waiting = list(joints)
     while True:
@@ -186,7 +186,7 @@ def joint_coordinates(joint: Joint, pose: FramePose) -> Array:
 
     The pose is relative to the parent frame; this is the inverse of `joint_pose`.
 
-    Angles lie within half a turn of the joint's reference, where it has one.
+    Angles lie within pi of the joint's start value, if it has one.
     """
     R, p = pose.rotation, pose.position
     if joint.kind == "universal":
@@ -212,6 +212,6 @@ def joint_coordinates(joint: Joint, pose: FramePose) -> Array:
 
 
 def _near(joint: Joint, index: int, angle: Array) -> Array:
-    """Return the angle plus a number of revolutions, nearest to the joint's reference."""
+    """Return the angle plus the number of revolutions that brings it nearest to the start value."""
     reference = joint.reference[index] if joint.reference else 0.0
     return angle + 2 * np.pi * np.round((reference - angle) / (2 * np.pi))

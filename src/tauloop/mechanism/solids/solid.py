@@ -1,4 +1,4 @@
-"""The appearance of a machine: solids fixed to its bodies and rods, used for pictures only."""
+"""The appearance of a machine: solids fixed to its bodies and rods, used only for pictures."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tauloop.common.records import dataclass
 SolidShape = Literal["box", "cylinder", "capsule", "sphere", "mesh"]
 SHAPES: tuple[SolidShape, ...] = get_args(SolidShape)
 
-#: Colors by role, which differ in lightness too: for the color-blind, and in gray (after Okabe
-#: and Ito 2008, Color universal design).
+#: Colors by role. They also differ in lightness, for color-blind readers and gray prints (after
+#: Okabe and Ito 2008, Color universal design).
 ROLE_COLORS: Mapping[str, str] = {
     "base": "#424a53",
     "rail": "#9aa3ad",
@@ -28,8 +28,8 @@ ROLE_COLORS: Mapping[str, str] = {
     "tool": "#5e1a08",
 }
 
-#: Colors of bodies whose solids have none: neighbors in the list differ in hue and in lightness
-#: (after Okabe and Ito 2008). The colors of motors and platforms are not among them.
+#: Colors of bodies whose solids have no color. Neighbors in the list differ in hue and lightness
+#: (after Okabe and Ito 2008). The colors of motors and platforms are not included.
 BODY_COLORS = (
     "#0072b2",
     "#56b4e9",
@@ -44,11 +44,11 @@ BODY_COLORS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Mesh:
-    """Triangles.
+    """A triangle mesh.
 
     Attributes:
-        vertices: corners (n, 3), m.
-        faces: three numbers of corners each (f, 3), counter-clockwise from outside.
+        vertices: corner positions (n, 3), m.
+        faces: vertex indices of each triangle (f, 3), counterclockwise seen from outside.
     """
 
     vertices: NDArray[np.float64]
@@ -57,19 +57,22 @@ class Mesh:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solid:
-    """A shape fixed to a body, or to a rod, whose frame has its origin in A and z along the rod.
+    """A shape fixed to a body or rod.
+
+    A rod's frame has its origin at A and its z axis along the rod.
 
     Attributes:
-        body: name of the body or of the rod; ``ROD.lower`` and ``ROD.upper`` (origin in B) of a
-            telescopic one.
-        shape: one of `SHAPES`, centered on the solid's frame; round ones about its z axis.
-        size: edges of a box; radius and length of a cylinder, and of a capsule without its ends;
-            radius of a sphere; three factors of a mesh; m.
-        position: position of its frame in that of the body, m.
-        turns: successive turns of its frame from that of the body: axis and angle, rad.
-        colour: ``#rrggbb``; "" for that of its `role`.
+        body: name of the body or rod; ``ROD.lower`` or ``ROD.upper`` (origin at B) for the parts of
+            a telescopic rod.
+        shape: one of `SHAPES`, centered on the solid's frame; cylinders and capsules have its z
+            axis.
+        size: edges of a box; radius and length of a cylinder or capsule (without its round ends);
+            radius of a sphere, all in m; three scale factors of a mesh.
+        position: origin of its frame in the body's frame, m.
+        turns: successive rotations from the body's frame to its frame: (axis, angle in rad).
+        colour: ``#rrggbb``; "" for the color of its `role`.
         role: its role in the machine, such as "link" or "motor" (see `ROLE_COLORS`).
-        mesh: file or triangles of a mesh.
+        mesh: file or triangles of a mesh; None for other shapes.
     """
 
     body: str
@@ -105,5 +108,5 @@ def colour(solid: Solid) -> str:
 
 
 def rgba(color: str) -> str:
-    """Return a color ``#rrggbb`` as four numbers from 0 to 1; the last is the opacity."""
+    """Return a color ``#rrggbb`` as text of four numbers, 0 to 1; the last is the opacity."""
     return " ".join(f"{int(color[i : i + 2], 16) / 255:.4g}" for i in (1, 3, 5)) + " 1"

@@ -1,4 +1,4 @@
-"""Solids as numbers: read from the section `visual` of a machine file, and placed at a pose."""
+"""Solids: read from the section `visual` of a machine file, or created at a pose."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
     (constant_angles,) = late_functions("tauloop.mechanism.links.rigid_tree", "constant_angles")
 
-#: Endings of meshes that are read.
+#: Extensions of supported mesh files.
 MESH_ENDINGS = (".stl", ".obj", ".glb", ".ply", ".off")
 
 
@@ -33,10 +33,10 @@ def read_visual(
     """Return a solid, or None after noting what is wrong.
 
     Args:
-        cursor: place in the file.
-        values: the file's values.
-        placements: its bodies and frames.
-        rods: entries of the rods, by name.
+        cursor: position in the file.
+        values: reader of values.
+        placements: reader of bodies and frames.
+        rods: cursors of the rods, by name.
     """
     shapes = [shape for shape in SHAPES if cursor.has(shape)]
     if len(shapes) != 1:
@@ -45,12 +45,14 @@ def read_visual(
         )
         return None
     if shapes[0] != "mesh" and cursor.has("scale"):
-        cursor.problem("only a mesh has a scale", "remove it, and give the size in units", "scale")
+        cursor.problem(
+            "only a mesh can have `scale`", "remove it, and give sizes with units", "scale"
+        )
     colour = cursor.word("colour") or ""
     if colour and not re.fullmatch(COLOR, colour):
         cursor.problem(
             f"{colour!r} is not a color",
-            "write red, green and blue in quotes, as '#d08c2e'",
+            "write red, green and blue in quotes, such as '#d08c2e'",
             "colour",
         )
     frame = _frame(cursor, placements, rods)
@@ -102,7 +104,7 @@ def solid_at(
 
 
 def _frame(cursor: Cursor, placements: Placements, rods: Mapping[str, Cursor]) -> Placement | None:
-    """Return the frame a solid is fixed to: body, frame, rod, ``ROD.lower`` or ``ROD.upper``."""
+    """Return the placement of `on`: a body, frame, rod, ``ROD.lower`` or ``ROD.upper``."""
     on = cursor.get("on")
     if on is None or on.text is None:
         return None
@@ -122,7 +124,7 @@ def _frame(cursor: Cursor, placements: Placements, rods: Mapping[str, Cursor]) -
 
 
 def _size(cursor: Cursor, shape: SolidShape, values: ValueReader) -> tuple[float, ...] | None:
-    """Return the dimensions of a solid, all positive; None if one of them is wrong."""
+    """Return the dimensions of a solid, all positive; None if one is invalid."""
     place = cursor.get("scale" if shape == "mesh" else shape)
     if place is None:
         return (1.0, 1.0, 1.0) if shape == "mesh" else None
@@ -143,7 +145,7 @@ def _size(cursor: Cursor, shape: SolidShape, values: ValueReader) -> tuple[float
 
 
 def _mesh(cursor: Cursor) -> Path | None:
-    """Return the file of a mesh, which must exist."""
+    """Return the file of a mesh; report a missing or unsupported file."""
     place = cursor.get("mesh")
     if place is None or not place.text:
         return None
@@ -151,15 +153,15 @@ def _mesh(cursor: Cursor) -> Path | None:
     if path.suffix.lower() not in MESH_ENDINGS:
         place.problem(
             f"{path.name} is not a supported mesh file",
-            f"its ending must be one of {', '.join(MESH_ENDINGS)}",
+            f"the file extension must be one of {', '.join(MESH_ENDINGS)}",
         )
     if cursor.collector.folder is None and not path.is_absolute():
         return path  # a machine given as text: relative to the current folder
-    # absolute, because other files that refer to it are in other folders
+    # absolute, because exported files in other folders refer to it
     path = ((cursor.collector.folder or Path()) / path).resolve()
     if not path.is_file():
         place.problem(
             f"there is no file {path}",
-            "correct the path; it starts at the folder of the machine file",
+            "correct the path; it is relative to the folder of the machine file",
         )
     return path

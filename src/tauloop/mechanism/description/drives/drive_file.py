@@ -30,13 +30,13 @@ from tauloop.mechanism.drive_line import DriveLine, Performance
 DRIVE_FORMAT = "tauloop-drive/1"
 PERFORMANCE = Shape(
     name="performance",
-    doc="What the criteria judge.",
+    doc="The motion that the criteria evaluate.",
     fields=(
-        need("of", Reference(to="inertia"), "inertia whose position is judged"),
+        need("of", Reference(to="inertia"), "inertia whose position is evaluated"),
         need(
             "band",
             value(units.POSITIONS, "drive", "positive"),
-            "half width of the band of settling",
+            "half width of the settling band",
         ),
     ),
 )
@@ -46,15 +46,15 @@ DRIVE = Shape(
     fields=(
         need("format", Choice(options=(DRIVE_FORMAT,)), "format and version"),
         need("name", Name(), "name of the drive line"),
-        field("description", Text(), "what it is, and what was chosen"),
-        need("provenance", PROVENANCE, "status and source of values that state none"),
+        field("description", Text(), "what the drive line is, and which values were chosen"),
+        need("provenance", PROVENANCE, "status and source of all values without their own"),
         field(
             "parameters",
             MapOf(item=value(None), key="parameter"),
             "named values: a literal is an independent parameter, an expression is derived",
         ),
         *SECTIONS,
-        need("performance", PERFORMANCE, "what is judged"),
+        need("performance", PERFORMANCE, "motion that the criteria evaluate"),
     ),
 )
 
@@ -67,7 +67,7 @@ def read_drive(
     Args:
         text: the description.
         file: its name, for messages.
-        values: other values of its parameters, SI, by name.
+        values: parameter values, SI, by name, in place of those in the text.
 
     Raises:
         DescriptionError: every problem, each with line, key path and remedy.

@@ -25,16 +25,17 @@ def _value(
 
 FRICTION = Shape(
     name="dry friction",
-    doc="(coulomb + (static - coulomb) exp(-(v/stribeck)^2)) sign(v) + viscous v; it sticks up to static.",
+    doc="(coulomb + (static - coulomb) exp(-(v/stribeck)^2)) sign(v) + viscous v. At rest it holds "
+    "forces up to `static`.",
     fields=(
         field("viscous", _value(units.DAMPINGS, "not negative"), "viscous coefficient"),
         field("coulomb", _value(units.FORCES, "not negative"), "sliding friction"),
         field(
             "static",
             _value(units.FORCES, "not negative"),
-            "largest friction at rest; coulomb if absent",
+            "largest friction at rest; `coulomb` if absent",
         ),
-        field("stribeck", _value(units.SPEEDS, "positive"), "Stribeck velocity, with static"),
+        field("stribeck", _value(units.SPEEDS, "positive"), "Stribeck velocity; requires `static`"),
     ),
 )
 LUGRE = Shape(
@@ -51,35 +52,43 @@ LUGRE = Shape(
 )
 INERTIA = Shape(
     name="drive inertia",
-    doc="A body with one degree of freedom: it turns (inertia) or slides (mass).",
+    doc="A body with one degree of freedom: it rotates (`inertia`) or translates (`mass`).",
     fields=(
         field(
             "inertia",
             _value((None, units.INERTIA), "positive"),
-            "moment of inertia of a turning body",
+            "moment of inertia of a rotating body",
         ),
-        field("mass", _value(units.MASS, "positive"), "mass of a sliding body"),
+        field("mass", _value(units.MASS, "positive"), "mass of a translating body"),
         field("friction", FRICTION, "friction against the frame"),
-        field("lugre", LUGRE, "LuGre friction against the frame, in place of friction"),
+        field("lugre", LUGRE, "LuGre friction against the frame, instead of `friction`"),
     ),
 )
 _CONTACT = (
-    need("gap", _value(units.POSITIONS, "positive"), "whole gap, on the second side"),
+    need("gap", _value(units.POSITIONS, "positive"), "total gap, measured at the second inertia"),
     need("stiffness", _value(units.STIFFNESSES, "positive"), "stiffness of the contact"),
 )
 CONNECTION = Shape(
     name="connection",
-    doc="What joins two inertias: a transmission (none: both move alike), then one compliance or `rigid`.",
+    doc="Connects two inertias: a transmission (without it, both move equally), then one compliance or `rigid`.",
     fields=(
         need("first", Reference(to="inertia"), "inertia on the motor's side"),
         need("second", Reference(to="inertia"), "inertia on the load's side"),
-        field("gear", _value(units.ONE, "not zero"), "turns of the first per turn of the second"),
+        field(
+            "gear",
+            _value(units.ONE, "not zero"),
+            "revolutions of the first per revolution of the second",
+        ),
         field(
             "rack_and_pinion",
             _value(units.LENGTH, "not zero"),
-            "radius of the pinion, which is the first",
+            "radius of the pinion (the first inertia)",
         ),
-        field("ball_screw", _value(units.LENGTH, "not zero"), "lead: travel per turn of the first"),
+        field(
+            "ball_screw",
+            _value(units.LENGTH, "not zero"),
+            "lead: travel per revolution of the first",
+        ),
         field("rigid", Choice(options=("yes",)), "no compliance"),
         field(
             "shaft",
@@ -117,7 +126,7 @@ CONNECTION = Shape(
                     need("damping", _value(units.DAMPINGS, "positive"), "damping of the shaft"),
                 ),
             ),
-            "gap with a position of its own, inside a damped shaft",
+            "damped elastic shaft with a gap whose position is a state",
         ),
     ),
 )
@@ -130,7 +139,9 @@ MOTOR = Shape(
         field(
             "rated_speed", _value(units.SPEEDS, "positive"), "speed above which the torque falls"
         ),
-        field("speed", _value(units.SPEEDS, "positive"), "speed at which no torque is left"),
+        field(
+            "speed", _value(units.SPEEDS, "positive"), "speed at which the available torque is zero"
+        ),
     ),
 )
 ENCODER = Shape(
@@ -139,7 +150,9 @@ ENCODER = Shape(
     fields=(
         need("on", Reference(to="inertia"), "inertia whose position it measures"),
         field(
-            "resolution", _value(units.POSITIONS, "positive"), "one count; needs a sampled control"
+            "resolution",
+            _value(units.POSITIONS, "positive"),
+            "size of one count; requires a sampled control",
         ),
     ),
 )
@@ -148,16 +161,16 @@ PID = Shape(
     name="PID",
     doc="gain (1 + 1/(T_i s) + T_d s / (1 + s T_d / filter)); gains in SI (N m per m, N m per rad, ...).",
     fields=(
-        need("encoder", Reference(to="encoder"), "what it measures"),
+        need("encoder", Reference(to="encoder"), "encoder that measures the controlled variable"),
         need("gain", _value(None, "positive"), "K_p, SI"),
         field("integral_time", _value(units.TIME, "positive"), "T_i; absent: no integral part"),
         field("derivative_time", _value(units.TIME, "positive"), "T_d; absent: no derivative part"),
-        field(
-            "filter", _value(units.ONE, "positive"), "N of the derivative's filter; 10 if absent"
-        ),
+        field("filter", _value(units.ONE, "positive"), "N of the derivative filter; 10 if absent"),
         field("limit", _value(None, "positive"), "largest output, SI"),
         field(
-            "tracking_time", _value(units.TIME, "positive"), "anti-windup time constant, with limit"
+            "tracking_time",
+            _value(units.TIME, "positive"),
+            "anti-windup time constant; requires `limit`",
         ),
     ),
 )
@@ -166,14 +179,20 @@ DUAL = Shape(
     doc="Two motors on one load; e is |reference - position| over the size of the step.",
     fields=(
         need("master", Reference(to="motor"), "motor that always drives"),
-        need("slave", Reference(to="motor"), "motor that drives first and then pulls back"),
         need(
-            "torque_share", _value(units.ONE, "not negative"), "the slave's share while both drive"
+            "slave",
+            Reference(to="motor"),
+            "motor that first drives and then pulls against the master",
+        ),
+        need(
+            "torque_share",
+            _value(units.ONE, "not negative"),
+            "the slave's share of the output while both drive",
         ),
         need(
             "preload",
             _value(units.FORCES, "not negative"),
-            "torque or force with which the slave pulls back",
+            "torque or force with which the slave pulls against the master",
         ),
         need(
             "feed_forward_share",
@@ -181,23 +200,25 @@ DUAL = Shape(
             "fraction of the preload given to the master",
         ),
         field(
-            "switch_min", _value(units.ONE, "positive"), "e below which the slave only pulls back"
+            "switch_min",
+            _value(units.ONE, "positive"),
+            "e below which the slave only pulls against the master",
         ),
         field(
             "switch_max",
             _value(units.ONE, "positive"),
-            "e above which it only drives; without both never",
+            "e above which the slave only drives. Without `switch_min` and `switch_max` it always pulls",
         ),
     ),
 )
 CONTROL = Shape(
     name="drive control",
-    doc="A position loop, a speed loop inside if there is one, and one motor or two.",
+    doc="A position loop, an optional inner speed loop, and one motor or two.",
     fields=(
         need("position", PID, "position loop"),
-        field("speed", PID, "speed loop: its reference is the position loop's output"),
-        field("motor", Reference(to="motor"), "the motor, if there is one"),
-        field("dual", DUAL, "two motors, in place of motor"),
+        field("speed", PID, "inner speed loop; its reference is the output of the position loop"),
+        field("motor", Reference(to="motor"), "the motor, if there is only one"),
+        field("dual", DUAL, "two motors, instead of `motor`"),
         field(
             "sample_time",
             _value(units.TIME, "positive"),
@@ -205,30 +226,31 @@ CONTROL = Shape(
         ),
     ),
 )
-#: Sections of a drive line; all but connections are needed.
+#: Sections of a drive line; all except `connections` are required.
 SECTIONS = (
     need("inertias", MapOf(item=INERTIA), "bodies"),
-    field("connections", MapOf(item=CONNECTION), "what joins them"),
+    field("connections", MapOf(item=CONNECTION), "connections between inertias"),
     need("motors", MapOf(item=MOTOR), "motors"),
     need("encoders", MapOf(item=ENCODER), "measurements"),
-    need("control", CONTROL, "the law"),
+    need("control", CONTROL, "control law"),
 )
 ON_ACTUATOR = Shape(
     name="drive line of an actuator",
-    doc="A drive-line `file` (docs/drives.md), or the sections of one. The machine replaces the load: in a file the "
-    "inertia that `performance` judges, with its mass and friction; here `load`, which is not among the inertias.",
+    doc="The drive line between motors and machine: a drive-line `file` (docs/drives.md), or its sections given here. "
+    "The machine replaces the load. In a file, the load is the inertia that `performance` names; its mass and "
+    "friction in the file are ignored. Here it is `load`, which is not among the inertias.",
     fields=(
-        field(
-            "file", Text(), "drive-line file, relative to the machine file; in place of sections"
-        ),
+        field("file", Text(), "drive-line file, relative to the machine file; instead of sections"),
         field(
             "set",
             MapOf(item=_value(None), key="parameter"),
-            "values of the file's parameters that differ here",
+            "new values of the file's parameters",
         ),
         field(
-            "load", Name(), "what connections and encoders call the machine; required without file"
+            "load",
+            Name(),
+            "name by which connections and encoders refer to the machine; required without `file`",
         ),
-        *(field(part.name, part.kind, f"{part.doc}; not with file") for part in SECTIONS),
+        *(field(part.name, part.kind, f"{part.doc}; not with `file`") for part in SECTIONS),
     ),
 )

@@ -28,31 +28,30 @@ def read_actuator_drive(
     Args:
         name: name of the actuator.
         cursor: place of the drive line.
-        values: reads values, and takes over the parameters of a file under the key path of this
-            place.
+        values: reads values, and adopts the parameters of a file under the key path of `cursor`.
         turns: whether the actuator rotates.
     """
     if cursor.collector.has_problem_in(cursor.where):
-        return None  # its parts are read as if their form were right
+        return None  # the readers below require the form to be valid
     before = cursor.collector.count
     own = [key for key in ("load", *_SECTIONS) if cursor.has(key)]
     if cursor.has("file"):
         for key in own:
             cursor.problem(
-                "a drive line from a file has no sections of its own",
-                f"take out {key}, or file",
+                "a drive line with `file` has no sections here",
+                f"remove {key}, or `file`",
                 key,
             )
         line = _from_file(name, cursor, values, turns)
     else:
         missing = [key for key in ("load", *_SECTIONS) if key != "connections" and key not in own]
         if missing:
-            remedy = f"add {listing(missing, 10)}, or name a drive-line file with file"
+            remedy = f"add {listing(missing, 10)}, or a drive-line file as `file`"
             cursor.problem(f"the drive line has no {listing(missing, 10)}", remedy)
         if cursor.has("set"):
             cursor.problem(
-                "set changes the parameters of a file, and there is none",
-                "write the values in place",
+                "`set` changes the parameters of a file, but there is no `file`",
+                "write the values in the sections",
                 "set",
             )
         load = cursor.word("load")
@@ -63,8 +62,8 @@ def read_actuator_drive(
         return None
     loose = [inertia.name for inertia in line.inertias if inertia.name not in line.ratios()]
     if loose:
-        what = f"nothing joins {listing(loose, 10)} with the load {line.performance.of}"
-        cursor.problem(what, "add connections, or take it out")
+        what = f"nothing connects {listing(loose, 10)} to the load {line.performance.of}"
+        cursor.problem(what, "add connections, or remove the inertias")
         return None
     return line
 
@@ -72,14 +71,14 @@ def read_actuator_drive(
 def _from_file(name: str, cursor: Cursor, values: ValueReader, turns: bool) -> DriveLine | None:
     """Return the drive line of a file with the machine as its load.
 
-    The machine's table takes over the parameters of the file.
+    The parameters of the file are added to the machine's table.
     """
     path = Path(cursor.word("file") or "")
     if not path.is_absolute():
         if cursor.collector.folder is None:
-            what = f"{path} is relative to a machine file, and this machine was given as text"
+            what = f"{path} is relative to the machine file, but this machine was given as text"
             cursor.problem(
-                what, "save it and load the file, or write the sections in place", "file"
+                what, "save the machine and load its file, or write the sections here", "file"
             )
             return None
         path = cursor.collector.folder / path
@@ -94,7 +93,7 @@ def _from_file(name: str, cursor: Cursor, values: ValueReader, turns: bool) -> D
         changed = _changed(cursor, values, line)
         if changed is None:
             return None
-        if changed:  # the file with its new values is checked like the file itself
+        if changed:  # check the file again with the new values
             read_drive(
                 text,
                 str(path),
@@ -105,11 +104,12 @@ def _from_file(name: str, cursor: Cursor, values: ValueReader, turns: bool) -> D
         return None
     load = line.performance.of
     if line.inertia(load).turns != turns:
-        kinds = ("turns" if line.inertia(load).turns else "slides", "turns" if turns else "slides")
-        what = f"the file's load {load} {kinds[0]}, and the actuator {kinds[1]}"
-        cursor.problem(
-            what, "take another file, or give the actuator a ratio with its unit", "file"
+        kinds = (
+            "rotates" if line.inertia(load).turns else "slides",
+            "rotates" if turns else "slides",
         )
+        what = f"the file's load {load} {kinds[0]}, but the actuator {kinds[1]}"
+        cursor.problem(what, "use another file, or give the actuator's ratio a unit", "file")
         return None
     machine = LineInertia(name=load, turns=turns, value=ZERO)
     line = replace(

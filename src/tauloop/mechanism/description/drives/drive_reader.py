@@ -1,4 +1,4 @@
-"""The sections of a drive line, elements and control, in a file or on an actuator."""
+"""Read the sections of a drive line: elements and control, in a file or on an actuator."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from tauloop.mechanism.drive_line import (
 from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, divide
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: Default N of the derivative's filter (Modelica's LimPID; Gantry-Tau paper, section 4).
+#: Default N of the derivative filter (Modelica's LimPID; Gantry-Tau paper, section 4).
 FILTER = 10.0
 _COMPLIANCES = {"shaft": Shaft, "backlash": ElasticBacklash, "exact_backlash": ExactBacklash}
 _TRANSMISSIONS = ("gear", "rack_and_pinion", "ball_screw")
 
 
 class DriveReader:
-    """Reader of sections of valid form.
+    """Reader of sections whose form was checked.
 
-    Problems are noted, and faulty values are replaced so that everything is read.
+    Problems are collected. Invalid values are replaced by substitutes so that reading continues.
     """
 
     def __init__(
@@ -59,7 +59,8 @@ class DriveReader:
     def line(self, name: str) -> DriveLine:
         """Return the drive line.
 
-        It judges the load, or the inertia of its first encoder unless `performance` is read.
+        Its criteria refer to the load. Without a load they refer to the inertia of the first
+        encoder, until the caller replaces `performance`.
 
         Args:
             name: name of the drive line.
@@ -70,9 +71,9 @@ class DriveReader:
         if self._load is not None:
             load, turns = self._load
             if load in inertias:
-                what = f"{load} is the load, which the machine replaces"
+                what = f"{load} is the load, which the machine replaces, and also an inertia"
                 self._root.problem(
-                    what, "take it out of the inertias, or give the load another name", "inertias"
+                    what, "remove it from the inertias, or rename the load", "inertias"
                 )
             self._turns[load] = turns
             inertias[load] = LineInertia(name=load, turns=turns, value=ZERO)
@@ -102,21 +103,21 @@ class DriveReader:
         return self._turns.get(inertia, False)
 
     def place(self, cursor: Cursor, key: str) -> Cursor:
-        """Return the place of a key that the check of the form has found."""
+        """Return the cursor of a key that is required by the grammar."""
         child = cursor.get(key)
         if child is None:
-            raise AssertionError(f"the form of {key} was checked")
+            raise AssertionError(f"the required key {key} is absent after the check of the form")
         return child
 
     def _maybe(self, cursor: Cursor, key: str, turns: bool = False) -> Expression | None:
         return self._values.expression(cursor.get(key), turns)
 
     def need(self, cursor: Cursor, key: str, turns: bool = False) -> Expression:
-        """Return the value; a substitute for a faulty value, which is noted."""
+        """Return the value at a required key; a substitute if it is invalid (reported)."""
         return self._maybe(cursor, key, turns) or ONE
 
     def refer(self, cursor: Cursor, key: str, known: Mapping[str, object], what: str) -> str:
-        """Return the name at a key; an unknown name is noted."""
+        """Return the name at a key; report a name that is not in `known`."""
         name = cursor.word(key) or ""
         if name not in known:
             remedy = suggestion(name, known) or f"known: {listing(tuple(known), 20)}"
@@ -128,13 +129,15 @@ class DriveReader:
         self._turns[name] = turns
         if turns == cursor.has("mass"):
             what = (
-                "both inertia and mass are given" if turns else "neither inertia nor mass is given"
+                "both `inertia` and `mass` are given"
+                if turns
+                else "neither `inertia` nor `mass` is given"
             )
-            cursor.problem(what, "give inertia (it turns) or mass (it slides)")
+            cursor.problem(what, "give `inertia` for a rotating body or `mass` for a sliding one")
         value = self.need(cursor, "inertia" if turns else "mass", turns)
         plain, dynamic = cursor.get("friction"), cursor.get("lugre")
         if plain is not None and dynamic is not None:
-            cursor.problem("both friction and lugre are given", "keep one of them", "lugre")
+            cursor.problem("both `friction` and `lugre` are given", "keep one of them", "lugre")
         friction: LineFriction | LuGre | None = read_law(LineFriction, plain, self._values, turns)
         if dynamic is not None:
             friction = read_law(LuGre, dynamic, self._values, turns)
@@ -145,13 +148,13 @@ class DriveReader:
             self.refer(cursor, key, self._turns, "inertia") for key in ("first", "second")
         )
         if first == second:
-            cursor.problem(f"{first} is joined to itself", "name two inertias", "second")
+            cursor.problem(f"{first} is connected to itself", "name two inertias", "second")
         turns = self.turns(second)
         named = [key for key in _TRANSMISSIONS if cursor.has(key)]
         if len(named) > 1:
             cursor.problem(
                 f"{' and '.join(named)} are given",
-                "keep one, or put an inertia between them",
+                "keep one, or add an inertia between them",
                 named[1],
             )
         kind = named[0] if named else ""
@@ -163,12 +166,12 @@ class DriveReader:
                     *(
                         word
                         for n in (first, second)
-                        for word in (n, "turns" if self._turns[n] else "slides")
+                        for word in (n, "rotates" if self._turns[n] else "slides")
                     )
                 )
                 remedy = (
-                    "use a rack and pinion or a ball screw between a rotation and a slide, "
-                    "and a gear or nothing between two of one kind"
+                    "use `rack_and_pinion` or `ball_screw` between a rotation and a translation, "
+                    "and `gear` or no transmission between two motions of the same kind"
                 )
                 cursor.problem(what, remedy, kind)
         ratio: Expression = ONE
@@ -184,7 +187,7 @@ class DriveReader:
             what = (
                 f"{' and '.join(stated)} are given"
                 if stated
-                else "it is neither rigid nor has it a compliance"
+                else "the connection is neither rigid nor compliant"
             )
             cursor.problem(what, f"give exactly one of {listing((*_COMPLIANCES, 'rigid'), 5)}")
         compliance: Compliance | None = None
@@ -201,7 +204,8 @@ class DriveReader:
             cursor.has("speed") and not cursor.has("torque")
         ):
             cursor.problem(
-                "the limits are not complete", "give torque alone, or torque, rated_speed and speed"
+                "the limits are incomplete",
+                "give `torque` alone, or `torque`, `rated_speed` and `speed`",
             )
         else:
             self._require_rising(cursor, "rated_speed", motor.rated_speed, "speed", motor.speed)
@@ -215,7 +219,7 @@ class DriveReader:
         upper: str,
         high: Expression | None,
     ) -> None:
-        """Note two values the first of which is not below the second."""
+        """Report two values unless the first is below the second."""
         if (
             low is not None
             and high is not None
@@ -230,7 +234,7 @@ class DriveReader:
 
     def _pid(self, cursor: Cursor) -> Pid:
         if cursor.has("limit") != cursor.has("tracking_time"):
-            remedy = "give both: the integral follows a limited output with that time constant"
+            remedy = "give both: tracking_time is the anti-windup time constant of a limited output"
             cursor.problem("limit and tracking_time require each other", remedy)
         pid = self._values.element(Pid, cursor)
         return pid if cursor.has("filter") else replace(pid, filter=Constant(FILTER))
@@ -244,8 +248,8 @@ class DriveReader:
             cursor.get("dual"),
         )
         if (dual is None) == (not cursor.has("motor")):
-            what = "both motor and dual are given" if dual is not None else "no motor is named"
-            cursor.problem(what, "give motor, or dual")
+            what = "both `motor` and `dual` are given" if dual is not None else "no motor is named"
+            cursor.problem(what, "give `motor` or `dual`")
         drive: SingleDrive | DualDrive
         if dual is not None:
             master, slave = (self.refer(dual, key, motors, "motor") for key in ("master", "slave"))
@@ -258,7 +262,7 @@ class DriveReader:
             if (least is None) != (most is None):
                 dual.problem(
                     "switch_min and switch_max require each other",
-                    "give both, or none: the slave pulls back",
+                    "give both, or neither: then the slave always pulls against the master",
                 )
             else:
                 self._require_rising(dual, "switch_min", least, "switch_max", most)
@@ -271,8 +275,10 @@ class DriveReader:
         for name, place in ((encoder, position), (inner, speed)):
             counts = name in encoders and encoders[name or ""].resolution is not None
             if place is not None and counts and not cursor.has("sample_time"):
-                remedy = "give control a sample_time, or the encoder no resolution"
-                place.problem(f"{name} counts, and the control is continuous", remedy, "encoder")
+                remedy = "add `control.sample_time`, or remove the encoder's `resolution`"
+                place.problem(
+                    f"{name} has a resolution, but the control is continuous", remedy, "encoder"
+                )
         return Control(
             encoder=encoder,
             position=self._pid(position),

@@ -1,6 +1,6 @@
-"""Bodies and rods of a machine file: inertias in any form, and rods of fixed or variable length.
+"""Bodies and rods of a machine file: inertias in all forms, and rods of fixed or variable length.
 
-Inertias become parameters about the origin of the frame that carries them.
+Inertias are converted to inertial parameters about the origin of their frame.
 """
 
 from __future__ import annotations
@@ -44,17 +44,21 @@ def read_inertia(cursor: Cursor, values: ValueReader) -> Inertia | None:
     is_about_origin = cursor.word("about") == "origin"
     if center is not None and first_moment is not None:
         cursor.problem(
-            "center and first_moment give the same value twice", "keep one of them", "first_moment"
+            "`center` and `first_moment` give the same value twice",
+            "keep one of them",
+            "first_moment",
         )
     if first_moment is not None and not (is_about_origin and cursor.has("inertia")):
         cursor.problem(
-            "with a first moment, the inertia about the origin is needed",
-            "add inertia, and about: origin",
+            "with `first_moment`, the inertia about the origin is required",
+            "add `inertia` and `about: origin`",
             "first_moment",
         )
         return None
     if is_about_origin and not cursor.has("inertia"):
-        cursor.problem("about is given without an inertia", "add inertia, or remove about", "about")
+        cursor.problem(
+            "`about` is given without `inertia`", "add `inertia`, or remove `about`", "about"
+        )
     if center is not None and not center.items():
         if center.text is not None:
             center.problem("must be a list of three coordinates", "write [x, y, z]")
@@ -78,7 +82,7 @@ def read_inertia(cursor: Cursor, values: ValueReader) -> Inertia | None:
 
 
 def _unchecked(cursor: Cursor, key: str) -> Cursor | None:
-    """Return the value of a key; it may have any sign where the numbers are not checked."""
+    """Return the cursor of a key; the value may have any sign if `unchecked` is yes."""
     place = cursor.get(key)
     if place is None or not isinstance(place.kind, Value) or cursor.word("unchecked") != "yes":
         return place
@@ -91,7 +95,8 @@ def _read_moments(cursor: Cursor | None, values: ValueReader) -> tuple[Expressio
         return (ZERO,) * 6
     if cursor.text is not None:
         cursor.problem(
-            "a single moment does not describe a body", "write inertia: {xx: ..., yy: ..., zz: ...}"
+            "a body needs more than a single moment of inertia",
+            "write `inertia: {xx: ..., yy: ..., zz: ...}`",
         )
         return None
     keys = [f"{'xyz'[i]}{'xyz'[j]}" for i, j in MOMENT_ENTRIES]
@@ -101,7 +106,7 @@ def _read_moments(cursor: Cursor | None, values: ValueReader) -> tuple[Expressio
 
 
 def _is_possible(inertia: Inertia, cursor: Cursor, values: ValueReader) -> bool:
-    """Return whether a body can have this inertia; note what is wrong otherwise.
+    """Return whether a rigid body can have this inertia; report the reason otherwise.
 
     Principal moments about the mass center need a, b >= 0 and c <= a + b.
     """
@@ -126,7 +131,7 @@ def _is_possible(inertia: Inertia, cursor: Cursor, values: ValueReader) -> bool:
         return False
     if largest > least + middle + allowance:
         cursor.problem(
-            f"{moments}: the largest exceeds the sum of the others, {least + middle:.6g}; no body has that",
+            f"{moments}: the largest exceeds the sum of the others, {least + middle:.6g}, which is impossible",
             "check units and missing moments (a flat body in x-y has xx + yy = zz)",
             key,
         )
@@ -142,18 +147,20 @@ def read_slender(cursor: Cursor, values: ValueReader) -> SlenderPart | None:
     for key in ("first_moment", "about"):
         if cursor.has(key):
             cursor.problem(
-                f"a slender link has no {key}", "give mass, center (a distance) and inertia", key
+                f"a slender link has no {key}",
+                "give `mass`, `center` (a distance) and `inertia`",
+                key,
             )
     center, moment = cursor.get("center"), cursor.get("inertia")
     if center is None:
         cursor.problem(
             "the mass center of a slender link is missing",
-            "add center: its distance along the rod",
+            "add `center`: its distance along the rod",
             "center",
         )
     elif center.items():
         center.problem(
-            "a slender link has its mass center on the line of the rod", "write one distance"
+            "the mass center of a slender link lies on the line of the rod", "write one distance"
         )
         center = None
     if moment is not None and moment.text is None and not moment.has("value"):
@@ -192,11 +199,11 @@ def read_rod(
         cursor.problem(f"both ends are on {start.body}", "join two different bodies", "to")
     is_telescopic, model = cursor.has("telescopic"), cursor.word("model")
     if is_telescopic and cursor.has("length"):
-        cursor.problem("the rod has a length and is telescopic", "keep one of them", "length")
+        cursor.problem("the rod has both `length` and `telescopic`", "keep one of them", "length")
     elif not is_telescopic and not cursor.has("length"):
         cursor.problem(
-            "the rod has neither length nor telescopic",
-            "add length for a fixed rod, or telescopic",
+            "the rod has neither `length` nor `telescopic`",
+            "add `length` for a fixed rod, or `telescopic`",
             "length",
         )
     length = values.expression(cursor.get("length"))
@@ -238,7 +245,7 @@ def _with_section_mass(
     beams: tuple[Beam | None, Beam | None],
     model: str | None,
 ) -> tuple[SlenderPart | Inertia | None, SlenderPart | Inertia | None]:
-    """Return the inertias of both parts of a rod; those not stated follow from the sections."""
+    """Return the inertias of both parts of a rod; absent ones follow from the sections."""
     if beams == (None, None):
         return parts
     from tauloop.mechanism.elastic.inertia import link_inertia
@@ -252,13 +259,15 @@ def _with_section_mass(
 
 
 def _read_drum(cursor: Cursor, values: ValueReader) -> Drum | None:
-    """Return the drum of a line; None without one or after noting what is wrong."""
+    """Return the drum of a rod; None if there is none or after noting what is wrong."""
     place = cursor.get("drum")
     if place is None:
         return None
     if cursor.word("model") != "massless":
         cursor.problem(
-            "a line on a drum has no inertia", "write model: massless, or remove drum", "drum"
+            "a rod with a drum must be massless",
+            "write `model: massless`, or remove `drum`",
+            "drum",
         )
     radius = values.expression(place.get("radius"))
     if radius is None:
@@ -285,7 +294,7 @@ def _read_parts(
 ) -> tuple[SlenderPart | Inertia | None, SlenderPart | Inertia | None]:
     """Return the inertias at A and at B.
 
-    Missing keys, and keys that do not belong to this kind of rod, are noted.
+    Report missing keys, and keys that do not belong to this kind of rod.
     """
     allowed = _inertia_keys(model, is_telescopic)
     for key in ("link", "lower", "upper"):
@@ -304,7 +313,7 @@ def _read_parts(
     if allowed and model in ("slender", "full") and not has_inertia:
         cursor.problem(
             f"the inertia of a {model} rod is missing",
-            f"add {' or '.join(allowed)}, or a section such as tube, or write model: massless",
+            f"add {' or '.join(allowed)}, or a section such as `tube`, or write `model: massless`",
             allowed[0],
         )
     read = read_slender if model == "slender" else read_inertia
@@ -320,7 +329,7 @@ def _read_parts(
 
 
 def _inertia_keys(model: str | None, is_telescopic: bool) -> tuple[str, ...]:
-    """Return the keys that may hold the inertias of a rod of this model."""
+    """Return the keys of the inertias of a rod of this model."""
     if model == "massless":
         return ()
     return ("lower", "upper") if is_telescopic else ("link",)
@@ -336,7 +345,7 @@ def _read_first_axis(
             cursor.problem(f"a full rod needs {key}", f"add {key}: {example}", key)
         elif model in ("slender", "massless") and cursor.has(key):
             cursor.problem(
-                f"a {model} rod has no {key}", "remove the key, or write model: full", key
+                f"a {model} rod has no {key}", "remove the key, or write `model: full`", key
             )
     place = cursor.get("first_axis")
     direction = read_direction(place, values) if place is not None else None
@@ -346,7 +355,7 @@ def _read_first_axis(
 
 
 def read_tension(cursor: Cursor | None, values: ValueReader) -> Tension | None:
-    """Return the bounds of a cable; None without them or after noting what is wrong."""
+    """Return the bounds of a cable; None if there are none or after noting what is wrong."""
     if cursor is None:
         return None
     least, greatest, restitution = (
@@ -355,29 +364,31 @@ def read_tension(cursor: Cursor | None, values: ValueReader) -> Tension | None:
     stiffness, damping = (values.expression(cursor.get(key)) for key in ("stiffness", "damping"))
     if least is not None and greatest is not None and not greatest > least:
         remedy = (
-            "exchange them"
+            "swap them"
             if greatest < least
-            else "leave a range: forces that are to be kept exactly are preloads"
+            else "give a range; for a constant force, prescribe a preload"
         )
         cursor.problem(
-            f"the greatest tension, {greatest:g} N, is not above the least, {least:g} N",
+            f"the greatest tension, {greatest:g} N, is not above the least tension, {least:g} N",
             remedy,
             "greatest",
         )
     if cursor.has("damping") and not cursor.has("stiffness"):
         cursor.problem(
-            "a cable without stiffness does not stretch, so nothing is damped",
+            "a cable without `stiffness` does not stretch, so `damping` has no effect",
             "add stiffness",
             "damping",
         )
     if cursor.has("restitution") and cursor.has("stiffness"):
         cursor.problem(
-            "a cable with stiffness rebounds by itself", "keep one of them", "restitution"
+            "a cable with `stiffness` does not need `restitution`: it rebounds by its stiffness",
+            "keep one of them",
+            "restitution",
         )
     if restitution is not None and not 0.0 <= restitution <= 1.0:
         cursor.problem(
             f"must be 0 to 1, got {restitution:g}",
-            "give the fraction of its speed that is left",
+            "give the rebound speed as a fraction of the impact speed",
             "restitution",
         )
     if least is None:
@@ -405,7 +416,7 @@ def read_body(
         cursor: its place.
         values: reads values.
         elastic: reads beams; needed for a body with beams.
-        points: placements of joints, rods and frames, by their names and by body.
+        points: placements of joints, rods and frames, by name and then by body.
     """
     if cursor.text is not None:
         return Body(name=name)
@@ -440,7 +451,7 @@ def _read_rigid_body(name: str, cursor: Cursor, values: ValueReader) -> Body | N
     """Return a body without beams, or None after noting what is wrong."""
     if cursor.has("distributed"):
         cursor.problem(
-            "distributed belongs to beams, and there are none", "remove it", "distributed"
+            "`distributed` requires beams, but the body has none", "remove it", "distributed"
         )
     place = cursor.get("mass")
     is_point = not any(

@@ -10,7 +10,7 @@ from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.expression import ZERO
 from tauloop.mechanism.model import Freedom
 
-#: A table has at least this number of points; three have a curvature.
+#: Smallest number of points of a table; fewer than three have no curvature.
 MIN_POINTS = 3
 
 
@@ -28,11 +28,13 @@ def read_curve(
         values: reader of values.
         is_angular: whether its coordinate is an angle.
         turns: whether its value is an angle.
-        freedom: the coordinate's limits, which must be within a table; None where they are unknown.
+        freedom: limits of the coordinate, which must lie within a table; None if they are unknown.
     """
     if cursor.has("polynomial") == cursor.has("table"):
         what = (
-            "both polynomial and table" if cursor.has("table") else "neither polynomial nor table"
+            "both `polynomial` and `table`"
+            if cursor.has("table")
+            else "neither `polynomial` nor `table`"
         )
         cursor.problem(f"the curve has {what}", "give one of them")
         return None
@@ -56,7 +58,7 @@ def _polynomial(
     places = cursor.items_of("polynomial")
     if len(places) > MAX_ORDER + 1:
         cursor.problem(
-            f"the polynomial has the order {len(places) - 1}, more than {MAX_ORDER}",
+            f"the polynomial has degree {len(places) - 1}, more than {MAX_ORDER}",
             "use a table",
             "polynomial",
         )
@@ -69,8 +71,8 @@ def _polynomial(
         wanted = y / x**k
         if not (quantity.is_zero or quantity.dimension.matches(wanted)):
             place.problem(
-                f"the coefficient of the power {k} is {named(quantity.dimension)}, not {named(wanted)}",
-                f"give it in the unit of {named(wanted)}",
+                f"the coefficient of power {k} is {named(quantity.dimension)}, not {named(wanted)}",
+                f"give it the unit of {named(wanted)}",
             )
             return None
         coefficients.append(quantity.expression)
@@ -111,7 +113,7 @@ def _table(cursor: Cursor, values: ValueReader, is_angular: bool, turns: bool) -
         if after <= before:
             row.problem(
                 f"{shown(after, dimension)} is not above {shown(before, dimension)}",
-                "order the points by the coordinate, each once",
+                "sort the points by coordinate, without duplicates",
             )
             return None
     periodic = cursor.word("periodic") == "yes"
@@ -128,13 +130,13 @@ def _table(cursor: Cursor, values: ValueReader, is_angular: bool, turns: bool) -
 
 
 def _require_limits(cursor: Cursor, table: CurveTable, freedom: Freedom, is_angular: bool) -> None:
-    """Note a coordinate that may leave its table."""
+    """Report a coordinate that can leave its table."""
     if table.lower <= freedom.lower and freedom.upper <= table.upper:
         return
     dimension = ANGLE if is_angular else LENGTH
     ends = f"{shown(table.lower, dimension)} to {shown(table.upper, dimension)}"
     cursor.problem(
-        f"the coordinate can leave the table, {ends}",
+        f"the coordinate can leave the table, which covers {ends}",
         "give the coordinate limits within the table, or make the table periodic",
         "table",
     )

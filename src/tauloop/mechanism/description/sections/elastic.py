@@ -65,12 +65,13 @@ from tauloop.mechanism.suggestions import listing
 
 #: Largest Poisson's ratio of an isotropic material.
 _MAX_POISSON = 0.5
-#: Relative difference below which two bending stiffnesses are equal, so that a section needs no
-#: orientation.
+#: Relative difference below which two bending stiffnesses count as equal, so that the section needs
+#: no orientation.
 _EQUAL_BENDING = 1e-9
-#: Sine of the angle between a beam and the z axis of its section below which they are parallel.
+#: Sine of the angle between a beam and the z axis of its section below which they count as
+#: parallel.
 _PARALLEL = 1e-6
-#: Relative size of the negative eigenvalue of a matrix that counts as a rounding error.
+#: Negative eigenvalues up to this size, relative to the diagonal, count as rounding errors.
 _ROUNDING = 1e-9
 
 _COMPOSITE_KEYS = SECTION_DIMENSIONS["section"]
@@ -116,13 +117,13 @@ def read_material(name: str, cursor: Cursor, values: ValueReader) -> Material | 
     poisson = values.expression(cursor.get("poisson_ratio"))
     if not cursor.has("shear_modulus") and not cursor.has("poisson_ratio"):
         cursor.problem(
-            "neither shear_modulus nor poisson_ratio is given",
-            "add poisson_ratio, such as 0.3 of most metals",
+            "neither `shear_modulus` nor `poisson_ratio` is given",
+            "add `poisson_ratio`, for example 0.3 for most metals",
             "shear_modulus",
         )
     if poisson is not None and values.nominal(poisson) > _MAX_POISSON:
         cursor.problem(
-            f"Poisson's ratio is 0 to 0.5, got {values.nominal(poisson):g}",
+            f"Poisson's ratio must be between 0 and 0.5, got {values.nominal(poisson):g}",
             "correct the value",
             "poisson_ratio",
         )
@@ -137,8 +138,8 @@ def read_material(name: str, cursor: Cursor, values: ValueReader) -> Material | 
         ratio = values.nominal(poisson)
         if not 0.0 <= ratio <= _MAX_POISSON:
             cursor.problem(
-                f"the moduli give Poisson's ratio {ratio:.3g}; that of an isotropic material is 0 to 0.5",
-                "add poisson_ratio if the material is not isotropic, or correct a modulus",
+                f"the moduli give Poisson's ratio {ratio:.3g}; an isotropic material has 0 to 0.5",
+                "add `poisson_ratio` if the material is not isotropic, or correct a modulus",
                 "shear_modulus",
             )
     if G is None or poisson is None:
@@ -156,11 +157,11 @@ def read_material(name: str, cursor: Cursor, values: ValueReader) -> Material | 
 
 @dataclass(slots=True)
 class ElasticReader:
-    """Reads sections and beams with the materials of the file and of the table.
+    """Reader of sections and beams, with the materials of the file and of Tauloop's table.
 
     Attributes:
         values: reads values.
-        places: materials of the file by name.
+        places: cursors of the file's materials, by name.
         used: the materials of the file, and those of the table that sections name.
     """
 
@@ -188,8 +189,8 @@ class ElasticReader:
         taken = [p.name for p in parameters if p.name in self.values.parameter_names]
         if taken:
             cursor.problem(
-                f"the parameter {taken[0]} has the name of a value of the table of materials",
-                f"rename it, or define {name} under materials",
+                f"the parameter {taken[0]} has the same name as a value in the table of materials",
+                f"rename it, or define {name} under `materials`",
             )
             return None
         self.values.adopt(parameters)
@@ -199,7 +200,7 @@ class ElasticReader:
     # Sections
 
     def _section(self, cursor: Cursor) -> Section | None:
-        """Return the section under the only key of a place that names a kind of section."""
+        """Return the section of a mapping, which has exactly one key with a kind of section."""
         kind = next((name for name in SECTION_DIMENSIONS if cursor.has(name)), None)
         place = cursor.get(kind) if kind is not None else None
         if kind is None or place is None:
@@ -218,7 +219,7 @@ class ElasticReader:
         return section
 
     def _has_room(self, section: Section, place: Cursor) -> bool:
-        """Return whether the wall fits in the section; note it otherwise."""
+        """Return whether the wall fits in the section; report it otherwise."""
         excess = section.excessive_wall(self.values.nominal)
         if excess is None:
             return True
@@ -232,10 +233,10 @@ class ElasticReader:
         return False
 
     def _composite(self, place: Cursor) -> Section | None:
-        """Return a section by its stiffnesses, or None after noting what is wrong."""
+        """Return a section given by its stiffnesses, or None after noting what is wrong."""
         read = {name: self.values.expression(place.get(name)) for name in (*_COMPOSITE_KEYS, "EI")}
         if place.has("EI") and (place.has("EIy") or place.has("EIz")):
-            place.problem("EI is the stiffness about both axes", "keep EI, or EIy and EIz", "EI")
+            place.problem("EI is the stiffness about both axes", "give EI, or EIy and EIz", "EI")
             return None
         if place.has("EI"):
             read["EIy"] = read["EIz"] = read["EI"]
@@ -251,7 +252,7 @@ class ElasticReader:
         return Section(kind="section", dimensions=dimensions, expansion=expansion)
 
     def _piece(self, cursor: Cursor, length: Expression) -> BeamSegment | None:
-        """Return a segment with the section or taper of a place."""
+        """Return a segment of a beam with the section or taper of a mapping."""
         taper = cursor.get("taper")
         if taper is None:
             section = self._section(cursor)
@@ -265,8 +266,8 @@ class ElasticReader:
         start, end = sections[0], sections[1]
         if (start.kind, start.material, start.expansion) != (end.kind, end.material, end.expansion):
             taper.problem(
-                f"a taper has one kind of section and one material, got {_named(start)} and {_named(end)}",
-                "use the same at both ends, or segments",
+                f"a taper needs one kind of section and material, got {_named(start)} and {_named(end)}",
+                "use the same kind and material at both ends, or `segments`",
             )
             return None
         return BeamSegment(length=length, start=start, end=end)
@@ -281,21 +282,21 @@ class ElasticReader:
         *,
         is_unchecked: bool = False,
     ) -> Beam | None:
-        """Return the beam of a place; None without one or after noting what is wrong.
+        """Return the beam of a mapping; None if there is none or after noting what is wrong.
 
         Args:
             cursor: a rod, a part of a rod, or a beam of a body.
-            length: its length; None if that is wrong.
-            stated: mass that the file states for it; None if it states none.
-            is_unchecked: whether that mass may be any, as an identified one.
+            length: its length; None if it is invalid.
+            stated: mass given in the file; None if it is not given.
+            is_unchecked: whether that mass is not compared with the section (`unchecked: yes`).
         """
         keys = [key for key in SECTION_KEYS if cursor.has(key)]
         if not keys:
             for key in ("fittings", "distributed"):
                 if cursor.has(key):
                     cursor.problem(
-                        f"{key} belongs to a section, and there is none",
-                        f"add a section ({listing(SECTION_KEYS)}), or remove {key}",
+                        f"`{key}` requires a section, but there is none",
+                        f"add a section ({listing(SECTION_KEYS)}), or remove `{key}`",
                         key,
                     )
             return None
@@ -343,7 +344,7 @@ class ElasticReader:
         if len(open_places) != 1:
             cursor.problem(
                 f"{len(open_places)} segments have no length",
-                "leave out the length of exactly one segment: it takes what is left",
+                "omit the length of exactly one segment; it fills the rest of the beam",
                 "segments",
             )
             return ()
@@ -357,7 +358,7 @@ class ElasticReader:
         if not self.values.nominal(rest) > 0.0:
             taken = sum(self.values.nominal(value) for value in known)
             cursor.problem(
-                f"the segments are {taken:.6g} m long and leave nothing of the length, {total:.6g} m",
+                f"the segments are {taken:.6g} m long and leave nothing of the beam's length, {total:.6g} m",
                 "shorten them",
                 "segments",
             )
@@ -379,22 +380,22 @@ class ElasticReader:
         is_distributed: bool,
         is_unchecked: bool = False,
     ) -> None:
-        """Note a stated mass that contradicts sections and fittings, unless it is unchecked.
+        """Report a stated mass that contradicts sections and fittings, unless it is unchecked.
 
-        A stated mass that exceeds them without a statement where the rest is stays an open question
+        A larger stated mass is accepted even if the file does not state where the rest is located
         (see `tauloop.mechanism.elastic.inertia.element_masses`).
         """
         value = self.values.nominal
         has_fittings = any(beam.fittings is not None for beam in beams)
         if is_distributed and stated is None:
             cursor.problem(
-                "distributed spreads a stated mass, and there is none",
-                "state the mass, or remove distributed",
+                "`distributed` spreads a stated mass, but no mass is stated",
+                "state the mass, or remove `distributed`",
                 "distributed",
             )
         if is_distributed and has_fittings:
             cursor.problem(
-                "fittings and distributed both state where the rest of the mass is",
+                "`fittings` and `distributed` both state where the rest of the mass is",
                 "keep one of them",
                 "distributed",
             )
@@ -409,12 +410,12 @@ class ElasticReader:
         if mass_gap(mass, sections) < 0.0:
             cursor.problem(
                 f"the stated mass, {mass:.6g} kg, is below {parts}",
-                "correct the mass or the section, or leave the mass out: it follows from the section",
+                "correct the mass or the section, or omit the mass: it then follows from the section",
             )
         elif has_fittings and gap != 0.0:
             cursor.problem(
                 f"the fittings' {fittings:.6g} kg and {parts} give {sections + fittings:.6g} kg, "
-                f"and the stated mass is {mass:.6g} kg",
+                f"but the stated mass is {mass:.6g} kg",
                 f"the fittings must sum to {mass - sections:.6g} kg; correct them or the mass",
                 "fittings" if cursor.has("fittings") else "",
             )
@@ -428,13 +429,13 @@ class ElasticReader:
         telescope: Telescope | None,
         parts: tuple[SlenderPart | Inertia | None, SlenderPart | Inertia | None],
     ) -> tuple[Beam | None, Beam | None]:
-        """Return the beams of a rod: the whole or the part at A, and the part at B.
+        """Return the beams of a rod: the whole rod or its part at A, and its part at B.
 
         Args:
             cursor: the rod.
-            length: its length; None for a telescopic rod.
-            telescope: its length as a coordinate; None for a fixed rod.
-            parts: inertias that the file states for them.
+            length: length of a fixed rod; None for a telescopic rod.
+            telescope: length coordinate of a telescopic rod; None for a fixed rod.
+            parts: inertias of both parts as stated in the file.
         """
         model, is_telescopic = cursor.word("model"), cursor.has("telescopic")
         links = {key: cursor.get(key) for key in ("link", "lower", "upper")}
@@ -456,7 +457,7 @@ class ElasticReader:
         if present and model == "massless":
             cursor.problem(
                 "a massless rod has no section, because a section has mass",
-                "write model: slender, or full",
+                "write `model: slender` or `model: full`",
                 "model",
             )
         if model == "slender":
@@ -465,7 +466,7 @@ class ElasticReader:
         return beams
 
     def _refuse_beam(self, place: Cursor, is_telescopic: bool) -> None:
-        """Note keys of a beam at the wrong place of a rod."""
+        """Report keys of a beam that are at the wrong level of a rod."""
         what = "a fixed rod has its section on the rod itself"
         where = "to the rod"
         if is_telescopic:
@@ -481,9 +482,9 @@ class ElasticReader:
             return None
         is_elastic = place.has_any(SECTION_KEYS)
         if is_elastic and not place.has("length"):
-            place.problem("the part has a section and no length", "add length", "length")
+            place.problem("the part has a section but no length", "add `length`", "length")
         if place.has("length") and not is_elastic:
-            place.problem("length belongs to a section, and there is none", "remove it", "length")
+            place.problem("`length` requires a section, but there is none", "remove it", "length")
         length = self.values.expression(place.get("length"))
         return self.beam(place, length, stated, is_unchecked=_is_unchecked(place))
 
@@ -493,7 +494,7 @@ class ElasticReader:
         telescope: Telescope | None,
         beams: tuple[Beam | None, Beam | None],
     ) -> None:
-        """Note parts of a telescopic rod that come apart at its longest length."""
+        """Report parts of a telescopic rod that do not overlap at its greatest length."""
         lower, upper = beams
         if telescope is None or lower is None or upper is None:
             return
@@ -509,16 +510,16 @@ class ElasticReader:
             )
 
     def _require_equal_bending(self, cursor: Cursor, beam: Beam) -> None:
-        """Note a section of a slender rod whose two bending stiffnesses differ."""
+        """Report a section of a slender rod whose two bending stiffnesses differ."""
         for section in beam.sections:
             if section.is_round:
                 continue
             y, z = (self.values.nominal(x) for x in section.properties.bending_stiffness)
             if abs(y - z) > _EQUAL_BENDING * max(y, z):
                 cursor.problem(
-                    f"the bending stiffnesses of the section differ, {y:.6g} and {z:.6g} N m^2, and a "
-                    "slender rod has no direction across",
-                    "write model: full, which has first_axis, or use a round section",
+                    f"the bending stiffnesses of the section differ, {y:.6g} and {z:.6g} N m^2, but a "
+                    "slender rod does not define directions across its axis",
+                    "write `model: full`, which has `first_axis`, or use a round section",
                     "model",
                 )
 
@@ -532,7 +533,7 @@ class ElasticReader:
         Args:
             cursor: the body.
             body: its name.
-            points: placements of joints, rods and frames, by their names and by body.
+            points: placements of joints, rods and frames, by name and then by body.
         """
         read = [
             self._body_beam(name, place, body, points) for name, place in cursor.entries_of("beams")
@@ -559,7 +560,7 @@ class ElasticReader:
         length = Call("sqrt", (squares,))
         if not self.values.nominal(squares) > 0.0:
             cursor.problem(
-                "the beam has no length: both its points are the same",
+                "the length of the beam is zero: its two points coincide",
                 "give it two points, or remove it",
                 "to",
             )
@@ -583,8 +584,8 @@ class ElasticReader:
         if place is None:
             if not beam.is_round:
                 cursor.problem(
-                    "the section is not round, and its orientation is missing",
-                    "add z_axis: [0, 0, 1], the direction of its z axis in body coordinates",
+                    "the section is not round, but its orientation is missing",
+                    "add `z_axis`, the direction of its z axis in body coordinates, such as [0, 0, 1]",
                     "z_axis",
                 )
             return None
@@ -596,7 +597,7 @@ class ElasticReader:
         across = math.hypot(y * dz - z * dy, z * dx - x * dz, x * dy - y * dx)
         if across < _PARALLEL * math.hypot(dx, dy, dz):
             cursor.problem(
-                "the z axis of the section is along the beam",
+                "the z axis of the section is parallel to the beam",
                 "give a direction across the beam",
                 "z_axis",
             )
@@ -606,10 +607,12 @@ class ElasticReader:
     # Compliances
 
     def compliance(self, cursor: Cursor, joint: Joint) -> Compliance | None:
-        """Return the compliance of a joint; None without one or after noting what is wrong."""
+        """Return the compliance of a joint; None if there is none or after noting what is wrong."""
         keys = [key for key in ("stiffness", "compliance") if cursor.has(key)]
         if len(keys) > 1:
-            cursor.problem("stiffness and compliance are both given", "keep one of them", keys[1])
+            cursor.problem(
+                "`stiffness` and `compliance` are both given", "keep one of them", keys[1]
+            )
             return None
         place = cursor.get(keys[0]) if keys else None
         if place is None:
@@ -617,15 +620,18 @@ class ElasticReader:
         is_matrix = isinstance(chosen(place.kind, place.node), ListOf)
         letters = ("x", "y", "z") if is_matrix else ("x", "y", "z", "-x", "-y", "-z")
         if any(word not in letters for word in _axis_words(cursor)):
-            # the frames are turned to such an axis, so the axes of the file are not theirs
+            # the joint frames are rotated to such an axis, so they differ from the frames in the
+            # file
             place.problem(
-                "the directions of a stiffness need a joint whose axis is a letter",
-                f"write axis: {', '.join(letters[:2])} or {letters[2]}, and turn the frames of parent and child",
+                "stiffness by direction requires a joint whose axis is a letter",
+                f"write axis: {', '.join(letters[:2])} or {letters[2]}, and rotate the frames of parent and child",
             )
             return None
         free = _free_directions(joint)
         if free is None:
-            place.problem(f"a {joint.kind} joint takes no stiffness", "add a joint for the bearing")
+            place.problem(
+                f"a {joint.kind} joint cannot have a stiffness", "add a joint for the bearing"
+            )
             return None
         if not is_matrix:
             return self._by_direction(place, free, keys[0])
@@ -636,13 +642,13 @@ class ElasticReader:
         present = [name for name in DIRECTIONS if place.has(name)]
         if not present:
             place.problem(
-                "no direction is given", f"write some of {listing(DIRECTIONS)}, or remove it"
+                "no direction is given", f"give one or more of {listing(DIRECTIONS)}, or remove it"
             )
         for name in present:
             if name in free.split():
                 place.problem(
                     f"the joint moves freely in {name}",
-                    "remove it; a spring goes under spring, and the stiffness of a drive to its actuator",
+                    "remove it; use `spring` for a spring and the actuator's `stiffness` for a drive",
                     name,
                 )
                 continue
@@ -656,7 +662,7 @@ class ElasticReader:
         return Compliance.diagonal([read.get(name, ZERO) for name in DIRECTIONS])
 
     def _matrix(self, place: Cursor, free: str, *, is_stiffness: bool) -> Compliance | None:
-        """Return a compliance by its matrix, or None after noting what is wrong."""
+        """Return the compliance given by a matrix, or None after noting what is wrong."""
         rows: list[tuple[Expression, ...]] = []
         for i, row in enumerate(place.items()):
             entries = []
@@ -676,7 +682,7 @@ class ElasticReader:
         return Compliance(matrix=tuple(rows), is_stiffness=is_stiffness)
 
     def _is_possible(self, place: Cursor, numbers: list[list[float]], free: str) -> bool:
-        """Return whether a matrix is symmetric, not negative, and zero where the joint is free."""
+        """Return whether a matrix is symmetric, not negative, and zero in free directions."""
         import numpy as np
 
         matrix = np.array(numbers)
@@ -687,15 +693,15 @@ class ElasticReader:
         if unequal.max() > _ROUNDING:
             i, j = (int(k) for k in np.unravel_index(np.argmax(unequal), unequal.shape))
             place.problem(
-                f"the matrix is not symmetric: {DIRECTIONS[i]}, {DIRECTIONS[j]} is {matrix[i, j]:.6g} "
-                f"and {DIRECTIONS[j]}, {DIRECTIONS[i]} is {matrix[j, i]:.6g}",
+                f"the matrix is not symmetric: entry ({DIRECTIONS[i]}, {DIRECTIONS[j]}) is {matrix[i, j]:.6g} "
+                f"and entry ({DIRECTIONS[j]}, {DIRECTIONS[i]}) is {matrix[j, i]:.6g}",
                 "correct one of them",
             )
             return False
         least = float(np.linalg.eigvalsh(scaled)[0])
         if least < -_ROUNDING:
             place.problem(
-                f"the matrix has a negative eigenvalue, {least:.3g} of its diagonal",
+                f"the matrix has a negative eigenvalue, {least:.3g} relative to its diagonal",
                 "check signs and units",
             )
             return False
@@ -703,7 +709,7 @@ class ElasticReader:
             row = np.abs(matrix[DIRECTIONS.index(name)])
             if row.max() > 0.0:
                 place.problem(
-                    f"the joint moves freely in {name}, and its row of the matrix is not zero",
+                    f"the joint moves freely in {name}, but its row of the matrix is not zero",
                     "write zeros in its row and column",
                 )
                 return False
@@ -714,14 +720,14 @@ class ElasticReader:
                 and matrix[i, i] == 0.0
             ):
                 place.problem(
-                    f"the stiffness in {name} is zero, and the joint does not move freely in it",
-                    "give its stiffness, or use a joint that is free in it",
+                    f"the stiffness in {name} is zero, but the joint does not move freely in {name}",
+                    "give its stiffness, or use a joint that is free in this direction",
                 )
                 return False
         return True
 
     def contact(self, cursor: Cursor) -> tuple[Expression | None, Expression | None]:
-        """Return the stiffnesses of the ball joints at both ends of a rod; None where rigid."""
+        """Return the stiffnesses of the ball joints at both ends of a rod; None for a rigid one."""
         place = cursor.get("contact")
         if place is None:
             return None, None
@@ -729,14 +735,14 @@ class ElasticReader:
         return start, end
 
     def damping(self, cursor: Cursor | None) -> Damping | None:
-        """Return the damping of the machine; None without it or after noting what is wrong."""
+        """Return the machine's damping; None if there is none or after noting what is wrong."""
         if cursor is None:
             return None
         keys = [key for key in ("ratio", "ratios", "loss_factor") if cursor.has(key)]
         if len(keys) != 1:
             cursor.problem(
-                f"damping is given in one form, got {listing(keys) or 'none'}",
-                "write ratio, ratios or loss_factor",
+                f"damping needs exactly one key, got {listing(keys) or 'none'}",
+                "write `ratio`, `ratios` or `loss_factor`",
             )
             return None
         if keys[0] == "loss_factor":
@@ -749,12 +755,12 @@ class ElasticReader:
 
 
 def _is_unchecked(cursor: Cursor | None) -> bool:
-    """Return whether the file states that the inertia of a place is not to be checked."""
+    """Return whether the file states `unchecked: yes` for an inertia."""
     return cursor is not None and cursor.word("unchecked") == "yes"
 
 
 def _one_section(cursor: Cursor) -> bool:
-    """Return whether a place has exactly one section; note it otherwise."""
+    """Return whether a mapping has exactly one section; report it otherwise."""
     keys = [key for key in SECTION_KEYS if cursor.has(key)]
     if len(keys) == 1:
         return True
@@ -774,16 +780,16 @@ def read_point(
     body: str,
     points: Mapping[str, Mapping[str, Placement]],
 ) -> tuple[Vector, str] | None:
-    """Return a point of a body and the name of the joint, rod or frame that it is, if any.
+    """Return a point of a body, and the name of its joint, rod or frame ("" for coordinates).
 
     Args:
         cursor: a name or three coordinates.
         values: reads the coordinates.
         body: name of the body.
-        points: placements of joints, rods and frames, by their names and by body.
+        points: placements of joints, rods and frames, by name and then by body.
 
     Returns:
-        The point in body coordinates; None after noting what is wrong.
+        The point in body coordinates and the name; None after noting what is wrong.
     """
     if cursor is None:
         return None
@@ -798,7 +804,7 @@ def read_point(
     placement = points[name].get(body)
     if placement is None:
         cursor.problem(
-            f"{word} has no point on {body}: it is on {listing(points[name])}",
+            f"{word} is not on {body} but on {listing(points[name])}",
             "name a joint, rod or frame of this body, or give [x, y, z]",
         )
         return None
@@ -806,13 +812,13 @@ def read_point(
 
 
 def _axis_words(cursor: Cursor) -> list[str]:
-    """Return the axes of a joint as they are written; ``[]`` for a list of numbers."""
+    """Return the axes of a joint as written in the file; ``[]`` for a list of numbers."""
     places = [cursor.get("axis"), *cursor.items_of("axes")]
     return [place.text or "[]" for place in places if place is not None]
 
 
 def _free_directions(joint: Joint) -> str | None:
-    """Return the directions in which a joint moves; None where they depend on its position."""
+    """Return the directions in which a joint moves; None if they depend on its position."""
     kind = joint.kind
     if kind == "fixed":
         return ""

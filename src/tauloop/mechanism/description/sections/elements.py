@@ -46,14 +46,14 @@ else:
 
 @dataclass(slots=True)
 class Coordinates:
-    """Freedoms by complete name: whether each is a rotation, and whether it has a coordinate."""
+    """Degrees of freedom by full name: whether each is a rotation and has a coordinate."""
 
     _angular: dict[str, bool] = field(default_factory=dict)
     _vectorial: set[str] = field(default_factory=set)
     _joints: dict[str, str] = field(default_factory=dict)
 
     def add_joint(self, name: str, kind_name: str) -> None:
-        """Add the freedoms of a joint."""
+        """Add the degrees of freedom of a joint."""
         kind = JOINT_KINDS.get(kind_name)
         self._joints[name] = kind_name
         for suffix, angular in zip(kind.velocities, kind.angular, strict=True) if kind else ():
@@ -67,39 +67,39 @@ class Coordinates:
         self._angular[name] = False
 
     def is_angular(self, name: str) -> bool:
-        """Return whether a freedom is a rotation."""
+        """Return whether a degree of freedom is a rotation."""
         return self._angular[name]
 
     def knows(self, cursor: Cursor, word: str) -> bool:
-        """Return whether a freedom has this name, complete or without the leg's prefix."""
+        """Return whether a degree of freedom has this name, with or without the leg's prefix."""
         return word in self._angular or cursor.prefix + word in self._angular
 
     @property
     def names(self) -> Collection[str]:
-        """Complete names of all freedoms."""
+        """Full names of all degrees of freedom."""
         return self._angular.keys()
 
     def has_joint(self, cursor: Cursor, word: str) -> bool:
-        """Return whether a joint has this name, complete or without the leg's prefix."""
+        """Return whether a joint has this name, with or without the leg's prefix."""
         return word in self._joints or cursor.prefix + word in self._joints
 
     def find(self, cursor: Cursor, word: str, needs_coordinate: bool = True) -> str | None:
-        """Return the complete name of a freedom, or None after noting that there is none.
+        """Return the full name of a degree of freedom, or None after noting that there is none.
 
-        The name is looked up in the leg first, then at the top.
+        The name is looked up in the leg first, then at the top level.
 
         Args:
-            cursor: place of the name.
-            word: the name as written.
-            needs_coordinate: whether angular velocities, which have no coordinate, are rejected.
+            cursor: position of the name.
+            word: the name as written in the file.
+            needs_coordinate: whether to reject angular velocities, which have no coordinate.
         """
         candidates = (cursor.prefix + word, word)
         for name in candidates:
             if name in self._angular:
                 if needs_coordinate and name in self._vectorial:
                     cursor.problem(
-                        f"{word} is an angular velocity without a coordinate of its own",
-                        "act on a revolute or universal joint",
+                        f"{word} is an angular velocity, which has no coordinate",
+                        "use a revolute or universal joint",
                     )
                     return None
                 return name
@@ -121,18 +121,25 @@ def read_actuator(
     name: str, cursor: Cursor, values: ValueReader, coordinates: Coordinates
 ) -> Actuator | None:
     """Return an actuator, or None after noting what is wrong."""
-    on, several = cursor.get("on"), cursor.get("drives")
-    if on is not None and several is not None:
-        cursor.problem("the actuator has both on and drives", "keep one of them", "drives")
-    elif on is None and several is None and not cursor.has("on") and not cursor.has("drives"):
-        cursor.problem("the actuator drives nothing", "add on, or drives", "on")
-    if several is not None and cursor.has("ratio"):
-        cursor.problem("write the ratio after each coordinate of drives", "remove ratio", "ratio")
-    places = _summed(cursor, "drives") if on is None else [(on.text or "", on, cursor.get("ratio"))]
-    drives, is_angular = read_terms(cursor, places, values, coordinates, "motor")
+    on_place, drives_place = cursor.get("on"), cursor.get("drives")
+    if on_place is not None and drives_place is not None:
+        cursor.problem("the actuator has both `on` and `drives`", "keep one of them", "drives")
+    elif not cursor.has_any(("on", "drives")):
+        cursor.problem("the actuator drives nothing", "add `on` or `drives`", "on")
+    if drives_place is not None and cursor.has("ratio"):
+        cursor.problem(
+            "`drives` gives a ratio for each coordinate, so `ratio` has no meaning",
+            "remove `ratio`",
+            "ratio",
+        )
+    if on_place is None:
+        places = _summed(cursor, "drives")
+    else:
+        places = [(on_place.text or "", on_place, cursor.get("ratio"))]
+    drives, is_angular = read_terms(cursor, places, values, coordinates, "actuator")
     if is_angular is None:
         return None
-    most = {
+    limits = {
         key: values.number(cursor.get(key), is_angular) for key in ("force", "rated_force", "speed")
     }
     copper = values.number(cursor.get("copper"), is_angular)
@@ -142,12 +149,13 @@ def read_actuator(
     if cursor.has("stiffness") and cursor.has("drive"):
         cursor.problem(
             "the stiffness of an actuator with a drive line follows from the drive line",
-            "remove stiffness, or the drive line",
+            "remove `stiffness`, or the drive line",
             "stiffness",
         )
     place = cursor.get("drive")
     drive = None
-    # imported late: few machines have a drive line, and the import takes as long as the machine's
+    # imported only when needed: few machines have a drive line, and the import takes as long as
+    # reading the machine
     if place is not None:
         from tauloop.mechanism.description.drives.drive_on_actuator import read_actuator_drive
 
@@ -159,7 +167,7 @@ def read_actuator(
         turns=is_angular,
         inertia=values.expression(cursor.get("inertia"), is_angular),
         friction=read_friction(cursor.get("friction"), values, is_angular),
-        **{key: math.inf if limit is None else limit for key, limit in most.items()},
+        **{key: math.inf if limit is None else limit for key, limit in limits.items()},
         copper=copper,
         drive=drive,
         stiffness=values.expression(cursor.get("stiffness"), is_angular),
@@ -179,8 +187,8 @@ def read_coupling(
         name: name of the coupling.
         cursor: its place.
         values: reader of values.
-        coordinates: all freedoms.
-        freedoms: those with limits by name, to check the ends of tables.
+        coordinates: all degrees of freedom.
+        freedoms: limits by coordinate name, to check the range of tables.
     """
     terms, turns = read_terms(cursor, _summed(cursor, "of"), values, coordinates, "gear")
     if turns is None:
@@ -211,7 +219,7 @@ def read_coupling(
 
 
 def _summed(cursor: Cursor, key: str) -> list[tuple[str, Cursor, Cursor | None]]:
-    """Return the coordinates that are summed under a key: place of each, and place of its ratio."""
+    """Return the terms of a sum at a key: coordinate as written, its cursor, its ratio's cursor."""
     return [(word, place, place) for word, place in cursor.entries_of(key)]
 
 
@@ -222,39 +230,49 @@ def read_terms(
     coordinates: Coordinates,
     what: str,
 ) -> tuple[tuple[tuple[str, Expression], ...], bool | None]:
-    """Return coordinates with ratios, and whether their sum is an angle (None if undecidable)."""
-    drives: list[tuple[str, Expression]] = []
-    motors: set[bool] = set()
+    """Return (coordinate, ratio) terms, and whether their sum is an angle (None if undetermined).
+
+    Args:
+        cursor: mapping with the terms.
+        places: the terms (see `_summed`).
+        values: reads the ratios.
+        coordinates: all degrees of freedom.
+        what: noun for messages: "actuator", "gear" or "loss".
+    """
+    terms: list[tuple[str, Expression]] = []
+    rotary: set[bool] = set()
     for word, place, ratio_place in places:
         coordinate = coordinates.find(place, word) if word else None
         ratio = values.quantity(ratio_place) if ratio_place is not None else None
         if coordinate is None or (ratio is None and ratio_place is not None):
             continue
-        if coordinate in dict(drives):
-            place.problem(f"{word} is driven twice by this actuator", "name each coordinate once")
+        if coordinate in dict(terms):
+            place.problem(f"{word} appears twice in this {what}", "name each coordinate once")
         turns = motor_turns(
             coordinates.is_angular(coordinate), ratio.dimension if ratio else units.ONE
         )
         if turns is None:
             (ratio_place or place).problem(
                 f"the ratio is {named(ratio.dimension) if ratio else 'a plain number'}, "
-                f"which makes no {what} of {word}",
-                "write a plain number, rad/m for a turning motor on a slide, or m/rad for a sliding motor on a joint",
+                f"so ratio times {word} is neither an angle nor a length",
+                f"write a plain number, rad/m (rotary {what} on a linear coordinate) or m/rad "
+                f"(linear {what} on a rotary coordinate)",
             )
         else:
-            motors.add(turns)
-            drives.append((coordinate, ratio.expression if ratio else ONE))
-    if len(motors) > 1:
+            rotary.add(turns)
+            terms.append((coordinate, ratio.expression if ratio else ONE))
+    if len(rotary) > 1:
         cursor.problem(
-            f"the {what} would turn for one coordinate and slide for another",
+            f"the terms of the {what} have different units: rotary for one coordinate, "
+            "linear for another",
             "give the ratios units",
-            "drives" if what == "motor" else "of",
+            "drives" if what == "actuator" else "of",
         )
-    return tuple(drives), (True in motors) if motors else None
+    return tuple(terms), (True in rotary) if rotary else None
 
 
 def motor_turns(is_angular: bool, ratio: Dimension) -> bool | None:
-    """Return whether the motor with this ratio rotates; None if it can neither rotate nor slide."""
+    """Return whether ratio times coordinate is an angle; None if it is neither angle nor length."""
     motor = ratio * (units.ANGLE if is_angular else units.LENGTH)
     if motor.matches(units.ANGLE):
         return True
@@ -262,14 +280,14 @@ def motor_turns(is_angular: bool, ratio: Dimension) -> bool | None:
 
 
 def platform_joint(cursor: Cursor, values: ValueReader, names: Names) -> Joint | None:
-    """Return the joint that `motion` adds; None without it or after noting what is wrong."""
+    """Return the joint that `motion` adds; None without `motion` or after noting what is wrong."""
     motion = cursor.word("motion")
     if motion is None:
         for key in ("reference", "limits"):
             if cursor.has(key):
                 cursor.problem(
-                    f"a platform without motion has no {key} of its own",
-                    f"give {key} to its joints, or add motion",
+                    f"a platform without `motion` cannot have `{key}`",
+                    f"give `{key}` to its joints, or add `motion`",
                     key,
                 )
         return None
@@ -284,7 +302,7 @@ def platform_joint(cursor: Cursor, values: ValueReader, names: Names) -> Joint |
             note_unknown_freedom(place, suffix, motion)
         elif suffix not in kind.coordinates:
             place.problem(
-                f"{suffix} is an angular velocity without a coordinate of its own",
+                f"{suffix} is an angular velocity, which has no coordinate",
                 "limit other coordinates",
             )
         else:
@@ -333,7 +351,9 @@ def _read_independent(cursor: Cursor, coordinates: Coordinates) -> tuple[str, ..
         if motion is None or coordinates.knows(item, word):
             if motion is not None and kind is not None and word in kind.velocities:
                 remedy = f"write {PLATFORM_JOINT}.{word}, or give the joint another name"
-                item.problem(f"{word} is a degree of freedom of the platform and a joint", remedy)
+                item.problem(
+                    f"{word} is the name of both a platform degree of freedom and a joint", remedy
+                )
             name = coordinates.find(item, word, needs_coordinate=False) if word else None
         elif kind is not None and word not in kind.velocities:
             note_unknown_freedom(item, word, motion)
@@ -360,8 +380,8 @@ def read_loss(
     """
     of, motors = cursor.get("of"), cursor.get("motors")
     if (of is None) == (motors is None):
-        what = "has both of and motors" if of is not None else "names no coordinate or motor"
-        cursor.problem(f"the loss {what}", "give of (coordinates) or motors", "of")
+        what = "has both `of` and `motors`" if of is not None else "names no coordinate or motor"
+        cursor.problem(f"the loss {what}", "give `of` (coordinates) or `motors`", "of")
         return None
     if of is not None:
         terms, turns = read_terms(cursor, _summed(cursor, "of"), values, coordinates, "loss")
@@ -378,9 +398,9 @@ def read_loss(
 def _of_motors(
     cursor: Cursor, values: ValueReader, actuators: Mapping[str, Actuator | None]
 ) -> tuple[tuple[tuple[str, Expression], ...], bool | None]:
-    """Return a combination of motors as one of their coordinates; None without a valid term."""
+    """Convert a combination of motors to terms of coordinates (see `read_terms`)."""
     terms: dict[str, Expression] = {}
-    turning: set[bool] = set()
+    rotary: set[bool] = set()
     for word, place in cursor.entries_of("motors"):
         motor = next(
             (candidate for candidate in (cursor.prefix + word, word) if candidate in actuators),
@@ -395,18 +415,18 @@ def _of_motors(
         turns = motor_turns(bool(actuator.turns), ratio.dimension)
         if turns is None:
             place.problem(
-                f"the ratio is {named(ratio.dimension)}, which makes neither a turn nor a length of {word}",
-                "write a plain number, rad/m (what turns, of a sliding motor) or m/rad (what slides, of a turning one)",
+                f"the ratio is {named(ratio.dimension)}, so ratio times {word} is neither an angle nor a length",
+                "write a plain number, rad/m (rotary loss, linear motor) or m/rad (linear loss, rotary motor)",
             )
             continue
-        turning.add(turns)
+        rotary.add(turns)
         for coordinate, drive_ratio in actuator.drives:
             new = multiply(ratio.expression, drive_ratio)
             terms[coordinate] = add(terms[coordinate], new) if coordinate in terms else new
-    if len(turning) > 1:
+    if len(rotary) > 1:
         cursor.problem(
-            "the loss would turn for one motor and slide for another",
+            "the terms of the loss have different units: rotary for one motor, linear for another",
             "give the ratios units",
             "motors",
         )
-    return tuple(terms.items()), (True in turning) if turning else None
+    return tuple(terms.items()), (True in rotary) if rotary else None

@@ -1,4 +1,4 @@
-"""Joints of a machine file: axes, start values, and what acts on each freedom."""
+"""Joints of a machine file: axes, start values, and elements that act on their coordinates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tauloop.mechanism.model import (
 )
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: Keys of the start value of each kind of joint with several freedoms.
+#: Keys of the start value of each kind of joint with several degrees of freedom.
 REFERENCE_KEYS: dict[str, tuple[str, ...]] = {
     "cylindrical": ("angle", "slide"),
     "universal": ("first", "second"),
@@ -44,9 +44,9 @@ REFERENCE_KEYS: dict[str, tuple[str, ...]] = {
     "translational": ("at",),
     "free": ("at", "turn"),
 }
-#: Keys of scalar coordinates in a start value.
+#: Keys of a start value that are scalar coordinates.
 SCALARS = ("first", "second", "angle", "slide", "x", "y", "z")
-#: Cosine below which two axes count as perpendicular; files print directions with about six digits.
+#: Cosine below which two axes count as perpendicular; directions in files have about six digits.
 PERPENDICULAR_TOLERANCE = 1e-6
 
 Direction = tuple[float, float, float]
@@ -84,7 +84,7 @@ def read_joint(
 def _read_axes(
     cursor: Cursor, kind: str, values: ValueReader
 ) -> tuple[tuple[AxisName, ...], tuple[Turn, ...]] | None:
-    """Return the letters of the axes and the constant rotations of both frames to these letters."""
+    """Return the letters of the axes, and the constant rotation of both frames to these letters."""
     number = JOINT_KINDS[kind].axes
     key, other = ("axes", "axis") if number == 2 else ("axis", "axes")
     for superfluous in (other, key) if number == 0 else (other,):
@@ -121,7 +121,7 @@ def _two_axes(
     if abs(cosine) > PERPENDICULAR_TOLERANCE:
         angle = math.degrees(math.acos(max(-1.0, min(1.0, cosine))))
         cursor.problem(
-            f"the axes of a universal joint are {angle:.4g} deg apart, not 90 deg",
+            f"the angle between the axes of a universal joint is {angle:.4g} deg, not 90 deg",
             "correct the axes, or write two revolute joints with a massless body between them",
         )
         return None
@@ -143,14 +143,16 @@ def _direction(cursor: Cursor, values: ValueReader) -> Direction | None:
 
 
 def read_direction(cursor: Cursor, values: ValueReader) -> Direction | None:
-    """Return the unit vector along three numbers of any length."""
+    """Return the unit vector along a vector of three numbers."""
     numbers = [values.number(item) for item in cursor.items()]
     components = [number for number in numbers if number is not None]
     if len(components) != 3 or len(numbers) != 3:
         return None
     length = math.hypot(*components)
     if not 0.0 < length < math.inf:
-        cursor.problem("the direction has no length", "write three numbers that are not all zero")
+        cursor.problem(
+            "the direction is the zero vector", "write three numbers that are not all zero"
+        )
         return None
     return triple(component / length for component in components)
 
@@ -160,14 +162,17 @@ def read_reference(
 ) -> tuple[float, ...] | None:
     """Return the start values of the coordinates of a joint (m, rad, quaternion w x y z).
 
-    Coordinates without a start value are neutral.
+    Coordinates without a start value have their neutral value.
     """
     coordinates = JOINT_KINDS[kind].coordinates
     if cursor is None:
         return JOINT_KINDS[kind].neutral
     if coordinates == ("",):
         if cursor.text is None and not cursor.has("value"):
-            cursor.problem(f"a {kind} joint has one coordinate", "write a single start value")
+            cursor.problem(
+                f"a {kind} joint has one coordinate, but its start value is a mapping",
+                "write a single start value",
+            )
             return None
         number = values.number(cursor, is_angular=JOINT_KINDS[kind].angular[0])
         return None if number is None else (number,)
@@ -199,15 +204,17 @@ def _several(cursor: Cursor, kind: str, values: ValueReader) -> tuple[float, ...
     if kind in ("planar", "schoenflies"):
         slides = coordinates[:-1]
         if at is not None and read["z"] != 0.0 and "z" not in slides:
-            at.problem(f"a planar joint stays at z = 0, got {read['z']:g} m", "write 0 for z")
+            at.problem(f"a planar joint has z = 0, got {read['z']:g} m", "write 0 for z")
         if turn is not None and any(axis != "z" for axis, _ in turns):
-            turn.problem(f"a {kind} joint turns about z only", "write turn: [{z: ...}]")
+            turn.problem(f"a {kind} joint rotates only about z", "write turn: [{z: ...}]")
         if at is not None and any(cursor.has(slide) for slide in slides):
             cursor.problem(
-                f"{', '.join(slides)} and at give the same value twice", "keep one of them", "at"
+                f"{', '.join(slides)} and `at` give the same value twice", "keep one of them", "at"
             )
         if turn is not None and cursor.has("angle"):
-            cursor.problem("angle and turn give the same value twice", "keep one of them", "turn")
+            cursor.problem(
+                "`angle` and `turn` give the same value twice", "keep one of them", "turn"
+            )
         read["angle"] = sum(angle for _, angle in turns)
     for key in SCALARS:
         if key in coordinates and (cursor.has(key) or key not in read):
@@ -220,7 +227,7 @@ def _several(cursor: Cursor, kind: str, values: ValueReader) -> tuple[float, ...
 def _read_freedoms(
     cursor: Cursor, kind_name: str, values: ValueReader, reference: tuple[float, ...] | None
 ) -> tuple[Freedom, ...]:
-    """Return one `Freedom` for each velocity."""
+    """Return one `Freedom` for each velocity of the joint."""
     kind = JOINT_KINDS[kind_name]
     several = cursor.get("freedoms")
     if kind.velocities == ("",):
@@ -262,7 +269,7 @@ def _read_freedoms(
 
 
 def note_unknown_freedom(cursor: Cursor, name: str, kind: str) -> None:
-    """Note that a joint has no freedom of that name."""
+    """Report that a joint has no degree of freedom with this name."""
     velocities = JOINT_KINDS[kind].velocities
     remedy = suggestion(name, velocities) or (
         f"its degrees of freedom are {listing(velocities)}" if velocities else "remove it"
@@ -271,12 +278,12 @@ def note_unknown_freedom(cursor: Cursor, name: str, kind: str) -> None:
 
 
 def _is_scalar(kind: JointKind, name: str) -> bool:
-    """Return whether a freedom has a scalar coordinate; angular velocities of a ball do not."""
+    """Return whether a velocity has a scalar coordinate, unlike those of a ball joint."""
     return name in kind.coordinates
 
 
 def scalar_start(kind: JointKind, name: str, reference: tuple[float, ...] | None) -> float | None:
-    """Return the start value of the coordinate of a freedom; None where there is none."""
+    """Return the start value of the coordinate of a velocity; None if it has none."""
     return reference[kind.coordinates.index(name)] if reference and _is_scalar(kind, name) else None
 
 
@@ -287,19 +294,19 @@ def read_freedom(
     start: float | None,
     is_scalar: bool = True,
 ) -> Freedom:
-    """Return the elements that act on one freedom; faulty ones are noted and left out.
+    """Return the elements that act on one degree of freedom; report and omit invalid ones.
 
     Args:
-        cursor: a joint, a freedom or a telescope, which share these keys.
+        cursor: a joint, freedom or telescope; they share these keys.
         values: reads the values.
-        is_angular: whether it turns.
+        is_angular: whether it is a rotation.
         start: start value of its coordinate.
-        is_scalar: whether it has a scalar coordinate, which limits and springs need.
+        is_scalar: whether it has a scalar coordinate; limits and springs need one.
     """
     for key in () if is_scalar else ("limits", "spring"):
         if cursor.has(key):
             cursor.problem(
-                f"an angular velocity has no coordinate for {key}",
+                f"an angular velocity has no coordinate, so it cannot have `{key}`",
                 "use a universal or revolute joint",
                 key,
             )
@@ -320,16 +327,18 @@ def with_limits(
     is_angular: bool,
     start: float | None,
 ) -> Freedom:
-    """Return a freedom with its range and the kind of range; unchanged without a range.
+    """Return a freedom with the limits at a cursor; unchanged if there are none.
 
-    A start value outside the range is noted.
+    A start value outside the limits is reported.
     """
     kind: LimitKind = "stop"
     if cursor is not None and isinstance(cursor.node, yaml_nodes.Mapping):
         words = [word for word in LIMIT_KINDS if cursor.has(word)]
         if len(words) != 1:
             what = (
-                f"a range is of one kind, got {listing(words)}" if words else "the range is missing"
+                f"a range has exactly one kind, got {listing(words)}"
+                if words
+                else "the range is missing"
             )
             cursor.problem(
                 what, "write {drawing: [lower, upper]}, or [lower, upper] alone for stops"
@@ -345,21 +354,21 @@ def with_limits(
             shown(number, ANGLE if is_angular else LENGTH) for number in (*ends, start)
         )
         cursor.problem(
-            f"the limits {lower} to {upper} leave out the start value {value}",
+            f"the start value {value} is outside the limits {lower} to {upper}",
             "widen the limits or correct the reference",
         )
     return replace(freedom, lower=ends[0], upper=ends[1], limit=kind)
 
 
 def read_friction(cursor: Cursor | None, values: ValueReader, is_angular: bool) -> Friction | None:
-    """Return the friction; None if there is none."""
+    """Return the friction of an element; None if there is none."""
     return read_law(Friction, cursor, values, is_angular)
 
 
 def read_law(
     law: type[Made], cursor: Cursor | None, values: ValueReader, is_angular: bool
 ) -> Made | None:
-    """Return the friction of any law that has these coefficients; None if there is none."""
+    """Return the friction of an element with a given law; None if there is none."""
     if cursor is None:
         return None
     friction = values.element(law, cursor, is_angular)
@@ -378,11 +387,11 @@ def _read_spring(cursor: Cursor | None, values: ValueReader, is_angular: bool) -
         values.expression(cursor.get(key), is_angular) for key in ("stiffness", "rest")
     )
     if rest is None and not cursor.has("rest"):
-        rest = ZERO  # only a side file may omit it
+        rest = ZERO  # side files may omit it
     return None if stiffness is None or rest is None else Spring(stiffness=stiffness, rest=rest)
 
 
-#: Terms of friction that require each other, ...
+#: (term, other): a friction term that requires another term.
 _TOGETHER = (
     ("static", "coulomb"),
     ("static", "stribeck"),
@@ -390,9 +399,9 @@ _TOGETHER = (
     ("viscous_asymmetry", "viscous"),
     ("coulomb_asymmetry", "coulomb"),
 )
-#: ... and terms that must not exceed another one.
+#: (term, other, reason): a friction term that must not exceed another term.
 _NOT_ABOVE = (
-    ("coulomb", "static", "static friction is never below Coulomb's"),
+    ("coulomb", "static", "static friction is never below Coulomb friction"),
     ("viscous_asymmetry", "viscous", "friction would drive the motion in one direction"),
     ("coulomb_asymmetry", "coulomb", "friction would drive the motion in one direction"),
 )
@@ -401,7 +410,7 @@ _NOT_ABOVE = (
 def friction_faults(
     terms: Mapping[str, Expression | None], nominal: Callable[[Expression], float]
 ) -> Iterator[tuple[str, str, str]]:
-    """Return the faulty terms of a friction law, each with what is wrong and the remedy.
+    """Yield (term, what is wrong, remedy) for each invalid term of a friction law.
 
     Args:
         terms: the given terms by their names in `Friction`; None where a value could not be read.
@@ -409,7 +418,7 @@ def friction_faults(
     """
     for key, other in _TOGETHER:
         if key in terms and other not in terms:
-            yield key, f"{key} is given without {other}", f"add {other}"
+            yield key, f"`{key}` is given without `{other}`", f"add `{other}`"
     for key, other, why in _NOT_ABOVE:
         small, large = terms.get(key), terms.get(other)
         if small is not None and large is not None and abs(nominal(small)) > nominal(large):

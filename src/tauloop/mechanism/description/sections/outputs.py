@@ -1,4 +1,4 @@
-"""Reader of outputs: expressions over parameters, coordinates, points, angles and distances.
+"""Reader of outputs: expressions of parameters, coordinates, points, angles and distances.
 
 An argument of a geometric function is a point (the name of a body, frame or joint, ``tool``,
 ``start(rod)``, ``end(rod)``) or a direction (``x_axis(frame)``, ``direction(point, point)``, with a sign).
@@ -71,7 +71,7 @@ class OutputReader:
             values: reader of parameters.
             placements: reader of bodies and frames.
             coordinates: all degrees of freedom.
-            joints, rods, actuators: all of them by name; None for invalid ones.
+            joints, rods, actuators: all elements by name; None for invalid ones.
             tool: frame of the platform's tool; expressions refer to it as ``tool`` unless another
                 element has this name. None if it is invalid.
         """
@@ -85,7 +85,7 @@ class OutputReader:
         """Return all outputs by name; None for invalid ones, whose problems are reported.
 
         Args:
-            places: place of every output by full name.
+            places: cursor of every output by full name.
         """
         self._places = dict(places)
         trees = {name: self._syntax(cursor) for name, cursor in places.items()}
@@ -102,7 +102,7 @@ class OutputReader:
     def _report_cycle(self, cycle: list[str]) -> None:
         self._places[cycle[0]].problem(
             f"the outputs depend on each other in a cycle: {chain(cycle)}",
-            "give one of them an expression without the others",
+            "give one of them an expression that does not use the others",
         )
         self._quantities.update(dict.fromkeys(cycle))
 
@@ -163,7 +163,7 @@ class OutputReader:
         is_parameter = self._values.knows(word, cursor)
         if is_parameter and (is_coordinate or output is not None):
             cursor.problem(
-                f"{word} is a parameter and also {'a coordinate' if is_coordinate else 'an output'}",
+                f"{word} is the name of a parameter and of {'a coordinate' if is_coordinate else 'an output'}",
                 "rename the parameter",
             )
             return None
@@ -239,17 +239,18 @@ class OutputReader:
             return self._component(_COMPONENTS[function], arguments, cursor)
         if function in ("start", "end"):
             cursor.problem(
-                f"{function} returns a point, not a number", f"use it as in x({function}(ROD))"
+                f"{function} returns a point, not a number",
+                f"use it in a function of points, such as x({function}(ROD))",
             )
         else:
             cursor.problem(
                 f"{function} returns a direction, not a number",
-                f"use it as in angle({function}(...), z_axis(base)) or x({function}(...))",
+                f"use it in a function, such as angle({function}(...), z_axis(base)) or x({function}(...))",
             )
         return None
 
     def _angle(self, arguments: tuple[Syntax, ...], cursor: Cursor) -> Quantity | None:
-        """Return the angle of directions, or that of three points at the second one."""
+        """Return the angle between directions, or between three points at the second point."""
         if len(arguments) == 3 and not any(map(_is_direction, arguments)):
             points = [self._point(argument, cursor) for argument in arguments]
             if None in points:
@@ -286,7 +287,7 @@ class OutputReader:
         return self._placed(syntax.text, cursor)
 
     def _placed(self, word: str, cursor: Cursor) -> Placement | None:
-        """Return the body, frame, tool, or joint (its frame on the parent) with a name."""
+        """Return the frame with a name: of a body, frame, tool, or joint (on its parent)."""
         kinds = self._placements.names
         full = cursor.prefix + word if kinds.kind(cursor.prefix + word) else word
         if word == TOOL and kinds.kind(full) is None:
@@ -350,7 +351,7 @@ def _measured_quantity(measured: Measured) -> Quantity:
 
 
 def _text_place(cursor: Cursor) -> Cursor | None:
-    """Return the place of an output's expression."""
+    """Return the cursor of an output's expression."""
     return cursor.get("value") if cursor.text is None else cursor
 
 

@@ -31,10 +31,10 @@ def read_structure(
 
     Args:
         name: name of the structure.
-        cursor: place in the file.
-        values: reads positions of nodes.
+        cursor: position in the file.
+        values: reads the positions of nodes.
         names: all elements by name.
-        points: placements of joints, rods and frames, by their names and by body.
+        points: placements of joints, rods and frames, by name and then by body.
     """
     body = names.find(cursor.get("on"), ("body",))
     if body is None:
@@ -47,8 +47,8 @@ def read_structure(
     has_csv = cursor.has("stiffness") or cursor.has("mass")
     if has_file == has_csv or (has_csv and not cursor.has("stiffness")):
         cursor.problem(
-            "the matrices are in one file or in CSV files",
-            "write file: NAME.npz, or stiffness: K.csv with mass: M.csv",
+            "the matrices must be in one .npz file or in CSV files",
+            "write `file: NAME.npz`, or `stiffness: K.csv` and `mass: M.csv`",
         )
         return None
     keys = ("file",) if has_file else ("stiffness", "mass")
@@ -68,7 +68,7 @@ def read_structure(
 
 
 def _path(cursor: Cursor, key: str) -> Path:
-    """Return the path of a file that is relative to the folder of the machine file."""
+    """Return the path of a file, given relative to the folder of the machine file."""
     path = Path(cursor.word(key) or "")
     folder = cursor.collector.folder
     return path if folder is None or path.is_absolute() else (folder / path).resolve()
@@ -88,7 +88,7 @@ def _matrices(
         mass = None if M is None else checked_matrix("M", M, nodes)
         if mass is not None and mass.array.shape != stiffness.array.shape:
             raise MatrixError(
-                f"M has {len(mass.array)} rows and K {len(stiffness.array)}",
+                f"M has {len(mass.array)} rows, but K has {len(stiffness.array)}",
                 "export both matrices of the same model",
             )
     except MatrixError as error:
