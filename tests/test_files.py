@@ -298,7 +298,7 @@ def test_a_command_refuses_its_outputs_at_once_and_together(command, wrong, tmp_
     words = command.format(folder=tmp_path, machine="no_such_machine").split()
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 2
-    assert "no machine of this name" not in result.output
+    assert "no machine with this name" not in result.output
     for word in wrong:
         assert word.format(folder=tmp_path) in result.output
     assert names(tmp_path) == ["file"]

@@ -210,5 +210,5 @@ def test_texts_that_grow_and_keys_that_are_no_texts_are_refused_in_files_of_ever
 
 @pytest.mark.parametrize("word", ["x" * 500, "x" * 5000, "é" * 300])
 def test_a_word_too_long_for_a_file_is_refused(word: str) -> None:
-    with pytest.raises(DescriptionError, match=r"cannot be read|no machine of this name"):
+    with pytest.raises(DescriptionError, match=r"cannot be read|no machine with this name"):
         tl.load(word)

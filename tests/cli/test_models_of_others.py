@@ -265,7 +265,7 @@ def test_motors_that_no_file_states_are_asked_for_with_candidates() -> None:
 def test_the_link_that_carries_is_the_platform_not_a_rod() -> None:
     for model in (G1, TIENKUNG):
         answer = run_json("check", model.path, *model.options)
-        assert "the platform is foot: the file does not state it" in answer["import"]
+        assert "the platform is foot; the file does not state it" in answer["import"]
         assert answer["assembly"]["independent"] == ["pitch", "roll"]
 
 

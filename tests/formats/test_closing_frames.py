@@ -32,8 +32,7 @@ def test_a_pair_of_closing_frames_is_a_ball_joint_with_a_note(tmp_path: Path) ->
     (tmp_path / "m.urdf").write_text(four_bar(), encoding="utf-8")
     machine = load(tmp_path / "m.urdf")
     assert (
-        "closing_tip: the origins of closing_tip_1 and closing_tip_2 coincide"
-        in machine.description
+        "closing_tip: a ball joint connects closing_tip_1 and closing_tip_2" in machine.description
     )
     assembly = tl.Model(machine).assembly
     assert assembly.mobility == 1
@@ -43,7 +42,7 @@ def test_a_pair_of_closing_frames_is_a_ball_joint_with_a_note(tmp_path: Path) ->
 def test_half_a_pair_is_noted(tmp_path: Path) -> None:
     (tmp_path / "m.urdf").write_text(four_bar("closing_top_2"), encoding="utf-8")
     machine = load(tmp_path / "m.urdf", options=tl.formats.ImportOptions(platform_body="fore"))
-    assert "closing_tip_1: it looks like one of two coincident frames" in machine.description
+    assert "closing_tip_1: its name is that of one of two coincident frames" in machine.description
     assert not any(joint.is_cut for joint in machine.joints)
 
 

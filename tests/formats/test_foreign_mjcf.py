@@ -83,8 +83,8 @@ def test_what_acts_from_outside_is_named(tmp_path: Path) -> None:
     drag = "the drag of a medium (density 1.2, wind 1 0 0)"
     weight = "the compensation of the weight of body a (gravcomp=1)"
     assert set(arm.omitted_forces) == {drag, weight}
-    assert f"- left out: {drag}" in arm.description
-    assert f"- left out: {weight}" in arm.description
+    assert f"- omitted: {drag}" in arm.description
+    assert f"- omitted: {weight}" in arm.description
 
 
 @pytest.mark.parametrize(

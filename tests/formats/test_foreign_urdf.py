@@ -271,7 +271,7 @@ def _moved(model: Model, q: np.ndarray, step: np.ndarray) -> np.ndarray:
 def test_the_case_with_a_constraint_is_read_with_its_loop(tmp_path: Path) -> None:
     mechanism = load(CASES / "constraint.urdf")
     assert [j.name for j in mechanism.joints if j.is_cut] == ["loop1"]
-    assert "- loop1: there is no <parent_axis>, so it is x" in mechanism.description
+    assert "- loop1: there is no <parent_axis>, so the axis is x" in mechanism.description
     # hinges about z and about x between the same two links leave no freedom
     assert Model(mechanism).assembly.mobility == 0
     text = (
@@ -294,19 +294,19 @@ def test_the_case_with_a_constraint_is_read_with_its_loop(tmp_path: Path) -> Non
         (
             "<drake:linear_bushing_rpy/>",
             "drake:linear_bushing_rpy",
-            "<drake:linear_bushing_rpy> is not read",
+            "<drake:linear_bushing_rpy> is not supported",
         ),
-        ('<drake:joint name="ball" type="ball"/>', "ball", "<drake:joint> is not read"),
+        ('<drake:joint name="ball" type="ball"/>', "ball", "<drake:joint> is not supported"),
         (
             "<drake:weld_constraint/>",
             "drake:weld_constraint",
-            "<drake:weld_constraint> is not read",
+            "<drake:weld_constraint> is not supported",
         ),
-        ('<include filename="hand.urdf"/>', "include", "<include> is not followed"),
+        ('<include filename="hand.urdf"/>', "include", "<include> is not supported"),
         (
             '<group><link name="z"/></group>',
             "group",
-            "<group> holds links or joints, which are read at the top only",
+            "<group> contains links or joints, which are only read at the top level",
         ),
     ],
 )
@@ -428,8 +428,8 @@ def test_a_link_called_base_is_not_the_immovable_one(tmp_path: Path) -> None:
     for note in (
         "- the root link 'base_link' is the immovable base",
         "- link 'base' is renamed to 'base_frame'",
-        "- tool0: it has a shape and no <inertial>, and counts as massless",
-        "- the platform is sensor, one of the frames on its link: tool0, sensor",
+        "- tool0: it has a shape but no <inertial>, so it is massless",
+        "- the platform is sensor, the last of the frames on its link: tool0, sensor",
     ):
         assert note in mechanism.description
     assert mechanism.platform.independent == ("pan", "lift")
@@ -473,7 +473,7 @@ def test_a_fixed_joint_that_mimics_is_noted_and_one_of_multiplier_zero_is_held(
     mechanism = read(tmp_path, text)
     assert mechanism.couplings == ()
     assert (
-        "- fore_tool0: a fixed joint cannot follow another: its <mimic> is left out"
+        "- fore_tool0: a fixed joint cannot follow another, so its <mimic> is omitted"
         in mechanism.description
     )
     text = ARM.replace(
@@ -496,7 +496,7 @@ def test_a_fixed_joint_that_mimics_is_noted_and_one_of_multiplier_zero_is_held(
 def test_a_side_file_without_provenance_holds_a_joint(tmp_path: Path) -> None:
     side = "format: tauloop-urdf-side/1\ncouplings:\n  clamp: {of: {two: 1}, offset: 30 deg}\n"
     mechanism = read(tmp_path, CHAIN, side)
-    assert "- side.yaml states no provenance: its values are chosen" in mechanism.description
+    assert "- side.yaml states no provenance, so its values are chosen" in mechanism.description
     leaf = mechanism.parameters["clamp.offset"]
     assert (leaf.value, leaf.status, leaf.source) == (
         pytest.approx(np.pi / 6),
@@ -537,7 +537,7 @@ def test_a_plain_urdf_has_the_gravity_of_urdf_and_says_so(tmp_path: Path) -> Non
         "convention of URDF; the file does not state it",
     )
     assert (
-        "- gravity is that of URDF, 9.81 m/s^2 along -z: the file does not state it"
+        "- gravity is 9.81 m/s^2 along -z, the convention of URDF; the file does not state it"
         in mechanism.description
     )
 
@@ -580,7 +580,7 @@ def test_welded_links_have_ten_parameters_together(tmp_path: Path) -> None:
     assert mechanism.parameters["a.mass"].value == pytest.approx(6.0)
     assert mechanism.parameters["a.mass"].source == "r.urdf: cover, a, lid"
     for note in (
-        "- a takes the inertia of what is welded to it: cover, lid",
+        "- a includes the inertia of the bodies welded to it: cover, lid",
         "- foot: welded to the base, so the inertia has no effect",
     ):
         assert note in mechanism.description
@@ -623,8 +623,8 @@ def test_drakes_rotor_in_a_joint_of_a_urdf_is_sent_to_its_transmission(tmp_path:
     with pytest.raises(DescriptionError) as raised:
         load(tmp_path / "m.urdf")
     (problem,) = raised.value.problems
-    assert problem.what == "<drake:gear_ratio> in a joint is not read"
-    assert "move it into the <actuator> there" in problem.remedy
+    assert problem.what == "<drake:gear_ratio> in a joint is not supported"
+    assert "move it into <actuator>" in problem.remedy
 
 
 def test_the_length_of_an_axis_is_printed_with_the_digits_that_matter(tmp_path: Path) -> None:
@@ -634,4 +634,6 @@ def test_the_length_of_an_axis_is_printed_with_the_digits_that_matter(tmp_path: 
         '<joint name="j" type="continuous"><parent link="b"/><child link="l"/>'
         '<axis xyz="0 -0.70711 0.70711"/></joint></robot>'
     )
-    assert "j: the axis has length 1.000005 and is scaled" in load(tmp_path / "m.urdf").description
+    assert (
+        "j: the axis has length 1.000005 and is normalized" in load(tmp_path / "m.urdf").description
+    )

@@ -196,7 +196,7 @@ def test_visuals_are_where_their_origins_put_them(urdf: Path) -> None:
 def test_a_missing_mesh_is_named_and_joints_show_the_link(urdf: Path) -> None:
     (urdf.parents[1] / "meshes" / "part.stl").unlink()
     machine = tl.load(urdf)
-    words = "mesh files that do not exist, so that only joints show those parts"
+    words = "mesh files that do not exist, so only joints are drawn there"
     assert (
         f"- {words}: package://arm_description/meshes/part.stl, ../meshes/part.stl"
         in machine.description
@@ -215,10 +215,10 @@ def test_a_link_whose_visual_cannot_be_drawn_shows_its_collision(urdf: Path) -> 
     machine = tl.load(urdf)
     assert machine.solids[-1].size == (1.0, 2.0, 3.0)
     assert (
-        "not drawn, since they are not STL, OBJ, GLB, PLY, OFF: ../meshes/part.dae"
+        "not drawn, because they are not STL, OBJ, GLB, PLY, OFF: ../meshes/part.dae"
         in machine.description
     )
-    assert "- drawn by the shapes of their <collision>: b" in machine.description
+    assert "- links drawn with their <collision> shapes: b" in machine.description
 
 
 OTHERS = (

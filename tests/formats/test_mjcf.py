@@ -236,18 +236,18 @@ def test_what_is_carried_over_and_what_is_not(everything: Mechanism) -> None:
     }
     assert everything.description.splitlines() == [
         "Imported from machine.xml.",
-        "- idle: an equality that is not active is left out",
-        "- p: a position actuator is read as an ideal motor, without its control law",
-        "- servo: a general actuator is read as an ideal motor, without its control law",
+        "- idle: an inactive equality is omitted",
+        "- p: a position actuator is read as an ideal motor without its control law",
+        "- servo: a general actuator is read as an ideal motor without its control law",
         "- mass and inertia follow from solid geoms: a, b, d",
         "- geoms that are not drawn: plane (1)",
         "- c: there is no mesh 'absent' (line 34); the shape is not drawn",
         "- not used: light (1)",
         "- attributes not used: biasprm of general (1), gainprm of general (1), kp of position (1), "
         "timestep of option (1)",
-        "- left out: the force of the actuator ball, on 'jd', which is not a hinge or slide",
-        "- e takes the inertia of what is welded to it: f",
-        "- the platform is f: the file does not state it",
+        "- omitted: the force of the actuator ball, on 'jd', which is not a hinge or slide",
+        "- e includes the inertia of the bodies welded to it: f",
+        "- the platform is f; the file does not state it",
     ]
 
 

@@ -94,7 +94,7 @@ def test_a_problem_names_the_included_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("main", "what"),
     [
-        ('<include file="absent.xml"/>', "it includes 'absent.xml', and there is no such file"),
+        ('<include file="absent.xml"/>', "it includes 'absent.xml', but there is no such file"),
         (
             '<include file="../secret.xml"/>',
             "it includes '../secret.xml', which is outside the folder of the file",
@@ -107,14 +107,14 @@ def test_a_problem_names_the_included_file(tmp_path: Path) -> None:
             '<include file="link.xml"/>',
             "it includes 'link.xml', which is outside the folder of the file",
         ),
-        ('<include file="main.xml"/>', "it includes 'main.xml', which is included already"),
-        ('<include file="circle.xml"/>', "it includes 'circle.xml', which is included already"),
+        ('<include file="main.xml"/>', "'main.xml' is included twice"),
+        ('<include file="circle.xml"/>', "'circle.xml' is included twice"),
         (
             '<worldbody><include file="leaf.xml"/><include file="parts/../leaf.xml"/></worldbody>',
-            "it includes 'parts/../leaf.xml', which is included already",
+            "'parts/../leaf.xml' is included twice",
         ),
         ("<include/>", "<include> has no attribute 'file'"),
-        ('<include file="leaf.xml"><body/></include>', "an <include> has elements of its own"),
+        ('<include file="leaf.xml"><body/></include>', "an <include> contains elements"),
     ],
 )
 def test_files_that_may_not_be_read_are_refused(tmp_path: Path, main: str, what: str) -> None:

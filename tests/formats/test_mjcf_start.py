@@ -29,7 +29,7 @@ def test_an_arm_whose_zero_is_outside_a_range_starts_inside():
     model = Model(load(CASES / "arm_range.xml"))
     assert np.degrees(model.assembly.q) == pytest.approx([0, 65])
     assert (
-        "j2 starts at 65 deg: its position in the file, 0 deg, is outside its range"
+        "j2 starts at 65 deg, because its position in the file, 0 deg, is outside its range"
         in model.mechanism.description
     )
     assert distinct(model.assembly.states) == 37
@@ -96,7 +96,7 @@ def test_a_keyframe_is_the_pose_that_mujoco_has_there(tmp_path):
     mujoco.mj_resetDataKeyframe(theirs, data, 1)
     mujoco.mj_kinematics(theirs, data)
     machine = load(path, options=ImportOptions(keyframe="home"))
-    assert "the start is keyframe home" in machine.description
+    assert "the start pose is keyframe home" in machine.description
     model = Model(machine)
     geometry = machine_geometry(model, model.assembly.q)
     for name in ("hull", "arm", "hand", "finger"):
@@ -115,7 +115,7 @@ def test_keyframes_are_listed_and_wrong_ones_refused(tmp_path):
         load_mjcf(path, options=ImportOptions(keyframe="hoem"))
     assert "home" in wrong.value.problems[0].remedy
     with pytest.raises(
-        DescriptionError, match="qpos has 3 numbers, and the joints have 14 coordinates"
+        DescriptionError, match="qpos has 3 numbers, but the joints have 14 coordinates"
     ):
         load_mjcf(path, options=ImportOptions(keyframe="short"))
     with pytest.raises(InputError, match="machine file"):
@@ -128,7 +128,9 @@ def test_a_keyframe_beyond_a_range_is_moved_to_its_near_end(tmp_path):
     machine = load_mjcf(path, options=ImportOptions(keyframe="home"))
     (turn,) = (joint for joint in machine.joints if joint.name == "turn")
     assert turn.reference == pytest.approx([np.pi / 2])
-    assert "turn starts at 90 deg: its position in the file, 103.1 deg" in machine.description
+    assert (
+        "turn starts at 90 deg, because its position in the file, 103.1 deg" in machine.description
+    )
 
 
 def test_a_keyframe_is_the_reference(tmp_path):
@@ -159,7 +161,7 @@ def test_a_urdf_says_that_its_start_was_moved(tmp_path):
     path.write_text(URDF, encoding="utf-8")
     machine = load(path)
     assert (
-        "j starts at 34.38 deg: its position in the file, 0 deg, is outside its range"
+        "j starts at 34.38 deg, because its position in the file, 0 deg, is outside its range"
         in machine.description
     )
     assert Model(machine).assembly.q == pytest.approx([0.6])

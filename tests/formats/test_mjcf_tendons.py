@@ -269,7 +269,7 @@ AROUND = '<site site="wall"/><geom geom="drum"/><site site="lower_b"/>'
             '<spatial name="rope" stiffness="3" springlength="0 0.2">'
             '<site site="wall"/><site site="lower_b"/></spatial>',
             "",
-            "the spring of tendon rope, which is slack from length 0 to 0.2",
+            "the spring of tendon rope, which is slack between lengths 0 and 0.2",
         ),
     ],
 )
@@ -291,7 +291,7 @@ def test_what_is_not_modelled_is_listed_by_name(
         (
             '<spatial name="r"><pulley divisor="0"/><site site="wall"/><site site="floor"/></spatial>',
             "r",
-            "a pulley has the divisor 0",
+            "the divisor of a pulley is 0",
         ),
     ],
 )

@@ -241,7 +241,7 @@ def test_machine_files_of_others_become_configurations(tmp_path: Path) -> None:
 def test_one_radius_for_all_towers_is_noted(tmp_path: Path) -> None:
     (tmp_path / "Configuration.h").write_text(MARLIN, encoding="utf-8")
     notes = tl.convert(tmp_path / "Configuration.h", tmp_path / "printer.cfg").written.notes
-    assert "delta_radius is one number for all towers: theirs differ by 0.3 mm" in notes
+    assert "delta_radius is one number for all towers, but their values differ by 0.3 mm" in notes
 
 
 def test_forces_of_a_printer_without_masses_are_doubtful(tmp_path: Path) -> None:
@@ -281,8 +281,13 @@ def test_a_file_name_with_quotes_and_a_line_break_stays_text(tmp_path: Path) -> 
         ("p.cfg", KLIPPER.replace("arm_length: 333.0", ""), "stepper_a.arm_length", "is missing"),
         ("p.cfg", KLIPPER.replace("333.4", "100"), "tower 2", "has arms of 100 mm at a radius of"),
         ("p.cfg", WINCH.replace("anchor_y: -2000", ""), "stepper_a.anchor_y", "is missing"),
-        ("p.cfg", KLIPPER.replace("297.05", "-1"), "tower 1", "has its end stop at a height of -1"),
-        ("p.cfg", ROTARY.replace("254", "950"), "leg 3", "does not reach the middle at a height"),
+        (
+            "p.cfg",
+            KLIPPER.replace("297.05", "-1"),
+            "tower 1",
+            "has its end stop at a nozzle height of -1",
+        ),
+        ("p.cfg", ROTARY.replace("254", "950"), "leg 3", "does not reach the center at a height"),
         ("p.cfg", KLIPPER.replace("331.5", "nan"), "stepper_b.angle", "'nan' is not a number"),
         ("p.h", "#define X_BED_SIZE 200\n", "DELTA_RADIUS", "no DELTA_... definitions"),
         ("p.h", MARLIN.replace("DELTA_HEIGHT 250.00", "X 0"), "DELTA_HEIGHT", "is missing"),
@@ -294,7 +299,7 @@ def test_a_file_name_with_quotes_and_a_line_break_stays_text(tmp_path: Path) -> 
         ),
         ("p.g", "G28\n", "M665", "no line of M665"),
         ("p.g", REPRAP.replace("R140.5", ""), "M665", "has no R (radius)"),
-        ("p.g", REPRAP.replace("Z-0.25", "Z-0.25 A0.2"), "M666", "states a tilt of the bed"),
+        ("p.g", REPRAP.replace("Z-0.25", "Z-0.25 A0.2"), "M666", "specifies a tilt of the bed"),
         ("p.g", HANGPRINTER.replace(":-150.0", ""), "M669", "anchor A has 2 numbers"),
     ],
 )

@@ -346,7 +346,7 @@ NO_LEGS = {
     ),
     "through nothing": (
         jack(hinges=UNIVERSAL, lower="-0.6"),
-        "at its limit the distance of its joint centers is -0.1 m",
+        "at its limit the distance between its joint centers is -0.1 m",
     ),
     "not round": (jack(hinges=BALL, inertia=TILTED), "not axisymmetric"),
     "something hangs on it": (
@@ -399,7 +399,7 @@ def test_what_acts_on_a_slide_goes_over_to_the_length(tmp_path: Path) -> None:
     (telescope,) = (rod.telescope for rod in rods.rods)
     assert telescope is not None
     assert (telescope.freedom.lower, telescope.freedom.upper) == pytest.approx((0.35, 0.65))
-    assert "0.6 m and less the coordinate of the file" in rods.description
+    assert "0.6 m minus the file's coordinate" in rods.description
     model, two = (Model(m, evaluator=Interpreted()) for m in (bodies, rods))
     states = random_states(two, STATES, np.random.default_rng(5))
     motion = (states.position, states.velocity, states.acceleration)
@@ -499,7 +499,7 @@ def test_a_body_on_rods_alone_gets_coordinates_of_its_own(tmp_path: Path) -> Non
     (free,) = (joint for joint in mechanism.joints if joint.kind == "free")
     assert (free.name, free.parent.body, free.child.body) == ("platform", BASE, "plate")
     assert free.reference == pytest.approx((1, 0, 0.5, 1, 0, 0, 0))
-    assert "plate is carried by rods only" in mechanism.description
+    assert "plate is connected only to rods" in mechanism.description
 
 
 @pytest.mark.parametrize("name", ["delta", "gantry_tau_3dof", "linear_delta"])

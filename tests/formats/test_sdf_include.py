@@ -132,7 +132,7 @@ def test_an_included_machine_moves_as_the_same_text_in_one_file(tmp_path: Path) 
     path = write(tmp_path, **{"m.sdf": main, "arm.sdf": arm % "<pose>9 9 9 1 2 3</pose>"})
     machine = load(path)
     assert machine.name == "mine"
-    assert "includes of the world that are left out: model://sun" in machine.description
+    assert "omitted includes of the world: model://sun" in machine.description
     torque = tl.inverse_dynamics(machine).forces.force
     assert_allclose(torque, [[-2 * 9.8 * 0.1 * np.cos(0.3)]], rtol=1e-12)
 
@@ -141,7 +141,7 @@ def test_models_are_found_in_folders_that_are_named(tmp_path: Path) -> None:
     main = MAIN.replace("gripper/model.sdf", "package://gripper/model.sdf")
     path = write(tmp_path / "models", **{"else/m.sdf": main}).parent / "else" / "m.sdf"
     assert problems(path)[0] == (
-        "it includes 'model://gripper', and there is no folder of the model 'gripper'",
+        "it includes 'model://gripper', but there is no folder of the model 'gripper'",
         "m.sdf",
     )
     options = ImportOptions(platform_body="left::finger", package_folders=(tmp_path / "models",))
@@ -161,7 +161,7 @@ def test_a_problem_names_the_included_file(tmp_path: Path) -> None:
     path = write(
         tmp_path, **{"gripper/model.sdf": GRIPPER.replace('type="prismatic"', 'type="magnet"')}
     )
-    assert problems(path) == [("a joint of type 'magnet' is not read", "model.sdf")] * 2
+    assert problems(path) == [("joints of type 'magnet' are not supported", "model.sdf")] * 2
 
 
 INCLUDE = '<sdf version="1.9"><model name="m"><link name="a"/>%s</model></sdf>'
@@ -172,7 +172,7 @@ INCLUDE = '<sdf version="1.9"><model name="m"><link name="a"/>%s</model></sdf>'
     [
         (
             "<include><uri>absent.sdf</uri></include>",
-            "it includes 'absent.sdf', and there is no such file",
+            "it includes 'absent.sdf', but there is no such file",
         ),
         (
             "<include><uri>../secret.sdf</uri></include>",
@@ -201,20 +201,20 @@ INCLUDE = '<sdf version="1.9"><model name="m"><link name="a"/>%s</model></sdf>'
         ),
         (
             "<include><uri>old.sdf</uri></include>",
-            "it includes 'old.sdf': version '1.4' is older than 1.5, or none",
+            "it includes 'old.sdf': version '1.4' is older than 1.5, or not a version",
         ),
         (
             "<include><uri>world.sdf</uri></include>",
-            "it includes 'world.sdf': it has 0 models outside worlds, and an included file has one",
+            "it includes 'world.sdf': it has 0 models outside worlds, but an included file must have one",
         ),
         ("<include><name>x</name></include>", "has no <uri>"),
         (
             "<include><uri>tool/model.sdf</uri><placement_frame>handle</placement_frame></include>",
-            "<placement_frame> of an <include> needs a <pose>",
+            "<placement_frame> in an <include> needs a <pose>",
         ),
         (
             "<include><uri>tool/model.sdf</uri><experimental:params/></include>",
-            "<experimental:params> of an <include> is not read",
+            "<experimental:params> in an <include> is not supported",
         ),
         (
             "<include><uri>tool/model.sdf</uri><static>1</static></include>",
@@ -248,14 +248,14 @@ def test_a_world_whose_machine_cannot_be_read_states_why(tmp_path: Path) -> None
         encoding="utf-8",
     )
     assert problems(path) == [
-        ("it includes 'model://arm', and there is no folder of the model 'arm'", "m.sdf")
+        ("it includes 'model://arm', but there is no folder of the model 'arm'", "m.sdf")
     ]
     path.write_text(
         '<sdf version="1.9"><world name="w"><include merge="1"><uri>a.sdf</uri></include></world></sdf>',
         encoding="utf-8",
     )
     (tmp_path / "a.sdf").write_text(TOOL, encoding="utf-8")
-    assert problems(path) == [("merge is not read outside a model", "m.sdf")]
+    assert problems(path) == [("merge is not supported outside a model", "m.sdf")]
 
 
 @pytest.mark.parametrize("name", ["", "arm"])
@@ -278,9 +278,7 @@ def test_includes_that_double_are_limited(tmp_path: Path) -> None:
         for k in range(12)
     }
     path = write(tmp_path, **{"m.sdf": INCLUDE % twice.format(0), "f12.sdf": INCLUDE % ""}, **texts)
-    assert {what for what, _ in problems(path)} == {
-        "the files that are included have more than 500 parts"
-    }
+    assert {what for what, _ in problems(path)} == {"the included files have more than 500 parts"}
     chain = "<include><uri>f{0}.sdf</uri></include>"
     texts = {f"f{k}.sdf": INCLUDE % chain.format(k + 1) for k in range(30)}
     path = write(tmp_path, **{"m.sdf": INCLUDE % chain.format(0), "f30.sdf": INCLUDE % ""}, **texts)

@@ -305,12 +305,12 @@ def test_what_was_found_on_the_way_is_in_the_description(tmp_path):
         "- a: the mass is zero",
         "- a: the inertia about the mass center is zero",
         "- b: no rigid body has the principal moments of inertia 1, 1, 3 kg m^2",
-        "- a_joint: the axis has length 2 and is scaled to one",
-        "- a_joint: lower and upper limit are equal and count as no limits",
-        "- angles printed with few digits are taken as exact right angles: to_b",
+        "- a_joint: the axis has length 2 and is normalized",
+        "- a_joint: lower and upper limit are equal, which is read as no limits",
+        "- angles with few digits are read as exact right angles: to_b",
         "- a: <visual> has none of the shapes box, cylinder, capsule, sphere, mesh (line 5); the shape is not drawn",
         "- not used: transmission (1)",
-        "- the file states no motors: every joint that turns or slides has one, a_joint, to_b",
+        "- the file states no motors, so every joint that rotates or slides has one, a_joint, to_b",
     ]
     assert mechanism.parameters["to_b.origin.rpy[0]"].value == np.pi / 2
     assert [body.name for body in mechanism.bodies] == ["a", "b"]
@@ -468,7 +468,7 @@ def test_a_side_file_names_its_format(tmp_path):
 @pytest.mark.parametrize(
     ("side", "gravity", "what"),
     [
-        (None, (0.0, 9.81), "is not three finite numbers"),
+        (None, (0.0, 9.81), "are not three finite numbers"),
         (GRAVITY, DOWN, "in the side file"),
     ],
 )
@@ -583,10 +583,14 @@ def test_unknown_names_get_a_suggestion(tmp_path):
         ("", "the file is empty", None),
         ("<robot>\n<link>\n</robot>", "mismatched tag", 3),
         ("<sdf/>", "the root element is <sdf>, not <robot>", 1),
-        ('\n<!DOCTYPE robot SYSTEM "file:///etc/passwd">\n<robot/>', "declaration is refused", 2),
+        (
+            '\n<!DOCTYPE robot SYSTEM "file:///etc/passwd">\n<robot/>',
+            "declarations are rejected",
+            2,
+        ),
         (
             '<!DOCTYPE r [<!ENTITY a "x"><!ENTITY b "&a;&a;">]>\n<robot name="&b;"/>',
-            "declaration is refused",
+            "declarations are rejected",
             1,
         ),
         ("<robot>" + "<a>" * 300 + "</a>" * 300 + "</robot>", "nested more than", 1),

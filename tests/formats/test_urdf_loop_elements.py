@@ -135,8 +135,10 @@ def test_a_joint_of_gazebo_is_where_its_child_puts_it_while_all_joints_are_at_ze
 def test_losses_and_limits_of_a_joint_of_gazebo_are_not_passed_over(tmp_path: Path) -> None:
     inside = "<limit><lower>-1</lower></limit><dynamics><damping>0.5</damping></dynamics>"
     machine = read(tmp_path, FOUR_BAR % (GAZEBO % inside), platform_body="coupler")
-    assert machine.omitted_forces == ("what acts on the joint C, which closes a loop",)
-    assert "C: it closes a loop, and its limits are not read" in machine.description
+    assert machine.omitted_forces == (
+        "the losses, springs and rotor of joint C, which closes a loop",
+    )
+    assert "C: its limits are omitted, because it closes a loop" in machine.description
 
 
 def test_what_a_joint_of_gazebo_holds_and_is_not_known_is_a_problem_of_check(
@@ -155,19 +157,19 @@ def test_what_a_joint_of_gazebo_holds_and_is_not_known_is_a_problem_of_check(
     [
         (
             GAZEBO % '<mimic joint="A"><multiplier>1</multiplier></mimic>',
-            ("C", "it closes a loop, so that it has no coordinate, and a gear needs one"),
+            ("C", "it closes a loop, so it has no coordinate, but a gear needs one"),
         ),
         (
             (GAZEBO % "")
             .replace("<pose>", "<drake:screw_thread_pitch/><pose>")
             .replace("<joint", '<joint xmlns:drake="d"'),
-            ("drake:screw_thread_pitch", "<drake:screw_thread_pitch> in a joint is not read"),
+            ("drake:screw_thread_pitch", "<drake:screw_thread_pitch> in a joint is not supported"),
         ),
         (
             LOOP_JOINT % ("revolute", "link2"),
             (
                 "C",
-                "a <loop_joint> of type 'revolute' is not supported: Isaac Sim has only spherical ones",
+                "a <loop_joint> of type 'revolute' is not supported; Isaac Sim only has spherical ones",
             ),
         ),
         (
@@ -180,11 +182,11 @@ def test_what_a_joint_of_gazebo_holds_and_is_not_known_is_a_problem_of_check(
         ),
         (
             (GAZEBO % "").replace("revolute", "gearbox"),
-            ("C", "a joint of type 'gearbox' is not read"),
+            ("C", "joints of type 'gearbox' are not supported"),
         ),
         (
             (GAZEBO % "").replace("<parent>rocker", "<parent>rock"),
-            ("C", "'rock' is not a link, and is not on one"),
+            ("C", "'rock' is neither a link nor a frame on one"),
         ),
         (
             (GAZEBO % "").replace("rocker", "world").replace("coupler", "base_link"),
@@ -222,7 +224,7 @@ def test_drakes_world_needs_no_link(tmp_path: Path) -> None:
         ("hinge", "base", "arm")
     ]
     assert (
-        "world: the file has no link of this name: it is the immovable world, as in Drake"
+        "world: this link is not in the file; it is the immovable world, as in Drake"
         in machine.description
     )
     assert tl.check(machine).is_usable
@@ -245,7 +247,8 @@ def test_an_inertial_of_the_world_plays_no_part(tmp_path: Path) -> None:
     machine = read(tmp_path, text)
     assert [body.name for body in machine.bodies] == ["arm"]
     assert (
-        "world: its <inertial> has no effect because the world does not move" in machine.description
+        "world: its <inertial> has no effect, because the world does not move"
+        in machine.description
     )
 
 
@@ -259,7 +262,7 @@ def test_what_hangs_on_nothing_next_to_drakes_world_moves_freely(tmp_path: Path)
     assert tl.Model(machine).assembly.mobility == 7
     again = DRAKE % ("world", "arm", '<link name="world"/>' + loose)
     assert [what for _, what in problems(tmp_path, again)] == [
-        "is not the child of a joint, and neither is 'world': these are separate trees"
+        "neither this link nor 'world' is the child of a joint: these are separate trees"
     ]
 
 

@@ -137,5 +137,5 @@ def test_zeros_are_parameters_when_asked_for_and_the_question_means_nothing_to_o
         mechanism = load(tmp_path / "arm.urdf", options=ImportOptions(origins=origins))
         assert ("two.origin.rpy[1]" in mechanism.parameters.names) is origins
     (tmp_path / "a.xml").write_text("<mujoco/>", encoding="utf-8")
-    with pytest.raises(InputError, match="an MJCF file, whose zeros are structure"):
+    with pytest.raises(InputError, match="an MJCF file, whose zeros are part of the structure"):
         load(tmp_path / "a.xml", options=ImportOptions(origins=True))

@@ -145,7 +145,7 @@ def test_values_that_differ_between_legs_become_parameters_of_each_leg(tmp_path:
     )
     _, notes = write_yaml(machine, path)
     assert notes == (
-        "legs have different values now, which are parameters of each leg: "
+        "legs now have different values, which are parameters of each leg: "
         "leg*.axle_friction_viscous, leg*.wheel_inertia_yy, leg*.wheel_mass",
     )
     removed, added = differences(LIFT, path.read_text())
@@ -172,7 +172,7 @@ def test_a_file_that_has_changed_is_written_in_full_with_a_note(tmp_path: Path) 
     path.write_text(LIFT.replace("  drum:", "  more: 1 m\n  drum:"))
     _, notes = write_yaml(machine, tmp_path / "new.yaml")
     assert notes == (
-        "comments, order and legs of lift.yaml are not kept: "
+        "comments, order and legs of lift.yaml are lost: "
         "the machine has other parameters than lift.yaml",
     )
     assert tl.load(tmp_path / "new.yaml").parameters.values == machine.parameters.values

@@ -221,7 +221,7 @@ def test_what_a_reader_would_refuse_is_not_written(tmp_path: Path) -> None:
     wrong = loads(EVERYTHING).at_values({"reach": -1.0})
     with pytest.raises(DescriptionError, match="must be positive, got -2 m") as error:
         write_yaml(wrong, tmp_path / "wrong.yaml")
-    assert "would be refused" in str(error.value)
+    assert "cannot be written as a valid machine file" in str(error.value)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -491,7 +491,9 @@ def test_a_start_that_is_turned_goes_through_both(tmp_path: Path) -> None:
     machine = loads(text)
     assert machine.joint("platform").reference[3] < 1.0
     _, notes = write_mjcf(machine, tmp_path / "machine.xml")
-    assert any("MuJoCo counts its quaternion from the start" in note for note in notes)
+    assert any(
+        "MuJoCo measures its quaternion from the file's start pose" in note for note in notes
+    )
     back = load_mjcf(tmp_path / "machine.xml", options=ImportOptions(platform_body="tool"))
     assert back.joint("platform.turn").reference == pytest.approx(
         machine.joint("platform").reference[3:], abs=1e-12

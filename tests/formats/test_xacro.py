@@ -100,7 +100,7 @@ def test_a_template_that_prints_without_end_fills_its_own_memory_alone(tmp_path:
     extra("xacro")
     body = expression("[xacro.message('x' * 10**7) for k in python.range(10**6)]")
     (tmp_path / "r.xacro").write_text(f'{HEAD}{body}<link name="base"/></robot>', encoding="utf-8")
-    assert "beyond the limits of size and time (MemoryError)" in refusal(tmp_path / "r.xacro")[1]
+    assert "exceeds the limits of size and time (MemoryError)" in refusal(tmp_path / "r.xacro")[1]
     body = expression("fatal('x' * 10**7)").replace("fatal", "xacro.fatal")
     (tmp_path / "r.xacro").write_text(f'{HEAD}{body}<link name="base"/></robot>', encoding="utf-8")
     assert len(refusal(tmp_path / "r.xacro")[1]) <= 500
@@ -147,7 +147,7 @@ def test_a_xacro_without_the_package_names_the_extra(
     ):
         (tmp_path / name).write_text(text, encoding="utf-8")
         _, what, remedy = refusal(tmp_path / name)
-        assert what == "the file is a xacro, a template, which the package xacro expands"
+        assert what == "the file is a xacro template, which requires the package xacro"
         assert (
             remedy
             == "pip install 'tauloop[xacro]', or expand it first: `xacro NAME.xacro > NAME.urdf`"
@@ -246,7 +246,7 @@ def expression(text: str) -> str:
     return f'<xacro:property name="x" value="${{{text}}}"/><link name="${{x}}"/>'
 
 
-HIDDEN = "may run any code"
+HIDDEN = "could run arbitrary code"
 OUTSIDE = "is outside the folder of the file"
 HOSTILE = {
     "class in a comprehension": (expression("[c for c in [1] if c.__class__]"), HIDDEN),
@@ -281,17 +281,17 @@ HOSTILE = {
     "link": ('<xacro:include filename="link.xacro"/>', OUTSIDE),
     "yaml above": (expression("xacro.load_yaml('../secret')"), OUTSIDE),
     "yaml of a link": (expression("xacro.load_yaml('link.xacro')"), OUTSIDE),
-    "environment": ('<link name="$(env HOME)"/>', "environment variables are not read"),
+    "environment": ('<link name="$(env HOME)"/>', "environment variables are not supported"),
     "document type": (
         '<xacro:include filename="typed.xacro"/>',
-        "a document type or entity declaration is refused",
+        "document type and entity declarations are rejected",
     ),
     "endless macro": (
         '<xacro:macro name="m"><xacro:m/></xacro:macro><xacro:m/>',
-        "expands without end",
+        "its expansion does not end",
     ),
-    "endless include": ('<xacro:include filename="r.xacro"/>', "expands without end"),
-    "memory": (expression("'a' * 10**12"), "beyond the limits of size and time"),
+    "endless include": ('<xacro:include filename="r.xacro"/>', "its expansion does not end"),
+    "memory": (expression("'a' * 10**12"), "exceeds the limits of size and time"),
     "missing file": ('<xacro:include filename="absent.xacro"/>', "there is no file"),
     "unknown macro": ("<xacro:foo/>", "unknown macro name"),
 }

@@ -68,5 +68,7 @@ def test_what_is_no_xml_is_refused_at_its_line(
 def test_a_document_type_is_refused_whatever_else_is_wrong(tmp_path: Path) -> None:
     text = f'\n<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c">]>{BODY}'
     (tmp_path / "m.urdf").write_text(text, encoding="utf-8")
-    with pytest.raises(DescriptionError, match="document type or entity declaration is refused"):
+    with pytest.raises(
+        DescriptionError, match="document type and entity declarations are rejected"
+    ):
         read_xml(tmp_path / "m.urdf")

@@ -28,8 +28,8 @@ SAME_FORCES = 1e-9
 STATES = 6
 #: Losses that a format has no place for, as its notes state them; such a conversion is doubtful.
 NAMED_LOSSES = re.compile(
-    r"cannot be represented|not written|drive line|SDF refuses|no body can have|is not applied|"
-    r"losses and springs of its rotations"
+    r"cannot be represented|not written|drive line|SDF rejects|is impossible|is not applied|"
+    r"different losses and springs"
 )
 
 

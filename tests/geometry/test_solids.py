@@ -303,7 +303,7 @@ def test_both_bars_of_a_parallelogram_keep_their_place_on_the_plate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("part.off", "which MuJoCo reads"), ("gone.stl", "is not there")]
+    ("name", "words"), [("part.off", "that MuJoCo reads"), ("gone.stl", "does not exist")]
 )
 def test_meshes_that_mujoco_cannot_read_are_left_out_and_named(
     name: str, words: str, tmp_path: Path

@@ -204,7 +204,7 @@ def test_mjcf_names_a_coupling_that_it_cannot_hold(tmp_path):
     )
     path = tmp_path / "tendons.xml"
     path.write_text(text.replace("<equality>", tendons + "<equality>"))
-    with pytest.raises(DescriptionError, match="of a sum of joints"):
+    with pytest.raises(DescriptionError, match="is a sum of joints"):
         tl.load(path)
 
 

@@ -821,7 +821,7 @@ def test_harmful_and_damaged_matrices_are_refused(tmp_path: Path) -> None:
         frame(tmp_path, "stiffness: K.csv")
     with pytest.raises(DescriptionError, match="there is no such file"):
         frame(tmp_path, "file: other.npz")
-    with pytest.raises(DescriptionError, match="in one .npz file or in CSV files"):
+    with pytest.raises(DescriptionError, match=r"in one \.npz file or in CSV files"):
         frame(tmp_path, "mass: M.csv")
 
 

@@ -379,5 +379,5 @@ def test_unknown_names_are_refused(tmp_path, machine):
         load_function(machine, outputs=("torque",), folder=tmp_path)
     with pytest.raises(DescriptionError):
         load_function(tmp_path / "gone.yaml", folder=tmp_path)
-    with pytest.raises(DescriptionError, match="no machine of this name"):
+    with pytest.raises(DescriptionError, match="no machine with this name"):
         load_function("nothing", folder=tmp_path)

@@ -18,14 +18,13 @@ from tauloop.mechanism.suggestions import unknown_names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written(ReprMixin):
-    """Files that a writer made, and how they differ from the mechanism.
+    """Files that a writer created, and their differences from the mechanism.
 
     Attributes:
         files: the files; the machine's file comes first.
-        notes: differences from the mechanism; empty where the file reads back to an equal one.
-        side: the side file, where `files` contains one.
-        names: names in the file by the mechanism's names, where they differ (bodies, coordinates,
-            actuators).
+        notes: differences from the mechanism; empty if the file reads back to an equal mechanism.
+        side: the side file; None if there is none.
+        names: renamed bodies, coordinates and actuators: name in the file by name in the mechanism.
     """
 
     files: tuple[Path, ...]
@@ -38,16 +37,16 @@ class Format(ABC):
     """A format of machine files; subclasses define `read`, `write` or both.
 
     A package registers its format by an entry point of the group ``tauloop.formats`` that names an
-    instance. `load`, `convert` and the commands then find it by the file's ending or by its name.
+    instance. `load`, `convert` and the commands then find it by file extension or by its name.
     Tauloop's own formats come first; a file that no format claims is read as a machine file.
 
     Attributes:
         name: one word, for ``tauloop convert --format``.
-        title: how messages call a file of this format, such as ``a URDF file``.
-        endings: file endings in lower case, each with its dot.
-        motor_element: how a file of this format states a motor on JOINT, for messages.
+        title: noun for a file of this format in messages, such as ``a URDF file``.
+        endings: file extensions in lower case, with the dot.
+        motor_element: the element that defines a motor on JOINT in this format, for messages.
         refused: reason by field of `ImportOptions` (and ``side``) for options that do not apply to
-            this format, as in "... is a URDF file, which has no keyframes".
+            this format, such as "which has no keyframes".
         is_kinematic: whether files have no masses, so that forces cannot be compared after writing.
     """
 
@@ -59,7 +58,7 @@ class Format(ABC):
     is_kinematic: ClassVar[bool] = False
 
     def claims(self, path: Path) -> bool:
-        """Return whether a file is of this format, by its ending or (if shared) its content."""
+        """Return whether a file is of this format, by its extension or (if shared) its content."""
         return path.suffix.lower() in self.endings
 
     def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
@@ -80,7 +79,7 @@ class Format(ABC):
         """Write a mechanism; on an error no file is left (`tauloop.common.files.write_file`).
 
         Returns:
-            Paths of all written files, and notes on what the format cannot contain.
+            The written files, and notes on properties that the format cannot represent.
 
         Raises:
             DescriptionError: the format cannot represent this machine, with the reason.
@@ -108,7 +107,7 @@ class Format(ABC):
         """Reject import options that do not apply to this format.
 
         Raises:
-            InputError: all such options, each with the reason.
+            InputError: options do not apply; the message lists all of them with the reason.
         """
         changed = {"side"} if side is not None else set()
         if options is not None:
@@ -118,12 +117,12 @@ class Format(ABC):
         problems = Problems()
         for name in self.refused:
             if name in changed:
-                problems.add(name, f"{path} is {self.title}, {self.refused[name]}", "leave it out")
+                problems.add(name, f"{path} is {self.title}, {self.refused[name]}", "omit it")
         InputError.raise_if_any(problems)
 
 
 def named(name: str, formats: Mapping[str, Format]) -> Format:
-    """Return the format of a name.
+    """Return the format with a name.
 
     Raises:
         InputError: there is no such format.

@@ -1,4 +1,4 @@
-"""The largest length of a file, the scale for the rounding of its positions."""
+"""The largest length of a file, which is the scale for rounding its positions."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import numpy as np
 
 from tauloop.formats.xml.nodes import MAX_NUMBER
 
-#: Lengths below this fraction of the largest one are rounding of an exporter or of a product of
-#: poses.
+#: Lengths below this fraction of the largest one are rounding errors of an exporter or of a product
+#: of poses.
 LENGTH_ROUNDING_SHARE = 1e-12
 
 
 def largest_length(positions: Iterable[str]) -> float:
-    """Return the largest magnitude of a component of positions, m; zero where there is none.
+    """Return the largest magnitude of all components of positions, m; zero if there are none.
 
     Args:
-        positions: texts from the file, each of which begins with x, y and z. Words that are not
-            numbers are ignored here; the reader of their element reports them.
+        positions: texts from the file that begin with x, y and z. Words that are not numbers are
+            ignored; the readers of the elements report them.
     """
     words = (word for text in positions for word in text.split()[:3])
     return max(map(_magnitude, words), default=0.0)
 
 
 def without_rounding(position: Iterable[float] | np.ndarray, largest: float) -> np.ndarray:
-    """Return a position (3,) whose components that are only rounding are set to zero."""
+    """Return a position (3,) after setting components that are rounding errors to zero."""
     position = np.asarray(position, dtype=float)
     return np.where(np.abs(position) < LENGTH_ROUNDING_SHARE * largest, 0.0, position)
 

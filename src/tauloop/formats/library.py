@@ -42,7 +42,7 @@ def machine_path(name: str) -> Path:
     """Return the file of a shipped machine.
 
     Raises:
-        DescriptionError: there is no machine of that name.
+        DescriptionError: there is no machine with this name.
     """
     paths = (
         [folder / f"{name}.yaml" for folder in (SHIPPED, GALLERY)] if is_shipped_name(name) else []
@@ -53,15 +53,15 @@ def machine_path(name: str) -> Path:
         hint = hint or f"there are {', '.join(shipped_machines())}."
         problem = Problem(
             where=name,
-            what="no machine of this name comes with Tauloop",
-            remedy=f"{hint} To name a file, write ./{name}",
+            what="no machine with this name is shipped with Tauloop",
+            remedy=f"{hint} For a file, write ./{name}",
         )
         raise DescriptionError(problem)
     return path
 
 
 def is_shipped_name(name_or_path: str | Path) -> bool:
-    """Return whether a name is a plain word and so must be a shipped machine."""
+    """Return whether a name is a plain word and therefore refers to a shipped machine."""
     return (
         isinstance(name_or_path, str)
         and re.fullmatch(rf"\w{{1,{LONGEST_NAME}}}", name_or_path) is not None
@@ -72,13 +72,13 @@ def source_path(name_or_path: str | Path) -> Path:
     """Return the file that `load` reads.
 
     Raises:
-        DescriptionError: a plain word that no shipped machine has for a name.
+        DescriptionError: a plain word is not the name of a shipped machine.
     """
     return machine_path(str(name_or_path)) if is_shipped_name(name_or_path) else Path(name_or_path)
 
 
 def format_of(path: Path) -> Format:
-    """Return the format of a file, by its ending and, where formats share one, by its content.
+    """Return the format of a file, by its extension and, if formats share one, by its content.
 
     A file that no format claims is a machine file.
     """
@@ -89,14 +89,14 @@ def format_of(path: Path) -> Format:
 
 
 def motor_remedy(file: str) -> str:
-    """Return how to state a motor in the description that a machine was read from.
+    """Return advice on how to state a motor in the description that a machine was read from.
 
     Args:
         file: `Mechanism.file`.
     """
     format_ = format_of(Path(file))
     option = "" if "motors" in format_.refused else ", or name the joints: `--motors JOINT,...`"
-    return f"state what motors act on: {format_.motor_element}{option}"
+    return f"state which joints have motors: {format_.motor_element}{option}"
 
 
 @keywords(ImportOptions)
@@ -110,17 +110,17 @@ def load(
 
     Args:
         name_or_path: a plain word is the name of a shipped machine (``./word`` is a file); anything
-            else is a path. The ending determines the format: ``.urdf`` is URDF, ``.sdf`` and
+            else is a path. The file extension determines the format: ``.urdf`` is URDF, ``.sdf``
+                and
             ``.world`` are SDF. For ``.xml`` and ``.mjcf`` the root element determines whether the
-            file is URDF or MJCF. ``.cfg`` is Klipper,
-            ``.h`` Marlin and ``.g`` RepRapFirmware. Installed packages may add endings. Any other file is a machine
-            file.
+            file is URDF or MJCF. ``.cfg`` is Klipper, ``.h`` Marlin and ``.g`` RepRapFirmware.
+            Installed packages may add extensions. Any other file is read as a machine file.
         side: side file of a URDF or SDF.
         options: options for descriptions of other tools.
 
     Raises:
-        DescriptionError: there is no such machine or file, or the file is wrong, with all problems.
-        InputError: a side file or options that do not apply to this format.
+        DescriptionError: there is no such machine or file, or the file has problems; it lists all.
+        InputError: the side file or options do not apply to this format.
 
     Examples:
         >>> import tauloop as tl
@@ -188,8 +188,7 @@ def dumps(machine: object, meshes: MeshCopies | None = None) -> str:
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        meshes: receives triangles that came without a file; the text contains the names of their
-            files.
+        meshes: receives triangles that have no file; the text contains the names of the new files.
 
     Returns:
         Text from which `tauloop.formats.loads` reads a mechanism with the same parameter table

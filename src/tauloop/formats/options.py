@@ -33,22 +33,23 @@ class ImportOptions(Options):
     """Options for the import of a description.
 
     Attributes:
-        gravity: (3,) m/s^2 in the base frame, for descriptions without gravity.
-        platform_body: name of the body that does the work; if empty, the last body of the file.
-        independent: velocity names of the independent coordinates. If empty, those that the file
-            names, else all coordinates of a tree; with loops, assembly chooses them.
+        gravity: gravity (3,), m/s^2, in the base frame, for descriptions without gravity.
+        platform_body: name of the moving platform; if empty, the last body of the file.
+        independent: velocity names of the independent coordinates. If empty, they are taken from
+            the file. Otherwise they are all coordinates of a tree; with loops, assembly chooses
+            them.
         motors: names of motors of the description, or of joints with one motor each; if empty, the
             description specifies which joints have motors (see `tauloop.formats.imported.motors`).
-        rods: options that make rods of links with ball joints at both ends, and telescopic rods of
-            legs on slides; None leaves every body as in the file.
-        model_name: name of the model in a world (SDF) with several machines.
+        rods: options for converting links with ball joints at both ends to rods, and legs on slides
+            to telescopic rods; None keeps every body of the file.
+        model_name: name of the model in an SDF world with several machines.
         keyframe: name of the MJCF keyframe at which the machine starts; if empty, the file's pose.
-        origins: make parameters of all six numbers of every origin in a URDF, including zeros, so
-            that a calibration can estimate them; by default zeros are structure.
-        xacro: arguments of a xacro, each as ``name:=value``.
-        package_folders: folders of packages and models, or folders that contain these. They are
-            searched for ``$(find NAME)``, ``package://NAME`` and ``model://NAME``, and included
-            files may be read from them.
+        origins: convert all six numbers of every origin in a URDF, including zeros, to parameters,
+            so that a calibration can estimate them. By default zeros are part of the structure.
+        xacro: arguments of a xacro file, each as ``name:=value``.
+        package_folders: folders of packages and models, or their parent folders. They are searched
+            for ``$(find NAME)``, ``package://NAME`` and ``model://NAME``. Included files may be
+            read from them.
 
     Examples:
         >>> import tauloop as tl

@@ -50,13 +50,13 @@ class Mjcf(Format):
     motor_element = '`<motor joint="JOINT"/>` in `<actuator>`'
     refused: ClassVar[Mapping[str, str]] = {
         **Format.refused,
-        "origins": "whose zeros are structure",
-        "model": "which is one model",
+        "origins": "whose zeros are part of the structure",
+        "model": "which has only one model",
         "xacro": "which is not a xacro",
     }
 
     def claims(self, path: Path) -> bool:
-        """Return whether the root element is MuJoCo's; URDF files may have the same ending."""
+        """Return whether the root element is MuJoCo's; URDF files may have the same extension."""
         from tauloop.formats.xml.nodes import read_xml
 
         return super().claims(path) and (
@@ -89,7 +89,7 @@ class Sdf(Format):
     refused: ClassVar[Mapping[str, str]] = {"keyframe": "which has no keyframes"}
 
     def claims(self, path: Path) -> bool:
-        """Return whether the ending is one of SDF, or the file is a xacro of an SDF."""
+        """Return whether the extension is one of SDF, or the file is a xacro of an SDF file."""
         from tauloop.formats.xml.nodes import read_xml
 
         is_xacro = path.suffix.lower() == ".xacro" and unreadable(path) is None
@@ -110,7 +110,7 @@ class Sdf(Format):
 
 @final
 class Urdf(Format):
-    """URDF with a side file; its reader rejects other files with the same endings by name."""
+    """URDF with a side file; its reader rejects other files with the same extensions."""
 
     name, title, endings = "urdf", "a URDF file", (".urdf", ".xacro", ".xml", ".mjcf")
     motor_element = (
@@ -118,7 +118,7 @@ class Urdf(Format):
     )
     refused: ClassVar[Mapping[str, str]] = {
         "keyframe": "which has no keyframes",
-        "model": "which is one model",
+        "model": "which has only one model",
     }
 
     def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
@@ -141,7 +141,7 @@ class _Firmware(Format):
     is_kinematic = True
     refused: ClassVar[Mapping[str, str]] = {
         **Format.refused,
-        **{item.name: "which has none" for item in fields(ImportOptions)},
+        **{item.name: "which has no such property" for item in fields(ImportOptions)},
     }
 
     def _machine(self, printer: Printer, path: Path) -> Mechanism:

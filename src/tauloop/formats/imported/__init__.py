@@ -1,1 +1,1 @@
-"""From links and joints of other tools to the elements of a machine: rods, welded links, motors."""
+"""Conversion of links and joints of other tools to elements of a machine: rods, welds, motors."""

@@ -35,7 +35,7 @@ class Leaves:
     def leaf(
         self, name: str, value: float, unit: str, group: str, *, lower: float = -np.inf
     ) -> Leaf:
-        """Return a new independent parameter; a name that is taken gets underscores appended.
+        """Return a new independent parameter; underscores are appended to a name already in use.
 
         Two elements can have the same parameter name: ``a`` with ``b.c`` and ``a.b`` with ``c``.
         """
@@ -56,11 +56,11 @@ class Leaves:
         return Leaf(name)
 
     def value(self, expression: Expression) -> float:
-        """Return the nominal value of an expression over the parameters created so far, SI."""
+        """Return the nominal value of an expression of the parameters created so far, SI."""
         return float(evaluate(expression, self._values))
 
     def structural(self, name: str, value: float, unit: str, group: str) -> Expression:
-        """Return a parameter, or the constant zero.
+        """Return a new parameter, or the constant zero for an exact zero.
 
         An exact zero of geometry or gravity is part of the structure.
         """
@@ -69,21 +69,21 @@ class Leaves:
     def vector(
         self, name: str, values: Sequence[float] | np.ndarray, unit: str, group: str
     ) -> Vector:
-        """Return three structural numbers, ``name[0]`` to ``name[2]``."""
+        """Return three numbers (see `structural`), named ``name[0]`` to ``name[2]``."""
         return triple(
             self.structural(f"{name}[{k}]", float(values[k]), unit, group) for k in range(3)
         )
 
     def origin(self, name: str, value: float, unit: str) -> Expression:
-        """Return a number of an origin: a parameter, or constant zero for structural zeros."""
+        """Return a coordinate of an origin: a parameter, or the constant zero if structural."""
         return (
             self.leaf(name, value, unit, "geometry") if self.zero_origins or value != 0.0 else ZERO
         )
 
     def inertia(self, name: str, link: LinkInertia, *, lower: float = 0.0) -> Inertia:
-        """Return ten inertial parameters, also for zeros, since all may be identified.
+        """Return an inertia with ten new parameters, also for zeros, because all may be identified.
 
-        The mass has a lower bound.
+        `lower` is the lower bound of the mass, kg.
         """
         mass = self.leaf(f"{name}.mass", link.mass, "kg", "inertia", lower=lower)
         center = triple(
@@ -102,7 +102,7 @@ class Leaves:
         return about_origin(mass, center, moments)
 
     def friction(self, name: str, turns: bool, **terms: float) -> dict[str, Leaf]:
-        """Return the terms of a friction law that are not zero, by the keys of machine files."""
+        """Return new parameters for the nonzero terms of a friction law, by machine-file key."""
         return {
             part.name: self.leaf(
                 f"{name}.friction.{part.name}",
@@ -115,7 +115,7 @@ class Leaves:
         }
 
     def rotor(self, name: str, value: float, turns: bool) -> Leaf | None:
-        """Return the inertia of a rotor; None if it is zero."""
+        """Return a new parameter for the inertia of a rotor; None if it is zero."""
         if not value:
             return None
         return self.leaf(f"{name}.inertia", value, "kg m^2" if turns else "kg", "drive")

@@ -17,9 +17,9 @@ from tauloop.mechanism.solids.primitives import joint_pose, propagate_poses
 
 
 def axis_of(mechanism: Mechanism, joint: Joint, side: Placement) -> np.ndarray:
-    """Return the axis (3,) of a joint in coordinates of the body that carries it.
+    """Return the axis (3,) of a joint in coordinates of the body of one of its frames.
 
-    A joint without an axis has z.
+    The axis of a joint without axes is the frame's z axis.
     """
     if not joint.axes:
         letter = "z"
@@ -79,13 +79,13 @@ class Linkage:
         return groups
 
     def is_needed(self, link: Iterable[str]) -> bool:
-        """Return whether a link is the platform or carries a rod of the file."""
+        """Return whether a link contains the platform or an end of a rod."""
         link = set(link)
         ends = {placement.body for rod in self.mechanism.rods for placement in (rod.start, rod.end)}
         return self.mechanism.platform.body in link or bool(link & ends)
 
     def joints_out_of(self, link: Sequence[str]) -> list[Joint]:
-        """Return the joints other than welds that have one side on a link."""
+        """Return the joints, except welds, that connect a link to other links."""
         return [
             joint
             for joint in self.mechanism.joints
@@ -93,11 +93,11 @@ class Linkage:
         ]
 
     def inner(self, joint: Joint, link: Sequence[str]) -> str:
-        """Return the body of a link that a joint is on."""
+        """Return the body of a link to which a joint is attached."""
         return joint.parent.body if joint.parent.body in link else joint.child.body
 
     def passes(self, body: str, joint: Joint) -> Joint | None:
-        """Return the second joint of a massless body with exactly two joints; else None."""
+        """Return the other joint of a massless body with exactly two joints; otherwise None."""
         if body == BASE or self.is_needed((body,)) or not self.is_massless(body):
             return None
         others = [other for other in joints_of(self.mechanism, body) if other is not joint]
@@ -133,7 +133,7 @@ class Linkage:
             h_turned = R @ h
             turned = R @ own @ R.T
             cross = np.outer(p, h_turned) + np.outer(h_turned, p)
-            # I about a point that is p away: I + 2 (p.h) 1 - (p h^T + h p^T) + m (p.p 1 - p p^T)
+            # I about a point at distance p: I + 2 (p.h) 1 - (p h^T + h p^T) + m (p.p 1 - p p^T)
             about += turned + 2 * float(p @ h_turned) * np.eye(3) - cross + m * offset_inertia(p)
             first += h_turned + m * p
             mass += m
@@ -143,7 +143,7 @@ class Linkage:
         )
 
     def reached(self, joints: Iterable[Joint]) -> dict[str, int]:
-        """Return the number of joints on the path from the base, by body.
+        """Return the number of joints on the path from the base to each body, by body.
 
         Only bodies reached by joints that are not cut are included.
         """

@@ -54,7 +54,7 @@ from tauloop.mechanism.suggestions import listing, suggestion
 TRANSMISSION, ROS2_CONTROL = "transmission", "ros2_control"
 #: Elements that enclose transmissions in files for Gazebo.
 _WRAPPERS = ("gazebo", "plugin")
-#: Interfaces that command a motor; other interfaces set gains and switches.
+#: Interfaces that command a motor; others set gains and switches.
 COMMAND_INTERFACES = ("position", "velocity", "effort")
 #: Numbers of joints and of actuators of a transmission, by the last part of its type.
 _COUNTS = {"SimpleTransmission": 1, "DifferentialTransmission": 2, "FourBarLinkageTransmission": 2}
@@ -75,7 +75,7 @@ def read_motor_elements(
     Args:
         file: name of the file for messages.
         robot: the root element.
-        joints: names in the mechanism of the joints that turn or slide.
+        joints: names (in the mechanism) of the joints that rotate or slide.
         followers: joints that follow another by ``<mimic>``.
     """
     stated = motor_nodes(robot)
@@ -143,7 +143,7 @@ def driven_names(nodes: Sequence[XmlNode]) -> set[str]:
 
 
 def with_unique_names(motors: Sequence[StatedMotor]) -> tuple[StatedMotor, ...]:
-    """Return each motor once; motors with equal names also get the names of their joints."""
+    """Return the motors without duplicates; append the names of the joints to equal names."""
     motors = tuple(dict.fromkeys(motors))
     count = Counter(motor.name for motor in motors)
 
@@ -164,9 +164,11 @@ class _JointNames(XmlReader):
         self._joints = joints
 
     def joint(self, node: XmlNode, where: str) -> str:
-        """Return the joint that an element names; "" and a problem if it cannot move."""
+        """Return the joint that an element names; "" after adding a problem if it cannot move."""
         name = identifier(self.text(node, where, "name"))
-        if name not in self._joints and f"{name}_joint" in self._joints:  # a link has this name too
+        if (
+            name not in self._joints and f"{name}_joint" in self._joints
+        ):  # renamed: a link has this name
             name = f"{name}_joint"
         if name in self._joints:
             return name
@@ -187,7 +189,7 @@ class _TransmissionReader(_JointNames):
     """Reads transmissions of both dialects.
 
     Attributes:
-        passive: joints that transmissions connect to state interfaces only.
+        passive: joints that transmissions connect only to state interfaces.
     """
 
     def __init__(self, file: str, joints: Collection[str]) -> None:
@@ -195,7 +197,7 @@ class _TransmissionReader(_JointNames):
         self.passive: list[str] = []
 
     def motors(self, nodes: Sequence[XmlNode], passive: Collection[str]) -> tuple[StatedMotor, ...]:
-        """Return the motors of transmissions; those with passive joints only are left out."""
+        """Return the motors of all transmissions, except those with only passive joints."""
         motors: list[StatedMotor] = []
         for node in nodes:
             made = self._motors(node)
@@ -212,7 +214,7 @@ class _TransmissionReader(_JointNames):
         kind = re.split("[/:]", word)[-1]
         if kind not in _COUNTS:
             what = (
-                f"a transmission of type {word!r} is not read"
+                f"a transmission of type {word!r} is not supported"
                 if word
                 else "has no <type> and no <plugin>"
             )
@@ -241,7 +243,7 @@ class _TransmissionReader(_JointNames):
             for name, joint in zip(names, joints, strict=True)
         }
         if kind == "SimpleTransmission":
-            # the files of the PR2 specify a further reduction directly in <transmission>
+            # files of the PR2 robot specify another reduction directly in <transmission>
             rows = [[n[0] * m[0] * self._reduction(node, where)]]
         elif kind == "DifferentialTransmission":
             rows = [[n[0] * m[0], n[0] * m[1]], [n[1] * m[0], -n[1] * m[1]]]
@@ -269,15 +271,15 @@ class _TransmissionReader(_JointNames):
         return node.attributes.get("type", "").strip()
 
     def _by_role(self, node: XmlNode, where: str, tag: str) -> list[XmlNode]:
-        """Return joints or actuators in the order of their roles, else in file order."""
+        """Return joints or actuators in the order of their roles; without roles, in file order."""
         nodes = [*node.all(tag)]
         roles = [self._role(child) for child in nodes]
         if not any(roles):
             return nodes
         wanted = [f"{tag}{k + 1}" for k in range(len(nodes))]
         if sorted(roles) != wanted:
-            what = f"the roles of its {tag}s are {', '.join(role or 'none' for role in roles)}"
-            self.problem(node, where, what, f"give each of {', '.join(wanted)} once")
+            what = f"the {tag}s have the roles {', '.join(role or 'none' for role in roles)}"
+            self.problem(node, where, what, f"use each of {', '.join(wanted)} once")
         return [
             child for _, child in sorted(zip(roles, nodes, strict=True), key=lambda pair: pair[0])
         ]
@@ -299,7 +301,7 @@ class _TransmissionReader(_JointNames):
         return value
 
     def _is_measured(self, node: XmlNode, name: str) -> bool:
-        """Return whether a transmission connects a joint to state interfaces only (ROS 1)."""
+        """Return whether a transmission connects a joint only to state interfaces (ROS 1)."""
         for joint in node.all("joint"):
             interfaces = [child.content for child in joint.all("hardwareInterface")]
             if interfaces and identifier(joint.attributes.get("name", "")) in (
@@ -323,7 +325,7 @@ class _ControlReader(_JointNames):
         self.couplings: list[UrdfCoupling] = []
 
     def statement(self, controls: Sequence[XmlNode]) -> MotorStatement:
-        """Return the statement of all such elements of a file."""
+        """Return the motors and couplings of all such elements of a file."""
         driven: list[str] = []
         measured: list[str] = []
         for control in controls:
@@ -371,7 +373,7 @@ class _ControlReader(_JointNames):
             child.attributes.get("name", "").strip(): child for child in node.all("param")
         }
         if node.attributes.get("mimic", "").strip() == "false" and name in self._followers:
-            what = '<ros2_control> states mimic="false" of a joint that has <mimic>'
+            what = '<ros2_control> sets mimic="false" for a joint that has <mimic>'
             self.problem(node, name, what, 'remove <mimic>, or mimic="false"')
         if "mimic" not in parameters or name in self._followers:
             return
@@ -382,7 +384,7 @@ class _ControlReader(_JointNames):
             self.problem(
                 node,
                 name,
-                f"it mimics {other!r}, which is not another joint that turns or slides",
+                f"it mimics {other!r}, which is not another joint that rotates or slides",
                 remedy,
             )
             return
@@ -398,7 +400,7 @@ class _ControlReader(_JointNames):
 def _rotors(
     file: str, nodes: Sequence[XmlNode], joints: Collection[str]
 ) -> dict[str, tuple[float, float]]:
-    """Return Drake's gear ratio and rotor inertia by joint, where a transmission has an inertia."""
+    """Return Drake's (gear ratio, rotor inertia) by joint, if a rotor inertia is stated."""
     reader = _JointNames(file, joints)
     rotors: dict[str, tuple[float, float]] = {}
     for node in nodes:
@@ -406,7 +408,7 @@ def _rotors(
         for parent in (node, *node.all("joint")):
             for tag in (_GEAR_RATIO, _ROTOR_INERTIA):
                 if (child := parent.first(tag)) is not None:
-                    what = f"<{tag}> in <{parent.tag}> is not read: it belongs to a motor"
+                    what = f"<{tag}> in <{parent.tag}> is not supported: it belongs to a motor"
                     remedy = "move it into <actuator>, where it adds n^2 J at the joint"
                     reader.problem(child, where, what, remedy)
         actuators = [
@@ -417,7 +419,7 @@ def _rotors(
         for actuator in actuators:
             joint = node.first("joint")
             if joint is None or len([*node.all("joint")]) != 1:
-                what = f"<{_ROTOR_INERTIA}> is not read in a transmission of several joints"
+                what = f"<{_ROTOR_INERTIA}> is not supported in a transmission of several joints"
                 reader.problem(
                     node, where, what, "put the rotor's inertia into a side file: `actuators`"
                 )
@@ -442,7 +444,7 @@ def _rotors(
 def _unread(
     empty: Sequence[XmlNode], controls: Sequence[XmlNode], transmissions: Sequence[XmlNode]
 ) -> list[str]:
-    """Return notes on elements that name no joint, and on unused contents of the others."""
+    """Return notes on elements that name no joint, and on unused contents of the other elements."""
     counts = Counter(node.tag for node in empty)
     for node in transmissions:
         others = [child.tag for child in node.children if child.tag not in _READ_OF_TRANSMISSION]

@@ -1,17 +1,19 @@
-"""The joints of an imported machine that have motors, by the first source that gives them.
+"""The motors of an imported machine, from the first of these sources that states them.
 
 1. the caller's names (``--motors``): motors of the file, or joints;
 2. the side file: ``actuators``, or ``name_mot`` of Gepetto's robot.yaml;
 3. ``<ros2_control>``: joints with a command interface, and transmissions (`motor_elements`);
 4. ``<transmission>``;
 5. ``independent`` of a joint (GRBDA);
-6. effort: a joint of effort 0 is passive if another joint has more. If all efforts are 0 or none is
-   given, efforts state nothing;
+6. effort limits: a joint with effort 0 is passive if another joint has more. If all efforts are 0
+or
+   absent, they state nothing;
 7. structure: without a loop all joints have motors. With a loop the structure does not determine
-   them: the machine has no actuator but `Mechanism.unstated_motors`, `check` reports this, and
-   forces are rejected.
+the
+   motors. Then the machine has `Mechanism.unstated_motors` instead of actuators, `check` reports
+   this, and force calculations raise an error.
 
-Joints that follow others (``<mimic>``) are passive in all sources but the first two.
+Joints that follow others (``<mimic>``) are passive in all sources except the first two.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ class ChosenMotors:
 
     Attributes:
         motors: the motors of the file or its side file.
-        unstated: joints that may have motors, where nothing states which do.
+        unstated: joints that may have motors, if no source states which ones do.
         notes: the source of the choice, and the passive joints.
     """
 
@@ -55,10 +57,10 @@ class ChosenMotors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shift:
-    """The coordinate of a file minus that of the machine.
+    """The coordinate in the file minus the coordinate in the machine.
 
     Attributes:
-        expression: expression in parameters, rad or m.
+        expression: the difference as an expression of parameters, rad or m.
         value: its nominal value.
     """
 
@@ -67,7 +69,7 @@ class Shift:
 
 
 def scalar_joints(tree: UrdfTree) -> dict[str, UrdfJoint]:
-    """Return the joints that turn or slide, and the axes of universal joints, by name."""
+    """Return the joints that rotate or slide, and the axes of universal joints, by name."""
     parts = [part for joint in tree.joints for part in joint.axis_joints or (joint,)]
     return {part.name: part for part in parts if part.kind in ("revolute", "prismatic")}
 
@@ -86,15 +88,15 @@ def choose_motors(
     is_open: bool,
     problems: Problems,
 ) -> ChosenMotors:
-    """Return the motors of the first source that gives any.
+    """Return the motors of the first source that states any.
 
     Args:
         tree: the URDF.
-        wanted: names of motors or joints that the caller gives; empty for none.
-        actuators: actuators of a side file; None where it gives none.
-        side_motors: joints with a motor in Gepetto's side file; None where it gives none.
-        held: joints that couplings hold or make follow others.
-        is_open: whether loops or gears exist, so that fewer joints than all determine the motion.
+        wanted: names of motors or joints that the caller gives; may be empty.
+        actuators: actuators of a side file; None if it states none.
+        side_motors: joints with a motor in Gepetto's side file; None if it states none.
+        held: joints that couplings hold constant or make follow others.
+        is_open: whether there are loops or gears, so that not all joints are independent.
         problems: receives the problems of the source that is used.
     """
     if wanted:
@@ -121,7 +123,7 @@ def choose_motors(
     names = [joint.name for joint in left]
     if is_open:
         return ChosenMotors(unstated=tuple(names))
-    note = "the file states no motors: every joint that turns or slides has one"
+    note = "the file states no motors, so every joint that rotates or slides has one"
     notes = (f"{note}, {listing(names)}",) if names else ()
     return ChosenMotors(motors=direct(names), notes=notes)
 
@@ -140,9 +142,9 @@ def _named(
     for word in wanted:
         name = word if word in known else identifier(word)
         if name not in known:
-            what = f"there is no motor and no joint {word!r} that turns or slides"
+            what = f"there is no motor {word!r}, and no such joint that rotates or slides"
             if name in [loop.name for loop in tree.loops]:
-                what = f"joint {word!r} closes a loop, so that it has no coordinate for a motor"
+                what = f"joint {word!r} closes a loop, so it has no coordinate for a motor"
             remedy = suggestion(name, known) or f"there are {listing(known)}"
             problems.add("motors", what, remedy)
             continue
@@ -157,11 +159,11 @@ def _stated(tree: UrdfTree, statement: MotorStatement, passive: set[str]) -> Cho
     driven = {name for motor in statement.motors for name, _ in motor.drives}
     others = [name for name in scalar_joints(tree) if name not in driven and name not in passive]
     notes = [
-        f"motors are those of {statement.source}: "
+        f"the motors are taken from {statement.source}: "
         f"{listing(motor.name for motor in statement.motors)}"
     ]
     if others:
-        notes.append(f"{statement.source} gives no motor to {listing(others)}: passive")
+        notes.append(f"joints without a motor in {statement.source} are passive: {listing(others)}")
     shared = [
         joint for motor in statement.motors if len(motor.drives) > 1 for joint, _ in motor.drives
     ]
@@ -172,20 +174,19 @@ def _stated(tree: UrdfTree, statement: MotorStatement, passive: set[str]) -> Cho
     ]
     if limited:
         notes.append(
-            "several motors share a joint, so that its effort limits none of them: "
+            "several motors share a joint, so its effort is not a limit of any of them: "
             f"{listing(limited)}"
         )
     shifted = [motor.name for motor in statement.motors if motor.offsets]
     if shifted:
         notes.append(
-            "positions of motors are zero at the offsets of their transmissions: "
-            f"{listing(shifted)}"
+            f"motor positions are zero at the offsets of their transmissions: {listing(shifted)}"
         )
     return ChosenMotors(motors=statement.motors, notes=tuple(notes))
 
 
 def _by_effort(tree: UrdfTree, left: Sequence[UrdfJoint], is_open: bool) -> ChosenMotors | None:
-    """Return the motors by efforts; None where efforts state nothing."""
+    """Return the motors according to effort limits; None if the efforts state nothing."""
     efforts = [joint.effort for joint in scalar_joints(tree).values() if joint.effort is not None]
     efforts += tree.cut_efforts
     if not any(effort == 0.0 for effort in efforts) or not any(effort > 0.0 for effort in efforts):
@@ -199,9 +200,9 @@ def _by_effort(tree: UrdfTree, left: Sequence[UrdfJoint], is_open: bool) -> Chos
     idle = [joint.name for joint in left if joint.effort == 0.0]
     notes = [f"effort 0 means no motor: {listing(idle)}"] if idle else []
     if silent:
-        has_motors = "have none" if is_open else "have one"
+        has_motors = "have no motor" if is_open else "have a motor"
         notes.append(
-            f"joints that state no effort {has_motors}: {listing(silent)}; `--motors` names others"
+            f"joints without effort {has_motors}: {listing(silent)}; `--motors` selects others"
         )
     return ChosenMotors(motors=direct(motors), notes=tuple(notes))
 
@@ -217,7 +218,7 @@ def make_actuators(
         chosen: the motors.
         tree: the URDF.
         leaves: receives the parameters.
-        shifts: the file's coordinate minus the machine's by joint, where they differ.
+        shifts: file's coordinate minus machine's coordinate by joint, where they differ.
     """
     joints = scalar_joints(tree)
     taken = {link.name for link in tree.links} | {joint.name for joint in tree.joints}
@@ -243,7 +244,7 @@ def make_actuators(
 
 
 class _Zeros:
-    """Offsets of motors from those of the joints of their transmissions."""
+    """Motor offsets, computed from the joint offsets of their transmissions."""
 
     def __init__(
         self, joints: Mapping[str, UrdfJoint], leaves: Leaves, shifts: Mapping[str, Shift]
@@ -252,10 +253,11 @@ class _Zeros:
         self._made: dict[tuple[str, float], Leaf] = {}
 
     def offset(self, motor: StatedMotor, drives: Sequence[tuple[str, Expression]]) -> Expression:
-        """Return the position of a motor where the machine's coordinates are zero.
+        """Return the position of a motor when the machine's coordinates are zero.
 
-        It is the sum of ratio_j (shift_j - offset_j), with the file's coordinate minus the
-        machine's as shift. Equal nominal values cancel: then the coordinate is the encoder's.
+        It is the sum of ratio_j (shift_j - offset_j), where the shift is the file's coordinate
+        minus the machine's. If both have equal nominal values they cancel: the machine's coordinate
+        is then that of the encoder.
         """
         terms: list[Expression] = []
         for (joint, ratio), offset in zip(drives, motor.offsets, strict=False):
@@ -278,7 +280,7 @@ class _Zeros:
 def _actuator(
     name: str, motor: StatedMotor, joints: Mapping[str, UrdfJoint], leaves: Leaves
 ) -> Actuator:
-    """Return one motor; a reduction of a sliding joint belongs to a motor that turns."""
+    """Return one actuator; a motor with a reduction to a sliding joint is rotary."""
     slides = [joint for joint, _ in motor.drives if joints[joint].kind == "prismatic"]
     is_geared = any(abs(ratio) != 1.0 for _, ratio in motor.drives)
     turns = bool(slides) and (is_geared or len(slides) < len(motor.drives))

@@ -1,4 +1,4 @@
-"""Ends of links that may be rods: ball and universal joints, as one joint or as revolute chains."""
+"""Ends of links that may be rods: ball and universal joints, as one joint or a revolute chain."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tauloop.mechanism.links.graph import far_side, side
 from tauloop.mechanism.model import Joint, Placement
 from tauloop.mechanism.poses import placement_pose
 
-#: Lengths are equal within this fraction of the rod's length: exporters print some ten digits.
+#: Lengths are equal within this fraction of the rod's length; exporters print about ten digits.
 POINT_TOLERANCE = 1e-7
-#: Directions are parallel or at right angles within this, rad.
+#: Directions are parallel or perpendicular within this angle, rad.
 DIRECTION_TOLERANCE = 1e-7
 
 
@@ -27,8 +27,9 @@ class End:
     Attributes:
         kind: "ball" or "universal".
         point: joint center on the link (3,), m, in the frame of the link's first body.
-        outside: the joint's frame on the neighbor. For a universal joint also its axis there (3,),
-            in coordinates of the neighbor, and its axis on the link (3,).
+        outside: the joint's frame on the neighbor.
+        first_axis, second_axis: for a universal joint, its axis on the neighbor (3,), in
+            coordinates of the neighbor, and its axis on the link (3,).
         joints, bodies: elements that disappear when the link becomes a rod.
     """
 
@@ -114,9 +115,9 @@ def end_of(linkage: Linkage, link: Sequence[str], joint: Joint) -> End | None:
 
 
 def orientation(linkage: Linkage, link: Sequence[str], end: End, z: np.ndarray) -> float:
-    """Return the sign of the second axis along h x z at the reference pose.
+    """Return the sign of the second axis relative to h x z at the reference pose.
 
-    h and z are those of `Rod.first_axis`.
+    See `Rod.first_axis` for h and z.
     """
     turned = linkage.world[link[0]].rotation
     h = linkage.world[end.outside.body].rotation @ end.first_axis

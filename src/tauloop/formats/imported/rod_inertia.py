@@ -18,10 +18,11 @@ from tauloop.mechanism.expression import add, multiply
 from tauloop.mechanism.links.rigid_tree import LinkInertia
 from tauloop.mechanism.model import Inertia, Mechanism, SlenderPart, Vector
 
-#: Moments of inertia are equal, and products vanish, within this fraction of the largest moment.
+#: Moments of inertia count as equal, and products as zero, within this fraction of the largest
+#: moment.
 _MOMENT_TOLERANCE = 1e-6
-#: An axial inertia below this fraction of the transverse one counts as zero: writers put a smallest
-#: value where a zero is rejected.
+#: An axial inertia below this fraction of the transverse one counts as zero. Exporters write small
+#: values if zero is not permitted.
 _NEGLIGIBLE_AXIAL_SHARE = 1e-8
 
 
@@ -31,7 +32,7 @@ class _AboutLine:
 
     Attributes:
         center: distance of the mass center from A, m.
-        across, axial: moments of inertia about the mass center, kg m^2.
+        across, axial: moments of inertia across and about the line, about the mass center, kg m^2.
         is_symmetric: whether the mass center lies on the line and the inertia is axisymmetric about
             it.
     """
@@ -62,7 +63,7 @@ def _about_line(inertia: LinkInertia, part: RodPart, length: float) -> _AboutLin
 
 
 def source_of(mechanism: Mechanism, link: Sequence[str]) -> str:
-    """Return the source of the values of a link."""
+    """Return the source text for the parameters of a link: file and bodies."""
     return f"{Path(mechanism.file).name}: {', '.join(link)}"
 
 
@@ -75,7 +76,7 @@ class RodPart:
         link: bodies of the link.
         end: the joint center (3,) about which the inertia is taken.
         line: unit vector (3,) from there to the rod's other end.
-        turn: axes (3, 3) of the link's first body in that of the first part.
+        turn: axes (3, 3) of the link's first body in the frame of the first part's first body.
     """
 
     name: str
@@ -105,7 +106,7 @@ def rod_inertias(
     notes: list[str],
     words: tuple[str, str],
 ) -> RodInertias | None:
-    """Return the parts as a slender rod or, with a universal joint, a full rod; None with a note.
+    """Return the inertias as a slender rod or (with a universal joint) a full rod; else None.
 
     Args:
         linkage: the machine.
@@ -115,7 +116,7 @@ def rod_inertias(
         length: length at the start, m.
         options: whether spins may be locked.
         notes: receives notes on the result.
-        words: name of the element if it stays as it is, and word before "rod" otherwise.
+        words: for notes: noun for an element that is not converted, and adjective before "rod".
     """
     stays, kind = words
     leaves = tuple(
@@ -130,7 +131,7 @@ def rod_inertias(
     if A.kind == "universal" and not all(line.is_thin for line in lines):
         if abs(float(A.second_axis @ z)) > DIRECTION_TOLERANCE:
             notes.append(
-                f"{name} stays a {stays}: the second axis of its universal joint is not across it"
+                f"{name} remains a {stays}: the second axis of its universal joint is not across it"
             )
             return None
         y = A.second_axis * orientation(linkage, parts[0].link, A, z)
@@ -149,16 +150,20 @@ def rod_inertias(
             parts=solids, spin="universal", first_axis=constant_vector((h0, h1, h2)), leaves=leaves
         )
     if not all(line.is_symmetric for line in lines):
-        notes.append(f"{name} stays a {stays}: between its two ball joints it is not axisymmetric")
+        notes.append(
+            f"{name} remains a {stays}: it is between two ball joints and not axisymmetric"
+        )
         return None
     if not all(line.is_thin for line in lines) and not options.lock_spins:
-        notes.append(f"{name} stays a {stays}: it may spin about its line, with {axial:.3g} kg m^2")
+        notes.append(
+            f"{name} remains a {stays}: it may spin about its line, with an inertia of {axial:.3g} kg m^2"
+        )
         return None
     slender = tuple(
         _slender(own, f"{name}.{part.name}", inertia.mass, line) if inertia.mass > 0.0 else None
         for part, inertia, line, own in made
     )
-    unused = f", so that its axial inertia of {axial:.3g} kg m^2 has no effect" if axial else ""
+    unused = f", so its axial inertia of {axial:.3g} kg m^2 has no effect" if axial else ""
     locked = "; its spin is locked" if A.kind == "ball" else ""
     notes.append(
         f"{name} is a {'slender' if any(slender) else 'massless'} {kind}rod{locked}{unused}"
@@ -167,7 +172,7 @@ def rod_inertias(
 
 
 def _turned(inertia: LinkInertia, R: np.ndarray, origin: np.ndarray) -> LinkInertia:
-    """Return the same inertia in axes rotated by R (3, 3), from another origin (3,)."""
+    """Return the same inertia in axes rotated by R (3, 3), with another origin (3,)."""
     return LinkInertia(
         mass=inertia.mass,
         center=R @ (inertia.center - origin),

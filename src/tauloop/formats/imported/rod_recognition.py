@@ -1,18 +1,18 @@
 """Recognition of rods: a link with a ball joint at both ends becomes a `Rod`.
 
-Other tools write a rod as a rigid body on a chain of joints, closed by a constraint: up to six
-coordinates and six loop equations, where a two-point link needs one equation and no coordinate. The
-following elements are recognized:
+Other tools represent a rod by a rigid body on a chain of joints, closed by a constraint. This needs
+up to six coordinates and six loop equations; a two-point link needs one equation and no coordinate.
+The following elements are recognized:
 
 - the link: one body, or several bodies welded together, with no other joints;
 - a ball joint: a spherical joint, or three revolute joints through one point with massless bodies
   between them;
-- a universal joint: a joint of that kind, or two such revolute joints at right angles.
+- a universal joint: a joint of that kind, or two such revolute joints with perpendicular axes.
 
 Between two ball joints a link spins freely about its own axis. An axisymmetric link that does not
-spin moves like a slender rod: its axial inertia has no effect, and locking the spin loses nothing
+spin moves like a slender rod. Its axial inertia has no effect, so locking the spin changes nothing
 else. Between a universal and a ball joint a link becomes a full rod, whose spin the universal joint
-determines. Other links stay bodies. Two links on a slide are a telescopic rod (`telescopes`).
+determines. Other links remain bodies. Two links on a slide become a telescopic rod (`telescopes`).
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from tauloop.mechanism.model import BASE, Body, Joint, Mechanism, Placement, Rod
 def recognize_rods(
     mechanism: Mechanism, options: RodRecognition
 ) -> tuple[Mechanism, tuple[str, ...]]:
-    """Return the same machine with its rods as rods, and notes on the changes.
+    """Return the machine with recognized links converted to rods, and notes on the changes.
 
-    A body that only rods carry afterwards gets a free joint to the base.
+    A body that is then connected only to rods gets a free joint to the base.
 
     Args:
         mechanism: the machine.
@@ -109,7 +109,7 @@ def recognize_rods(
         joint.name for joint in removed if joint.name not in rod_names and _is_limited(joint)
     ]
     if limited:
-        notes.append(f"limits inside the joints of rods are left out: {', '.join(limited)}")
+        notes.append(f"limits of the joints of rods are omitted: {', '.join(limited)}")
     bodies = tuple(body for body in mechanism.bodies if body.name not in gone_bodies)
     joints += _carriers(linkage, bodies, joints, mechanism.platform.body, notes)
     actuators = tuple(driving(actuator, telescopic) for actuator in mechanism.actuators)
@@ -119,21 +119,21 @@ def recognize_rods(
     remaining_solids = [solid for solid in mechanism.solids if solid.body not in gone_bodies]
     in_joints = gone_bodies.difference(*(part.link for part in links.values()))
     if lost := sorted({solid.body for solid in mechanism.solids} & in_joints):
-        notes.append(f"shapes inside the joints of rods are left out: {', '.join(lost)}")
+        notes.append(f"shapes inside the joints of rods are omitted: {', '.join(lost)}")
     changed = replace(changed, solids=(*remaining_solids, *rod_solids(linkage, changed, links)))
     table = ParameterTable((*mechanism.parameters, *parameters))
     return replace(changed, parameters=table).without_unused_parameters(), tuple(notes)
 
 
 def _is_limited(joint: Joint) -> bool:
-    """Return whether any freedom of a joint has a finite limit."""
+    """Return whether any coordinate of a joint has a finite limit."""
     return any(np.isfinite([freedom.lower, freedom.upper]).any() for freedom in joint.freedoms)
 
 
 def finished(
     mechanism: Mechanism, notes: Sequence[str], options: ImportOptions, *, is_platform_open: bool
 ) -> Mechanism:
-    """Return an imported machine with rods recognized, welds merged and its start within ranges.
+    """Return an imported machine with rods recognized, welds merged and its start in range.
 
     Rods are recognized if the options ask for it. The notes go into the machine's description.
 
@@ -141,11 +141,11 @@ def finished(
         mechanism: the machine as in its file.
         notes: findings of the import.
         options: import options.
-        is_platform_open: whether the caller named no platform, so that another body becomes the
-            platform where this one is a rod.
+        is_platform_open: whether the caller named no platform. Then another body becomes the
+            platform if the current one is a rod.
     """
     mechanism, moved = starting_inside(mechanism, is_chosen=bool(options.keyframe))
-    remarks = [*notes, *(f"left out: {force}" for force in mechanism.omitted_forces), *moved]
+    remarks = [*notes, *(f"omitted: {force}" for force in mechanism.omitted_forces), *moved]
     if options.rods is not None:
         platform = mechanism.platform
         if is_platform_open:
@@ -165,17 +165,16 @@ def finished(
     remarks += more
     if is_platform_open:
         mechanism = _with_platform_that_carries(mechanism)
-        remarks.append(f"the platform is {mechanism.platform.body}: the file does not state it")
+        remarks.append(f"the platform is {mechanism.platform.body}; the file does not state it")
     head = f"Imported from {Path(mechanism.file).name}."
     return replace(mechanism, description="\n".join([head, *(f"- {note}" for note in remarks)]))
 
 
 def _with_platform_that_carries(mechanism: Mechanism) -> Mechanism:
-    """Return the machine with the link with the most joints as platform, if it is part of a leg.
+    """Return the machine with another platform if the current one is part of a leg.
 
     A leg is a link with a ball or universal joint at each end, or two such links on a slide. The
-    spin of a leg does no work. Of links with equally many joints, the last one in the file is the
-    platform, as everywhere.
+    new platform is the link with the most joints; among equals, the last one in the file.
     """
     platform = mechanism.platform
     unnamed = replace(mechanism, platform=replace(platform, body=BASE, tool=Placement(body=BASE)))
@@ -204,7 +203,7 @@ def _rod(
     options: RodRecognition,
     notes: list[str],
 ) -> tuple[Rod, list[Parameter]] | None:
-    """Return the rod, named after its heaviest body, with its parameters; else None."""
+    """Return a link as a rod, named after its heaviest body, and its parameters; else None."""
     name = max(link, key=linkage.mass)
     if ends[1].kind == "universal":
         ends = (ends[1], ends[0])
@@ -237,9 +236,9 @@ def _carriers(
     platform: str,
     notes: list[str],
 ) -> tuple[Joint, ...]:
-    """Return free joints to the base, one for each part that no joint carries any more.
+    """Return a free joint to the base for each group of bodies that only rods connect to the base.
 
-    Rods do not carry coordinates.
+    Rods have no coordinates.
     """
     added: list[Joint] = []
     body_names = [body.name for body in bodies]
@@ -250,7 +249,7 @@ def _carriers(
         if not loose:
             return tuple(added)
         body = loose[0]
-        notes.append(f"{body} is carried by rods only and gets six coordinates of its own")
+        notes.append(f"{body} is connected only to rods and gets six coordinates")
         added.append(
             free_joint(
                 "platform" if body == platform else f"{body}_free", body, linkage.world[body]

@@ -1,4 +1,4 @@
-"""Solids of links that have become rods, in the rods' frames (`tauloop.geometry.body_frames`)."""
+"""Solids of links that were converted to rods, in rod frames (`tauloop.geometry.body_frames`)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tauloop.mechanism.solids.visual import solid_at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RodLink:
-    """A link that has become a rod, or one of the two parts of a telescopic rod.
+    """A link that was converted to a rod or to one part of a telescopic rod.
 
     Attributes:
         rod: rod of the mechanism.
         link: bodies of the link.
-        end: the joint center (3,) at the origin of the frame of the rod's part, m, in the frame of
-            the first body.
-        line: vector (3,) along the rod from A to B, in that frame.
+        end: the joint center (3,), m, which is the origin of the rod's frame, in the frame of the
+            link's first body.
+        line: vector (3,) along the rod from A to B, in the same frame.
     """
 
     rod: Rod

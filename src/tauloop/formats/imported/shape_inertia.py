@@ -1,4 +1,4 @@
-"""Volume, mass and inertia of solids and of compounds of them."""
+"""Volume, mass and inertia of solids and of compound bodies."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ def solid_volume(kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:
 
     Args:
         kind: "sphere", "box", "ellipsoid", "cylinder", "capsule" or "cone".
-        size: radii and half lengths (m): (r,), half edges or half axes (3,), or (r, half length
-            along z); the half length of a capsule is that of its cylinder.
+        size: radii and half lengths, m: (r,) for a sphere; half edges or half axes (3,) for a box
+            or ellipsoid; (r, half length along z) for the others. The half length of a capsule is
+            that of its cylinder.
     """
     if kind == "sphere":
         (r,) = size
@@ -45,10 +46,10 @@ def solid_volume(kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def solid_inertia(kind: str, size: np.ndarray, mass: float, pose: FramePose) -> LinkInertia:
-    """Return the inertia of a homogeneous solid of a mass (kg) at a pose, in the pose's base axes.
+    """Return the inertia of a homogeneous solid with a mass (kg) at a pose, in the reference frame.
 
-    The frame of a cone is in the middle of its height; its mass center is a quarter of the height
-    below that.
+    The frame of a cone is at the middle of its height; its mass center is a quarter of the height
+    below.
     """
     _, gyration = solid_volume(kind, size)
     below = -0.5 * float(size[1]) if kind == "cone" else 0.0
@@ -70,7 +71,7 @@ def mesh_volume(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     s^T), where s = a + b + c.
 
     Args:
-        corners: corners of the triangles (n, 3, 3), counter-clockwise from outside.
+        corners: corners of the triangles (n, 3, 3), m, counterclockwise seen from outside.
     """
     middle = corners.mean(axis=(0, 1))
     corners = corners - middle
@@ -84,9 +85,9 @@ def mesh_volume(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
 def legacy_mesh_volume(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the results of `mesh_volume` as MuJoCo's mode "legacy" (its default) computes them.
 
-    All tetrahedra count as positive, so the volume of a solid that is not convex is too large. The
-    mass center follows from tetrahedra from the centroid of the surface, volume and inertia from
-    tetrahedra from the mass center.
+    All tetrahedra count as positive, so the volume of a nonconvex solid is too large. The mass
+    center is computed with tetrahedra from the centroid of the surface. Volume and inertia are
+    computed with tetrahedra from the mass center.
 
     Args:
         corners: corners of the triangles (n, 3, 3).
@@ -167,7 +168,7 @@ def is_closed(corners: np.ndarray) -> bool:
 
 
 def summed(parts: Sequence[LinkInertia]) -> LinkInertia:
-    """Return the inertia of several parts of one body about their common mass center."""
+    """Return the total inertia of several parts of a body about their common mass center."""
     mass = sum(part.mass for part in parts)
     center = sum((part.mass * part.center for part in parts), np.zeros(3)) / mass
     inertia = np.zeros((3, 3))

@@ -10,17 +10,17 @@ from tauloop.mechanism.expression import evaluate, negate
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Freedom, Joint, Mechanism, Placement, Turn
 from tauloop.mechanism.poses import FramePose, rotation_quaternion
 
-#: Tolerance of a start value outside its range, characteristic lengths or rad.
+#: Tolerance by which a start value may be outside its range, characteristic lengths or rad.
 RANGE_TOLERANCE = 1e-9
 
 
 def starting_inside(mechanism: Mechanism, *, is_chosen: bool) -> tuple[Mechanism, tuple[str, ...]]:
-    """Return the machine with start values within the joint ranges, and notes on those moved.
+    """Return the machine with start values moved into the joint ranges, and notes on the changes.
 
     Args:
         mechanism: the machine as in its file.
-        is_chosen: whether the user chose these start values. Then they are moved to the near end of
-            the range; values that are only the file's zero are moved to its middle.
+        is_chosen: whether the user chose these start values. If so, they are moved to the nearest
+            end of the range; otherwise to its middle.
 
     Returns:
         The machine, and a note for each joint that was moved.
@@ -51,7 +51,7 @@ def _inside(joint: Joint, length: float, is_chosen: bool, notes: list[str]) -> J
         factor, unit = (180 / math.pi, "deg") if turns else (1.0, "m")
         start, lower, upper, moved = (factor * x for x in (start, lower, upper, reference[i]))
         notes.append(
-            f"{joint.velocity_names[i]} starts at {moved:.4g} {unit}: its position in the file, "
+            f"{joint.velocity_names[i]} starts at {moved:.4g} {unit}, because its position in the file, "
             f"{start:.4g} {unit}, is outside its range, {lower:.4g} to {upper:.4g} {unit}"
         )
     return replace(joint, reference=tuple(reference))
@@ -60,7 +60,7 @@ def _inside(joint: Joint, length: float, is_chosen: bool, notes: list[str]) -> J
 def free_joint(
     name: str, body: str, pose: FramePose, freedoms: tuple[Freedom, ...] = (Freedom(),) * 6
 ) -> Joint:
-    """Return a joint with six freedoms whose body starts at a pose in the base frame."""
+    """Return a free joint whose body starts at a pose in the base frame."""
     return Joint(
         name=name,
         kind="free",
@@ -87,9 +87,9 @@ def ball_joint(
     Args:
         name: name of the joint.
         near, far: frames on the body nearer to the base and on the other body.
-        start: constant turns from the near frame to the far one at the quaternion 1.
+        start: constant rotations from the near to the far frame at the identity quaternion.
         is_reversed: whether the far body is the joint's parent.
-        freedoms: freedoms of its three velocities.
+        freedoms: the `Freedom` of each of its three velocities.
     """
     back = tuple(Turn(turn.axis, negate(turn.angle)) for turn in reversed(start))
     near = with_turns(near, back)

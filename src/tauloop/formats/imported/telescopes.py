@@ -1,9 +1,9 @@
 """Telescopic legs of an imported machine: two links on a slide with ball or universal joints.
 
-Leg and slide become one telescopic `Rod` with the name of the slide, whose motor then drives the
-length. The slide must lie on the line between the two joint centers. Spins are treated as for rods
-of fixed length: a leg between a universal and a ball joint is a full rod; an axisymmetric leg
-between two balls is a slender rod that does not spin.
+Leg and slide become one telescopic `Rod` with the name of the slide. The motor of the slide then
+drives the length. The slide must lie on the line between the two joint centers. Spins are treated
+as for rods of fixed length: a leg between a universal and a ball joint is a full rod; an
+axisymmetric leg between two ball joints is a slender rod that does not spin.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ class Leg:
     Attributes:
         slide: the joint between its two links.
         lower, upper: the links at A and at B; a universal joint is at A.
-        A, B: the ends.
+        A, B: the two ends.
         sense: +1 if the slide's coordinate grows with the length, -1 if it shrinks.
         length: length at the start, m.
-        line: unit vector from A to B in the first body of each link.
-        turn: axes (3, 3) of the first body of the upper link in that of the lower one.
+        line: unit vector (3,) from A to B in the frame of each link's first body.
+        turn: axes (3, 3) of the upper link's first body in the frame of the lower link's first
+            body.
     """
 
     slide: Joint
@@ -56,7 +57,7 @@ class Leg:
 
     @property
     def shift(self) -> float:
-        """The length where the slide's coordinate is zero, m."""
+        """Length at the slide's zero coordinate, m."""
         start = self.slide.reference[0] if self.slide.reference else 0.0
         return self.length - self.sense * start
 
@@ -64,20 +65,20 @@ class Leg:
 def legs(linkage: Linkage, notes: list[str]) -> list[Leg]:
     """Return the pairs of links on a slide with a ball or universal joint at each end.
 
-    Notes state why other slides stay as they are.
+    Notes state why other slides are not converted.
     """
     listed: list[Leg] = []
     for slide, pair, ends in telescopes(linkage):
         if ends[0].kind == ends[1].kind == "universal":
             notes.append(
-                f"{slide.name} stays a slide: "
+                f"{slide.name} remains a slide: "
                 "universal joints at both ends determine the spins of its links"
             )
         elif slide.name in linkage.mechanism.combined:
-            notes.append(f"{slide.name} stays a slide: a coupling or loss acts on it")
+            notes.append(f"{slide.name} remains a slide: a coupling or loss acts on it")
         elif (leg := _leg(linkage, slide, pair, ends)) is None:
             notes.append(
-                f"{slide.name} stays a slide: it does not lie on the line between the joint centers"
+                f"{slide.name} remains a slide: it does not lie on the line between the joint centers"
             )
         else:
             listed.append(leg)
@@ -87,10 +88,7 @@ def legs(linkage: Linkage, notes: list[str]) -> list[Leg]:
 def telescopes(
     linkage: Linkage,
 ) -> Iterator[tuple[Joint, list[tuple[str, ...]], list[End]]]:
-    """Yield slides between two links with a ball or universal joint at each far end.
-
-    Each comes with its links and their far ends.
-    """
+    """Yield (slide, links, far ends) for slides between links with ball or universal joints."""
     for slide in linkage.mechanism.joints:
         if slide.kind != "prismatic" or slide.is_cut:
             continue
@@ -106,7 +104,7 @@ def telescopes(
 
 
 def _far_end(linkage: Linkage, link: Sequence[str], slide: Joint) -> End | None:
-    """Return the outer end of a link on a slide; None if the link carries anything else."""
+    """Return the far end of a link on a slide; None if the link has other joints."""
     others = [joint for joint in linkage.joints_out_of(link) if joint is not slide]
     if linkage.is_needed(link) or len(others) != 1:
         return None
@@ -145,12 +143,12 @@ def _leg(
 def telescopic_rod(
     linkage: Linkage, leg: Leg, options: RodRecognition, notes: list[str]
 ) -> tuple[Rod, list[Parameter]] | None:
-    """Return the rod with its parameters; None with a note if the leg must stay two bodies."""
+    """Return the rod with its parameters; None (with a note) if the leg must remain two bodies."""
     name, freedom = leg.slide.name, _along(leg)
     if freedom.lower <= 0.0 and np.isfinite(freedom.lower):
         notes.append(
-            f"{name} stays a slide: "
-            f"at its limit the distance of its joint centers is {freedom.lower:.3g} m"
+            f"{name} remains a slide: "
+            f"at its limit the distance between its joint centers is {freedom.lower:.3g} m"
         )
         return None
     z, z_up = leg.line
@@ -164,13 +162,15 @@ def telescopic_rod(
     if inertias is None:
         return None
     shift = leg.shift
-    counted = "the coordinate" if leg.sense > 0.0 else "less the coordinate"
+    sign = "plus" if leg.sense > 0.0 else "minus"
     keeps_zero = any(
         actuator.offset != ZERO and name in dict(actuator.drives)
         for actuator in linkage.mechanism.actuators
     )
-    motor = "its motor keeps its zero" if keeps_zero else "its motor counts it"
-    notes.append(f"{name} is now a length: {shift:.6g} m and {counted} of the file; {motor}")
+    motor = "keeps its zero" if keeps_zero else "measures this length"
+    notes.append(
+        f"{name} is now a length: {shift:.6g} m {sign} the file's coordinate; its motor {motor}"
+    )
     rod = Rod(
         name=name,
         start=leg.A.outside,
@@ -185,7 +185,7 @@ def telescopic_rod(
 
 
 def _along(leg: Leg) -> Freedom:
-    """Return the freedom of the slide as one of the length l = sense q + shift."""
+    """Return the `Freedom` of the slide for the length l = sense q + shift."""
     (freedom,) = leg.slide.freedoms or (Freedom(),)
     shift = leg.shift
     spring, friction = freedom.spring, freedom.friction
@@ -204,10 +204,10 @@ def _along(leg: Leg) -> Freedom:
 
 
 def driving(actuator: Actuator, legs: Mapping[str, Leg]) -> Actuator:
-    """Return the actuator of slides that are now lengths l = sense q + shift, by name.
+    """Return the actuator after its slides were replaced by lengths l = sense q + shift.
 
-    A motor without an offset counts the length, or less it. An offset states the motor's zero on
-    the slide, which is kept: ratio q = sense ratio (l - shift).
+    A motor without an offset then measures the length (times its ratio). An offset defines the
+    motor's zero on the slide, which is preserved: ratio q = sense ratio (l - shift).
     """
     drives: list[tuple[str, Expression]] = []
     offset = actuator.offset

@@ -1,7 +1,7 @@
 """Merging of welded links into one rigid body with ten inertial parameters.
 
-Other tools write a tool, a flange or a cover as a link on a fixed joint. Each link would have ten
-parameters of its own, but motions determine only their sums. The parameters of a link welded to the
+Other tools represent a tool, flange or cover by a link on a fixed joint. Each link would have ten
+parameters, but motions determine only their sums. The parameters of a link that is welded to the
 base have no effect.
 """
 
@@ -19,10 +19,10 @@ from tauloop.mechanism.model import BASE, Body, Inertia, Mechanism
 def with_merged_welds(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]:
     """Return the machine with one inertia per welded link, and notes on the merged bodies.
 
-    One body of each link carries the inertia. The others stay as massless bodies, so that frames
-    keep their names and positions. The nominal inertia is the sum at the nominal parameters.
+    One body of each link gets the total inertia. The others remain as massless bodies, so that
+    frames keep their names and positions. The new inertia is the sum at the nominal parameters.
     """
-    # a weld that closes a loop is an equation, and the user may ask for its force
+    # a weld that closes a loop is not merged, because the user may ask for its force
     linkage = Linkage(
         replace(mechanism, joints=tuple(joint for joint in mechanism.joints if not joint.is_cut))
     )
@@ -41,7 +41,9 @@ def with_merged_welds(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]
         changed |= dict.fromkeys(others)
         leaves = Leaves(source=source_of(mechanism, heavy), status="chosen", parameters=made)
         changed[carrier] = leaves.inertia(carrier, linkage.inertia(ordered))
-        notes.append(f"{carrier} takes the inertia of what is welded to it: {', '.join(others)}")
+        notes.append(
+            f"{carrier} includes the inertia of the bodies welded to it: {', '.join(others)}"
+        )
     idle = [
         body.name for body in mechanism.bodies if body.name in resting and body.inertia is not None
     ]
@@ -68,9 +70,9 @@ def _innermost(mechanism: Mechanism, link: tuple[str, ...]) -> str:
 
 
 def _table(mechanism: Mechanism, bodies: tuple[Body, ...], made: list[Parameter]) -> ParameterTable:
-    """Return the remaining parameters.
+    """Return the parameters that are still used, and the new ones.
 
-    New parameters replace those of the same name or come last.
+    New parameters replace those of the same name or are appended.
     """
     new = {parameter.name: parameter for parameter in made}
     pairs = zip(mechanism.bodies, bodies, strict=True)

@@ -36,28 +36,28 @@ from tauloop.mechanism.outputs import Output
 from tauloop.mechanism.poses import FramePose
 from tauloop.mechanism.suggestions import a, listing
 
-#: Losses on the length of a tendon that become losses of its motor.
+#: Losses of a tendon length that become losses of its motor.
 _TENDON_LOSSES = ("armature", "damping", "frictionloss")
 MINUS_ONE = Constant(-1.0)
-#: An actuator whose force acts at contacts.
+#: Kind of actuator whose force acts at contacts.
 _CONTACT_ACTUATOR = "adhesion"
 #: Kinds of joints with one coordinate.
 _SCALAR_JOINT_KINDS = ("revolute", "prismatic")
-#: Attributes that name what an actuator drives, where that is a joint or a tendon.
+#: Attributes that name the joint or tendon that an actuator drives.
 _TRANSMISSIONS = ("joint", "jointinparent", "tendon")
-#: Values of control-law attributes that describe an ideal motor.
+#: Values of gain and bias attributes that describe an ideal motor.
 _IDEAL_MOTOR_LAWS = ("", "none", "fixed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TendonLengths:
-    """Joints, losses and lines of the lengths of tendons.
+    """Elements of a machine that represent tendon lengths.
 
     Attributes:
-        bodies, joints, couplings: joints of massless bodies that follow the lengths.
-        losses: losses of the lengths of others.
+        bodies, joints, couplings: joints of massless bodies whose coordinates are tendon lengths.
+        losses: losses of tendon lengths without such a joint.
         rods: lines of spatial tendons.
-        outputs: lengths of spatial tendons that are not one coordinate.
+        outputs: lengths of spatial tendons that are not a single coordinate.
     """
 
     bodies: list[Body] = field(default_factory=list)
@@ -69,7 +69,7 @@ class TendonLengths:
 
 
 class ConstraintReader:
-    """Reads the sections after the worldbody."""
+    """Reader of the sections after the worldbody."""
 
     def __init__(self, reader: MjcfReader, leaves: Leaves, tree: TreeReader) -> None:
         """Start without elements.
@@ -97,7 +97,7 @@ class ConstraintReader:
     # Equality
 
     def equality(self, root: XmlNode) -> tuple[tuple[Joint, ...], tuple[Coupling, ...]]:
-        """Return loop closures and couplings; other constraints are listed in the notes."""
+        """Return loop closures and couplings; the notes list other constraints."""
         joints: list[Joint] = []
         couplings: list[Coupling] = []
         for section in root.all("equality"):
@@ -107,7 +107,7 @@ class ConstraintReader:
                 settings = self._reader.resolved(replace(node, tag="equality"), "")
                 self._reader.use(node, "active", "class")
                 if settings.attributes.get("active", "true") == "false":
-                    self._reader.notes.append(f"{name}: an equality that is not active is left out")
+                    self._reader.notes.append(f"{name}: an inactive equality is omitted")
                 elif node.tag in ("connect", "weld"):
                     loop = self._loop(node, name)
                     if loop is not None:
@@ -117,7 +117,7 @@ class ConstraintReader:
                     if coupling is not None:
                         couplings.append(coupling)
                 else:
-                    what = f"<{node.tag}> of <equality> is not read; without it the machine has more degrees of freedom"
+                    what = f"<{node.tag}> in <equality> is not supported; it removes degrees of freedom"
                     self._reader.problem(
                         node, name, what, "remove it, or write it as connect, weld, joint or tendon"
                     )
@@ -147,9 +147,7 @@ class ConstraintReader:
             return None
         for body in (first, second):
             if body in self._bodies.prescribed:
-                pull = (
-                    f"the pull of {name} towards body {body}, which is moved from outside (mocap)"
-                )
+                pull = f"the pull of {name} towards the externally moved body {body} (mocap)"
                 self._reader.omitted.append(pull)
                 return None
         kind = "spherical" if node.tag == "connect" else "fixed"
@@ -177,7 +175,7 @@ class ConstraintReader:
     def _body_ends(
         self, node: XmlNode, name: str
     ) -> tuple[tuple[str, FramePose], tuple[str, FramePose]] | None:
-        """Return the bodies with the frames that coincide.
+        """Return both bodies with the frames that coincide.
 
         If the file gives one frame, the other follows from the initial pose.
         """
@@ -209,17 +207,17 @@ class ConstraintReader:
                 "write position and quaternion",
             )
             return None
-        if not any(numbers[3:]):  # a weld of the initial pose holds every point
+        if not any(numbers[3:]):  # a weld at the initial pose, where any point can be its anchor
             return (first, one_in_two.inverse()), (second, FramePose())
         turn = replace(node, attributes={"quat": " ".join(map(repr, numbers[3:]))})
         pose = FramePose(position=np.array(numbers[:3]), rotation=reader.orientation(turn, name))
-        return (first, pose), (second, anchor)  # MuJoCo's position is that of the anchor in body1
+        return (first, pose), (second, anchor)  # relpose has the anchor's position in body1
 
     def _coupling(self, node: XmlNode, name: str) -> Coupling | None:
         """Return the coupling x1 - x1_0 = a0 + a1 d + ... + a4 d^4, d = x2 - x2_0, of joints or tendons.
 
-        A single joint or fixed tendon is held where it is. Powers beyond the first need x2 to be one
-        joint, or a tendon of one joint.
+        A single joint or fixed tendon is held at its position. Powers above 1 require that x2 is a
+        single joint, or a tendon of one joint.
         """
         reader = self._reader
         sides = [
@@ -233,12 +231,12 @@ class ConstraintReader:
         if not all(sides):
             return None
         coefficients = reader.numbers(node, name, "polycoef") or (0.0, 1.0, 0.0, 0.0, 0.0)
-        # omitted coefficients keep MuJoCo's default
+        # missing coefficients have MuJoCo's defaults
         slope = coefficients[1] if len(coefficients) > 1 else 1.0
         is_curve = len(sides) == 2 and any(coefficients[2:])
         if is_curve and (len(sides[1]) != 1 or sides[1][0][0] in dict(sides[0])):
             terms = ", ".join(f"{coefficient:g}" for coefficient in coefficients[2:])
-            what = f"polycoef has terms beyond the linear one ({terms}) of a sum of joints"
+            what = f"polycoef has nonlinear terms ({terms}), but the second side is a sum of joints"
             remedy = "name one other joint as the second, or leave these terms zero"
             reader.problem(node, name, what, remedy)
             return None
@@ -292,7 +290,7 @@ class ConstraintReader:
         return joint, curve
 
     def _side(self, node: XmlNode, name: str, key: str) -> list[tuple[str, float]]:
-        """Return joints with coefficients for one side of a coupling; none with a problem."""
+        """Return (joint, coefficient) pairs for one side of a coupling; empty after a problem."""
         if node.tag == "joint":
             joint = self._scalar(node, name, key)
             return [] if joint is None else [(joint, 1.0)]
@@ -316,7 +314,7 @@ class ConstraintReader:
         return coordinate not in self._lines.rods and (self._bodies.kinds[coordinate] == "revolute")
 
     def _reference(self, coordinate: str) -> Expression:
-        """Return the coordinate of a hinge, slide or rod in the file's pose."""
+        """Return the coordinate of a hinge, slide or rod at the file's pose."""
         if coordinate in self._lines.rods and coordinate not in self._bodies.references:
             length = self._lines.lengths[coordinate]
             leaf = self._leaves.structural(f"{coordinate}.ref", length, "m", "geometry")
@@ -324,7 +322,7 @@ class ConstraintReader:
         return self._bodies.references[coordinate]
 
     def _scalar(self, node: XmlNode, name: str, key: str) -> str | None:
-        """Return the hinge or slide that an attribute names; None with a problem."""
+        """Return the hinge or slide that an attribute names; None after adding a problem."""
         word = self._reader.word(node, key)
         what, remedy = f"there is no joint {word!r}", "name a joint of the worldbody"
         joint = self._reader.look_up(node, name, word, self._bodies.joint_names, what, remedy)
@@ -340,7 +338,7 @@ class ConstraintReader:
     def actuators(self, root: XmlNode) -> tuple[Actuator, ...]:
         """Return motors on joints and tendons.
 
-        The forces of other actuators are listed as omitted, except of those that act on contacts.
+        The forces of other actuators are listed as omitted, except those that act at contacts.
         """
         actuators: list[Actuator] = []
         for section in root.all("actuator"):
@@ -349,13 +347,13 @@ class ConstraintReader:
                 name = identifier(self._reader.word(node, "name")) or f"{node.tag}_{k + 1}"
                 if any(actuator.name == name for actuator in actuators):
                     self._reader.problem(
-                        node, name, "an actuator has this name already", "rename one of the two"
+                        node, name, "another actuator has this name", "rename one of the two"
                     )
                 if node.tag not in ACTUATORS:
-                    continue  # the list of unknown elements reports it
+                    continue  # listed with the unknown elements
                 if node.tag == _CONTACT_ACTUATOR:
                     self._reader.use(node, "body")
-                    self._reader.notes.append(f"{name}: an actuator on contacts is left out")
+                    self._reader.notes.append(f"{name}: an actuator at contacts is omitted")
                     continue
                 terms = self._drives(node, name)
                 self._note_pushing(node, name)
@@ -366,7 +364,7 @@ class ConstraintReader:
         return tuple(actuators)
 
     def _is_same_motor(self, node: XmlNode, name: str, terms: Sequence[tuple[str, float]]) -> bool:
-        """Return whether a servo acts where another actuator does, as a part of one control law.
+        """Return whether a servo and another actuator are parts of one control law.
 
         A position and a velocity servo on one joint are the usual form of a PD controller.
         """
@@ -374,7 +372,9 @@ class ConstraintReader:
         if "armature" not in node.attributes:
             for other, other_terms, is_other_servo in self._driven:
                 if (is_servo or is_other_servo) and _are_proportional(terms, other_terms):
-                    note = f"{name} acts where {other} does: both are one motor"
+                    note = (
+                        f"{name} drives the same joints as {other}, so both are read as one motor"
+                    )
                     self._reader.notes.append(note)
                     return True
         self._driven.append((name, terms, is_servo))
@@ -389,10 +389,10 @@ class ConstraintReader:
     def tendon_lengths(self) -> TendonLengths:
         """Return losses, springs, inertia and limits of tendon lengths s = sum of c_i q_i.
 
-        Losses and inertia are those that no motor has taken. Losses become losses of a combination
-        of joints. With a spring, an inertia or limits, s is the coordinate of a joint of a massless
-        body: a coupling ties it to the joints, and all act on it. What acts on a spatial tendon of
-        one line acts on its rod.
+        Losses and inertia that belong to a motor are excluded. Losses become losses of a
+        combination of joints. With a spring, an inertia or limits, s becomes the coordinate of a
+        joint of a massless body, and a coupling relates it to the joints. The elements of a spatial
+        tendon of one line act on its rod.
         """
         lengths = TendonLengths()
         self._make_cables()
@@ -445,7 +445,7 @@ class ConstraintReader:
         return bool(self._losses[tendon]) or any(tendon in names for names in users)
 
     def _make_cables(self) -> None:
-        """Make cables of spatial tendons whose actuators only pull, or which were cables."""
+        """Convert spatial tendons to cables if their actuators only pull or if they were cables."""
         for tendon in self._spatial:
             terms = self._tendons[tendon]
             if tendon in self._tensions:
@@ -456,15 +456,15 @@ class ConstraintReader:
                 continue
             if self._pushing[tendon]:
                 self._reader.notes.append(
-                    f"tendon {tendon}: its actuator may push, so it is a strut; a cable has "
-                    "a range that only pulls"
+                    f"tendon {tendon}: its actuator may push, so it is a strut; a cable needs "
+                    "a force range that only pulls"
                 )
             elif len(terms) == 1 or not (tendon in self._springs or tendon in self._ranges):
                 for rod, _ in terms:
                     self._lines.bound(rod, Tension(least=0.0))
 
     def _note_pushing(self, node: XmlNode, name: str) -> None:
-        """Note whether the actuator of a spatial tendon can lengthen it."""
+        """Record whether the actuator of a spatial tendon can push."""
         tendon = node.attributes.get("tendon", "")
         if tendon not in self._spatial:
             return
@@ -507,7 +507,7 @@ class ConstraintReader:
         )
 
     def _free_name(self, wanted: str) -> str:
-        """Return a free name as close to the wanted one as possible."""
+        """Return an unused name as close to the wanted one as possible."""
         name = identifier(wanted)
         joints = self._bodies.joint_names.values()
         taken = {*self._bodies.world, *joints, *self._names, *self._lines.rods}
@@ -536,7 +536,7 @@ class ConstraintReader:
         if not has_losses or name not in joints:
             return name
         self._reader.notes.append(
-            f"the motor {name} is renamed to {name}_motor: {name} is a joint with losses"
+            f"the motor {name} is renamed to {name}_motor, because {name} is a joint with losses"
         )
         return f"{name}_motor"
 
@@ -566,7 +566,7 @@ class ConstraintReader:
         self._read_losses(node, name)
         self._reader.use(node, "range", "limited")
         if "range" in node.attributes:
-            self._reader.notes.append(f"tendon {name}: its limits are not carried over")
+            self._reader.notes.append(f"tendon {name}: its limits are omitted")
         at_rest = sum(c * self._bodies.rests.get(joint, 0.0) for joint, c in terms)
         self._read_spring(node, name, at_rest)
 
@@ -575,7 +575,7 @@ class ConstraintReader:
         self._losses[name] = {key: value for key, value in values.items() if value}
 
     def _read_spatial(self, node: XmlNode, name: str) -> None:
-        """Read a tendon over sites and pulleys; one around geoms is listed as omitted."""
+        """Read a tendon over sites and pulleys; a tendon around geoms is listed as omitted."""
         path = self._lines.read(node, name or "tendon", self._free_name(name or "tendon"))
         if path is None:
             return
@@ -594,7 +594,7 @@ class ConstraintReader:
         self._read_losses(node, name)
         ends = self._reader.limits(node, name or "tendon", "range", "limited")
         if ends is not None:
-            # a length is never negative, so that such an end bounds nothing
+            # a length is never negative, so a negative end is not a limit
             lower = ends[0] - path.constant if ends[0] > 0.0 else -math.inf
             self._ranges[name] = (lower, ends[1] - path.constant)
         self._read_spring(node, name, path.start if self._is_spring_pose() else None)
@@ -603,7 +603,7 @@ class ConstraintReader:
             self._springs[name] = (stiffness, rest - path.constant)
 
     def _read_tension(self, node: XmlNode, name: str) -> None:
-        """Read the bounds of a cable that `mjcf.writer` put into ``<custom>``."""
+        """Read the tension bounds of a cable that `mjcf.writer` stored in ``<custom>``."""
         numbers = {
             key: self._reader.extra("tendon", node, key, math.nan)
             for key in ("least", "greatest", "stiffness", "damping", "restitution")
@@ -625,10 +625,10 @@ class ConstraintReader:
         )
 
     def _leave_out(self, node: XmlNode, name: str) -> None:
-        """Note a tendon without coordinates, and list its forces as omitted."""
+        """Add a note on a tendon without coordinates, and list its forces as omitted."""
         self._losses[name] = {}
         reason = self._why_without_lines(name)
-        self._reader.notes.append(f"tendon {name}: {reason}; it is not carried over")
+        self._reader.notes.append(f"tendon {name} is omitted: it {reason}")
         keys = (*_TENDON_LOSSES, "stiffness")
         acting = [key for key in keys if self._reader.value(node, name, key)]
         if acting and self._spatial[name].geoms:
@@ -636,7 +636,7 @@ class ConstraintReader:
             self._reader.omitted.append(what)
 
     def _is_spring_pose(self) -> bool:
-        """Return whether the springs of all joints rest in the file's pose."""
+        """Return whether the springs of all joints are at rest in the file's pose."""
         value = self._leaves.value
         return all(
             self._bodies.rests.get(joint, 0.0) == value(reference)
@@ -650,15 +650,15 @@ class ConstraintReader:
         Args:
             node: element of the tendon.
             name: its name.
-            at_rest: its length at the rest positions of the joints' springs, which is the default;
-                None where it is not known.
+            at_rest: its length at the rest positions of the joints' springs, which is the default
+                rest length; None if unknown.
         """
         stiffness = self._reader.value(node, name or "tendon", "stiffness")
         ends = self._reader.numbers(node, name or "tendon", "springlength")
         if not stiffness:
             return
         if len(ends) == 2 and ends[0] != ends[1]:
-            what = f"the spring of tendon {name}, which is slack from length {ends[0]:g} to {ends[1]:g}"
+            what = f"the spring of tendon {name}, which is slack between lengths {ends[0]:g} and {ends[1]:g}"
             self._reader.omitted.append(what)
             return
         rest = ends[0] if ends and ends[0] >= 0.0 else at_rest
@@ -672,7 +672,7 @@ class ConstraintReader:
         self._springs[name] = (stiffness, rest)
 
     def _drives(self, node: XmlNode, name: str) -> list[tuple[str, float]]:
-        """Return coordinates with their ratios; none if the actuator is left out or is wrong."""
+        """Return coordinates with their ratios; empty if the actuator is omitted or invalid."""
         reader = self._reader
         gear = (reader.numbers(node, name, "gear") or (1.0,))[0]
         key = next((key for key in _TRANSMISSIONS if key in node.attributes), "")
@@ -691,14 +691,14 @@ class ConstraintReader:
                 node,
                 name,
                 "the gear, or a coefficient of the tendon, is zero",
-                "give `gear` and `coef` other than zero, or remove the actuator",
+                "give nonzero `gear` and `coef`, or remove the actuator",
             )
         return [(joint, gear * ratio) for joint, ratio in terms]
 
     def _expressions(
         self, name: str, terms: Sequence[tuple[str, float]]
     ) -> tuple[tuple[str, Expression], ...]:
-        """Return coordinates with expressions of their ratios, which are parameters unless 1."""
+        """Return (coordinate, ratio expression) pairs; ratios other than 1 are parameters."""
         drives: list[tuple[str, Expression]] = []
         for joint, ratio, unit in self._with_units(terms):
             expression: Expression = ONE
@@ -709,7 +709,7 @@ class ConstraintReader:
         return tuple(drives)
 
     def _left_out_because(self, key: str, word: str) -> str:
-        """Return why an actuator on an element is left out; "" if it is read, or is rejected."""
+        """Return why the force of an actuator is omitted; "" if it is read or rejected."""
         if not key:
             return "which drives no joint and no tendon"
         if key == "tendon" and word in self._spatial and not self._tendons[word]:
@@ -722,11 +722,11 @@ class ConstraintReader:
         return ""
 
     def _is_length(self, terms: Sequence[tuple[str, float]]) -> bool:
-        """Return whether a combination of joints is in metres: one of them slides."""
+        """Return whether a combination of joints is a length, because one of them slides."""
         return any(not self._turns(joint) for joint, _ in terms)
 
     def _with_units(self, terms: Sequence[tuple[str, float]]) -> list[tuple[str, float, str]]:
-        """Return the joints of a combination with their ratios and the units of these."""
+        """Return (joint, ratio, unit of the ratio) for a combination of joints."""
         is_length = self._is_length(terms)
         return [
             (joint, ratio, "m/rad" if is_length and self._turns(joint) else "")
@@ -739,7 +739,7 @@ class ConstraintReader:
         reader = self._reader
         if self._is_servo(node):
             reader.notes.append(
-                f"{name}: {a(node.tag)} actuator is read as an ideal motor, without its control law"
+                f"{name}: {a(node.tag)} actuator is read as an ideal motor without its control law"
             )
         force = self._limit(node, name, "forcerange", "forcelimited")
         if node.tag == "motor":
@@ -747,7 +747,7 @@ class ConstraintReader:
         turns = all(self._turns(joint) for joint, _ in drives)
         losses = self._losses.get(node.attributes.get("tendon", ""), {})
         gear = abs((reader.numbers(node, name, "gear") or (1.0,))[0])
-        gear = gear if gear**2 else 1.0  # a zero gear has been reported
+        gear = gear if gear**2 else 1.0  # a zero gear was reported
         inertia = reader.value(node, name, "armature") + losses.pop("armature", 0.0) / gear**2
         friction = self._leaves.friction(
             name,
@@ -771,14 +771,14 @@ class ConstraintReader:
         )
 
     def _limit(self, node: XmlNode, name: str, key: str, switch: str) -> float:
-        """Return the larger end of a limiting range; a motor has one limit for both directions."""
+        """Return the larger end of a range as limit; a motor has one limit for both directions."""
         ends = self._reader.limits(node, name, key, switch)
         if ends is None:
             return math.inf
         is_pull = self._pushing.get(node.attributes.get("tendon", "")) is False
         if -ends[0] != ends[1] and not is_pull:
             self._reader.notes.append(
-                f"{name}: {key} {ends[0]:g} to {ends[1]:g} is carried over as its larger end"
+                f"{name}: the limit is the larger end of {key} {ends[0]:g} to {ends[1]:g}"
             )
         return max(abs(ends[0]), abs(ends[1]))
 
@@ -786,7 +786,7 @@ class ConstraintReader:
 def _are_proportional(
     terms: Sequence[tuple[str, float]], others: Sequence[tuple[str, float]]
 ) -> bool:
-    """Return whether two transmissions move together, up to a gear."""
+    """Return whether two transmissions differ only by a factor."""
     if [joint for joint, _ in terms] != [joint for joint, _ in others]:
         return False
     first = np.array([ratio for _, ratio in terms])
@@ -795,7 +795,7 @@ def _are_proportional(
 
 
 def _divisor(unit: str, power: int) -> str:
-    """Return the end of the unit of a polynomial's coefficient: "", "/rad", "/rad^2" and so on."""
+    """Return the divisor in the unit of a polynomial's coefficient: "", "/rad", "/rad^2" ..."""
     if power == 0:
         return ""
     return f"/{unit}" if power == 1 else f"/{unit}^{power}"

@@ -1,4 +1,4 @@
-"""Solids from the geoms of an MJCF. Faults of a geom are notes, since they affect no motion."""
+"""Solids from the geoms of an MJCF. Faults of a geom are notes, as they do not affect motion."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from tauloop.mechanism.poses import FramePose, quaternion_rotation, rotation_mat
 from tauloop.mechanism.solids.solid import SHAPES, Mesh, Solid, convex
 from tauloop.mechanism.solids.visual import solid_at
 
-#: Groups of geoms that MuJoCo's viewers show by default; by convention the others are for contacts.
+#: Groups of geoms that MuJoCo's viewer shows by default; by convention, others are for contacts.
 SHOWN_GROUPS = (0, 1, 2)
-#: Corners of an ellipsoid, and the angle (rad) about its axis from one to the next: the golden one
-#: spreads them evenly.
+#: Number of corners of an ellipsoid, and the angle (rad) about its axis from one to the next. The
+#: golden angle distributes them evenly.
 _ELLIPSOID_CORNERS, _GOLDEN_ANGLE = 300, np.pi * (3.0 - np.sqrt(5.0))
 
 
 class GeomReader:
-    """Creates solids from geoms, in the order of the file."""
+    """Reader of solids from geoms, in the order of the file."""
 
     def __init__(self, reader: MjcfReader, root: XmlNode) -> None:
         """Read materials and the names of meshes.
 
         Args:
-            reader: provides compiler settings and default classes; faults of shapes are not added.
+            reader: provides compiler settings and default classes. Faults of shapes are not
+                problems.
             root: the element ``<mujoco>``.
         """
         self.solids: list[Solid] = []
@@ -54,7 +55,7 @@ class GeomReader:
         }
 
     def read(self, body: str, geom: XmlNode, frame: FramePose, childclass: str) -> None:
-        """Add the solid of a geom on a body, in a frame on that body, unless it is not drawn."""
+        """Add the solid of a geom on a body, given in a frame on that body, if it is drawn."""
         reader, before = self._reader, len(self._reader.problems)
         node = reader.resolved(geom, childclass)
         kind, material = (
@@ -70,7 +71,7 @@ class GeomReader:
             self._not_drawn["hidden"] += 1
         elif kind == "mesh":
             solid = self._mesh(node, body, frame, color)
-        # a shape with a mesh has the size of that
+        # MuJoCo fits a primitive shape with a mesh to the mesh
         elif kind not in SIZE_COUNTS or "mesh" in node.attributes:
             self._not_drawn[kind] += 1
         else:
@@ -96,7 +97,7 @@ class GeomReader:
         if solid is None or wrong:
             return None, wrong[
                 0
-            ] if wrong else f"the file of mesh {reader.word(geom, 'mesh')!r} is not there"
+            ] if wrong else f"the file of mesh {reader.word(geom, 'mesh')!r} does not exist"
         corners = None
         if isinstance(solid.mesh, Mesh):
             corners = solid.mesh.vertices[solid.mesh.faces]
@@ -111,7 +112,7 @@ class GeomReader:
         return corners @ rotation_matrix(solid.turns).T + np.array(solid.position), ""
 
     def inertia_mode(self, geom: XmlNode) -> str:
-        """Return MuJoCo's word for the method that computes the inertia of a geom's mesh."""
+        """Return MuJoCo's name of the method that computes the inertia of a geom's mesh."""
         asset = self._meshes.get(self._reader.word(geom, "mesh"))
         return "legacy" if asset is None else self._reader.word(asset, "inertia", "legacy")
 
@@ -133,13 +134,13 @@ class GeomReader:
             angle, r = _GOLDEN_ANGLE * np.arange(_ELLIPSOID_CORNERS), np.sqrt(1.0 - z * z)
             ball = convex(np.column_stack([r * np.cos(angle), r * np.sin(angle), z]))
             return solid_at(body, "mesh", tuple(size.tolist()), p, R, colour=color, mesh=ball)
-        size[0 if kind == "box" else 1 :] *= 2.0  # half lengths there
+        size[0 if kind == "box" else 1 :] *= 2.0  # MJCF has half lengths
         return solid_at(body, SHAPES[SHAPES.index(kind)], tuple(size.tolist()), p, R, colour=color)
 
     def _mesh(self, node: XmlNode, body: str, frame: FramePose, color: str) -> Solid | None:
         """Return a mesh in the frame of its geom.
 
-        `refpos` is subtracted from the corners, then they are rotated back by `refquat` and scaled.
+        The corners minus `refpos` are rotated by the inverse of `refquat` and scaled.
         """
         reader, name = self._reader, self._reader.word(node, "mesh")
         asset = reader.look_up(node, body, name, self._meshes, f"there is no mesh {name!r}", "")
@@ -153,7 +154,11 @@ class GeomReader:
             np.array(reader.vector(asset, name, "refquat", (1.0, 0.0, 0.0, 0.0)))
         ).T
         if not scale.all() or ((R != np.eye(3)).any() and np.ptp(scale) > 0.0):
-            reader.problem(asset, name, f"it is scaled by {scale.tolist()} after a turn")
+            reader.problem(
+                asset,
+                name,
+                f"it is scaled by {scale.tolist()} after a rotation, which is not supported",
+            )
         pose = frame @ reader.pose(node, body) @ FramePose(R, -scale * (R @ at))
         mesh = self._triangles(asset, name)
         if mesh is None:
@@ -169,7 +174,7 @@ class GeomReader:
         )
 
     def _triangles(self, asset: XmlNode, name: str) -> Path | Mesh | None:
-        """Return the file or triangles of a mesh; without faces it is the hull of its corners."""
+        """Return the file or triangles of a mesh; without faces, its convex hull."""
         reader, file = self._reader, self._reader.word(asset, "file")
         if file:
             name = Path(file).name if reader.compiler.has_bare_names else file

@@ -1,7 +1,7 @@
-"""``<include file="...">`` of MJCF: the elements of another file take its place, as MuJoCo has it.
+"""``<include file="...">`` of MJCF, which is replaced by the elements of another file as in MuJoCo.
 
-The root element of that file is left out. Its name is relative to the folder of the main file, or,
-if there is no such file, to the folder of the including file. A file can be included once.
+The root element of that file is dropped. The file name is relative to the folder of the main file
+or, if there is no such file, to the folder of the including file. A file can be included once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def with_includes(root: XmlNode, path: Path, folders: Iterable[str | Path]) -> X
         folders: folders that may contain included files, in addition to that of the main file.
 
     Raises:
-        DescriptionError: a file may not be read, is included twice, or is wrong.
+        DescriptionError: a file must not be read, is included twice, or is invalid.
     """
     if not any(node.tag == INCLUDE for node in root.walk()):
         return root
@@ -56,7 +56,7 @@ def _included(
     """Return the elements that replace an ``<include>``."""
     name = files.text(node, INCLUDE, "file")
     if node.children:
-        files.problem(node, INCLUDE, "an <include> has elements of its own", "remove them")
+        files.problem(node, INCLUDE, "an <include> contains elements", "remove them")
         return []
     if not name:
         return []
@@ -65,9 +65,7 @@ def _included(
     if path is None:
         return []
     if path in seen:
-        files.problem(
-            node, INCLUDE, f"it includes {name!r}, which is included already", "include a file once"
-        )
+        files.problem(node, INCLUDE, f"{name!r} is included twice", "include a file once")
         return []
     seen.add(path)
     root = read_xml(path)

@@ -34,7 +34,7 @@ _MESH_MODES = {
     "exact": mesh_volume,
     "shell": shell_area,
 }
-#: Number of sizes of each shape; with `fromto` the length is not among them.
+#: Number of sizes of each shape; with `fromto`, the length is not one of them.
 SIZE_COUNTS = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
 
 
@@ -62,14 +62,14 @@ def body_inertia(
     Args:
         reader: reads attributes and collects problems.
         name: name of the body.
-        inertials: its ``<inertial>``, if any, with the pose of the enclosing ``<frame>``.
+        inertials: its ``<inertial>``, if any, each with the pose of the enclosing ``<frame>``.
         geoms: its geoms with their classes applied, each with the pose of the enclosing
             ``<frame>``.
         meshes: source of mesh triangles.
     """
     how = reader.compiler.from_geoms
     if len(inertials) > 1:
-        what = f"has {len(inertials)} <inertial>"
+        what = f"has {len(inertials)} <inertial> elements"
         reader.problem(inertials[1][0], name, what, "keep one of them")
     if inertials and how != "true":
         return _possible(reader, name, _inertial(reader, name, *inertials[0]))
@@ -84,7 +84,7 @@ def body_inertia(
 
 
 def _possible(reader: MjcfReader, name: str, inertia: LinkInertia) -> LinkInertia:
-    """Return an inertia; one that no body can have is balanced if the compiler does that."""
+    """Return an inertia; if it is impossible and the compiler balances inertias, balance it."""
     moments = inertia.about_center
     what = impossible_inertia(moments) if np.isfinite(moments).all() else ""
     if not what:
@@ -137,16 +137,16 @@ def _geom(
         mode = "shell" if is_shell else meshes.inertia_mode(node)
         return _mesh(reader, body, node, frame, meshes, given_mass, density, mode)
     if kind not in SIZE_COUNTS:
-        what = f"its mass follows from the volume of a {kind} geom, which Tauloop does not compute"
+        what = f"its mass depends on the volume of a {kind} geom, which Tauloop does not compute"
         reader.problem(
-            node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body"
+            node, body, what, "add <inertial mass=... pos=... fullinertia=.../> to the body"
         )
         return None
     if "mesh" in node.attributes:
         mesh = reader.word(node, "mesh")
         what = f"MuJoCo fits this {kind} to mesh {mesh!r}; Tauloop does not"
         reader.problem(
-            node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body"
+            node, body, what, "add <inertial mass=... pos=... fullinertia=.../> to the body"
         )
         return None
     size, pose = geom_shape(reader, body, kind, node, frame)
@@ -157,7 +157,7 @@ def _geom(
             node,
             body,
             "Tauloop does not compute the inertia of a shell",
-            "write <inertial> into the body",
+            "add <inertial> to the body",
         )
         return None
     mass = density * solid_volume(kind, size)[0] if given_mass is None else given_mass
@@ -174,7 +174,7 @@ def _mesh(
     density: float,
     mode: str,
 ) -> LinkInertia | None:
-    """Return the inertia of a mesh as a solid, as its convex hull or as a shell.
+    """Return the inertia of a mesh as a solid, a convex hull or a shell.
 
     Args:
         reader: reads attributes and collects problems.
@@ -192,16 +192,15 @@ def _mesh(
     if mode not in _MESH_MODES:
         wrong = f"inertia={mode!r} of mesh {reader.word(node, 'mesh')!r} is not supported"
     if corners is None or wrong:
-        what = f"its inertia follows from a mesh geom, which Tauloop does not compute: {wrong}"
+        what = f"its inertia depends on a mesh geom and cannot be computed: {wrong}"
         reader.problem(
-            node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body"
+            node, body, what, "add <inertial mass=... pos=... fullinertia=.../> to the body"
         )
         return None
     if mode == "legacy" and not is_closed(corners):
         mesh = reader.word(node, "mesh")
         reader.notes.append(
-            f"{body}: "
-            f"mesh {mesh!r} is not a closed surface; its inertia is the one that MuJoCo computes"
+            f"{body}: mesh {mesh!r} is not a closed surface; its inertia is computed as in MuJoCo"
         )
     if mode == "convex":
         hull = convex(corners.reshape(-1, 3))
@@ -224,7 +223,7 @@ def geom_shape(
         a, b = np.array(ends[:3]), np.array(ends[3:])
         length = float(np.linalg.norm(b - a))
         if length == 0.0 or not math.isfinite(length):
-            what = f"the two points of fromto are {length:g} m apart"
+            what = f"the distance between the points of fromto is {length:g} m"
             reader.problem(node, body, what, "write two different, finite points")
             return None, frame
         # MuJoCo's z axis points from the second point to the first
@@ -235,7 +234,7 @@ def geom_shape(
     else:
         pose = reader.pose(node, body)
     if len(size) < SIZE_COUNTS[kind] or not (size[: SIZE_COUNTS[kind]] > 0.0).all():
-        what = f"a {kind} needs {SIZE_COUNTS[kind]} positive sizes, and has {size.tolist()}"
-        reader.problem(node, body, what, "correct size")
+        what = f"a {kind} needs {SIZE_COUNTS[kind]} positive sizes, got {size.tolist()}"
+        reader.problem(node, body, what, "correct `size`")
         return None, frame
     return size[: SIZE_COUNTS[kind]], frame @ pose

@@ -39,7 +39,7 @@ def started_at(
     remedy = (
         f"use one of {', '.join(keyframe_names(root))}"
         if known
-        else "leave the keyframe out; the file has none"
+        else "omit the keyframe option; the file has no keyframes"
     )
     key = reader.look_up(root, "keyframe", name, known, f"there is no keyframe {name!r}", remedy)
     if key is None:
@@ -50,8 +50,8 @@ def started_at(
     values = reader.numbers(key, name, "qpos")
     counts = [len(JOINT_KINDS[kind].coordinates) for kind in kinds.values()]
     if len(values) != sum(counts):
-        what = f"qpos has {len(values)} numbers, and the joints have {sum(counts)} coordinates"
-        reader.problem(key, name, what, "let MuJoCo write the model out: mj_saveLastXML")
+        what = f"qpos has {len(values)} numbers, but the joints have {sum(counts)} coordinates"
+        reader.problem(key, name, what, "let MuJoCo save the compiled model: mj_saveLastXML")
         return tuple(joints)
     starts: dict[str, tuple[float, ...]] = {}
     for (joint, kind), count in zip(kinds.items(), counts, strict=True):

@@ -2,12 +2,17 @@
 
 Each number that may be identified or calibrated becomes an independent parameter named after its
 body or joint: ``arm.mass``, ``arm.center[0]``, ``arm.at[2]``, ``elbow.inertia`` (armature),
-``elbow.friction.viscous``. The reader carries over the tree with its default classes, inertias
-(from solids if there is no ``<inertial>``), limits, springs, losses, rotors, ``connect``, ``weld``
-and ``joint`` equalities, tendons of joints and of sites with their losses and springs, motors on
-joints and tendons, and the extensions that `mjcf.writer` puts into ``<custom>``. Constraints are
-hard here and soft in MuJoCo: ``solref`` and similar settings have no effect. The description lists
-everything else.
+``elbow.friction.viscous``. The reader supports
+
+- the tree with its default classes, inertias (from solids if there is no ``<inertial>``), limits,
+  springs, losses and rotors,
+- ``connect``, ``weld`` and ``joint`` equalities,
+- tendons of joints and of sites with their losses and springs,
+- motors on joints and tendons, and
+- the extensions that `mjcf.writer` stores in ``<custom>``.
+
+Constraints are hard here but soft in MuJoCo, so ``solref`` and similar settings have no effect. The
+machine's description lists everything else in the file.
 """
 
 from __future__ import annotations
@@ -48,8 +53,8 @@ from tauloop.mechanism.suggestions import listing, suggestion
 
 #: Default gravity of an MJCF file, m/s^2 (MuJoCo's XML reference, option/gravity).
 _GRAVITY = (0.0, 0.0, -9.81)
-#: Elements and attributes that only draw, collide or configure MuJoCo's solver: they do not
-#: describe the machine.
+#: Elements and attributes for drawing, collisions or MuJoCo's solver. They do not describe the
+#: machine.
 _VISUAL_ELEMENTS = ("geom", "mesh", "material")
 _OTHER_SECTIONS = (
     "visual",
@@ -90,8 +95,8 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
         options: import options; the platform may also be a site, which is then the tool.
 
     Returns:
-        The mechanism; its description lists the parts that were not carried over. The platform is
-        the last body with mass unless the options name one.
+        The mechanism; its description lists the omitted parts. The platform is the last body with
+        mass unless the options name one.
 
     Raises:
         DescriptionError: all problems, each with its file and line.
@@ -108,8 +113,10 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
     tree = TreeReader(reader, leaves, geoms, root)
     for node in root.children:
         if node.tag in GENERATORS:
-            what = f"<{node.tag}> is not followed"
-            reader.problem(node, node.tag, what, "let MuJoCo write the model out: mj_saveLastXML")
+            what = f"<{node.tag}> is not expanded"
+            reader.problem(
+                node, node.tag, what, "let MuJoCo save the compiled model: mj_saveLastXML"
+            )
     listed = inventory("mjcf", root)
     others = [
         item
@@ -125,14 +132,14 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
     refuse_bounds(reader, root, bodies.heaviest, tree.largest_length)
     is_generated = any(item.node.tag in GENERATORS for item in listed.refused)
     if not bodies.bodies and not is_generated:
-        reader.problem(root, "worldbody", "there is no body", "give a model that moves")
+        reader.problem(root, "worldbody", "there is no body", "give a model with moving bodies")
     constraints = ConstraintReader(reader, leaves, tree)
     constraints.read_tendons(root)
     loops, couplings = constraints.equality(root)
     forces = tuple(reader.omitted)
     actuators = _motors(reader, root, constraints.actuators(root), bodies.joints, options.motors)
     if options.motors:
-        reader.omitted[:] = forces  # the caller's motors take the place of all actuators
+        reader.omitted[:] = forces  # the caller's motors replace all actuators
     unstated = _unstated(reader, root, bodies.joints)
     lengths = constraints.tendon_lengths()
     share = _weight_share(reader, bodies, leaves, actuators)
@@ -147,7 +154,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
         if names:
             reader.notes.append(f"{what}: {', '.join(names)}")
     if options.keyframe:
-        reader.notes.append(f"the start is keyframe {options.keyframe}")
+        reader.notes.append(f"the start pose is keyframe {options.keyframe}")
     elif keys := keyframe_names(root):
         reader.notes.append(f"keyframes available as start: {', '.join(keys)}")
     notes = [*reader.notes, *geoms.notes(), *_unread(reader, root)]
@@ -184,7 +191,7 @@ def _motors(
 ) -> tuple[Actuator, ...]:
     """Return the actuators of a file, or those that the caller names.
 
-    A name is that of an actuator of the file, or of a joint, which gets a motor of ratio 1.
+    A name is that of an actuator of the file, or of a joint, which then gets a motor of ratio 1.
     """
     if not wanted:
         return stated
@@ -195,7 +202,7 @@ def _motors(
     for word in wanted:
         name = word if word in known else identifier(word)
         if name not in known:
-            what = f"there is no motor and no joint {word!r} that turns or slides"
+            what = f"there is no motor {word!r}, and no such joint that rotates or slides"
             reader.problem(
                 root, "motors", what, suggestion(name, known) or f"there are {listing(known)}"
             )
@@ -207,12 +214,12 @@ def _motors(
 
 
 def _unstated(reader: MjcfReader, root: XmlNode, joints: Sequence[Joint]) -> tuple[str, ...]:
-    """Return joints that may have motors, for a file from Tauloop whose source left this open."""
+    """Return joints that may have motors, from a file written by Tauloop."""
     scalar = [joint.name for joint in joints if joint.kind in ("revolute", "prismatic")]
     names = reader.listed("unstated_motors")
     unknown = [name for name in names if name not in scalar]
     if unknown:
-        what = f"there is no joint {', '.join(unknown)} that turns or slides"
+        what = f"there is no joint {', '.join(unknown)} that rotates or slides"
         reader.problem(root, "custom.unstated_motors", what, f"there are {listing(scalar)}")
     return names
 
@@ -220,10 +227,10 @@ def _unstated(reader: MjcfReader, root: XmlNode, joints: Sequence[Joint]) -> tup
 def _weight_share(
     reader: MjcfReader, bodies: Bodies, leaves: Leaves, actuators: Sequence[Actuator]
 ) -> float:
-    """Return the fraction of gravity that remains after equal compensation of all bodies, else 1.
+    """Return the fraction of gravity that remains if all bodies have equal ``gravcomp``, else 1.
 
-    The weights of some bodies, or of all by different shares, are not gravity of the machine; they
-    are left out. Actuators that supply the compensation carry the weight, so that gravity remains.
+    Compensation of only some bodies, or by different fractions, is listed as an omitted force. If
+    actuators supply the compensation, they carry the weight, so gravity remains unchanged.
     """
     pairs = (
         (joint.parent.body, joint.child.body) for joint in bodies.joints if joint.kind == "fixed"
@@ -241,13 +248,13 @@ def _weight_share(
     driven = {name for actuator in actuators for name, _ in actuator.drives}
     if any(shares) and bodies.commanded == {*bodies.kinds} <= driven:
         reader.notes.append(
-            "gravity is that of the file: the actuators supply gravcomp (actuatorgravcomp)"
+            "gravity is not reduced by gravcomp, because the actuators supply it (actuatorgravcomp)"
         )
         return 1.0
     if len(set(shares)) == 1 and not (any(shares) and bodies.commanded):
         if shares[0]:
             reader.notes.append(
-                f"gravity is {1.0 - shares[0]:g} of the file's: gravcomp={shares[0]:g} on all bodies"
+                f"gravity is reduced to {1.0 - shares[0]:g} of the file's by gravcomp={shares[0]:g} on all bodies"
             )
         return 1.0 - shares[0]
     for name, share in zip(heavy, shares, strict=True):
@@ -270,8 +277,8 @@ def _gravity(
         if flag is not None and reader.word(flag, "gravity") == "disable":
             components = (0.0, 0.0, 0.0)
     if components is not None and options.gravity is not None:
-        what = f"given in the options {tuple(options.gravity)} and in the file {tuple(components)}"
-        reader.problem(root, "gravity", what, "leave it out of the options")
+        what = f"given both in the options {tuple(options.gravity)} and in the file {tuple(components)}"
+        reader.problem(root, "gravity", what, "remove it from the options")
     if components is None:
         components = _GRAVITY if options.gravity is None else options.gravity
     field = np.array(components)
@@ -279,7 +286,7 @@ def _gravity(
         reader.problem(
             root,
             "gravity",
-            f"{field.tolist()} is not three finite numbers",
+            f"{field.tolist()} are not three finite numbers",
             "give x, y, z in m/s^2",
         )
         return ZERO_VECTOR
@@ -305,7 +312,7 @@ def _platform(
         unknown = [name for name in names if name not in every]
         if unknown:
             what = f"there is no coordinate {', '.join(unknown)}"
-            reader.problem(root, where, what, f"use some of {', '.join(every)}")
+            reader.problem(root, where, what, f"choose from {', '.join(every)}")
     body, pose = bodies.last or (bodies.bodies[-1].name if bodies.bodies else ""), FramePose()
     wanted = options.platform_body or " ".join(reader.listed("platform"))
     if wanted in bodies.sites:
@@ -327,7 +334,7 @@ def _platform(
 
 
 def _unread(reader: MjcfReader, root: XmlNode) -> list[str]:
-    """Return counts of unused elements and attributes, without those that do not affect motion."""
+    """Return counts of unused elements and attributes that may affect motion."""
     elements: Counter[str] = Counter()
     attributes: Counter[str] = Counter()
 

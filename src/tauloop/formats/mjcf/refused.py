@@ -1,8 +1,8 @@
 """Settings of an MJCF file that change the motion of the machine and are not supported.
 
-Masses that MuJoCo's compiler changes, and forces that an option switches off, would silently give
-another machine, so they are rejected. The drag of the surrounding medium is left out, and results
-that need forces are then doubtful.
+Settings that change masses in MuJoCo's compiler or switch forces off are rejected, because ignoring
+them would silently give another machine. The drag of a surrounding medium is omitted, which makes
+results that need forces doubtful.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from tauloop.formats.xml.foreign_elements import Treatment, row_of
 from tauloop.formats.xml.nodes import XmlNode
 from tauloop.mechanism.suggestions import listing
 
-#: Fraction of the heaviest mass, and of its moment at the machine's largest length, that a bound
-#: may add to zeros.
+#: Largest accepted lower bound of masses and moments, as a fraction of the heaviest mass and of its
+#: moment of inertia at the machine's largest length.
 _BOUND_SHARE = 1e-4
 #: Forces that an option can switch off.
 _FORCE_FLAGS = ("constraint", "equality", "frictionloss", "spring", "damper")
 _MEDIUM_OPTIONS = ("density", "viscosity", "wind")
-#: Elements that contain parts of a body.
+#: Elements that contain the elements of a body.
 _BODIES = ("worldbody", "body", "frame", "replicate")
-#: Elements that MuJoCo reads in some parents alone; elsewhere they would be dropped.
+#: Elements with the only parents in which MuJoCo reads them; elsewhere they would be ignored.
 _PARENTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("worldbody", "actuator", "keyframe", "compiler", "option"), ("mujoco",)),
     **dict.fromkeys(("body", "frame", "freejoint", "inertial"), _BODIES),
@@ -37,7 +37,7 @@ _PARENTS: dict[str, tuple[str, ...]] = {
 
 
 def refuse_misplaced(reader: MjcfReader, node: XmlNode) -> None:
-    """Add a problem for each element that MuJoCo reads elsewhere alone, below an element."""
+    """Add a problem for each element below `node` that MuJoCo does not read there."""
     for child in node.children:
         row = row_of("mjcf", node.tag, child.tag)
         if row is not None and row.treatment is Treatment.HARMLESS:
@@ -45,7 +45,7 @@ def refuse_misplaced(reader: MjcfReader, node: XmlNode) -> None:
         parents = _PARENTS.get(child.tag)
         if parents is not None and node.tag not in parents:
             name = child.attributes.get("name", child.tag)
-            what = f"<{child.tag}> has no place in <{node.tag}>"
+            what = f"<{child.tag}> is not permitted in <{node.tag}>"
             allowed = listing(f"<{parent}>" for parent in parents if parent != "replicate")
             reader.problem(child, name, what, f"move it into {allowed}")
         else:
@@ -59,9 +59,12 @@ def refuse_what_acts(reader: MjcfReader, root: XmlNode) -> None:
         for flag in option.all("flag"):
             for key in _FORCE_FLAGS:
                 if reader.word(flag, key) == "disable":
-                    what = f"{key}=disable switches forces off that the file describes"
+                    what = f"{key}=disable switches off forces that the file describes"
                     reader.problem(
-                        flag, f"option.flag.{key}", what, "remove the flag, or what it switches off"
+                        flag,
+                        f"option.flag.{key}",
+                        what,
+                        "remove the flag, or the forces that it switches off",
                     )
         medium = {key: reader.numbers(option, "option", key) for key in _MEDIUM_OPTIONS}
         acting: list[str] = []
@@ -74,7 +77,7 @@ def refuse_what_acts(reader: MjcfReader, root: XmlNode) -> None:
 
 
 def refuse_bounds(reader: MjcfReader, root: XmlNode, heaviest: float, largest: float) -> None:
-    """Add problems for bounds of masses and moments that change more than zeros.
+    """Add problems for lower bounds of masses and moments that would change the machine.
 
     Args:
         reader: collects the problems.
@@ -91,7 +94,7 @@ def refuse_bounds(reader: MjcfReader, root: XmlNode, heaviest: float, largest: f
 
 
 def _refuse_masses(reader: MjcfReader, root: XmlNode, allowed: Mapping[str, float]) -> None:
-    """Reject compiler settings above the values that leave the masses of a file unchanged."""
+    """Reject compiler settings above the values that do not change the masses of a file."""
     for node in root.all("compiler"):
         for key, most in allowed.items():
             if reader.number(node, "compiler", key, 0.0) > most:

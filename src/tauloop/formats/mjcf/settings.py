@@ -1,4 +1,4 @@
-"""Compiler settings and default classes of an MJCF file, and the forms of its poses."""
+"""Compiler settings and default classes of an MJCF file, and its notations for poses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tauloop.mechanism.poses import (
     shortest_turn,
 )
 
-#: The class of elements that name no class.
+#: Default class of elements without a class.
 DEFAULT_CLASS = "main"
 #: Actuators that are more than an ideal motor: servos, muscles and plugins with a control law.
 SERVOS = (
@@ -40,8 +40,7 @@ ACTUATORS = ("general", "motor", *SERVOS)
 #: Prefix of names in ``<custom>`` for properties that MJCF lacks:
 #: ``tauloop.joint.NAME.friction.offset``, ``tauloop.platform``.
 CUSTOM_PREFIX = "tauloop."
-#: Terms of friction that MuJoCo does not have, with their names in messages; they are in
-#: ``<custom>``.
+#: Friction terms that MuJoCo lacks, with their names in messages; they are stored in ``<custom>``.
 CUSTOM_FRICTION_TERMS = {
     "offset": "constant part",
     "viscous_asymmetry": "viscous asymmetry",
@@ -53,10 +52,10 @@ CUSTOM_FRICTION_TERMS = {
 _POLYNOMIALS = ("stiffness", "damping")
 #: Attributes for an orientation, each with its number of components.
 _ORIENTATIONS = {"quat": 4, "axisangle": 4, "xyaxes": 6, "zaxis": 3, "euler": 3}
-#: Smallest length of an axis that has a direction.
+#: Smallest length of a vector that defines a direction.
 _MIN_AXIS_LENGTH = 1e-12
-#: Bounds of masses (kg) and moments (kg m^2) up to this value only let zeros pass in MuJoCo; they
-#: are ignored.
+#: Lower bounds of masses (kg) and moments (kg m^2) up to this value are ignored. They only make
+#: MuJoCo accept zeros.
 MUJOCO_BOUND = 1e-12
 
 
@@ -65,15 +64,15 @@ class MjcfCompiler:
     """Settings that change the meaning of numbers.
 
     Attributes:
-        angle: value in rad of the file's unit of angles.
+        angle: factor from the file's unit of angles to rad.
         euler: sequence of Euler angles; lower-case axes rotate with the frame, upper-case ones do
             not.
-        has_autolimits: whether a range alone is a limit.
-        from_geoms: "auto" (mass from geoms where a body has no inertial), "true" or "false".
+        has_autolimits: whether a range without a switch is a limit.
+        from_geoms: "auto" (mass from geoms if a body has no ``<inertial>``), "true" or "false".
         groups: first and last group of geoms with mass.
-        meshes: folder to which files of meshes are relative.
-        has_bare_names: whether only the last part of these file names counts.
-        is_balancing: whether moments of inertia that no body can have are replaced by their mean.
+        meshes: folder to which mesh files are relative.
+        has_bare_names: whether the folders in the names of mesh files are ignored.
+        is_balancing: whether impossible moments of inertia are replaced by their mean.
     """
 
     angle: float = math.pi / 180
@@ -87,7 +86,7 @@ class MjcfCompiler:
 
 
 class MjcfReader(XmlReader):
-    """Reads attributes with their defaults and records the used ones, to list the others."""
+    """Reader of attributes with their defaults. It records the used ones, to list the others."""
 
     def __init__(self, file: str, root: XmlNode) -> None:
         """Read compiler settings and default classes.
@@ -112,28 +111,28 @@ class MjcfReader(XmlReader):
         for section in root.all("custom"):
             self._read_custom(section)
 
-    # What MJCF has no place for
+    # Properties that MJCF lacks
 
     def extra(self, kind: str, node: XmlNode, what: str, default: float = 0.0) -> float:
-        """Return a number of a joint or actuator, SI, that `mjcf.writer` put into ``<custom>``."""
+        """Return a number of a joint or actuator, SI, that `mjcf.writer` stored in ``<custom>``."""
         name = node.attributes.get("name", "")
         return self._extras.get(f"{CUSTOM_PREFIX}{kind}.{name}.{what}", default)
 
     def kept_friction(self, kind: str, node: XmlNode) -> dict[str, float]:
-        """Return friction terms of a joint or actuator that `mjcf.writer` put there."""
+        """Return friction terms of a joint or actuator that `mjcf.writer` stored."""
         return {key: self.extra(kind, node, f"friction.{key}") for key in CUSTOM_FRICTION_TERMS}
 
     @property
     def payload(self) -> float:
-        """Return the rated payload, kg, that `mjcf.writer` put there."""
+        """Return the rated payload, kg, that `mjcf.writer` stored in ``<custom>``."""
         return self._extras.get(f"{CUSTOM_PREFIX}platform.payload", 0.0)
 
     def listed(self, what: str) -> tuple[str, ...]:
-        """Return names that `mjcf.writer` put into ``<custom>``; empty if there are none."""
+        """Return names that `mjcf.writer` stored in ``<custom>``; empty if there are none."""
         return self._lists.get(f"{CUSTOM_PREFIX}{what}", ())
 
     def texts(self, what: str) -> tuple[str, ...]:
-        """Return numbered texts that `mjcf.writer` put into ``<custom>``, if any."""
+        """Return numbered texts that `mjcf.writer` stored; empty if there are none."""
         return tuple(
             text for name, text in self._texts.items() if name.startswith(f"{CUSTOM_PREFIX}{what}.")
         )
@@ -254,7 +253,7 @@ class MjcfReader(XmlReader):
         return node.attributes.get(attribute, default).strip()
 
     def value(self, node: XmlNode, where: str, attribute: str, default: float = 0.0) -> float:
-        """Return a number, of several (a polynomial) the first.
+        """Return a number, or the first of several coefficients of a polynomial.
 
         Other coefficients of stiffness and damping are listed as omitted if they are not zero.
         """
@@ -273,9 +272,10 @@ class MjcfReader(XmlReader):
     def limits(
         self, node: XmlNode, where: str, attribute: str, switch: str
     ) -> tuple[float, float] | None:
-        """Return the ends of a range that limits; None if it does not.
+        """Return the ends of a range that is a limit; None if it is not.
 
-        Without a switch, a range limits if its ends increase: "0 0" switches off that of a class.
+        Without a switch, a range is a limit if its ends increase. "0 0" cancels the range of a
+        class.
         """
         ends = self.numbers(node, where, attribute)
         word = self.word(node, switch, "auto")
@@ -296,7 +296,7 @@ class MjcfReader(XmlReader):
         return ends[0], ends[1]
 
     def numbers(self, node: XmlNode, where: str, attribute: str) -> tuple[float, ...]:
-        """Return all numbers of an attribute, which must be finite; none if it is missing."""
+        """Return all numbers of an attribute, which must be finite; empty if it is missing."""
         self.use(node, attribute)
         words = node.attributes.get(attribute, "").split()
         return self.vector(node, where, attribute, (0.0,) * len(words)) if words else ()
@@ -313,7 +313,7 @@ class MjcfReader(XmlReader):
         return np.array(self.vector(node, where, attribute, default))
 
     def pose(self, node: XmlNode, where: str) -> FramePose:
-        """Return the pose of an element; its orientation may be in any of five forms."""
+        """Return the pose of an element; its orientation may be in any of MuJoCo's five forms."""
         return FramePose(
             position=self.triple(node, where, "pos"), rotation=self.orientation(node, where)
         )
@@ -340,13 +340,13 @@ class MjcfReader(XmlReader):
                 node,
                 where,
                 f"{keys[0]}={node.attributes[keys[0]]!r} has no direction",
-                "give vectors of nonzero length, which in xyaxes are not parallel",
+                "give nonzero vectors; those of xyaxes must not be parallel",
             )
             return np.eye(3)
         return rotation
 
     def _rotation(self, kind: str, x: np.ndarray) -> np.ndarray | None:
-        """Return axes (3, 3) by one of MuJoCo's five forms; None for a zero direction."""
+        """Return the axes (3, 3) given in one of MuJoCo's five forms; None for a zero direction."""
         if kind == "euler":
             R = np.eye(3)
             for letter, angle in zip(self.compiler.euler, x * self.compiler.angle, strict=True):

@@ -1,9 +1,9 @@
 """Cables and other massless rods of a `Mechanism` as spatial tendons, for `mjcf.writer`.
 
-A rigid link without mass is rejected by MuJoCo. A tendon between two sites has the same length, and
-the force of its actuator acts along the same line. Rods that a motor, a loss or a length drives
-together become branches of one tendon, each behind a pulley with the inverse of its ratio as
-divisor. Rods that something else ties to joints stay links.
+MuJoCo rejects rigid links without mass. A tendon between two sites has the same length, and the
+force of its actuator acts along the same line. Several rods of one motor, loss or length become
+branches of one tendon. Each branch follows a pulley whose divisor is the inverse of its ratio. Rods
+with other relations to joints remain links.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class TendonPath:
 
     Attributes:
         name: name of the tendon.
-        lines: rods with the factors of their lengths.
-        freedom: what acts on its length.
+        lines: (rod, factor of its length) pairs.
+        freedom: elements that act on its length.
     """
 
     name: str
@@ -44,13 +44,14 @@ class TendonPath:
 
 @dataclass(slots=True, kw_only=True)
 class TendonPaths:
-    """A machine whose massless rods are tendons.
+    """A machine in which tendons represent massless rods.
 
     Attributes:
-        mechanism: the machine without these rods, and without joints that only follow them.
+        mechanism: the machine without these rods, and without joints whose coordinates only follow
+            them.
         paths: the tendons, by name.
-        gears: tendon and gear of the actuators on tendons, by actuator.
-        followers: massless bodies that only followed the lengths of rods.
+        gears: (tendon, gear) of each actuator on a tendon, by actuator.
+        followers: massless bodies whose motion only followed rod lengths.
     """
 
     mechanism: Mechanism
@@ -59,14 +60,14 @@ class TendonPaths:
     followers: tuple[str, ...] = ()
 
     def is_line(self, link: str) -> bool:
-        """Return whether a name is that of a rod that is a tendon, of its part, or a follower's."""
+        """Return whether a link is a follower, or belongs to a rod that is a tendon."""
         rods = {rod.name for path in self.paths.values() for rod, _ in path.lines}
         rods.update(self.followers)
         return link in rods or link.removesuffix(".lower").removesuffix(".upper") in rods
 
 
 def tendon_paths(mechanism: Mechanism) -> TendonPaths:
-    """Return the machine with its massless rods as tendons where MJCF can represent them."""
+    """Return the machine with massless rods as tendons, where MJCF can represent them."""
     followers = _followers(mechanism)
     rods = _tendon_rods(mechanism, followers)
     followers = {name: pair for name, pair in followers.items() if _names(pair[1]) <= rods.keys()}
@@ -105,7 +106,7 @@ class _Builder:
         return rod.name
 
     def follower(self, joint: Joint, coupling: Coupling, terms: Terms) -> None:
-        """Add the tendon whose length, less the coupling's offset, is the coordinate of a joint."""
+        """Add the tendon whose length minus the coupling's offset is the coordinate of a joint."""
         (freedom,) = joint.freedoms
         shift = self._value(coupling.offset)
         spring = freedom.spring
@@ -143,7 +144,7 @@ class _Builder:
         return tuple((self._rods[name], self._value(ratio)) for name, ratio in terms)
 
     def _name(self, terms: Terms, fallback: str) -> str:
-        """Return NAME of rods NAME_1, NAME_2 and so on, as the reader numbers them."""
+        """Return NAME for rods NAME_1, NAME_2 and so on, which is how the reader numbers them."""
         names = [name for name, _ in terms]
         stem = names[0].removesuffix("_1")
         numbered = [f"{stem}_{k}" for k in range(1, len(terms) + 1)]
@@ -151,7 +152,7 @@ class _Builder:
 
 
 def _followers(mechanism: Mechanism) -> dict[str, tuple[Coupling, Terms]]:
-    """Return joints of massless bodies whose coordinates only state a sum of lengths of rods.
+    """Return joints of massless bodies whose coordinates are only sums of rod lengths.
 
     Each has its coupling, -s + sum of r_i L_i = offset, and the terms r_i L_i.
     """
@@ -173,7 +174,7 @@ def _followers(mechanism: Mechanism) -> dict[str, tuple[Coupling, Terms]]:
 
 
 def _carries_nothing(mechanism: Mechanism, joint: Joint) -> bool:
-    """Return whether a joint is between the base and a massless body that has no other use."""
+    """Return whether a joint connects the base to a massless body without other elements."""
     body = joint.child.body
     ends = [end.body for rod in mechanism.rods for end in (rod.start, rod.end)]
     others = [name for other in mechanism.joints if other is not joint for name in other.bodies]
@@ -208,21 +209,21 @@ def _tendon_rods(
 
 
 def _is_line(rod: Rod) -> bool:
-    """Return whether a rod is a straight line without mass, of a free length or a cable."""
+    """Return whether a rod is a straight, massless line that is telescopic or a cable."""
     is_massless = rod.lower is None and rod.upper is None
     is_free = rod.telescope is not None or rod.tension is not None
     return is_massless and is_free and rod.drum is None
 
 
 def _is_tendon(mechanism: Mechanism, terms: Terms, rods: set[str]) -> bool:
-    """Return whether a combination is one of these rods alone, with ratios of one sign."""
+    """Return whether a combination only contains these rods, with ratios of equal sign."""
     signs = {mechanism.value(ratio) > 0.0 for _, ratio in terms}
     zeros = any(mechanism.value(ratio) == 0.0 for _, ratio in terms)
     return _names(terms) <= rods and len(signs) == 1 and not zeros
 
 
 def _expanded(terms: Terms, followers: Mapping[str, tuple[Coupling, Terms]]) -> Terms:
-    """Return the rods of a motor on a joint that follows them; else its own coordinates."""
+    """Return the rods that the joint of a motor follows; otherwise the motor's own coordinates."""
     names = _names(terms)
     if len(names) == 1 and names <= followers.keys():
         return followers[names.pop()][1]

@@ -2,9 +2,10 @@
 
 The length of a tendon is the sum over its branches of the distances between successive sites,
 divided by the divisor of the branch's pulley. Every line between bodies that move relative to each
-other becomes a rod whose length is a coordinate; the tendon is then a sum of these coordinates, as a
-fixed tendon is one of joints. A tendon on which nothing acts adds no coordinates. The length of a
-tendon that is not one coordinate is an output. Lines around geoms are not modelled.
+other becomes a rod whose length is a coordinate. The tendon is then a combination of these
+coordinates, just as a fixed tendon is a combination of joints. A tendon on which nothing acts adds
+no coordinates. If a tendon's length is not a single coordinate, it becomes an output. Lines around
+geoms are not modelled.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tauloop.mechanism.model import Freedom, Placement, Rod, Telescope, Tension
 from tauloop.mechanism.outputs import Output, Point, PointDistance
 from tauloop.mechanism.poses import FramePose
 
-#: Elements of a path by kind of step.
+#: Elements of a path.
 _SITE, _PULLEY, _GEOM = "site", "pulley", "geom"
 
 
@@ -34,11 +35,11 @@ class SpatialTendon:
     """The path of a spatial tendon.
 
     Attributes:
-        terms: rods with the factors of their lengths in the tendon's.
-        constant: length of the lines whose ends are at rest relative to each other, m.
+        terms: (rod, factor) pairs; the tendon's length is the sum of factor times rod length.
+        constant: length of the lines whose ends do not move relative to each other, m.
         start: length in the file's pose, m.
-        output: its length as an output; None where it is the length of one rod.
-        geoms: names of the geoms around which it runs; if there are any, it has no terms.
+        output: its length as an output; None if it is the length of one rod.
+        geoms: names of the geoms around which it runs; a tendon around geoms has no terms.
     """
 
     terms: tuple[tuple[str, float], ...] = ()
@@ -68,12 +69,12 @@ class SpatialTendonReader:
     _sites: dict[str, Placement] = field(default_factory=dict)
 
     def read(self, node: XmlNode, name: str, rod_name: str) -> SpatialTendon | None:
-        """Return the path of a tendon, and add its rods; None with a problem.
+        """Return the path of a tendon, and add its rods; None after adding a problem.
 
         Args:
             node: element ``<spatial>``.
             name: its name in the file.
-            rod_name: name of its rod; several rods have numbers too.
+            rod_name: name of its rod; a number is appended if there are several.
         """
         geoms = tuple(self.reader.word(part, _GEOM) for part in node.all(_GEOM))
         for part in node.children:
@@ -111,7 +112,7 @@ class SpatialTendonReader:
         return SpatialTendon(terms=tuple(terms), constant=constant, start=start, output=output)
 
     def act(self, name: str, freedom: Freedom) -> None:
-        """Set what acts on the length of a rod."""
+        """Set the `Freedom` of a rod's length."""
         rod = self.rods[name]
         telescope = Telescope(reference=self.lengths[name], freedom=freedom)
         self.rods[name] = replace(rod, telescope=telescope)
@@ -126,7 +127,7 @@ class SpatialTendonReader:
         self.rods[name] = replace(self.rods[name], telescope=None, length=leaf)
 
     def _lines(self, node: XmlNode, name: str) -> list[tuple[str, str, float]] | None:
-        """Return pairs of sites with the factors of their distances; None with a problem."""
+        """Return (site, site, factor of their distance) for each line; None after a problem."""
         reader, sites = self.reader, self.tree.bodies.sites
         lines: list[tuple[str, str, float]] = []
         previous, factor = "", 1.0
@@ -134,7 +135,7 @@ class SpatialTendonReader:
             if part.tag == _PULLEY:
                 divisor = reader.value(part, name, "divisor", 1.0)
                 if divisor <= 0.0:
-                    what = f"a pulley has the divisor {divisor:g}"
+                    what = f"the divisor of a pulley is {divisor:g}"
                     reader.problem(part, name, what, "give a positive number")
                     return None
                 previous, factor = "", 1.0 / divisor
@@ -147,13 +148,13 @@ class SpatialTendonReader:
                     lines.append((previous, word, factor))
                 previous = word
         if not lines:
-            what = "no two successive sites span a line"
+            what = "there are no two successive sites"
             reader.problem(node, name, what, "name at least two sites")
             return None
         return lines
 
     def _distance(self, first: str, second: str) -> float:
-        """Return the distance of two sites in the file's pose, m."""
+        """Return the distance between two sites in the file's pose, m."""
         points = []
         for site in (first, second):
             body, pose = self.tree.bodies.sites[site]
@@ -161,7 +162,7 @@ class SpatialTendonReader:
         return float(np.linalg.norm(points[1] - points[0]))
 
     def _carrier(self, body: str) -> str:
-        """Return the innermost body to which welds attach a body."""
+        """Return the innermost body to which a body is welded."""
         welds = {
             joint.child.body: joint.parent.body
             for joint in self.tree.bodies.joints

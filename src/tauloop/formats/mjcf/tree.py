@@ -39,7 +39,7 @@ from tauloop.mechanism.model import (
 )
 from tauloop.mechanism.poses import FramePose
 
-#: Kind of joint here by MuJoCo's type.
+#: Kind of joint in Tauloop by MuJoCo's type.
 _KIND_OF_JOINT_TYPE = {
     "hinge": "revolute",
     "slide": "prismatic",
@@ -48,13 +48,12 @@ _KIND_OF_JOINT_TYPE = {
 }
 #: Axes of the successive rotations of a frame.
 _YAW_PITCH_ROLL: tuple[AxisName, ...] = ("z", "y", "x")
-#: Elements that generate bodies which the file does not contain.
+#: Elements that generate bodies which are not in the file.
 GENERATORS = ("replicate", "composite", "flexcomp", "attach", "plugin")
-#: Elements with a position on a body, and those that tie two bodies at a point.
+#: Elements with a position on a body, and constraints between two bodies at a point.
 _ELEMENTS_WITH_POSITION = ("body", "frame", "joint", "site", "inertial")
 _POINT_CONSTRAINTS = ("connect", "weld")
-#: Angles below this, rad, are rounding of a product of poses; an axis of this length has no
-#: direction.
+#: Angles (rad) and axis lengths below this are rounding errors of a product of poses.
 _ANGLE_ROUNDING = 1e-12
 
 
@@ -63,18 +62,17 @@ class Bodies:
     """Bodies and joints read from the worldbody.
 
     Attributes:
-        bodies, joints: parents before their children; a body with several joints hangs on massless
-            bodies.
+        bodies, joints: parents precede their children; a body with several joints is connected by
+            massless bodies.
         world: pose of every body in the world at the initial coordinates.
         kinds: kind of every joint of the file.
         references: initial coordinate of each hinge and slide.
-        sites: body and pose on it of each site.
-        names: names of bodies and joints here, by their names in the file.
+        sites: (body, pose on the body) of each site.
+        body_names, joint_names: names in the mechanism by names in the file.
         rests: rest coordinate of the spring of each hinge and slide.
-        compensated: compensated fraction of the weight of each body (gravcomp), where it is not
-            zero.
+        compensated: compensated fraction of the weight of each body (gravcomp) if it is not zero.
         commanded: joints at which the actuators supply the compensation (actuatorgravcomp).
-        prescribed: bodies that are moved from outside (mocap).
+        prescribed: bodies that are moved externally (mocap).
         last: last body of the file that has mass and moves.
         heaviest: largest mass of a body, kg.
     """
@@ -101,7 +99,7 @@ class TreeReader:
     def __init__(
         self, reader: MjcfReader, leaves: Leaves, geoms: GeomReader, root: XmlNode
     ) -> None:
-        """Start with the world alone.
+        """Start with only the world.
 
         Args:
             reader: reads attributes and collects problems.
@@ -121,13 +119,13 @@ class TreeReader:
         """Return the bodies and joints below the world."""
         for child, _, _ in self._flattened(world, FramePose(), ""):
             if child.tag in ("joint", "freejoint", "inertial"):
-                what = f"the world has a <{child.tag}>, but does not move"
+                what = f"the world has a <{child.tag}>, but it does not move"
                 self._reader.problem(child, child.tag, what, "move it into a body")
         self._children(world, BASE, FramePose(), "")
         return self.bodies
 
     def placement(self, body: str, pose: FramePose, name: str) -> Placement:
-        """Return a frame on a body, with a parameter for each number that is not zero."""
+        """Return a frame on a body, with a parameter for each nonzero number."""
         position = without_rounding(pose.position, self.largest_length)
         at = self._leaves.vector(f"{name}.at", position, "m", "geometry")
         turns = tuple(
@@ -149,9 +147,9 @@ class TreeReader:
             elif child.tag == "geom":
                 self._geoms.read(body, child, outer, inherited)
             elif child.tag in GENERATORS:
-                what = f"<{child.tag}> creates parts that are not in the file"
+                what = f"<{child.tag}> creates elements that are not in the file"
                 self._reader.problem(
-                    child, child.tag, what, "let MuJoCo write the model out: mj_saveLastXML"
+                    child, child.tag, what, "let MuJoCo save the compiled model: mj_saveLastXML"
                 )
 
     def _flattened(
@@ -172,7 +170,7 @@ class TreeReader:
         name = identifier(original) or fallback
         if original in known:
             self._reader.problem(
-                node, original, f"a {node.tag} has this name already", "rename one of the two"
+                node, original, f"another {node.tag} has this name", "rename one of the two"
             )
         while name in self._taken:
             name = f"{name}_{node.tag}"
@@ -201,7 +199,7 @@ class TreeReader:
             if child.tag in ("joint", "freejoint")
         ]
         if not joints and parent in self._resting:
-            self._resting.add(name)  # nothing depends on its inertia
+            self._resting.add(name)  # it does not move, so its inertia has no effect
             problems, reader.problems = reader.problems, Problems()
             inertia = body_inertia(reader, name, inertials, geoms, self._geoms)
             inertia = None if len(reader.problems) else inertia
@@ -211,7 +209,7 @@ class TreeReader:
         self._joints(node, name, parent, pose, joints)
         if reader.word(node, "mocap") == "true":
             self.bodies.prescribed.add(name)
-            reader.notes.append(f"{name}: moved from outside in MuJoCo (mocap), and at rest here")
+            reader.notes.append(f"{name}: moved externally in MuJoCo (mocap), at rest here")
         share = reader.value(node, name, "gravcomp")
         if share:
             self.bodies.compensated[name] = share
@@ -232,7 +230,7 @@ class TreeReader:
         pose: FramePose,
         joints: list[tuple[XmlNode, FramePose, str]],
     ) -> None:
-        """Add the chain of joints that carries a body; each acts along axes of that body."""
+        """Add the chain of joints of a body; their axes are in that body's frame."""
         outer = self.placement(parent, pose, body)
         if not joints:
             self._taken.add(f"{body}_weld")
@@ -331,7 +329,7 @@ class TreeReader:
     def _ball(self, node: XmlNode, name: str, outer: Placement, inner: Placement) -> Joint:
         """Return a ball joint.
 
-        Its quaternion is relative to the file's pose, or to the frame that `mjcf.writer` kept.
+        Its quaternion is relative to the file's pose, or to the frame that `mjcf.writer` stored.
 
         Args:
             node: its element.
@@ -350,7 +348,7 @@ class TreeReader:
         )
 
     def _turns(self, node: XmlNode, what: str) -> tuple[Turn, ...]:
-        """Return turns about z, y and x of a joint that `mjcf.writer` put into ``<custom>``."""
+        """Return rotations about z, y and x of a joint that `mjcf.writer` stored."""
         angles = [
             (axis, self._reader.extra("joint", node, f"{what}.{axis}")) for axis in _YAW_PITCH_ROLL
         ]
@@ -368,7 +366,7 @@ class TreeReader:
         return start
 
     def _freedoms(self, node: XmlNode, name: str, kind: str) -> tuple[Freedom, ...]:
-        """Return losses, spring, rotor and limits of each freedom, translations first."""
+        """Return losses, spring, rotor and limits of each velocity, translations first."""
         if kind == "free":
             slides = (self._freedom(node, f"{name}.slide", kind, turns=False),) * 3
             return (*slides, *((self._freedom(node, f"{name}.turn", kind, turns=True),) * 3))
@@ -382,28 +380,28 @@ class TreeReader:
         loss = reader.value(node, name, "frictionloss")
         armature = reader.value(node, name, "armature")
         if any(reader.numbers(node, name, "springdamper")):
-            what = "springdamper is evaluated by MuJoCo's compiler"
+            what = "springdamper is only evaluated by MuJoCo's compiler"
             reader.problem(
                 node,
                 name,
                 what,
-                "let MuJoCo write the model out: mj_saveLastXML gives stiffness and damping",
+                "let MuJoCo save the compiled model: mj_saveLastXML gives stiffness and damping",
             )
         stiffness = reader.value(node, name, "stiffness")
         rest = reader.value(node, name, "springref") * (reader.compiler.angle if turns else 1.0)
         self.bodies.rests[name] = rest
         if any(reader.numbers(node, name, "springyield")):
-            reader.omitted.append(f"the yield of the spring of joint {name}")
+            reader.omitted.append(f"the yielding of the spring of joint {name}")
         if reader.word(node, "actuatorgravcomp") == "true":
             self.bodies.commanded.add(name)
         lower, upper = self._limits(node, name, kind)
         kept = reader.kept_friction("joint", node)
-        # these depend on the axes in which the freedoms are measured
+        # on ball and free joints, these depend on the axes of the velocities
         if kind in ("spherical", "free"):
             for value, what in ((stiffness, "spring"), (loss, "dry friction")):
                 if value:
                     reader.omitted.append(
-                        f"the {what} ({value:g}) of joint {name}, which turns freely"
+                        f"the {what} ({value:g}) of joint {name}, a ball or free joint"
                     )
             stiffness = loss = 0.0
         friction = leaves.friction(name, turns, viscous=damping, coulomb=loss, **kept)
@@ -432,9 +430,7 @@ class TreeReader:
         if kind in ("spherical", "free"):
             reader.use(node, "limited")
             if any(reader.numbers(node, name, "range")) and reader.word(node, "limited") != "false":
-                reader.notes.append(
-                    f"{name}: the range of a joint that turns freely is not carried over"
-                )
+                reader.notes.append(f"{name}: the range of a ball or free joint is omitted")
             return -math.inf, math.inf
         ends = reader.limits(node, name, "range", "limited")
         if ends is None:
@@ -450,7 +446,7 @@ class TreeReader:
 
 
 def _positions(root: XmlNode) -> Iterator[str]:
-    """Yield the positions of frames and loop points; shapes and cameras may be anywhere."""
+    """Yield the positions of frames and loop points, without those of shapes and cameras."""
     for node in root.walk():
         if node.tag in _ELEMENTS_WITH_POSITION:
             yield node.attributes.get("pos", "")

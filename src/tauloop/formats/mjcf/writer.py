@@ -1,13 +1,13 @@
 """Conversion of a `Mechanism` to MJCF for MuJoCo, at its nominal parameters.
 
-All bodies hang on one fixed body ``base``. The pose of the file is the machine's start, and ``ref``
-keeps the coordinates' values. ``connect`` and ``weld`` between sites close loops; these do not
-depend on that pose: a ball is one ``connect``, a hinge is two on its axis. Cables and other rods
-without mass are spatial tendons. Names are those of the
-mechanism. Properties that MJCF lacks (the constant part of friction, maximum speeds, one-sided
-limits, platform and independent coordinates) are in ``<custom>``, which MuJoCo skips and
-`load_mjcf` reads. MuJoCo rejects moving bodies without mass or inertia: zeros are written as they
-are, and the compiler's own bounds raise them close to the smallest value that passes.
+All bodies are descendants of one fixed body ``base``. The pose of the file is the machine's start,
+and ``ref`` preserves the values of the coordinates. ``connect`` and ``weld`` between sites close
+loops independently of that pose: a ball is one ``connect``, a hinge is two on its axis. Cables and
+other massless rods are spatial tendons. Names are those of the mechanism. Properties that MJCF
+lacks (the constant part of friction, maximum speeds, one-sided limits, platform and independent
+coordinates) are stored in ``<custom>``, which MuJoCo ignores and `load_mjcf` reads. MuJoCo rejects
+moving bodies without mass or inertia. Zeros are written unchanged, and the bounds of MuJoCo's
+compiler raise them to nearly the smallest accepted value.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ MAX_POLYCOEF = 5
 #: more than 1e-14. Relative changes of forces are about 1e-13 (2e-9 with chains of massless
 #: bodies).
 MUJOCO_MINIMUM = 1e-13
-#: Rounding of principal moments, relative to the largest, that must not bring the smallest to zero.
+#: Rounding error of principal moments, relative to the largest; it must not make the smallest zero.
 _MOMENT_ROUNDING = 1e-15
-#: Fraction of the largest moment by which rounding changes recombined principal moments.
+#: Rounding error of recombined principal moments, as a fraction of the largest moment.
 _MOMENT_CHANGE_TOLERANCE = 1e-13
-#: Distance along a hinge's axis of the two points that hold it, relative to the machine's
+#: Distance along a hinge's axis between the two points that constrain it, relative to the machine's
 #: characteristic length.
 _HINGE_POINT_DISTANCE = 0.5
 #: Attributes of a geom without contacts and mass.
 _VISUAL_ONLY_ATTRIBUTES = {"contype": "0", "conaffinity": "0", "mass": "0"}
-#: Terms of a motor's friction that move to the joint if the motor drives it alone.
+#: Friction terms of a motor that are moved to the joint if the motor drives only this joint.
 _JOINT_SIDE_FRICTION = ("viscous_asymmetry", "coulomb_asymmetry")
 _MJCF_CLOSURE_KINDS = ("spherical", "revolute", "fixed")
 
@@ -80,8 +80,8 @@ class MjcfText:
 
     Attributes:
         text: text of the file.
-        meshes: the mesh files that it names.
-        notes: differences from the mechanism, one sentence each.
+        meshes: the mesh files that it refers to.
+        notes: differences from the mechanism, each in one sentence.
     """
 
     text: str
@@ -94,7 +94,8 @@ def to_mjcf(mechanism: Mechanism, meshes: str = "meshes") -> MjcfText:
 
     Args:
         mechanism: any mechanism.
-        meshes: mesh folder, relative to the file; triangles without a file are in the text.
+        meshes: mesh folder, relative to the file. Triangles without a file are written into the
+            text.
 
     Raises:
         DescriptionError: rigid links and ideal joints cannot represent the mechanism (see
@@ -181,7 +182,7 @@ class _MjcfWriter:
         listed = ", ".join(name for name in self._light if name != BASE)
         if listed:
             self.notes.append(
-                "MuJoCo refuses zeros; it raises smaller masses and moments to "
+                "MuJoCo rejects zeros; smaller masses and moments are raised to "
                 f"{MUJOCO_MINIMUM:g} kg or kg m^2: {listed}"
             )
         tool = placement_pose(m, m.platform.tool)
@@ -196,7 +197,7 @@ class _MjcfWriter:
             self._spatial(tendons, path)
         taut = [name for name, tension in m.cables.items() if tension.least]
         if taut:
-            self.notes.append(f"MuJoCo does not hold the least tensions of {listing(taut)}")
+            self.notes.append(f"MuJoCo does not enforce the least tensions of {listing(taut)}")
         for loss in m.losses:
             if loss.name not in self.paths.paths:
                 self._loss(tendons, loss)
@@ -239,8 +240,8 @@ class _MjcfWriter:
             joint = self.mechanism.joint(primitive.velocities[0].rpartition(".")[0])
             if not self._acts_alike(joint.freedoms[-3:]):
                 self.notes.append(
-                    f"joint {joint.name}: losses and springs of its rotations differ; "
-                    "in MJCF, those of the first rotation act on all"
+                    f"joint {joint.name}: its rotations have different losses and springs; "
+                    "in MJCF, those of the first one act on all"
                 )
             if (
                 freedom.spring is not None
@@ -265,7 +266,7 @@ class _MjcfWriter:
         return ElementTree.Element("joint", attributes)
 
     def _ball(self, primitive: Primitive, frame: FramePose) -> None:
-        """Keep the zero of a ball's quaternion, which MuJoCo counts from the start in body axes."""
+        """Store the zero of a ball's quaternion; MuJoCo measures it from the start in body axes."""
         for word, pose in (("frame", frame), ("start", primitive.pose())):
             angles = constant_angles(pose.rotation) if pose.is_turned else {}
             for axis, angle in angles.items():
@@ -274,7 +275,7 @@ class _MjcfWriter:
             self._extra(f"joint.{primitive.name}.reversed", 1.0)
         if any(primitive.reference[1:]):
             self.notes.append(
-                f"ball {primitive.name}: MuJoCo counts its quaternion from the start of the file"
+                f"ball {primitive.name}: MuJoCo measures its quaternion from the file's start pose"
             )
 
     def _range(self, name: str, freedom: Freedom) -> dict[str, str]:
@@ -290,7 +291,7 @@ class _MjcfWriter:
     def _losses(
         self, of: Freedom | Actuator, ratio: float = 1.0, others: Mapping[str, float] | None = None
     ) -> dict[str, float]:
-        """Return friction and inertia under MJCF's names, across a ratio and added to others."""
+        """Return friction and inertia by MJCF name, times ratio squared, added to `others`."""
         friction = of.friction or Friction()
         terms = {
             "damping": (ratio * ratio, friction.viscous),
@@ -319,7 +320,7 @@ class _MjcfWriter:
         return terms
 
     def _joint_friction(self, name: str, friction: Friction | None) -> dict[str, float]:
-        """Return these terms of a joint and its motors; static friction is relative to zero."""
+        """Return the terms of `_terms` for a joint and its motors; static friction is absolute."""
         terms = self._terms(friction)
         for key, number in self._asymmetries.get(name, {}).items():
             terms[key] = terms.get(key, 0.0) + number
@@ -328,7 +329,7 @@ class _MjcfWriter:
         return terms
 
     def _motor_friction(self, actuator: Actuator) -> dict[str, float]:
-        """Return these terms of a motor, without those moved to the joint that it alone drives.
+        """Return the terms of `_terms` for a motor, without those moved to its only joint.
 
         The losses of a spatial tendon are read as those of its motor.
         """
@@ -349,7 +350,7 @@ class _MjcfWriter:
         return {key: number for key, number in terms.items() if key not in _JOINT_SIDE_FRICTION}
 
     def _keep_friction(self, where: str, terms: Mapping[str, float]) -> None:
-        """Keep friction terms that MuJoCo does not apply, for readers of the file."""
+        """Store friction terms that MuJoCo does not apply in ``<custom>``."""
         name = where.partition(".")[2]
         for key, number in terms.items():
             self._extra(f"{where}.friction.{key}", number)
@@ -360,7 +361,7 @@ class _MjcfWriter:
                 )
 
     def _extra(self, name: str, value: float) -> None:
-        """Keep a finite number that MJCF has no element for."""
+        """Store a finite number in ``<custom>``."""
         if np.isfinite(value):
             self._extras[f"{CUSTOM_PREFIX}{name}"] = value
 
@@ -402,7 +403,7 @@ class _MjcfWriter:
             float(np.abs(inertia).max()),
         )
         if change > _MOMENT_CHANGE_TOLERANCE * largest:
-            what = f"no body can have its inertia; a moment was changed by {change:.2g} kg m^2"
+            what = f"its inertia is impossible; a moment was changed by {change:.2g} kg m^2"
             self.notes.append(f"body {name}: {what}")
         (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia
         return ElementTree.Element(
@@ -416,13 +417,13 @@ class _MjcfWriter:
         ElementTree.SubElement(self.bodies[body], "site", {"name": name} | _placed(pose))
 
     def _solid(self, assets: ElementTree.Element, solid: Solid, name: str) -> None:
-        """Add a geom that is only drawn; a file that would stop MuJoCo is left out."""
+        """Add a geom that is only drawn; omit a mesh file that MuJoCo cannot read."""
         if self.paths.is_line(solid.body):
-            return  # MuJoCo draws tendons itself
+            return  # MuJoCo draws tendons
         if solid.body not in self.bodies:
             self.notes.append(
                 f"solid on {solid.body}: "
-                "it is not written, since its link has no mass and is not a body"
+                "it is not written, because its link has no mass and is not a body"
             )
             return
         if isinstance(solid.mesh, Path) and (fault := _unreadable(solid.mesh)):
@@ -498,7 +499,7 @@ class _MjcfWriter:
         """Return the attributes of a coupling with a curve.
 
         Raises:
-            DescriptionError: it is not a polynomial of one coordinate up to the fourth power.
+            DescriptionError: the curve is not a polynomial of one coordinate of degree 4 at most.
         """
         value = self.mechanism.value
         (first, ratio), (second, curve) = coupling.terms[0], coupling.curves[0]
@@ -510,7 +511,7 @@ class _MjcfWriter:
         if not is_written or not isinstance(curve, CurvePolynomial):
             raise DescriptionError.of(
                 f"couplings.{coupling.name}",
-                "MJCF has polynomials up to the fourth power of one coordinate, and no tables",
+                "MJCF only has polynomials of one coordinate up to degree 4, and no tables",
                 "write the machine in another format, or fit a polynomial",
                 file=self.mechanism.file,
             )
@@ -525,7 +526,7 @@ class _MjcfWriter:
         return names | {"polycoef": _numbers(numbers.tolist())}
 
     def _loss(self, tendons: ElementTree.Element, loss: CombinedFriction) -> None:
-        """Write friction of a combination of hinges and slides as that of a tendon."""
+        """Write the friction of a combination of hinges and slides as friction of a tendon."""
         value = self.mechanism.value
         ratios = [(name, value(ratio)) for name, ratio in loss.terms]
         self.notes += [
@@ -546,9 +547,9 @@ class _MjcfWriter:
         return all(rod.tension is not None for rod, _ in path.lines)
 
     def _spatial(self, tendons: ElementTree.Element, path: TendonPath) -> None:
-        """Write the lines of a tendon between sites, and what acts on its length.
+        """Write the lines of a tendon between sites, and the elements that act on its length.
 
-        The losses of its motors act there too, by ratio squared.
+        The losses of its motors are added, multiplied by the ratio squared.
         """
         value, freedom = self.mechanism.value, path.freedom
         losses: Mapping[str, float] = {}
@@ -585,7 +586,7 @@ class _MjcfWriter:
                 ElementTree.SubElement(element, "site", site=self._point(rod, end, placement))
 
     def _point(self, rod: Rod, end: str, placement: Placement) -> str:
-        """Return the name of the site at the end of a rod; rods with one end share it."""
+        """Return the name of the site at the end of a rod; rods with the same end share it."""
         if placement not in self._points:
             name = f"{rod.name}.{end}"
             self._site(name, placement.body, placement_pose(self.mechanism, placement))
@@ -593,7 +594,7 @@ class _MjcfWriter:
         return self._points[placement]
 
     def _cable(self, name: str, rod: Rod, tension: Tension) -> dict[str, str]:
-        """Keep the bounds of a cable; return the attributes of one of fixed length."""
+        """Store the tension bounds of a cable; return the attributes of a cable of fixed length."""
         value = self.mechanism.value
         stiffness = 0.0 if tension.stiffness is None else value(tension.stiffness)
         damping = 0.0 if tension.damping is None else value(tension.damping)
@@ -626,9 +627,9 @@ class _MjcfWriter:
             ElementTree.SubElement(tendon, "joint", joint=name, coef=_number(ratio))
 
     def _move_motors_to_joints(self) -> None:
-        """Move inertia and friction of motors to the joints by the ratio squared.
+        """Move inertia and friction of motors to the joints, multiplied by the ratio squared.
 
-        MJCF has no motor side.
+        MJCF has no properties on the motor side.
         """
         for actuator in self.mechanism.actuators:
             if len(actuator.drives) == 1 and actuator.name not in self.paths.gears:
@@ -675,9 +676,9 @@ class _MjcfWriter:
 
 
 def _accepted(inertia: np.ndarray) -> np.ndarray:
-    """Return the nearest inertia (3, 3) that MuJoCo accepts after its bound raised the moments.
+    """Return the nearest inertia (3, 3) that MuJoCo accepts after raising moments to its bound.
 
-    It requires c <= a + b for moments a <= b <= c.
+    MuJoCo requires c <= a + b for moments a <= b <= c.
     """
     (a, b, c), axes = np.linalg.eigh(inertia)
     if max(c, MUJOCO_MINIMUM) <= max(a, MUJOCO_MINIMUM) + max(b, MUJOCO_MINIMUM):
@@ -695,11 +696,11 @@ def _unreadable(mesh: Path) -> str:
     """Return the reason why MuJoCo cannot read a mesh file; "" if it can."""
     ending = mesh.suffix.lower()
     if ending not in (".stl", ".obj"):
-        return "is not an STL or OBJ file, which MuJoCo reads"
+        return "is not an STL or OBJ file, the formats that MuJoCo reads"
     if not mesh.is_file():
-        return "is not there"
+        return "does not exist"
     return (
-        "is an STL in text, which MuJoCo refuses"
+        "is a text STL file, which MuJoCo rejects"
         if ending == ".stl" and not is_binary_stl(mesh)
         else ""
     )

@@ -1,1 +1,1 @@
-"""Configurations of printers' firmware: deltas and cable robots in and out; no other format imports it."""
+"""Configurations of printer firmware for deltas and cable robots; no other format imports it."""

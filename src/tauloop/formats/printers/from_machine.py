@@ -11,25 +11,25 @@ from tauloop.mechanism.model import BASE, Actuator, Joint, Mechanism, Rod
 from tauloop.mechanism.poses import FramePose, placement_pose
 from tauloop.mechanism.solids.primitives import joint_pose
 
-#: Millimetres and degrees of SI units.
+#: Factors from m to mm and from rad to deg.
 MM, DEG = 1e3, 180.0 / np.pi
-#: Deviation of an axis from the vertical or horizontal, rad, that counts as rounding.
+#: Deviation of an axis from the vertical or horizontal, rad, up to which it counts as rounding.
 AXIS_TOLERANCE = 1e-6
 _REMEDY = "write a machine of three towers, of three shoulders, or of cables with a winch each"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Leg:
-    """A driven joint on the base, and the rod from what it moves to the platform.
+    """A driven joint on the base, and the rod from its body to the platform.
 
     Attributes:
         joint: the joint.
         origin: origin (3,) of the joint in the base frame, m.
-        axis: its axis (3,) there.
-        at: start (3,) of the rod in the base frame, at the joint's coordinate zero, m.
+        axis: axis (3,) of the joint in the base frame.
+        at: start (3,) of the rod in the base frame, at zero joint coordinate, m.
         end: end (3,) of the rod on the platform, in axes of the base, m.
         length: length of the rod, m.
-        stop: coordinate of the joint at which the rod starts highest, m or rad.
+        stop: limit of the joint at which the start of the rod is highest, m or rad.
     """
 
     joint: Joint
@@ -45,14 +45,14 @@ def printer_of(mechanism: Mechanism) -> Printer:
     """Return the geometry of a printer.
 
     Raises:
-        DescriptionError: the machine is none that printers' firmware can represent.
+        DescriptionError: printer firmware cannot represent the machine.
     """
     rods = {rod.name: rod for rod in mechanism.rods}
     driven = [_driven(mechanism, actuator) for actuator in mechanism.actuators]
     if driven and all(name in rods for name in driven):
         return _winches(mechanism, [rods[name] for name in driven])
     if len(driven) != 3:
-        raise _refused(mechanism, f"has {len(driven)} motors, where firmware has three")
+        raise _refused(mechanism, f"has {len(driven)} motors, but firmware has three")
     legs = [_leg(mechanism, name) for name in driven]
     kinds = {leg.joint.kind for leg in legs}
     if kinds == {"prismatic"}:
@@ -63,14 +63,14 @@ def printer_of(mechanism: Mechanism) -> Printer:
 
 
 def end_stops(mechanism: Mechanism) -> tuple[np.ndarray, np.ndarray]:
-    """Return positions of the three motors (3,) at their end stops, rad or m, and senses away from them.
+    """Return motor positions (3,) at the end stops, rad or m, and directions (3,) away from them.
 
     Raises:
         DescriptionError: the machine is not a delta with limits.
     """
     driven = [_driven(mechanism, actuator) for actuator in mechanism.actuators]
     if len(driven) != 3:
-        raise _refused(mechanism, f"has {len(driven)} motors, where firmware has three")
+        raise _refused(mechanism, f"has {len(driven)} motors, but firmware has three")
     legs = [_leg(mechanism, name) for name in driven]
     ratios = np.array([mechanism.value(motor.drives[0][1]) for motor in mechanism.actuators])
     senses = [1.0 if leg.stop == leg.joint.freedoms[0].lower else -1.0 for leg in legs]
@@ -98,7 +98,7 @@ def _leg(mechanism: Mechanism, name: str) -> _Leg:
         raise _refused(mechanism, f"has no rod of fixed length from {body} to {platform}")
     outer, inner = (placement_pose(mechanism, side) for side in (joint.parent, joint.child))
     carrier = outer @ inner.inverse()
-    # both rods of a parallelogram move like one between the middles of their ends
+    # both rods of a parallelogram move like one rod between the midpoints of their ends
     starts, ends, lengths = [], [], []
     for rod in carried:
         sides = {rod.start.body: rod.start, rod.end.body: rod.end}
@@ -133,7 +133,7 @@ def _stop(mechanism: Mechanism, joint: Joint, outer: FramePose, at: np.ndarray) 
     (freedom,) = joint.freedoms
     limits = [limit for limit in (freedom.lower, freedom.upper) if np.isfinite(limit)]
     if not limits:
-        what = f"has no limits of {joint.name}, whose end stop firmware needs"
+        what = f"has no limits of {joint.name}, but firmware needs its end stop"
         raise DescriptionError.of(mechanism.name, what, "give `limits`", file=mechanism.file)
     axis = outer.rotation[:, "xyz".index(joint.axes[0])]
     heights = [_moved(joint, outer.position, axis, at, limit)[2] for limit in limits]
@@ -173,7 +173,7 @@ def _linear(mechanism: Mechanism, legs: list[_Leg]) -> LinearDelta:
 
 
 def _print_radius(mechanism: Mechanism, default: float) -> float:
-    """Return the radius of the circle around the work box, mm; by default that of the towers."""
+    """Return the radius of the circle around the drawing limits, mm, or `default`."""
     corner = []
     for name, freedom in mechanism.freedoms.items():
         if name.rpartition(".")[2] in ("x", "y") and freedom.limit == "drawing":
@@ -186,8 +186,10 @@ def _rotary(mechanism: Mechanism, legs: list[_Leg]) -> RotaryDelta:
     centers = []
     for leg in legs:
         if abs(leg.axis[2]) > AXIS_TOLERANCE:
-            raise _refused(mechanism, f"has a shoulder that is not level ({leg.joint.name})")
-        # the point of the axis next to the elbow
+            raise _refused(
+                mechanism, f"has a shoulder whose axis is not horizontal ({leg.joint.name})"
+            )
+        # the point of the axis closest to the elbow
         shoulder = leg.origin + leg.axis * (leg.axis @ (leg.at - leg.origin))
         centers.append(shoulder - leg.end)
     radius = [float(np.hypot(center[0], center[1])) for center in centers]

@@ -1,9 +1,9 @@
 """Deltas of Marlin and RepRapFirmware: ``Configuration.h``, and lines of M665, M666 and M669.
 
-Sources of the meanings: Marlin's documentation of M665 and M666 and the comments in its
-Configuration.h; Duet3D's documentation of M665, M666 and M669. Both firmwares count the angles of
-towers from 210, 330 and 90 degrees. Marlin's end stop adjustments lower the homed carriage (M666,
-not positive), those of RepRapFirmware raise its end stop.
+Sources: Marlin's documentation of M665 and M666 and the comments in its Configuration.h; Duet3D's
+documentation of M665, M666 and M669. Both firmwares measure the tower angles from 210, 330 and 90
+degrees. Marlin's end stop adjustments (M666, not positive) lower the homed carriage; those of
+RepRapFirmware raise its end stop.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _AXES = "XYZ"
 
 
 def read_reprap(path: Path) -> Printer:
-    """Return the geometry in a file of RepRapFirmware: a delta (M665, M666) or a Hangprinter (M669 K6).
+    """Return the geometry of a RepRapFirmware file: a delta (M665, M666) or Hangprinter (M669 K6).
 
     Raises:
         DescriptionError: all problems of the file.
@@ -46,7 +46,7 @@ def read_reprap(path: Path) -> Printer:
 
 
 def read_marlin(path: Path) -> Printer:
-    """Return the geometry in a ``Configuration.h``, or in lines of M665 and M666 as M503 prints them.
+    """Return the geometry of a ``Configuration.h``, or of M665 and M666 lines as printed by M503.
 
     Raises:
         DescriptionError: all problems of the file.
@@ -94,10 +94,10 @@ def read_marlin(path: Path) -> Printer:
 
 
 def marlin_text(printer: Printer) -> tuple[str, tuple[str, ...]]:
-    """Return the definitions for Configuration.h with M665 and M666, and what they cannot represent.
+    """Return definitions for Configuration.h with M665 and M666, and notes on the differences.
 
     Raises:
-        DescriptionError: it is not a linear delta.
+        DescriptionError: the printer is not a linear delta.
     """
     delta = _linear_delta(printer, "Marlin")
     height = min(delta.end_stop)
@@ -121,17 +121,17 @@ def marlin_text(printer: Printer) -> tuple[str, tuple[str, ...]]:
     rods = _words(_TOWERS, triples["DELTA_DIAGONAL_ROD_TRIM_TOWER"])
     lines.append(f"// M665 L{_text(rod)} R{_text(radius)} H{_text(height)} {angles} {rods}")
     lines.append(f"// M666 {_words(_AXES, triples['DELTA_ENDSTOP_ADJ'])}")
-    notes = ["the file has the delta's definitions alone: copy them into your Configuration.h"]
+    notes = ["the file only has the delta's definitions: copy them into your Configuration.h"]
     return "\n".join(lines) + "\n", tuple(notes)
 
 
 def reprap_text(printer: Printer) -> tuple[str, tuple[str, ...]]:
-    """Return M665 and M666 of a delta, or M669 of a Hangprinter, and what they cannot represent.
+    """Return M665 and M666 of a delta or M669 of a Hangprinter, and notes on the differences.
 
     Raises:
-        DescriptionError: it is neither.
+        DescriptionError: the printer is neither of them.
     """
-    notes = ["the file has the geometry alone: copy it into your config.g"]
+    notes = ["the file only has the geometry: copy it into your config.g"]
     if isinstance(printer, Winches):
         words = []
         for name, anchor in zip(printer.names, printer.anchors, strict=True):
@@ -141,7 +141,7 @@ def reprap_text(printer: Printer) -> tuple[str, tuple[str, ...]]:
     radius = float(np.mean(delta.radius))
     spread = max(delta.radius) - min(delta.radius)
     if spread > 1e-6:
-        notes.append(f"R is one radius for all towers: theirs differ by {spread:.4g} mm")
+        notes.append(f"R is one radius for all towers, but their radii differ by {spread:.4g} mm")
     height = float(np.mean(delta.end_stop))
     diagonals = ":".join(map(_text, delta.arm))
     lines = [
@@ -155,12 +155,12 @@ def reprap_text(printer: Printer) -> tuple[str, tuple[str, ...]]:
 def _linear_delta(printer: Printer, firmware: str) -> LinearDelta:
     if isinstance(printer, LinearDelta):
         return printer
-    what = f"{firmware} has no such kinematics"
+    what = f"{firmware} does not support these kinematics"
     raise DescriptionError.of("machine", what, "write a delta with three towers, or choose Klipper")
 
 
 def _lines(path: Path) -> dict[str, dict[str, tuple[float, ...]]]:
-    """Return the words of each code by letter; later lines add to and replace earlier ones."""
+    """Return the numbers of each code by letter; later lines replace earlier values."""
     codes: dict[str, dict[str, tuple[float, ...]]] = {}
     for line in read_text(path).splitlines():
         text = line.split(";")[0].removeprefix("echo:").strip().upper()
@@ -174,7 +174,7 @@ def _lines(path: Path) -> dict[str, dict[str, tuple[float, ...]]]:
 
 
 def _defines(path: Path) -> dict[str, tuple[float, ...]]:
-    """Return the numbers of the definitions of a Configuration.h; the first of each counts."""
+    """Return the numbers of the definitions in a Configuration.h, the first of each name."""
     numbers: dict[str, tuple[float, ...]] = {}
     for line in read_text(path).splitlines():
         match = _DEFINE.match(line)
@@ -187,7 +187,7 @@ def _defines(path: Path) -> dict[str, tuple[float, ...]]:
 def _as_defines(
     lines: Mapping[str, Mapping[str, tuple[float, ...]]],
 ) -> dict[str, tuple[float, ...]]:
-    """Return Marlin's M665 and M666 under the names of its Configuration.h."""
+    """Return the values of Marlin's M665 and M666 by the names in its Configuration.h."""
     geometry, stops = lines["M665"], lines.get("M666", {})
     defines = {
         name: geometry[letter]
@@ -219,8 +219,8 @@ def _reprap_delta(
     if any(word in stops for word in "AB") and any(_of_axes(stops, "AB")):
         problems.add(
             "M666",
-            "states a tilt of the bed (A, B)",
-            "level the bed, and remove it",
+            "specifies a tilt of the bed (A, B)",
+            "level the bed, and remove A and B",
             file=str(path),
         )
     diagonals = geometry["L"] if len(geometry["L"]) == 3 else geometry["L"][:1] * 3
@@ -242,7 +242,7 @@ def _hangprinter(words: Mapping[str, tuple[float, ...]], problems: Problems, pat
         if letter not in words:
             continue
         values = words[letter]
-        if len(values) == 1:  # the last anchor may be a height above the middle
+        if len(values) == 1:  # the last anchor may be only a height above the center
             values = (0.0, 0.0, values[0])
         if len(values) != 3:
             what = f"anchor {letter} has {len(values)} numbers, not 3"
@@ -251,7 +251,7 @@ def _hangprinter(words: Mapping[str, tuple[float, ...]], problems: Problems, pat
         names.append(letter.lower())
         anchors.append((values[0], values[1], values[2]))
     if len(anchors) < 3:
-        what = f"has {len(anchors)} anchors, needs at least 3"
+        what = f"has {len(anchors)} anchors, but needs at least 3"
         problems.add("M669", what, "add the missing anchors, such as A, B, C and D", file=str(path))
     return Winches(names=tuple(names), anchors=tuple(anchors))
 
@@ -265,7 +265,7 @@ def _turned(trims: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _trims(angles: tuple[float, ...]) -> list[float]:
-    """Return the deviations of towers from the usual directions, deg in (-180, 180]."""
+    """Return the deviations of towers from their nominal directions, deg in (-180, 180]."""
     pairs = zip(angles, TOWER_ANGLES, strict=True)
     return [180.0 - (180.0 - (angle - usual)) % 360.0 for angle, usual in pairs]
 
@@ -277,5 +277,5 @@ def _words(letters: str, values: list[float]) -> str:
 
 
 def _text(value: float) -> str:
-    """Return a number with nanometres; a zero has no sign."""
+    """Return a number with a resolution of 1 nm; a zero has no sign."""
     return f"{round(value, 6) + 0.0:.6f}"

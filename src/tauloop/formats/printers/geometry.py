@@ -1,7 +1,7 @@
-"""Geometry of printers as firmware states it, in mm and degrees, and the machine files made from it.
+"""Geometry of printers as in their firmware, in mm and degrees, and machine files made from it.
 
-Firmware places the joints of the effector at its middle: what it calls the radius is that of the
-towers or shoulders minus that of the effector's joints.
+Firmware places the joints of the effector at its center. Its radius is that of the towers or
+shoulders minus that of the effector's joints.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 
-#: Share of the print radius that the box of the work volume uses: the square in the circle.
+#: Half edge of the square in the print circle, relative to the print radius.
 _SQUARE_IN_CIRCLE = float(np.sqrt(0.5))
-#: Share of the height at the end stops at which the machine starts.
+#: Start height of the nozzle, as a fraction of the height at the end stops.
 _START_HEIGHT = 0.4
 #: Angles of the towers in Klipper, Marlin and RepRapFirmware, deg.
 TOWER_ANGLES = (210.0, 330.0, 90.0)
@@ -31,11 +31,11 @@ class LinearDelta:
     with X = radius cos(angle) and Y = radius sin(angle).
 
     Attributes:
-        radius: distance of each tower from the middle, mm.
+        radius: distance of each tower from the center, mm.
         angle: direction of each tower, deg from x towards y.
         arm: length of the arms of each tower, mm.
-        end_stop: height of the nozzle, were it in the middle, with the carriage of a tower at its
-            end stop, mm.
+        end_stop: height of a nozzle at the center for which the carriage of a tower is at its end
+            stop, mm.
         print_radius: radius of the bed, mm.
     """
 
@@ -57,10 +57,10 @@ class RotaryDelta:
     """A delta with arms on shoulders.
 
     Attributes:
-        radius, height: distance of the shoulders from the middle, and their height, mm.
+        radius, height: distance of the shoulders from the center, and their height, mm.
         angle: direction of each shoulder, deg.
         upper, lower: lengths of the arms of each leg, mm.
-        end_stop: height of the nozzle, were it in the middle, with an arm at its end stop, mm.
+        end_stop: height of a nozzle at the center for which an arm is at its end stop, mm.
     """
 
     radius: float
@@ -77,7 +77,7 @@ class Winches:
 
     Attributes:
         names: letters of the winches.
-        anchors: where each cable leaves its pulley, mm (n, 3).
+        anchors: points (n, 3), mm, at which the cables leave their pulleys.
     """
 
     names: tuple[str, ...]
@@ -88,7 +88,7 @@ Printer = LinearDelta | RotaryDelta | Winches
 
 
 def faults(printer: Printer) -> list[tuple[str, str, str]]:
-    """Return what is wrong with numbers of a printer: place, fault and remedy."""
+    """Return (place, fault, remedy) for each invalid number of a printer."""
     if isinstance(printer, LinearDelta):
         return [*_faults_of_towers(printer)]
     if isinstance(printer, RotaryDelta):
@@ -115,7 +115,7 @@ def _faults_of_towers(printer: LinearDelta) -> Iterator[tuple[str, str, str]]:
             what = f"has arms of {arm:g} mm at a radius of {radius:g} mm"
             yield f"tower {k}", what, "give arms longer than the radius, and a radius above zero"
         elif stop <= 0.0:
-            what = f"has its end stop at a height of {stop:g} mm"
+            what = f"has its end stop at a nozzle height of {stop:g} mm"
             yield f"tower {k}", what, "give the height of the nozzle at the end stop, above the bed"
     if not 0.0 < printer.print_radius < np.inf:
         yield "print radius", f"is {printer.print_radius:g} mm", "give a finite radius above zero"
@@ -128,7 +128,7 @@ def _faults_of_shoulders(printer: RotaryDelta) -> Iterator[tuple[str, str, str]]
             upper, lower = printer.upper[k], printer.lower[k]
             is_finite = np.isfinite([drop, upper, lower, printer.angle[k]]).all()
             if not is_finite or not abs(upper - lower) < drop < upper + lower:
-                what = f"does not reach the middle at a height of {z:g} mm"
+                what = f"does not reach the center at a height of {z:g} mm"
                 yield (
                     f"leg {k + 1}",
                     what,
@@ -141,9 +141,9 @@ def machine_text(printer: Printer, name: str, source: str) -> str:
     """Return the text of the machine file of a printer.
 
     Args:
-        printer: its geometry.
+        printer: geometry of the printer.
         name: name of the machine.
-        source: name of the file with the geometry.
+        source: name of the firmware file.
     """
     if isinstance(printer, LinearDelta):
         body = _linear(printer)
@@ -177,7 +177,7 @@ legs:
       angle: {_listed(printer.angle, "deg")}
       radius: {radius}
       arm: {_listed(printer.arm, "mm")}
-      # height of the nozzle with the carriage at its end stop, from where the carriage counts down
+      # height of the nozzle with the carriage at its end stop, from which the carriage position decreases
       end_stop: {_listed(printer.end_stop, "mm")}
     frames:
       sector: {{on: base, turn: [{{z: angle}}]}}
@@ -222,7 +222,7 @@ legs:
       angle: {_listed(printer.angle, "deg")}
       upper_arm: {_listed(printer.upper, "mm")}
       lower_arm: {_listed(printer.lower, "mm")}
-      # height of the nozzle with the arm at its end stop, from where the arm's angle counts down
+      # height of the nozzle with the arm at its end stop, from which the arm angle decreases
       end_stop: {_listed(printer.end_stop, "mm")}
       start: {lowered}
     parameters:

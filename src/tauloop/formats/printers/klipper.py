@@ -1,7 +1,7 @@
-"""Klipper's ``printer.cfg``: deltas, rotary deltas and winches in and out.
+"""Klipper's ``printer.cfg``: reading and writing of deltas, rotary deltas and winches.
 
-Source of the meanings: Klipper's Config_Reference.md and Delta_Calibrate.md. What SAVE_CONFIG has
-appended (``#*#``) takes the place of the same option above.
+Sources: Klipper's Config_Reference.md and Delta_Calibrate.md. Options that SAVE_CONFIG has appended
+(``#*#``) replace the same options above.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tauloop.formats.printers.geometry import (
 )
 from tauloop.mechanism.description.yaml_nodes import read_text
 
-#: Steps of a motor per revolution where the file states none.
+#: Default number of motor steps per revolution.
 _FULL_STEPS = 200.0
 _SAVED = "#*#"
 _KINEMATICS = ("delta", "rotary_delta", "winch")
@@ -32,7 +32,7 @@ _OPTION = re.compile(r"([A-Za-z0-9_]+)\s*[:=]\s*(.*)$")
 
 
 class KlipperConfig:
-    """Sections and options of a file; the last value of an option counts."""
+    """Sections and options of a file; the last value of an option is used."""
 
     def __init__(self, path: Path) -> None:
         """Read a file.
@@ -59,7 +59,7 @@ class KlipperConfig:
         return self.sections.get(section, {}).get(option, "")
 
     def number(self, section: str, option: str, default: float | None = None) -> float:
-        """Return a number; NaN with a problem if it is missing or is none."""
+        """Return a number; NaN after adding a problem if it is missing or not a number."""
         word = self.word(section, option)
         where = f"{section}.{option}"
         if not word:
@@ -78,7 +78,7 @@ class KlipperConfig:
         return value
 
     def positive(self, section: str, option: str, default: float | None = None) -> float:
-        """Return a number above zero."""
+        """Return a number; add a problem if it is not above zero."""
         value = self.number(section, option, default)
         if value <= 0.0:  # NaN has been reported
             where = f"{section}.{option}"
@@ -88,7 +88,7 @@ class KlipperConfig:
         return value
 
     def step(self, section: str) -> float:
-        """Return the motion per step of a motor: mm, or rad for a rotary delta."""
+        """Return the displacement per motor step: mm, or rad for a rotary delta."""
         steps = self.positive(section, "full_steps_per_rotation", _FULL_STEPS)
         steps *= self.positive(section, "microsteps")
         gears = self.word(section, "gear_ratio")
@@ -116,7 +116,7 @@ def read_klipper(path: Path) -> Printer:
     kinematics = config.word("printer", "kinematics")
     if kinematics not in _KINEMATICS:
         what = f"is {kinematics!r}" if kinematics else "is missing"
-        remedy = f"give a file of one of {', '.join(_KINEMATICS)}"
+        remedy = f"give a file with one of {', '.join(_KINEMATICS)}"
         raise DescriptionError.of("printer.kinematics", what, remedy, file=str(path))
     if kinematics == "delta":
         printer: Printer = _delta(config)
@@ -129,7 +129,7 @@ def read_klipper(path: Path) -> Printer:
 
 
 def _of_towers(config: KlipperConfig, option: str) -> tuple[float, ...]:
-    """Return a length of all three towers; b and c have that of a by default."""
+    """Return a length of all three towers; b and c have the value of a by default."""
     first = config.positive("stepper_a", option)
     others = (config.positive(f"stepper_{letter}", option, first) for letter in "bc")
     return (first, *others)
@@ -186,8 +186,8 @@ def _winches(config: KlipperConfig) -> Winches:
 
 
 def klipper_text(printer: Printer) -> tuple[str, tuple[str, ...]]:
-    """Return the sections of the kinematics, and what they cannot represent."""
-    notes = ["the file has the kinematics alone: copy it into your printer.cfg"]
+    """Return the sections of the kinematics, and notes on the differences."""
+    notes = ["the file only has the kinematics: copy it into your printer.cfg"]
     names: tuple[str, ...] = ("a", "b", "c")
     if isinstance(printer, LinearDelta):
         head = {"kinematics": "delta", "delta_radius": _mean(printer.radius, "delta_radius", notes)}
@@ -202,7 +202,7 @@ def klipper_text(printer: Printer) -> tuple[str, tuple[str, ...]]:
             "shoulder_height": _text(printer.height),
         }
         if printer.height <= 0.0:
-            notes.append("Klipper needs a shoulder_height above zero: set the origin on the bed")
+            notes.append("Klipper needs a shoulder_height above zero: move the origin to the bed")
         steppers = _rows(
             position_endstop=printer.end_stop,
             upper_arm_length=printer.upper,
@@ -234,7 +234,9 @@ def _mean(values: tuple[float, ...], name: str, notes: list[str]) -> str:
     mean = float(np.mean(values))
     spread = max(values) - min(values)
     if spread > 1e-6:
-        notes.append(f"{name} is one number for all towers: theirs differ by {spread:.4g} mm")
+        notes.append(
+            f"{name} is one number for all towers, but their values differ by {spread:.4g} mm"
+        )
     return _text(mean)
 
 

@@ -26,7 +26,7 @@ from tauloop.formats.xml.meshes import package_places
 from tauloop.formats.xml.nodes import XmlNode, read_xml
 
 INCLUDE, MERGE = "include", "merge"
-#: Oldest version that is read.
+#: Oldest supported version.
 MIN_SDF_VERSION = (1, 5)
 #: Newest version whose specification is known here.
 MAX_SDF_VERSION = (1, 12)
@@ -52,7 +52,7 @@ class SdfFiles:
 
     Attributes:
         root: the root element, with models in place of includes.
-        unread: problems of includes of worlds that were left out, by their URIs.
+        unread: problems of includes in worlds that were omitted, by URI.
     """
 
     root: XmlNode
@@ -62,15 +62,15 @@ class SdfFiles:
 def with_included_models(root: XmlNode, path: Path, folders: Iterable[str | Path]) -> SdfFiles:
     """Return the root element with models in place of ``<include>``.
 
-    An include of a world that cannot be read is left, since it may be scenery.
+    An include in a world that cannot be read is kept unchanged, because it may be scenery.
 
     Args:
         root: root element of the main file.
         path: the main file.
-        folders: folders of models, or folders that contain these.
+        folders: folders of models, or their parent folders.
 
     Raises:
-        DescriptionError: a file may not be read, includes itself, or is wrong.
+        DescriptionError: a file must not be read, includes itself, or is invalid.
     """
     if not any(node.tag == INCLUDE for node in root.walk()):
         return SdfFiles(root=root, unread={})
@@ -89,20 +89,20 @@ def _version(root: XmlNode) -> tuple[int, ...]:
 
 
 def version_problem(root: XmlNode) -> str:
-    """Return the fault of an SDF file's version; empty if the version is read."""
+    """Return the fault of an SDF file's version; empty if the version is supported."""
     if _version(root) >= MIN_SDF_VERSION:
         return ""
-    return f"version {root.attributes.get('version', '')!r} is older than 1.5, or none"
+    return f"version {root.attributes.get('version', '')!r} is older than 1.5, or not a version"
 
 
 def version_note(root: XmlNode) -> str:
-    """Return a note on a version that is newer than all known ones; empty for the others."""
+    """Return a note if the version is newer than the newest known one; otherwise empty."""
     if _version(root) <= MAX_SDF_VERSION:
         return ""
     newest = ".".join(map(str, MAX_SDF_VERSION))
     return (
-        f"the file has SDF version {root.attributes['version']}, and the newest known one is "
-        f"{newest}: it is read by the rules of {newest}"
+        f"the file has SDF version {root.attributes['version']}, which is newer than {newest}: it is "
+        f"read by the rules of {newest}"
     )
 
 
@@ -131,12 +131,12 @@ class _Includer:
     ) -> list[XmlNode]:
         """Return the model that replaces an include.
 
-        An include of a world that fails is returned unchanged.
+        An include in a world that cannot be read is returned unchanged.
         """
         before = len(self.files.problems)
         if _is_merge(node) and not is_in_model:
             self.files.problem(
-                node, INCLUDE, f"{MERGE} is not read outside a model", f"remove {MERGE}"
+                node, INCLUDE, f"{MERGE} is not supported outside a model", f"remove {MERGE}"
             )
         model = self._model(node, stack, depth)
         problems = self.files.problems[before:]
@@ -156,7 +156,7 @@ class _Includer:
             {child.tag for child in node.children if child.tag not in _INCLUDE_CHILDREN}
         )
         if others:
-            what = f"<{others[0]}> of an <include> is not read"
+            what = f"<{others[0]}> in an <include> is not supported"
             self.files.problem(node, INCLUDE, what, "change the included file instead")
             return None
         path = self._path(node, uri)
@@ -191,8 +191,8 @@ class _Includer:
                 if top.is_dir()
             ]
             if not tops:
-                what = f"it includes {uri!r}, and there is no folder of the model {name!r}"
-                remedy = "name it, or the folder that it is in: --package-folder FOLDER"
+                what = f"it includes {uri!r}, but there is no folder of the model {name!r}"
+                remedy = "give it or its parent folder: --package-folder FOLDER"
                 self.files.problem(node, INCLUDE, what, remedy)
                 return None
             places = [top / inner for top in tops]
@@ -205,7 +205,7 @@ class _Includer:
         return self.files.allowed(node, uri, [_file_of(place) for place in places])
 
     def _top_model(self, node: XmlNode, uri: str, root: XmlNode) -> XmlNode | None:
-        """Return the one model of an included file."""
+        """Return the only model of an included file."""
         models = list(root.all("model"))
         wrong = (
             version_problem(root)
@@ -213,7 +213,9 @@ class _Includer:
             else f"its root element is <{root.tag}>, not <sdf>"
         )
         if not wrong and len(models) != 1:
-            wrong = f"it has {len(models)} models outside worlds, and an included file has one"
+            wrong = (
+                f"it has {len(models)} models outside worlds, but an included file must have one"
+            )
         if not wrong:
             return models[0]
         self.files.problem(
@@ -229,7 +231,7 @@ class _Includer:
         if placement := _text(node, "placement_frame"):
             attributes["placement_frame"] = placement
             if node.first("pose") is None:
-                what = "<placement_frame> of an <include> needs a <pose>"
+                what = "<placement_frame> in an <include> needs a <pose>"
                 self.files.problem(
                     node, INCLUDE, what, "add <pose>, such as <pose>0 0 0 0 0 0</pose>"
                 )

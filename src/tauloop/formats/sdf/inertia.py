@@ -1,6 +1,6 @@
 """Inertia of SDF links with ``<inertial auto="true">``, computed from collisions (SDF 1.11).
 
-The density is that of the collision, else of the ``<inertial>``, else 1000 kg/m^3. If the
+The density is that of the collision or, if absent, of the ``<inertial>``, or 1000 kg/m^3. If the
 ``<inertial>`` states a mass, the result is scaled to it, as in libsdformat 15.2 and later.
 """
 
@@ -15,8 +15,8 @@ from tauloop.mechanism.links.rigid_tree import LinkInertia
 
 #: Default density, kg/m^3: that of water.
 DEFAULT_DENSITY = 1000.0
-#: Elements of the shapes with the number of their values, and the factors from these values to the
-#: sizes of `solid_volume`.
+#: For each shape, its elements with their number of values, and the factors from these values to
+#: the sizes of `solid_volume`.
 _ROUND = ({"radius": 1, "length": 1}, (1.0, 0.5))
 _SOLID_SHAPES: dict[str, tuple[dict[str, int], tuple[float, ...]]] = {
     "box": ({"size": 3}, (0.5, 0.5, 0.5)),
@@ -62,7 +62,7 @@ def collision_inertia(
     if not mass > 0.0:
         if np.isfinite(mass):
             reader.problem(
-                inertial, name, f"the mass is {mass:g} kg", "give a positive mass, or leave it out"
+                inertial, name, f"the mass is {mass:g} kg", "give a positive mass, or omit it"
             )
         return None
     return LinkInertia(
@@ -83,7 +83,7 @@ def _part(reader: SdfReader, name: str, node: XmlNode, common: float) -> LinkIne
             f"{word!r} ({shape_name}) is not supported"
         )
         names = ", ".join(_SOLID_SHAPES)
-        remedy = f"use one of {names}, or write mass, pose and inertia into <inertial>"
+        remedy = f"use one of {names}, or add mass, pose and inertia to <inertial>"
         reader.problem(node, name, problem, remedy)
         return None
     tags, factors = _SOLID_SHAPES[shape.tag]

@@ -1,8 +1,8 @@
 """A model of an SDF file: links and joints with their frames, at the pose of the file.
 
-SDF (Gazebo) gives the pose of each link relative to other frames; every joint is at zero there. A
-joint is in a frame of its child, which coincides with a frame of its parent at this pose. Loops
-close natively: a link may be the child of several joints. The rules follow http://sdformat.org/spec
+SDF (Gazebo) gives the pose of each link relative to other frames, with all joints at zero. A joint
+is defined in a frame of its child, which coincides with a frame of its parent at this pose. Loops
+are native: a link may be the child of several joints. The rules follow http://sdformat.org/spec
 (1.5 to 1.12).
 """
 
@@ -28,7 +28,7 @@ from tauloop.mechanism.poses import IDENTITY, FramePose, quaternion_rotation
 from tauloop.mechanism.suggestions import listing, suggestion
 
 _MODEL = MODEL
-#: Kind of joint by SDF's type; a joint that Tauloop wrote may leave everything free.
+#: Kind of joint by SDF's type.
 KIND_OF_SDF_TYPE = {
     "revolute": "revolute",
     "continuous": "revolute",
@@ -40,10 +40,10 @@ KIND_OF_SDF_TYPE = {
 }
 #: A type of joint that couples two other joints.
 _GEARBOX = "gearbox"
-#: Tauloop's elements for a joint of six freedoms (SDF has no joint there), a massless link, and a
-#: joint that closes a loop.
+#: Tauloop's elements for a free joint (which SDF lacks), a massless link, and a joint that closes a
+#: loop.
 FREE_TAG, MASSLESS_TAG, CUT_TAG = "tauloop:free", "tauloop:massless", "tauloop:cut"
-#: Elements of an axis with losses and springs, and Drake's rotor of a joint.
+#: Elements of an axis for losses and springs, and Drake's elements of a joint.
 ACTING_TAGS = ("damping", "friction", "spring_stiffness")
 ROTOR, GEAR_RATIO, DRAKE_MIMIC = "drake:rotor_inertia", "drake:gear_ratio", "drake:mimic"
 _AXIS_TAGS = ("axis", "axis2")
@@ -51,12 +51,12 @@ _AXIS_TAGS = ("axis", "axis2")
 _FRAME_TAGS = ("link", "joint", "frame")
 #: Default gravity of a world, m/s^2.
 SDF_GRAVITY = (0.0, 0.0, -9.8)
-#: Largest cosine between two axes at right angles.
+#: Cosine of the angle between two axes below which they count as perpendicular.
 _RIGHT_ANGLE_COSINE = 1e-9
 #: A limit of this size or larger counts as unlimited.
 _UNLIMITED = 1e15
 _NO_POSE = (0.0,) * 6
-#: Smallest distance of a joint's frames that is reported, as a fraction of the largest length.
+#: Smallest distance between a joint's frames that is reported, as a fraction of the largest length.
 _FRAME_DISTANCE_SHARE = 1e-6
 
 
@@ -65,13 +65,13 @@ class SdfJoint:
     """A joint between two links.
 
     Attributes:
-        name, kind: `kind` is a value of `KIND_OF_SDF_TYPE`, or "free".
+        name, kind: name, and a value of `KIND_OF_SDF_TYPE` or "free".
         node: its element in the file.
-        parent, child: links.
-        frames: frames of the joint in the parent's link and in the child's.
+        parent, child: names of its links.
+        frames: frame of the joint in the parent link and in the child link.
         axes: unit vectors (3,) in these frames.
         is_cut: whether it only closes a loop.
-        is_reversed: whether parent and child are exchanged relative to the file.
+        is_reversed: whether parent and child are swapped relative to the file.
     """
 
     name: str
@@ -92,7 +92,7 @@ class SdfJoint:
 
     @property
     def has_rotor(self) -> bool:
-        """Return whether Drake's element gives it the inertia of a rotor."""
+        """Return whether it has a rotor inertia by Drake's element."""
         rotor = self.node.first(ROTOR)
         return rotor is not None and not is_zero(rotor.content)
 
@@ -117,7 +117,7 @@ class SdfJoint:
         try:
             value = float(node.content)
         except ValueError:
-            return node.content  # its reader reports the fault
+            return node.content  # the reader of the number reports the fault
         is_open = abs(value) >= _UNLIMITED or (tag in ("effort", "velocity") and value < 0.0)
         return None if is_open else node.content
 
@@ -128,9 +128,9 @@ class SdfMimic:
 
     Attributes:
         node: its element in the file.
-        follower, leader: joint and axis index of each.
+        follower, leader: (joint, axis index).
         multiplier, offset: numbers.
-        mimics: whether the follower is passive, as that of a `<mimic>`.
+        mimics: whether the follower is passive, as with `<mimic>`.
     """
 
     node: XmlNode
@@ -151,10 +151,10 @@ class SdfModel:
         links: link elements by name.
         poses: poses of the links in the model's frame.
         joints: joints in the order of the file.
-        gravity: (3,) m/s^2 in the model's frame.
+        gravity: gravity (3,), m/s^2, in the model's frame.
         notes: findings for the user.
-        mimics: gears.
-        weightless: links on which gravity does not act.
+        mimics: gears between coordinates.
+        weightless: names of links on which gravity does not act.
         omitted_forces, unknown_elements: as in `Mechanism`.
         largest_length: largest length among the positions of frames, m.
     """
@@ -174,7 +174,7 @@ class SdfModel:
 
 
 def is_zero(text: str) -> bool:
-    """Return whether a text is the number zero; False for a text that is not a number."""
+    """Return whether a text is the number zero; False if it is not a number."""
     try:
         return float(text) == 0.0
     except ValueError:
@@ -199,7 +199,7 @@ def _positions(model: XmlNode) -> Iterator[str]:
 
 
 class SdfReader(XmlReader):
-    """Reads one model and collects notes and problems."""
+    """Reader of one model, which collects notes and problems."""
 
     def __init__(
         self, file: str, wanted: str = "", unread: Mapping[str, Problem] | None = None
@@ -209,7 +209,7 @@ class SdfReader(XmlReader):
         Args:
             file: name of the file for messages.
             wanted: name of the model, if a world has several machines.
-            unread: problems of includes of worlds, by their URIs.
+            unread: problems of includes in worlds, by URI.
         """
         super().__init__(file)
         self.notes: list[str] = []
@@ -221,7 +221,7 @@ class SdfReader(XmlReader):
         self._largest = 0.0
 
     def model(self, root: XmlNode) -> SdfModel | None:
-        """Return the model of a file; None if problems leave none."""
+        """Return the model of a file; None if problems prevent it."""
         if root.tag != "sdf":
             self.problem(
                 root, root.tag, f"the root element is <{root.tag}>, not <sdf>", "give an SDF file"
@@ -237,9 +237,7 @@ class SdfReader(XmlReader):
         if note := version_note(root):
             self.notes.append(note)
         if self._unread:
-            self.notes.append(
-                f"includes of the world that are left out: {listing(list(self._unread), 10)}"
-            )
+            self.notes.append(f"omitted includes of the world: {listing(list(self._unread), 10)}")
         model = without_screws(self, flattened(self, model), MASSLESS_TAG)
         unknown = self._refuse_ties(root, world, model)
         self._largest = largest_length(_positions(model))
@@ -301,7 +299,7 @@ class SdfReader(XmlReader):
         return reader.resolved(name, model)
 
     def _refuse_repeats(self, model: XmlNode) -> None:
-        """Add a problem for each element that repeats the name of another one of its kind."""
+        """Add a problem for each element with the same name as another of its kind."""
         first: dict[tuple[str, str], XmlNode] = {}
         for node in model.children:
             name = node.attributes.get("name", "").strip()
@@ -309,7 +307,7 @@ class SdfReader(XmlReader):
                 continue
             other = first.setdefault((node.tag, name), node)
             if other is not node:
-                what = f"this name is taken by the {node.tag} on line {other.line}"
+                what = f"this name is already used by the {node.tag} on line {other.line}"
                 self.problem(node, name, what, "rename one of them")
 
     def _enter_frames(self, model: XmlNode) -> None:
@@ -317,11 +315,11 @@ class SdfReader(XmlReader):
         for tag in _FRAME_TAGS:
             for name, node in self._named(model, tag).items():
                 if name in self._frames or name in (WORLD, _MODEL):
-                    self.problem(node, name, "this name is taken", "rename one of them")
+                    self.problem(node, name, "this name is already used", "rename one of them")
                 self._frames[name] = self._frame(tag, node)
 
     def _machine(self, root: XmlNode) -> XmlNode | None:
-        """Return the machine: the model that moves, or the one of the wanted name."""
+        """Return the machine: the model with joints, or the one with the wanted name."""
         models = [
             *root.all("model"),
             *(model for world in root.all("world") for model in world.all("model")),
@@ -339,7 +337,7 @@ class SdfReader(XmlReader):
             return models[names.index(self._wanted)]
         moving = [model for model in models if not self.flag(model.first("static"), "static")]
         if self._unread and not moving:
-            # the machine is in a file that cannot be read
+            # the machine is probably in a file that cannot be read
             self.problems += self._unread.values()
             return None
         if not models:
@@ -362,11 +360,11 @@ class SdfReader(XmlReader):
             others = [
                 name for name, model in zip(names, models, strict=True) if model is not machines[0]
             ]
-            self.notes.append(f"other models of the world are left out: {listing(others, 10)}")
+            self.notes.append(f"other models of the world are omitted: {listing(others, 10)}")
         return machines[0]
 
     def _refuse_ties(self, root: XmlNode, world: XmlNode | None, model: XmlNode) -> tuple[str, ...]:
-        """Reject elements and plugins that tie links together; return the unknown ones.
+        """Reject elements and plugins that connect links; return the unknown ones.
 
         Harmless ones are listed in the notes.
         """
@@ -383,18 +381,20 @@ class SdfReader(XmlReader):
             )
         listed = inventory("sdf", *tops)
         refuse(
-            self, listed.refused, "write loops as joints, gears as <mimic>, springs into <dynamics>"
+            self,
+            listed.refused,
+            "use joints for loops, <mimic> for gears, and <dynamics> for springs",
         )
         for top in tops:
             for plugin, effect in plugins(top):
                 name = plugin.attributes.get("name") or plugin.attributes.get("filename", "plugin")
                 if effect == "tie":
-                    what = f"the plugin {name!r} ties links together while the simulation runs"
+                    what = f"the plugin {name!r} connects links during the simulation"
                     self.problem(
                         plugin,
                         name,
                         what,
-                        "remove it, or write the joint or the gear that it stands for",
+                        "remove it, or add the joint or gear that it represents",
                     )
                 else:
                     self._omitted.append(f"the forces of the plugin {name!r}")
@@ -427,7 +427,7 @@ class SdfReader(XmlReader):
                 ):
                     self._omitted.append(f"{what} of link {name}")
             if self.flag(node.first("kinematic"), name):
-                what = "a kinematic link follows a program, regardless of the forces on it"
+                what = "a kinematic link follows a prescribed motion, regardless of forces"
                 self.problem(node, name, what, "remove <kinematic>")
         return tuple(weightless)
 
@@ -436,7 +436,7 @@ class SdfReader(XmlReader):
         pose = model.first("pose")
         named = "" if pose is None else pose.attributes.get("relative_to", "").strip()
         if named not in ("", WORLD):
-            what = f"the pose of the model is relative to {named!r}, which is not read"
+            what = f"the pose of the model is relative to {named!r}, which is not supported"
             self.problem(
                 model, model.attributes.get("name", "model"), what, "give the pose in the world"
             )
@@ -445,13 +445,13 @@ class SdfReader(XmlReader):
         return at if not placed else at @ self.resolved(placed, model).inverse()
 
     def _note_place(self, model: XmlNode, at: FramePose) -> None:
-        """Note where the model's frame, in which all positions are, differs from the world's."""
+        """Add a note if the model's frame, the reference of all positions, is not the world's."""
         if at.is_identity:
             return
         place = " ".join(f"{number:.4g}" for number in (*at.position, *roll_pitch_yaw(at)))
         self.notes.append(
-            f"positions are in the frame of the model, which is at {place} (m; roll, pitch and "
-            "yaw, rad) in the world; gravity is turned into it"
+            f"positions and gravity refer to the frame of the model, which is at {place} (m; roll, "
+            "pitch and yaw, rad) in the world"
         )
 
     def _named(self, model: XmlNode, tag: str) -> dict[str, XmlNode]:
@@ -465,12 +465,12 @@ class SdfReader(XmlReader):
     # Poses
 
     def numbers(self, node: XmlNode, where: str, default: tuple[float, ...]) -> tuple[float, ...]:
-        """Return as many numbers of an element as the default has."""
+        """Return the numbers of an element, with the same length as the default."""
         text = node.content
         return self._numbers(node, where, "the text", text, len(default)) if text else default
 
     def flag(self, node: XmlNode | None, where: str) -> bool:
-        """Return whether an element contains true."""
+        """Return whether the text of an element is true."""
         return node is not None and node.content.lower() in ("true", "1")
 
     def pose(self, node: XmlNode, where: str) -> FramePose:
@@ -486,7 +486,7 @@ class SdfReader(XmlReader):
                     pose,
                     where,
                     f"the quaternion has length {length:.6g}",
-                    "give one of length 1: x y z w",
+                    "give a unit quaternion x y z w",
                 )
                 return IDENTITY
             R = quaternion_rotation(np.array([turn[3], *turn[:3]]) / length)
@@ -550,7 +550,7 @@ class SdfReader(XmlReader):
         return pose
 
     def _link_of(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> str:
-        """Return the link of a link's or frame's name; empty with a problem if there is none."""
+        """Return the link with this name, or that of the frame with it; "" after a problem."""
         seen: list[str] = []
         start = name
         while name in self._frames and name not in links and name not in seen:
@@ -565,7 +565,7 @@ class SdfReader(XmlReader):
         self.problem(
             node,
             node.attributes.get("name", node.tag),
-            f"{start!r} is not a link, and is not on one",
+            f"{start!r} is neither a link nor a frame on one",
             "name a link",
         )
         return ""
@@ -577,7 +577,7 @@ class SdfReader(XmlReader):
         name = self.text(node, node.tag, "name")
         if name in links or not name:
             if name:
-                self.problem(node, name, "a link has this name too", "rename one of them")
+                self.problem(node, name, "a link has the same name", "rename one of them")
             return None
         self._poses |= links
         self._frames |= {link: _Frame(node=node, relative=_MODEL) for link in links}
@@ -587,7 +587,7 @@ class SdfReader(XmlReader):
     def _joint(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> SdfJoint | None:
         word = self.text(node, name, "type")
         remedy = f"use one of {listing((*KIND_OF_SDF_TYPE, SCREW, _GEARBOX), 10)}"
-        what = f"a joint of type {word!r} is not read"
+        what = f"joints of type {word!r} are not supported"
         kind = (
             self.look_up(node, name, word.lower(), KIND_OF_SDF_TYPE, what, remedy) if word else None
         )
@@ -605,15 +605,15 @@ class SdfReader(XmlReader):
                 node,
                 name,
                 "its child is the world, which SDF does not allow",
-                "exchange <parent> and <child>, with the pose and axis of the joint",
+                "swap <parent> and <child>, and adapt the pose and axis of the joint",
             )
             return None
         if parent and parent == child:
             self.problem(
                 node,
                 name,
-                f"joins {parent!r} and {child!r}",
-                "the child is another link than the parent",
+                f"connects {parent!r} to {child!r}",
+                "name two different links",
             )
             return None
         if kind is None or not parent or not child:
@@ -633,7 +633,7 @@ class SdfReader(XmlReader):
         count = {"revolute": 1, "prismatic": 1, "universal": 2}.get(kind, 0)
         axes = tuple(self._axis(node, name, tag, at) for tag in ("axis", "axis2")[:count])
         if count == 2 and abs(axes[0] @ axes[1]) > _RIGHT_ANGLE_COSINE:
-            what = "its two axes are not at right angles"
+            what = "its two axes are not perpendicular"
             self.problem(node, name, what, "write two revolute joints with a link between them")
         self._note_apart(name, node, at, links)
         return SdfJoint(
@@ -650,9 +650,9 @@ class SdfReader(XmlReader):
     def _note_apart(
         self, name: str, node: XmlNode, at: FramePose, links: Mapping[str, XmlNode]
     ) -> None:
-        """Note a named frame of the parent that differs from the joint's frame.
+        """Add a note on a named frame of the parent that differs from the joint's frame.
 
-        SDF puts a joint without a pose at the child's frame.
+        In SDF, a joint without a pose is at the child's frame.
         """
         parent, child = node.first("parent"), node.first("child")
         if parent is None or child is None or parent.content in (*links, WORLD, _MODEL):
@@ -662,12 +662,13 @@ class SdfReader(XmlReader):
         distance = float(np.linalg.norm(self.resolved(parent.content, node).position - at.position))
         if distance > _FRAME_DISTANCE_SHARE * self._largest:
             self.notes.append(
-                f"joint {name}: its frames {parent.content!r} and {child.content!r} are "
-                f"{distance:.4g} m apart in the file's pose; SDF puts the joint at the child's frame"
+                f"joint {name}: the distance between its frames {parent.content!r} and "
+                f"{child.content!r} is {distance:.4g} m in the file's pose; as in SDF, the joint is "
+                "at the child's frame"
             )
 
     def _free(self, node: XmlNode, links: Mapping[str, XmlNode]) -> SdfJoint | None:
-        """Return a joint of six freedoms in Tauloop's form, between frames of two links."""
+        """Return the free joint of Tauloop's element, between frames of two links."""
         name = self.text(node, FREE_TAG, "name")
         parent = self.text(node, FREE_TAG, "parent")
         child = self.text(node, FREE_TAG, "child")
@@ -734,7 +735,7 @@ class SdfReader(XmlReader):
         if not all(ends):
             return None
         if ends[0] == ends[1]:
-            self.problem(node, name, f"both ends are on {ends[0]!r}", "a loop joins two links")
+            self.problem(node, name, f"both ends are on {ends[0]!r}", "name two different links")
             return None
         parent, child = ends
         pair = (frames[0], frames[1])
@@ -781,12 +782,12 @@ class SdfReader(XmlReader):
                 drake is not None or descend(joint.node, "axis", "mimic")
             )
             if follows and not joint.axes:
-                what = f"a {joint.kind} joint follows another"
+                what = f"a {joint.kind} joint cannot follow another"
                 self.problem(
                     joint.node,
                     joint.name,
                     what,
-                    "only a joint that turns or slides can: remove <mimic>",
+                    "remove <mimic>; only joints that rotate or slide can follow another",
                 )
         return tuple(mimics)
 
@@ -799,16 +800,16 @@ class SdfReader(XmlReader):
         offset: float,
         known: Mapping[str, SdfJoint],
     ) -> list[SdfMimic]:
-        """Return one checked gear; none with a problem if it is wrong."""
+        """Return one checked gear; empty after adding a problem."""
         name, (other, index) = follower[0], leader
         if not other:
             return []
         if other not in known:
-            remedy = suggestion(other, known) or "name a joint that turns or slides"
+            remedy = suggestion(other, known) or "name a joint that rotates or slides"
             self.problem(
                 node,
                 name,
-                f"it mimics {other!r}, which is not a joint that turns or slides",
+                f"it mimics {other!r}, which is not a joint that rotates or slides",
                 remedy,
             )
             return []
@@ -835,7 +836,7 @@ class SdfReader(XmlReader):
         joints: Sequence[SdfJoint],
         links: Mapping[str, XmlNode],
     ) -> tuple[SdfMimic, ...]:
-        """Return the gears that gearbox joints state between two hinges on a reference body.
+        """Return the gears of gearbox joints, each between two hinges on a reference body.
 
         theta_2 = -gearbox_ratio theta_1, with the angles theta_1 of the parent about `axis` and
         theta_2 of the child about `axis2`, both relative to the reference body.
@@ -902,19 +903,19 @@ class SdfReader(XmlReader):
             cosine = float(axis @ direction) * (1.0 if joint.parent == base else -1.0)
             if abs(abs(cosine) - 1.0) < _RIGHT_ANGLE_COSINE:
                 return joint.name, math.copysign(1.0, cosine)
-        what = f"no hinge along the stated axis joins {end!r} to the reference body {base!r}"
-        self.problem(node, name, what, "write the gear as <mimic> of the axis of a joint")
+        what = f"no hinge along the given axis connects {end!r} to the reference body {base!r}"
+        self.problem(node, name, what, "replace the gear by <mimic> of a joint axis")
         return None
 
     def leaf(self, node: XmlNode, where: str, tag: str, default: float) -> float:
-        """Return the number in a child element; the default where there is none."""
+        """Return the number in a child element; the default if there is none."""
         child = node.first(tag)
         return default if child is None else self.numbers(child, where, (default,))[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Frame:
-    """A frame with its element, the reference of its pose, and the frame that it moves with."""
+    """A frame: its element, the frame its pose refers to, and the frame it is attached to."""
 
     node: XmlNode
     relative: str

@@ -1,7 +1,7 @@
 """Models nested in an SDF model: their elements with names such as ``gripper::finger``.
 
-The frame of a nested model becomes a frame of that name, at its pose and attached to its canonical
-link. Names of a merged model (``<include merge="true">``) stay as they are, and its frame has
+The frame of a nested model becomes a frame with the model's name, attached to its canonical link.
+Names of a merged model (``<include merge="true">``) are not changed, and its frame has
 libsdformat's name ``_merged__NAME__model__``.
 """
 
@@ -20,7 +20,7 @@ from tauloop.mechanism.poses import FramePose
 WORLD, MODEL = "world", "__model__"
 #: Elements of a model that have a name.
 _NAMED_ELEMENTS = ("link", "joint", "frame", "tauloop:free")
-#: Elements whose text, and attributes whose value, names a link or frame.
+#: Elements whose text is the name of a link or frame, and attributes whose value is one.
 _NAMING_TEXTS = ("parent", "child", "drake:ball_constraint_body_A", "drake:ball_constraint_body_B")
 _NAMING_ATTRIBUTES = {
     "pose": ("relative_to", "frame"),
@@ -30,7 +30,7 @@ _NAMING_ATTRIBUTES = {
     "drake:mimic": ("joint",),
     "tauloop:free": ("parent", "child"),
 }
-#: Elements of a model that do not apply to its links; the pose becomes that of the frame.
+#: Elements of a model that are not copied; the pose becomes that of the frame.
 _MODEL_SETTINGS = ("pose", "static", "self_collide", "allow_auto_disable", "enable_wind")
 
 
@@ -41,7 +41,7 @@ class ModelReader(Protocol):
         """Return the pose in an element."""
 
     def flag(self, node: XmlNode | None, where: str) -> bool:
-        """Return whether an element states true."""
+        """Return whether the text of an element is true."""
 
     def frame_in(self, model: XmlNode, name: str) -> FramePose:
         """Return the pose of a frame in the frame of its model."""
@@ -56,7 +56,7 @@ def has_joint(model: XmlNode) -> bool:
 
 
 def flattened(reader: ModelReader, model: XmlNode) -> XmlNode:
-    """Return a model without nested models; their elements become its own."""
+    """Return a model without nested models; it contains their elements instead."""
     if model.first("model") is None:
         return model
     children: list[XmlNode] = []
@@ -71,9 +71,7 @@ def _inlined(reader: ModelReader, nested: XmlNode) -> list[XmlNode]:
     is_merged = nested.attributes.get(MERGE) == "true"
     if reader.flag(nested.first("static"), name) and not is_merged:
         what = "a static model in the model does not move"
-        reader.problem(
-            nested, name, what, "remove <static>, and hold it by a fixed joint to the world"
-        )
+        reader.problem(nested, name, what, "remove <static>, and add a fixed joint to the world")
     canonical = nested.attributes.get("canonical_link", "").strip() or _first_link(nested)
     nested = flattened(reader, nested)
     canonical = canonical or _first_link(nested)
@@ -113,7 +111,7 @@ def _model_frame(reader: ModelReader, model: XmlNode, name: str, link: str) -> X
 def element(
     like: XmlNode, tag: str, attributes: dict[str, str], children: list[XmlNode]
 ) -> XmlNode:
-    """Return a new element at the place of another one."""
+    """Return a new element with the file and line of another one."""
     return XmlNode(
         tag=tag, attributes=attributes, line=like.line, file=like.file, children=children
     )
@@ -132,7 +130,7 @@ class _Renamer:
     """Renames the elements of a nested model for the enclosing model."""
 
     def __init__(self, frame: str, prefix: str) -> None:
-        """Keep the name of the model's frame, and the prefix of other names."""
+        """Store the name of the model's frame, and the prefix of other names."""
         self.frame = frame
         self._prefix = prefix
 
@@ -144,7 +142,7 @@ class _Renamer:
         return name if name in ("", WORLD) else f"{self._prefix}{name}"
 
     def renamed(self, node: XmlNode) -> XmlNode:
-        """Return an element of the model."""
+        """Return a renamed copy of an element of the model."""
         node = self._with_references(node, is_motor=node.tag in (TRANSMISSION, ROS2_CONTROL))
         attributes = dict(node.attributes)
         if node.tag in _NAMED_ELEMENTS:
@@ -160,7 +158,7 @@ class _Renamer:
         return replace(node, attributes=attributes, children=children)
 
     def _with_references(self, node: XmlNode, *, is_motor: bool) -> XmlNode:
-        """Return an element with renamed references; contents of plugins stay unchanged."""
+        """Return an element with renamed references; contents of plugins are not changed."""
         if node.tag == "plugin":
             return node
         keys = _NAMING_ATTRIBUTES.get(node.tag, ())
@@ -182,7 +180,7 @@ class _Renamer:
 
 
 def _in_own_frame(axis: XmlNode, frame: str) -> XmlNode:
-    """Return an axis in its model's frame (``use_parent_model_frame``) that names this frame."""
+    """Return an axis that names its frame; the old form is ``use_parent_model_frame``."""
     flag = axis.first("use_parent_model_frame")
     if flag is None or flag.content.lower() not in ("true", "1"):
         return axis

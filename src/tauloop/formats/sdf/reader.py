@@ -1,9 +1,9 @@
 """SDF (Gazebo): links, joints and loops become a `Mechanism`, as in a URDF.
 
-A side file in the form of a URDF's adds what SDF cannot represent (`formats.urdf.side_files`).
-Its ``offsets`` are those of the joints, which are all at zero in the pose of the file. Motors
-follow from the efforts as in a URDF (`formats.imported.motors`); in SDF, a joint without
-``<effort>`` has no effort limit.
+A side file, in the same form as for URDF, adds properties that SDF lacks
+(`formats.urdf.side_files`). All joints are at zero in the pose of the file; ``offsets`` in the side
+file are their coordinates at this pose. Motors follow from effort limits as in a URDF
+(`formats.imported.motors`); in SDF, a joint without ``<effort>`` has no effort limit.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def load_sdf(
     *,
     options: ImportOptions = ImportOptions(),  # noqa: B008 (frozen)
 ) -> Mechanism:
-    """Read the model of an SDF file and, where there is one, its side file.
+    """Read the model of an SDF file and its side file, if there is one.
 
     Args:
-        path: the file, with one machine, in a world or alone; `options.model_name` names one of several.
+        path: the file with the machine; `options.model_name` selects one of several machines.
         side_path: gravity, platform, offsets, friction, rotor inertia and actuators.
         options: import options.
 
@@ -74,7 +74,7 @@ def read_sdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) ->
     model = reader.model(files.root)
     reader.raise_any()
     if model is None:
-        raise AssertionError("a file without a model has a problem that was noted")
+        raise AssertionError("there is no model, but no problem was reported")
     spanned = urdf_elements(reader, model, {*options.motors, *options.independent})
     reader.raise_any()
     tree = tree_of(spanned.robot, source.file, model.largest_length, options.package_folders)
@@ -126,7 +126,7 @@ def _completed(
 
 
 def _with_spring(reader: SdfReader, joint: UrdfJoint, sdf: SdfJoint, tag: str) -> UrdfJoint:
-    """Return a joint that turns or slides with the spring and the start of one of SDF's axes."""
+    """Return a revolute or prismatic joint with the spring and start value of SDF's axis."""
     axis = sdf.node.first(tag)
     dynamics = None if axis is None else axis.first("dynamics")
     stiffness = (
@@ -190,8 +190,9 @@ def _coupling(
 def _of_kind(reader: SdfReader, joint: UrdfJoint, sdf: SdfJoint) -> UrdfJoint:
     """Return a joint of a kind that URDF lacks, in its frame.
 
-    Without ``<effort>`` a joint that turns or slides has no effort limit; an axis of a universal
-    joint states none, as most universal joints are passive.
+    A joint that rotates or slides has no effort limit without ``<effort>``. For an axis of a
+    universal joint, a missing effort means that it is unknown, because most universal joints are
+    passive.
     """
     if sdf.kind == "universal":
         parts = [_axis_joint(reader, joint, sdf, tag) for tag in ("axis", "axis2")]
@@ -203,7 +204,7 @@ def _of_kind(reader: SdfReader, joint: UrdfJoint, sdf: SdfJoint) -> UrdfJoint:
 
 
 def _axis_joint(reader: SdfReader, joint: UrdfJoint, sdf: SdfJoint, tag: str) -> UrdfJoint:
-    """Return the rotation about one axis of a universal joint, with what the axis states."""
+    """Return the rotation about one axis of a universal joint, with the properties of the axis."""
     limit, dynamics = (descend(sdf.node, tag, part) for part in ("limit", "dynamics"))
 
     def limited(key: str) -> float | None:

@@ -1,7 +1,7 @@
 """Screw joints of SDF as a hinge with a slide that follows it.
 
-A screw has one coordinate, its angle. It becomes a revolute joint of its own name to a massless
-link, and a prismatic joint from there, which follows the angle as `<mimic>` states it.
+A screw has one coordinate, its angle. It is replaced by a revolute joint with the same name to a
+massless link, and by a prismatic joint from there, which follows the angle by `<mimic>`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from tauloop.formats.writing.expression_writer import number
 from tauloop.formats.xml.nodes import XmlNode
 
 SCREW = "screw"
-#: Elements for the lead of a screw, m per revolution (right-handed), and for the number that older
-#: files state in its place, rad/m (left-handed).
+#: Elements for the lead of a screw, m per revolution (right-handed), and for its form in older
+#: files, rad/m (left-handed).
 SCREW_PITCH_TAG, OLD_PITCH_TAG = "screw_thread_pitch", "thread_pitch"
 #: Elements of an axis for its direction.
 _DIRECTION = ("xyz", "use_parent_model_frame")
@@ -99,7 +99,7 @@ def _travel(reader: ScrewReader, screw: XmlNode, name: str) -> float:
         return reader.leaf(screw, name, SCREW_PITCH_TAG, 1.0) / (2.0 * math.pi)
     old = reader.leaf(screw, name, OLD_PITCH_TAG, 0.0)
     if old == 0.0 or not math.isfinite(old):
-        what = f"a screw without <{SCREW_PITCH_TAG}>"
+        what = f"a screw has no <{SCREW_PITCH_TAG}>"
         remedy = f"add <{SCREW_PITCH_TAG}>, the travel in m per revolution"
         reader.problem(screw, name, what, remedy)
         return 1.0

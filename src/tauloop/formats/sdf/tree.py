@@ -1,7 +1,7 @@
-"""An SDF model as URDF elements: a spanning tree of its joints, and loops for the others.
+"""An SDF model as URDF elements: a spanning tree of its joints, and loops for the other joints.
 
-URDF puts a link's frame at its joint, SDF puts it anywhere. Links keep their frames and all their
-numbers; `child_frame` is the position of a joint on its child.
+In URDF, a link's frame is at its joint; in SDF, it can be anywhere. Links keep their frames and
+numbers; `child_frame` is the pose of a joint on its child.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tauloop.mechanism.expression import steps_from
 from tauloop.mechanism.links.rigid_tree import LinkInertia
 from tauloop.mechanism.poses import IDENTITY, FramePose
 
-#: Order in which joints enter the tree: those with few freedoms first; loops are cut at the others.
+#: Order in which joints enter the tree: those with few degrees of freedom first.
 _TREE_RANKS = {"free": 0, "fixed": 1, "revolute": 2, "prismatic": 2, "universal": 3, "spherical": 4}
 _URDF_TYPES = {"free": "floating", "spherical": "fixed", "universal": "fixed"}
 _URDF_CUT_TYPES = {"fixed": "link"}
 #: An unlimited range in URDF's form.
 _OPEN_ENDS = {"lower": f"{-UNLIMITED:g}", "upper": f"{UNLIMITED:g}"}
 _DEFAULT_MOMENTS = {"ixx": "1", "iyy": "1", "izz": "1", "ixy": "0", "ixz": "0", "iyz": "0"}
-#: Elements of shapes by tag, with URDF's names of the attributes.
+#: For each shape, SDF's elements with URDF's attribute names.
 _URDF_SHAPES = {
     "box": ("size",),
     "sphere": ("radius",),
@@ -46,7 +46,7 @@ class SdfTree:
     Attributes:
         robot: the root element.
         joints: joints of the tree, in the order of its elements.
-        root: the link that is the base.
+        root: name of the link that is the base.
         notes: findings for the user.
         omitted_forces: as in `Mechanism`.
     """
@@ -66,7 +66,7 @@ def urdf_elements(
     Args:
         reader: collects the problems.
         model: SDF model to convert.
-        wanted: coordinates that the caller names: their joints close no loop if another one can.
+        wanted: coordinates that the caller names; their joints close a loop only if no other can.
     """
     joints = {coordinate.removesuffix(".first").removesuffix(".second") for coordinate in wanted}
     return _Spanning(reader, model, frozenset(joints)).tree()
@@ -87,8 +87,7 @@ class _Spanning:
         joints, root = self._with_root()
         links = [*self.model.links] if root != WORLD else [WORLD, *self.model.links]
         hung, cut = self._spanned(joints, links, root)
-        # the base has the model's frame, wherever its link's frame is; all other links keep their
-        # frames
+        # the base has the model's frame instead of its link's; all other links keep their frames
         self.frames = {root: IDENTITY if root == WORLD else self.model.poses[root].inverse()}
         self.frames |= {joint.child: IDENTITY for joint in hung}
         welds = ((joint.parent, joint.child) for joint in hung if joint.kind == "fixed")
@@ -108,7 +107,7 @@ class _Spanning:
         robot.children.extend(motor_nodes(self.model.node))
         if self.automatic:
             self.notes.append(
-                f"mass and inertia follow from collisions: {', '.join(self.automatic)}"
+                f"mass and inertia are computed from collisions: {', '.join(self.automatic)}"
             )
         for joint in hung:
             if joint.kind == "universal" and joint.is_reversed:
@@ -118,7 +117,7 @@ class _Spanning:
                     f"{joint.name}{joint.coordinate(1)}"
                 )
             if joint.kind == "universal" and joint.has_rotor:
-                self.omitted.append(f"the rotor of the universal joint {joint.name}")
+                self.omitted.append(f"the rotor inertia of the universal joint {joint.name}")
         return SdfTree(
             robot=robot,
             joints=tuple(hung),
@@ -128,7 +127,7 @@ class _Spanning:
         )
 
     def _with_root(self) -> tuple[list[SdfJoint], str]:
-        """Return the relevant joints, and the link that is the base."""
+        """Return the relevant joints, and the name of the base link."""
         joints = list(self.model.joints)
         grounded = [joint for joint in joints if joint.parent == WORLD and not joint.is_cut]
         if len(grounded) == 1 and grounded[0].kind == "fixed":
@@ -143,7 +142,7 @@ class _Spanning:
         root = self.model.node.attributes.get("canonical_link", "").strip()
         root = root if root in self.model.links else next(iter(self.model.links))
         self.notes.append(
-            f"no joint holds a link to the world: {root!r}, the model's canonical link, is the base"
+            f"no joint connects a link to the world, so {root!r}, the model's canonical link, is the base"
         )
         return joints, root
 
@@ -167,7 +166,7 @@ class _Spanning:
         driven = driven_names(motor_nodes(self.model.node))
 
         def order(joint: SdfJoint) -> tuple[int, bool, bool]:
-            """Return the sort key: joints with gear, motor or load precede others of their rank."""
+            """Return the sort key: joints with gear, motor or load precede others of equal rank."""
             has_motor = joint.name in driven or identifier(joint.name) in self.wanted
             is_needed = joint.is_loaded or (joint.name in coupled) or has_motor
             rank = min(_TREE_RANKS[joint.kind], 2) if is_needed else _TREE_RANKS[joint.kind]
@@ -201,13 +200,13 @@ class _Spanning:
         cut = [joint for joint in joints if joint not in kept]
         for joint in cut:
             if joint.name in coupled:
-                what = "it closes a loop, so that it has no coordinate, and a gear needs one"
-                remedy = "close the loop at another joint: make that one a ball joint"
+                what = "it closes a loop, so it has no coordinate, but a gear needs one"
+                remedy = "close the loop at another joint, for example by making it a ball joint"
                 self.reader.problem(joint.node, joint.name, what, remedy)
         return hung, cut
 
     def _loose(self, name: str, root: str) -> SdfJoint:
-        """Return a free joint for a link without a joint."""
+        """Return a free joint for a link without joints."""
         self.notes.append(f"link {name!r} is not attached to anything and moves freely")
         node, at = self.model.links[name], self.model.poses[name]
         start = at if root == WORLD else self.model.poses[root].inverse() @ at
@@ -222,7 +221,7 @@ class _Spanning:
 
     def _link(self, name: str, node: XmlNode) -> XmlNode:
         link = _element("link", node, name=name)
-        # nothing depends on its inertia
+        # it does not move, so its inertia has no effect
         rests = name in self.resting and is_automatic(node.first("inertial"))
         if node.first(MASSLESS_TAG) is None and not rests:
             link.children.append(self._inertial(name, node))
@@ -271,7 +270,7 @@ class _Spanning:
         )
 
     def _computed(self, name: str, node: XmlNode, made: LinkInertia) -> XmlNode:
-        """Return an ``<inertial>`` of numbers about the mass center, in the joint's axes."""
+        """Return an ``<inertial>`` with a computed inertia about the mass center."""
         self.automatic.append(name)
         at = self.frames[name].inverse() @ FramePose(position=made.center)
         inertia = at.rotation @ made.about_center @ at.rotation.T
@@ -290,7 +289,7 @@ class _Spanning:
         )
 
     def _joint(self, joint: SdfJoint) -> XmlNode:
-        """Return a joint of the tree; the axes of a universal one are x and y of its frame."""
+        """Return a joint of the tree; the axes of a universal joint are x and y of its frame."""
         at = self.frames[joint.parent].inverse() @ joint.frames[0] @ _turn(joint)
         kind = _URDF_TYPES.get(joint.kind, joint.kind)
         limits = {tag: joint.limit(tag) for tag in ("lower", "upper", "effort", "velocity")}
@@ -323,9 +322,11 @@ class _Spanning:
     def _cut(self, joint: SdfJoint) -> XmlNode:
         """Return a joint that closes a loop."""
         if joint.is_loaded:
-            self.omitted.append(f"what acts on the joint {joint.name}, which closes a loop")
+            self.omitted.append(
+                f"the losses, springs and rotor of joint {joint.name}, which closes a loop"
+            )
         if joint.limit("lower"):
-            self.notes.append(f"{joint.name}: it closes a loop, and its limits are not read")
+            self.notes.append(f"{joint.name}: its limits are omitted, because it closes a loop")
         children = []
         for side, link, frame in zip(
             ("parent", "child"), (joint.parent, joint.child), joint.frames, strict=True
@@ -342,7 +343,7 @@ class _Spanning:
 
 
 def _on(joint: SdfJoint, link: str, at: FramePose) -> SdfJoint:
-    """Return a joint on the world as one on a link that is fixed to the world."""
+    """Return a joint on the world as a joint on a link that is fixed to the world."""
     return replace(joint, parent=link, frames=(at @ joint.frames[0], joint.frames[1]))
 
 
@@ -389,7 +390,7 @@ def origin_element(pose: FramePose, like: XmlNode) -> XmlNode:
 
 
 def _looks(node: XmlNode) -> list[XmlNode]:
-    """Return geometry and color of a visual."""
+    """Return elements for the geometry and color of a visual."""
     shapes = []
     for shape in (descend(node, "geometry") or node).children:
         texts = {child.tag: child.content for child in shape.children}

@@ -1,11 +1,12 @@
 """Conversion of a `Mechanism` to SDF for Gazebo with a side file, at its nominal parameters.
 
-The side file contains what SDF cannot represent. The pose of the file is the machine's start, where
-all joints are at zero; ``offsets`` in the side file restore the coordinates. Loops close natively:
-the child of such a joint already has another parent. Passive joints have an effort of zero. SDF has
-universal and ball joints. A joint of another kind is a chain of links; a free joint is an element
-that only Tauloop reads. SDF has no massless links and rejects impossible moments: intermediate
-links get 1e-9 kg and a mark, and moments of zero get the smallest value that passes.
+The side file contains properties that SDF cannot represent. The pose of the file is the machine's
+start, where all joints are at zero; ``offsets`` in the side file restore the coordinates. Loops are
+native: the child of a loop-closing joint already has another parent. Passive joints have zero
+effort. SDF has universal and ball joints. A joint of another kind becomes a chain of links; a free
+joint becomes an element that only Tauloop reads. SDF has no massless links and rejects impossible
+moments. Therefore intermediate links are written with 1e-9 kg and marked as massless, and zero
+moments are written as the smallest accepted value.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ from tauloop.mechanism.solids.solid import Solid, colour, rgba
 
 _SDF_CLOSURE_KINDS = ("spherical", "revolute", "prismatic", "universal", "fixed")
 _SDF_TYPES = {"hinge": "revolute", "slide": "prismatic", "ball": "ball", "spherical": "ball"}
-#: Mass (kg) and moment (kg m^2) written for a massless link; smallest moment as a fraction of the
-#: body's largest one.
+#: Mass (kg) and moment (kg m^2) written for a massless link; smallest written moment as a fraction
+#: of the body's largest one.
 LIGHT_LINK_MASS, LIGHT_LINK_MOMENT, MIN_MOMENT_SHARE = 1e-9, 1e-12, 1e-9
 #: Largest gap of a loop that counts as closed, characteristic lengths or rad.
 LOOP_CLOSURE_TOLERANCE = 1e-9
@@ -58,7 +59,7 @@ def to_sdf(mechanism: Mechanism, meshes: str = "meshes") -> WithSideFile:
 
     Raises:
         DescriptionError: rigid links and ideal joints cannot represent the mechanism (see
-            `mechanism.links.rigid_tree`), or its start does not close its loops.
+            `mechanism.links.rigid_tree`), or its loops are not closed at its start.
     """
     return _SdfWriter(
         mechanism, rigid_tree(mechanism, _SDF_CLOSURE_KINDS, DescriptionError), MeshCopies(meshes)
@@ -127,7 +128,7 @@ class _SdfWriter(SideWriter):
     # Links and joints
 
     def _base(self) -> None:
-        """Add the immovable base as a link, since joints and solids are on links."""
+        """Add the immovable base as a link, because joints and solids must be on links."""
         link = ElementTree.SubElement(self.model, "link", name=BASE)
         self.elements_of[BASE] = link
         joint = ElementTree.SubElement(
@@ -137,7 +138,7 @@ class _SdfWriter(SideWriter):
         _leaf(joint, "child", BASE)
 
     def _link(self, link: Link) -> None:
-        """Add a link with its joint; chains of joints get light links in between."""
+        """Add a link with its joint; a chain of joints has light links in between."""
         at, chain = link.at, list(link.chain)
         kinds = [primitive.kind for primitive in chain]
         if kinds == ["slide", "slide", "slide", "ball"]:
@@ -153,7 +154,7 @@ class _SdfWriter(SideWriter):
             return
         is_universal = kinds == ["hinge", "hinge"] and _are_across(chain)
         if is_universal and not self.needed.isdisjoint(primitive.name for primitive in chain):
-            is_universal = False  # two hinges keep the names of their coordinates
+            is_universal = False  # separate hinges keep the names of their coordinates
         parts = [chain] if is_universal else [[primitive] for primitive in chain]
         parent = link.parent
         for k, part in enumerate(parts or [[]]):
@@ -183,7 +184,7 @@ class _SdfWriter(SideWriter):
         if mass <= 0.0:
             mass = LIGHT_LINK_MASS
             self.notes.append(
-                f"body {name}: SDF refuses a mass of zero; {LIGHT_LINK_MASS:g} kg is written"
+                f"body {name}: SDF rejects zero mass; {LIGHT_LINK_MASS:g} kg is written"
             )
         moments, axes = np.linalg.eigh(link.about_center)
         least = max(LIGHT_LINK_MOMENT, MIN_MOMENT_SHARE * float(moments[-1]))
@@ -194,7 +195,7 @@ class _SdfWriter(SideWriter):
             inertia = axes @ np.diag(moments) @ axes.T
             change = float(np.abs(inertia - link.about_center).max())
             self.notes.append(
-                f"body {name}: SDF refuses its inertia; {change:.2g} kg m^2 are added to a moment"
+                f"body {name}: SDF rejects its inertia; {change:.2g} kg m^2 are added to a moment"
             )
         inertial = ElementTree.SubElement(element, "inertial")
         _pose(inertial, FramePose(np.eye(3), link.center))
@@ -206,7 +207,7 @@ class _SdfWriter(SideWriter):
     def _joint(
         self, link: Link, part: Sequence[Primitive], parent: str, child: str, frame: FramePose
     ) -> None:
-        """Add a joint in its frame after the motion, relative to the child."""
+        """Add a joint; its frame after the motion is relative to the child."""
         if not part:
             kind, name = "fixed", f"{link.name}.fixed"
         elif len(part) == 1:
@@ -220,7 +221,7 @@ class _SdfWriter(SideWriter):
         _leaf(joint, "parent", parent)
         _leaf(joint, "child", child)
         if len(part) == 2:
-            # the first axis, which the parent carries, after both motions
+            # the first axis, which is fixed to the parent, after both motions
             for tag, axis in (
                 ("axis", part[1].pose().rotation.T @ part[0].axis),
                 ("axis2", part[1].axis),
@@ -233,7 +234,7 @@ class _SdfWriter(SideWriter):
             self._freedom(joint, part[0])
 
     def _freedom(self, joint: ElementTree.Element, primitive: Primitive) -> None:
-        """Add axis, limits and effort of a scalar joint; the side file gets the rest."""
+        """Add axis, limits and effort of a scalar joint; other properties go to the side file."""
         word, freedom, turns = joint.attrib["name"], primitive.freedom, primitive.kind == "hinge"
         self.names[primitive.name] = word
         offset = float(primitive.reference[0])
@@ -255,7 +256,7 @@ class _SdfWriter(SideWriter):
             self._state_in_side_file("joints", word, content)
 
     def _free(self, link: Link, child: str, name: str) -> None:
-        """Add an element that only Tauloop reads for a joint of six freedoms."""
+        """Add the element for a free joint, which only Tauloop reads."""
         word = self.named(name)
         attributes = {"name": word, "parent": self.links[link.parent], "child": self.links[child]}
         ElementTree.SubElement(self.model, FREE_TAG, attributes)
@@ -276,16 +277,14 @@ class _SdfWriter(SideWriter):
             turned = float(np.abs(self._turned(closure, here, there)).max())
         if max(apart / self.mechanism.characteristic_length, turned) > LOOP_CLOSURE_TOLERANCE:
             missed = f"{apart:.3g} m and {turned:.3g} rad"
-            what = (
-                f"the start leaves this loop open by {missed}, and SDF treats all loops as closed"
-            )
+            what = f"this loop is open by {missed} at the start, but SDF treats all loops as closed"
             remedy = "give a reference pose that `tauloop check` reports as closed"
             raise DescriptionError.of(closure.name, what, remedy, file=self.mechanism.file)
         kind = {"spherical": "ball", "revolute": "continuous"}.get(closure.kind, closure.kind)
         joint = ElementTree.SubElement(
             self.model, "joint", name=self.named(closure.name), type=kind
         )
-        # otherwise a reader might cut another joint, which would lose its coordinate
+        # without this mark, a reader might cut another joint, which would lose its coordinate
         ElementTree.SubElement(joint, CUT_TAG)
         _pose(joint, far)
         _leaf(joint, "parent", self.links[first])
@@ -299,7 +298,7 @@ class _SdfWriter(SideWriter):
             _leaf(_axis(joint, axis, tag), "effort", "0", "limit")
 
     def _turned(self, closure: Closure, here: FramePose, there: FramePose) -> np.ndarray:
-        """Return the rotation between two frames of a loop, without that about a hinge's axis."""
+        """Return the difference of two loop frames' axes (3, 3); for a hinge, of its axis (3,)."""
         if closure.kind == "revolute":
             return here.rotation @ closure.axis - there.rotation @ closure.axis
         return here.rotation - there.rotation
@@ -314,16 +313,16 @@ class _SdfWriter(SideWriter):
         return [across, letters[1]]
 
     def _solid(self, solid: Solid) -> None:
-        """Add the solid of a link; SDF supports meshes as files only."""
+        """Add the solid of a link; SDF supports only mesh files."""
         if solid.body not in self.elements_of:
             self.notes.append(
                 f"solid on {solid.body}: "
-                "it is not written, since its link has no mass and is not a body"
+                "it is not written, because its link has no mass and is not a body"
             )
             return
         if isinstance(solid.mesh, Path) and not solid.mesh.is_file():
             self.notes.append(
-                f"solid on {solid.body}: {solid.mesh.name} is not there; it is not written"
+                f"solid on {solid.body}: the file {solid.mesh.name} does not exist; it is not written"
             )
             return
         link = self.elements_of[solid.body]
@@ -351,7 +350,7 @@ _WITH_AXIS = ("continuous", "revolute", "prismatic")
 
 
 def _are_across(chain: Sequence[Primitive]) -> bool:
-    """Return whether two hinges are a universal joint without losses and springs."""
+    """Return whether two hinges form a universal joint without losses and springs."""
     free = all(primitive.freedom == Freedom() for primitive in chain)
     first_axis = chain[1].pose().rotation.T @ chain[0].axis
     return free and abs(float(first_axis @ chain[1].axis)) < LOOP_CLOSURE_TOLERANCE
@@ -368,7 +367,7 @@ def _axis(joint: ElementTree.Element, axis: np.ndarray, tag: str = "axis") -> El
 
 
 def _leaf(parent: ElementTree.Element, tag: str, text: str, within: str = "") -> None:
-    """Add an element with a text inside another element, which is created once."""
+    """Add an element with a text, inside the element `within` if given (created if missing)."""
     if within:
         inner = parent.find(within)
         parent = ElementTree.SubElement(parent, within) if inner is None else inner

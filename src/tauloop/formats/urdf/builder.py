@@ -32,7 +32,7 @@ from tauloop.mechanism.model import (
     Vector,
 )
 
-#: Rotation that moves z to an axis letter: a planar joint moves across z.
+#: Rotation that brings z to an axis letter; a planar joint moves perpendicular to z.
 _LETTER_TO_Z: dict[AxisName, tuple[Turn, ...]] = {
     "x": (Turn("y", Constant(math.pi / 2)),),
     "y": (Turn("x", Constant(-math.pi / 2)),),
@@ -49,7 +49,7 @@ class Floating:
     Attributes:
         frame: reference frame on the parent link.
         reference: coordinates (7,) at URDF's pose, m and quaternion w x y z.
-        freedoms: freedoms of its six velocities.
+        freedoms: the `Freedom` of each of its six velocities.
     """
 
     frame: Placement
@@ -71,10 +71,10 @@ class JointExtra:
     """Properties of a joint that URDF cannot represent.
 
     Attributes:
-        offset: URDF's coordinate = measured coordinate + offset, rad or m.
-        offset_value: its nominal value.
-        freedom: losses, springs and limits of the joint; its friction takes precedence over
-            URDF's ``<dynamics>``, its speed over URDF's.
+        offset: URDF's coordinate minus the measured coordinate, rad or m.
+        offset_value: nominal value of the offset.
+        freedom: losses, springs and limits of the joint. Its friction replaces URDF's
+            ``<dynamics>``, and its speed replaces URDF's.
         has_limits: whether its range replaces that of URDF.
         floating: extra properties of a floating joint.
         ball: extra properties of a ball joint.
@@ -150,7 +150,7 @@ def make_loop(loop: UrdfLoop, root: str, leaves: Leaves) -> Joint:
     if JOINT_KINDS[loop.kind].axes == 1 or loop.kind == "planar":
         axes, turns = _along(loop.kind, loop.axis)
         parent, child = with_turns(parent, turns), with_turns(child, turns)
-    if loop.kind == "universal":  # x of the parent's frame and y of the child's, at right angles
+    if loop.kind == "universal":  # axes are x of the parent's frame and y of the child's
         axes = ("x", "y")
         parent = with_turns(parent, turns_to_axes(loop.axis, _across(loop.axis)))
         child = with_turns(child, turns_to_axes(_across(loop.other_axis), loop.other_axis))
@@ -182,13 +182,13 @@ def closing_joint(
 
 
 def _across(axis: Triple) -> Triple:
-    """Return a unit vector at right angles to an axis."""
+    """Return a unit vector perpendicular to an axis."""
     other = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
     return triple(float(component) for component in other / np.linalg.norm(other))
 
 
 def make_coupling(coupling: UrdfCoupling, turns: bool, leaves: Leaves) -> Coupling:
-    """Return a gear; ratios that only mark the side of a joint are not parameters."""
+    """Return a gear; ratios of 1 and -1 are not parameters."""
     terms = tuple(
         (
             name,

@@ -21,8 +21,8 @@
       <link1 link="link3" xyz="0.5 0 0" rpy="0 0 0"/>
     </loop_joint>
 
-In a coupling, a link represents the joints from the nearest common ancestor of both links down to
-it. URDF's own ``<mimic>``, q = multiplier * q_other + offset, is a coupling too.
+In a coupling, a link stands for the joints between the nearest common ancestor of both links and
+this link. URDF's own ``<mimic>``, q = multiplier * q_other + offset, is also read as a coupling.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ BALL_TAG, LOOP_JOINT_TAG = "drake:ball_constraint", "loop_joint"
 BALL_BODIES = (f"{BALL_TAG}_body_A", f"{BALL_TAG}_body_B")
 BALL_POINTS = (f"{BALL_TAG}_p_AP", f"{BALL_TAG}_p_BQ")
 LOOP_ELEMENTS = ("loop", "coupling", CONSTRAINT_TAG, BALL_TAG, LOOP_JOINT_TAG)
-#: The ends of Isaac Sim's element: its documentation repeats the first tag, other tools write both.
+#: Ends of Isaac Sim's element. Its documentation repeats the first tag; other tools write both.
 _LOOP_JOINT_ENDS = ("link1", "link2")
 #: The first of two links whose origins coincide.
 _CLOSING = re.compile(r"(closing_.+)_1")
@@ -92,7 +92,10 @@ def read_loops(
             continue
         if loop.predecessor.link and loop.predecessor.link == loop.successor.link:
             reader.problem(
-                node, name, f"both ends are on {loop.predecessor.link!r}", "a loop joins two links"
+                node,
+                name,
+                f"both ends are on {loop.predecessor.link!r}",
+                "name two different links",
             )
         loops.append(loop)
     return (*loops, *closing_frames(reader, loops, links, joints))
@@ -106,7 +109,8 @@ def closing_frames(
 ) -> list[UrdfLoop]:
     """Return the loops of pairs of links ``closing_NAME_1``, ``closing_NAME_2`` (onshape-to-robot).
 
-    Their origins coincide. A pair with a link that another element joins is left out.
+    The origins of each pair coincide. A pair is omitted if another element connects one of its
+    links.
     """
     joined = _joined(loops, joints)
     closing: list[UrdfLoop] = []
@@ -117,13 +121,13 @@ def closing_frames(
         second = f"{match[1]}_2"
         if second not in links:
             reader.note(
-                first, f"it looks like one of two coincident frames, but there is no {second}"
+                first, f"its name is that of one of two coincident frames, but there is no {second}"
             )
         elif second not in joined:
             name = match[1] if match[1] not in links else f"{match[1]}_loop"
             reader.note(
                 name,
-                f"the origins of {first} and {second} coincide, as their names state: a ball joint",
+                f"a ball joint connects {first} and {second}, according to their names",
             )
             ends = (LinkFrame(link=first), LinkFrame(link=second))
             closing.append(
@@ -135,7 +139,7 @@ def closing_frames(
 def without_closing(
     loops: Sequence[UrdfLoop], others: Sequence[UrdfLoop], joints: Sequence[UrdfJoint]
 ) -> tuple[UrdfLoop, ...]:
-    """Return loops without those of `closing_frames` with a link that others join."""
+    """Return loops without those of `closing_frames` whose links are also in other loops."""
     joined = _joined(others, joints)
     return tuple(
         loop
@@ -148,7 +152,7 @@ def without_closing(
 
 
 def _joined(loops: Sequence[UrdfLoop], joints: Sequence[UrdfJoint]) -> set[str]:
-    """Return the links that loops join, and links above these on fixed joints."""
+    """Return the links of loops, and the links to which they are fixed."""
     above = {joint.child: joint.parent for joint in joints if joint.kind == "fixed"}
     joined: set[str] = set()
     for loop in loops:
@@ -165,12 +169,12 @@ def _loop_joint(reader: UrdfReader, node: XmlNode, links: Mapping[str, XmlNode])
     name = reader.name(node)
     kind = reader.text(node, name, "type")
     if kind and kind != "spherical":
-        what = f"a <{LOOP_JOINT_TAG}> of type {kind!r} is not supported: Isaac Sim has only spherical ones"
+        what = f"a <{LOOP_JOINT_TAG}> of type {kind!r} is not supported; Isaac Sim only has spherical ones"
         reader.problem(
             node,
             name,
             what,
-            f'write <{CONSTRAINT_TAG} type="{kind}"> in its place, or close the loop in a side file',
+            f'use <{CONSTRAINT_TAG} type="{kind}"> instead, or close the loop in a side file',
         )
     ends = [child for child in node.children if child.tag in _LOOP_JOINT_ENDS]
     if len(ends) != 2:
@@ -238,7 +242,7 @@ def read_couplings(
     chains = _Chains(above={joint.child: joint for joint in joints if joint.child})
     for node in robot.all("coupling"):
         name = reader.name(node)
-        kind = node.attributes.get("type", "rolling")  # GRBDA itself reads only the ratio
+        kind = node.attributes.get("type", "rolling")  # GRBDA only reads the ratio
         if kind != "rolling":
             reader.problem(node, name, f"{kind!r} is not a type of coupling", "write rolling")
         ratio_node = node.first("ratio")
@@ -246,7 +250,7 @@ def read_couplings(
             reader.problem(node, name, "has no <ratio>", 'add <ratio value="..."/>')
         ratio = 1.0 if ratio_node is None else reader.number(ratio_node, name, "value")
         if ratio == 0.0:
-            reader.problem(node, name, "the ratio is zero", "leave the coupling out")
+            reader.problem(node, name, "the ratio is zero", "remove the coupling")
         first, second = (reader.end(node, name, tag, links) for tag in ("predecessor", "successor"))
         if not (first and second):
             continue
@@ -257,9 +261,9 @@ def read_couplings(
         bad = [joint.name for joint in (*near, *far) if joint.kind not in ("revolute", "prismatic")]
         if bad or not near or not far:
             what = (
-                f"{', '.join(bad)}: not revolute or prismatic"
+                f"{', '.join(bad)}: neither revolute nor prismatic"
                 if bad
-                else f"no joint lies between {first!r} and {second!r} on one of the sides"
+                else f"there is no joint between the common ancestor of {first!r} and {second!r} and one of them"
             )
             reader.problem(
                 node, name, what, "couple links that move by revolute or prismatic joints"
@@ -281,20 +285,20 @@ def _mimics(
         if mimic is None:
             continue
         if known[name].kind == "fixed":
-            reader.note(name, "a fixed joint cannot follow another: its <mimic> is left out")
+            reader.note(name, "a fixed joint cannot follow another, so its <mimic> is omitted")
             continue
         other = identifier(reader.text(mimic, name, "joint"))
         other = f"{other}_joint" if other not in known and f"{other}_joint" in known else other
         if other not in scalar:
             remedy = suggestion(other, scalar) or "name a revolute or prismatic joint"
-            fault = "does not turn or slide" if other in known else "is not a joint of the file"
+            fault = "does not rotate or slide" if other in known else "is not a joint of the file"
             reader.problem(mimic, name, f"it mimics {other!r}, which {fault}", remedy)
             continue
         if name not in scalar or other == name:
             what = (
                 "it mimics itself"
                 if other == name
-                else "only a joint that turns or slides can mimic another"
+                else "only a joint that rotates or slides can mimic another"
             )
             reader.problem(mimic, name, what, "remove <mimic>")
             continue
@@ -302,7 +306,7 @@ def _mimics(
         offset = reader.number(mimic, name, "offset", 0.0)
         terms: tuple[tuple[str, float], ...] = ((name, 1.0), (other, -multiplier))
         if multiplier == 0.0:
-            reader.note(name, "it mimics with multiplier zero: it is held at the offset")
+            reader.note(name, "it mimics with multiplier zero, so it is held at the offset")
             terms = terms[:1]
         couplings.append(
             UrdfCoupling(name=f"{name}_mimic", terms=terms, offset=offset, mimics=True)
@@ -319,7 +323,7 @@ class _Chains:
     def from_common_ancestor(
         self, first: str, second: str
     ) -> tuple[list[UrdfJoint], list[UrdfJoint]]:
-        """Return the joints from the nearest common ancestor outwards to each of two links."""
+        """Return the joints from the nearest common ancestor to each of two links."""
         up_one, up_two = self._up(first), self._up(second)
         while up_one and up_two and up_one[-1] is up_two[-1]:
             up_one.pop()

@@ -9,11 +9,11 @@ It is proposed for URDF (ros/urdfdom_headers pull request 108, ros/urdfdom pull 
       <child link="link3"/> <child_origin xyz="0.5 0 0"/> <child_axis xyz="0 1 0"/>
     </constraint>
 
-Its semantics are those of that request's parser and of its authors' solver
+Its semantics are those of the parser in this pull request and of its authors' solver
 (HIT-Robotics/robot_model). The frames ``parent_origin`` on the parent and ``child_origin`` on the
-child coincide, except for the freedom about or along ``parent_axis``, which is an axis of both
-frames. ``link`` leaves no freedom: a link was cut. For a universal joint, ``parent_axis`` is fixed
-to the parent's frame and ``child_axis`` to the child's; both stay at right angles. The default axis
+child coincide except for the motion about or along ``parent_axis``, which is an axis of both
+frames. ``link`` permits no motion: a link was cut. For a universal joint, ``parent_axis`` is fixed
+to the parent's frame and ``child_axis`` to the child's; both remain perpendicular. The default axis
 is x.
 """
 
@@ -37,7 +37,7 @@ CONSTRAINT_CHILDREN = (
 _KIND_OF_WORD = {kind: kind for kind in ("revolute", "prismatic", "universal", "spherical")} | {
     "link": "fixed"
 }
-#: The element's word for each kind of loop.
+#: The element's type for each kind of loop.
 CONSTRAINT_TYPES = {kind: word for word, kind in _KIND_OF_WORD.items()}
 _KIND_OF_CONSTRAINT_TYPE = _KIND_OF_WORD | {
     f"{word}_joint": kind for word, kind in _KIND_OF_WORD.items()
@@ -70,5 +70,5 @@ def read_cut(reader: UrdfReader, node: XmlNode, links: Mapping[str, XmlNode]) ->
 
 def _axis(reader: UrdfReader, node: XmlNode, name: str, tag: str) -> Triple:
     if node.first(tag) is None:
-        reader.note(name, f"there is no <{tag}>, so it is x")
+        reader.note(name, f"there is no <{tag}>, so the axis is x")
     return reader.axis(node, name, tag)

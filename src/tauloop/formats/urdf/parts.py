@@ -20,18 +20,18 @@ from tauloop.mechanism.model import AxisName
 from tauloop.mechanism.poses import FramePose, quaternion_rotation, rotation_matrix
 from tauloop.mechanism.solids.solid import Solid
 
-#: Angles this close to a multiple of 90 degrees, rad, count as exact: files print pi/2 with some
-#: ten digits, and inexact zeros multiply the number of operations.
+#: Angles this close to a multiple of 90 deg, rad, count as exact. Files contain pi/2 with about ten
+#: digits, and inexact zeros would multiply the number of operations.
 _RIGHT_ANGLE_TOLERANCE = 1e-9
-#: Largest rounding of an angle that follows from a product of rotations; no file has printed it.
+#: Largest rounding error of an angle from a product of rotations; such angles are not reported.
 _ANGLE_ROUNDING = 1e-14
-#: Sines and cosines below this are rounding of a right angle.
+#: Sines and cosines below this are rounding errors of a right angle.
 _COSINE_ROUNDING = 1e-15
 
 #: Largest deviation from length one of quaternions printed with few digits.
 _QUATERNION_LENGTH_TOLERANCE = 1e-4
 
-#: Limits of this size or larger count as none: formats without infinity use such numbers.
+#: Limits of this size or larger count as unlimited; formats without infinity use such numbers.
 UNLIMITED = 1e15
 
 Triple = tuple[float, float, float]
@@ -49,11 +49,11 @@ class UrdfLink:
 class UrdfJoint:
     """A joint of the tree; angles in rad, lengths in m, effort in N m or N.
 
-    `kind` is a key of `JOINT_KINDS`. `axes` are those of a universal joint, which URDF itself does
-    not have, and `axis_joints` its rotations, named after its coordinates. `effort` is None if the
-    file specifies none. `stiffness` and `rest` belong to a spring, and `start` is the coordinate at
-    the start. The joint's frame on its child is at `child_xyz`, rotated by `child_rpy`; URDF itself
-    puts the child's frame there.
+    `kind` is a key of `JOINT_KINDS`. `axes` and `axis_joints` are the axes and rotations of a
+    universal joint (not in URDF itself); the rotations have the names of its coordinates. `effort`
+    is None if the file specifies none. `stiffness` and `rest` belong to a spring, and `start` is
+    the start value. The joint's frame on its child is at `child_xyz`, rotated by `child_rpy`; in
+    URDF itself, it is the child's frame.
     """
 
     name: str
@@ -79,13 +79,13 @@ class UrdfJoint:
 
     @property
     def force(self) -> float:
-        """Return the largest force or torque on the joint; infinite for none or zero."""
+        """Return the effort limit of the joint; infinite if it is absent or zero."""
         return self.effort or math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkFrame:
-    """A frame on a link: its origin and its roll, pitch and yaw in the link frame."""
+    """A frame on a link: its origin, m, and its roll, pitch and yaw, rad, in the link frame."""
 
     link: str
     xyz: Triple = (0.0, 0.0, 0.0)
@@ -94,7 +94,7 @@ class LinkFrame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrdfLoop:
-    """A joint that closes a loop: `kind` is a key of `JOINT_KINDS`, `axis` is in both frames.
+    """A joint that closes a loop: `kind` is a key of `JOINT_KINDS`; `axis` is in both frames.
 
     For a universal joint, `axis` is fixed to the predecessor and `other_axis` to the successor,
     each in its own frame.
@@ -110,7 +110,7 @@ class UrdfLoop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrdfCoupling:
-    """A gear: sum of ratio_j q_j = offset over joints by name.
+    """A gear: sum of ratio_j q_j = offset, with (joint name, ratio) terms.
 
     `mimics` states whether the first joint mimics another.
     """
@@ -123,12 +123,12 @@ class UrdfCoupling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedMotor:
-    """A motor of a file, at the position sum of ratio_j (q_j - offset_j) over joints by name.
+    """A motor of a file; its position is the sum of ratio_j (q_j - offset_j) over its joints.
 
     Attributes:
         name: name of the motor.
         drives: (joint, ratio) pairs.
-        offsets: offsets of these joints, rad or m; empty where all are zero.
+        offsets: offsets of these joints, rad or m; empty if all are zero.
     """
 
     name: str
@@ -138,13 +138,13 @@ class StatedMotor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MotorStatement:
-    """Motors that the elements of one kind state.
+    """Motors that elements of one kind state.
 
     Attributes:
         source: the elements, for notes.
         motors: motors in the order of the file.
-        passive: joints that these elements state to be without a motor.
-        problems: faults of the elements, raised where the statement is used.
+        passive: joints without a motor according to these elements.
+        problems: faults of the elements; they are raised only if the statement is used.
     """
 
     source: str
@@ -158,7 +158,7 @@ class MotorElements:
     """Motors that a file's elements state.
 
     Attributes:
-        statements: statements of the kinds of elements; the first that names a motor applies.
+        statements: one statement per kind of element; the first that names a motor applies.
         rotors: gear ratio n and rotor inertia J by joint, which add n^2 J at the joint (Drake).
         couplings: joints that follow others by a parameter of ``<ros2_control>``.
         notes: unused elements.
@@ -180,15 +180,15 @@ class UrdfTree:
         root: the link without a parent.
         links, joints: links and joints in the order of the file.
         loops, couplings: loop closures, then gears, each in the order of the file.
-        independent: joints whose coordinates the file calls independent (GRBDA); empty if it gives
-            none.
+        independent: joints whose coordinates are independent according to the file (GRBDA); may be
+            empty.
         notes: findings for the user, such as unused elements and zeros.
         solids: solids of the links, for drawing.
-        renamed: new names of links that could not keep theirs, by their names in the file.
+        renamed: new names of renamed links, by their names in the file.
         motors: motors that elements of the file state.
         cut_efforts: efforts of the joints that close loops, in formats that specify them.
-        gravity: (3,) m/s^2, if the file specifies it.
-        weightless: links on which gravity does not act.
+        gravity: gravity (3,), m/s^2; None if the file does not specify it.
+        weightless: names of links on which gravity does not act.
         omitted_forces, unknown_elements: as in `Mechanism`.
     """
 
@@ -211,7 +211,7 @@ class UrdfTree:
     unknown_elements: tuple[str, ...] = ()
 
     def link_name(self, original: str) -> str:
-        """Return the name here of a link of the file, whether or not it exists."""
+        """Return the name in the mechanism for a link name of the file, which need not exist."""
         name = identifier(original)
         return self.renamed.get(name, name)
 
@@ -235,14 +235,14 @@ def roll_pitch_yaw(pose: FramePose) -> Triple:
 
 
 class UrdfReader(XmlReader):
-    """Reads common elements of a URDF and collects notes and problems."""
+    """Reader of common elements of a URDF, which collects notes and problems."""
 
     def __init__(self, file: str, largest: float) -> None:
         """Start without notes and problems.
 
         Args:
             file: name of the file for messages.
-            largest: largest length of the file, m, the scale of rounding.
+            largest: largest length of the file, m, as the scale of rounding errors.
         """
         super().__init__(file)
         self._largest = largest
@@ -252,7 +252,7 @@ class UrdfReader(XmlReader):
         self.renamed: dict[str, str] = {}
 
     def note(self, subject: str, what: str) -> None:
-        """Keep a finding that is not an error; equal findings of subjects are one note."""
+        """Add a finding that is not an error; equal findings of several subjects form one note."""
         self._notes.append((subject, what))
 
     def listed(self) -> list[str]:
@@ -266,20 +266,20 @@ class UrdfReader(XmlReader):
         ]
         if self._right_angles:
             names = ", ".join(self._right_angles)
-            notes.append(f"angles printed with few digits are taken as exact right angles: {names}")
+            notes.append(f"angles with few digits are read as exact right angles: {names}")
         if self._tiny:
             names = ", ".join(self._tiny)
             notes.append(
-                f"lengths below {LENGTH_ROUNDING_SHARE:g} of the largest are taken as zero: {names}"
+                f"lengths below {LENGTH_ROUNDING_SHARE:g} of the largest are read as zero: {names}"
             )
         return notes
 
     def name(self, node: XmlNode) -> str:
-        """Return the name of an element as an identifier; its tag with a problem if it has none."""
+        """Return the name of an element as an identifier; its tag (after a problem) without one."""
         return identifier(self.text(node, node.tag, "name")) or node.tag
 
     def kind(self, node: XmlNode, name: str, kinds: Mapping[str, str], what: str) -> str:
-        """Return the kind of a ``type``; "fixed" with a problem if the type is unknown."""
+        """Return the kind for an element's ``type``; "fixed" after a problem if it is unknown."""
         word = self.text(node, name, "type")
         remedy = f"use one of {', '.join(kinds)}"
         return (
@@ -287,7 +287,7 @@ class UrdfReader(XmlReader):
         ) or "fixed"
 
     def structural(self, xyz: Triple, name: str) -> Triple:
-        """Return a position without an exporter's rounding."""
+        """Return a position without an exporter's rounding errors."""
         x, y, z = without_rounding(xyz, self._largest).tolist()
         if (x, y, z) != xyz and not any(map(math.isnan, xyz)):
             self._tiny[name] = None
@@ -304,7 +304,7 @@ class UrdfReader(XmlReader):
         return self.structural((x, y, z), name), (roll, pitch, yaw)
 
     def _from_quaternion(self, origin: XmlNode, name: str) -> tuple[float, ...]:
-        """Return roll, pitch and yaw of the unit quaternion that URDF 1.2 allows instead."""
+        """Return roll, pitch and yaw of a unit quaternion, which URDF 1.2 also permits."""
         if "rpy" in origin.attributes:
             self.problem(origin, name, "has both rpy and quat_xyzw", "keep one of them")
         x, y, z, w = self.vector(origin, name, "quat_xyzw", (0.0, 0.0, 0.0, 1.0))
@@ -316,7 +316,7 @@ class UrdfReader(XmlReader):
                 origin,
                 name,
                 f"the quaternion has length {length:.6g}",
-                "give one of length 1: x y z w",
+                "give a unit quaternion x y z w",
             )
             return 0.0, 0.0, 0.0
         first, second, _ = quaternion_rotation(np.array([w, x, y, z])).T.tolist()
@@ -344,7 +344,7 @@ class UrdfReader(XmlReader):
             )
             return 0.0, 0.0, 1.0
         if abs(length - 1.0) > 1e-6:
-            self.note(name, f"the axis has length {length:.7g} and is scaled to one")
+            self.note(name, f"the axis has length {length:.7g} and is normalized")
         return (x, y, z) if length == 1.0 else (x / length, y / length, z / length)
 
     def end(
@@ -356,7 +356,7 @@ class UrdfReader(XmlReader):
         *,
         attribute: str = "link",
     ) -> str:
-        """Return the link that a child element names, as an identifier; "" with a problem."""
+        """Return the link that a child element names, as an identifier; "" after a problem."""
         element = node.first(tag)
         if element is None:
             self.problem(node, name, f"has no <{tag}>", f'add <{tag} {attribute}="..."/>')
@@ -366,7 +366,7 @@ class UrdfReader(XmlReader):
     def link(
         self, element: XmlNode, name: str, attribute: str, links: Mapping[str, XmlNode]
     ) -> str:
-        """Return the link that an attribute names, as an identifier; "" with a problem."""
+        """Return the link that an attribute names, as an identifier; "" after a problem."""
         original = self.text(element, name, attribute)
         if not original:
             return ""

@@ -1,6 +1,6 @@
 """URDF: a tree of links and joints, with the loops between them, becomes a `Mechanism`.
 
-A side file adds what URDF cannot represent, or Gepetto's ``robot.yaml`` closes loops (`loop_side`).
+A side file adds properties that URDF lacks, or Gepetto's ``robot.yaml`` closes loops (`loop_side`).
 
 Links become bodies with their inertia about the link frame's origin, and the root link is the
 immovable base. Each number that may be identified or calibrated becomes an independent parameter
@@ -38,10 +38,10 @@ from tauloop.mechanism.model import (
     Vector,
 )
 
-#: Gravity in the tools that a description is for, m/s^2, if neither it nor a side file gives one.
+#: Gravity, m/s^2, if neither a description nor its side file gives it.
 CONVENTIONAL_GRAVITY = (0.0, 0.0, -9.81)
-#: A body lighter than this fraction of the heaviest represents a frame: exporters write 1e-9 kg
-#: where a link must not be massless.
+#: A link lighter than this fraction of the heaviest one counts as a frame. Exporters write 1e-9 kg
+#: if links must not be massless.
 FRAME_MASS_SHARE = 1e-6
 
 
@@ -61,13 +61,14 @@ def load_urdf(
         urdf_path: the URDF file.
         side_path: gravity, platform, offsets, friction, rotor inertia, actuators and loops; or
             Gepetto's robot.yaml.
-        gravity: (3,) m/s^2 in the frame of the root link, if no side file specifies it; equal to
-            `options.gravity`.
+        gravity: gravity (3,), m/s^2, in the frame of the root link, if no side file specifies it;
+            the same as `options.gravity`.
         options: import options.
 
     Returns:
-        The mechanism. Unless the side file or the options name a platform, it is the last link of
-        the chain for a tree, and with loops the last link of the file that is more than a frame.
+        The mechanism. If neither the side file nor the options name a platform, it is the last link
+        of the chain for a tree. With loops, it is the last link of the file that is not only a
+        frame.
 
     Raises:
         DescriptionError: all problems, each with its file and line.
@@ -127,7 +128,7 @@ def machine_of(tree: UrdfTree, side: Side, path: Path, options: ImportOptions) -
     has_weight = len(weightless) < len(_heavy(tree))
     if weightless and not has_weight and side.gravity is None:
         tree = replace(tree, gravity=(0.0, 0.0, 0.0))
-        notes.append("gravity is zero: the file switches it off for all links that move")
+        notes.append("gravity is zero, because the file switches it off for all moving links")
     field = _gravity(tree, side, options.gravity, leaves.parameters, notes, problems)
     DescriptionError.raise_if_any(problems)
     mechanism = Mechanism(
@@ -154,7 +155,7 @@ def machine_of(tree: UrdfTree, side: Side, path: Path, options: ImportOptions) -
 
 
 def _listed_once(*lists: Sequence[str]) -> tuple[str, ...]:
-    """Return the texts of several lists in order, each once."""
+    """Return the texts of several lists in order, without duplicates."""
     return tuple(dict.fromkeys(text for texts in lists for text in texts))
 
 
@@ -180,7 +181,7 @@ def _motors(
 def _extra(
     joint: UrdfJoint, extra: JointExtra | None, tree: UrdfTree, leaves: Leaves
 ) -> JointExtra:
-    """Return the properties of a joint from the side file, else from its transmission."""
+    """Return the properties of a joint from the side file or, without it, from its transmission."""
     extra = extra or JointExtra()
     ratio, inertia = tree.motors.rotors.get(joint.name, (1.0, 0.0))
     if inertia and extra.freedom.inertia is None:
@@ -194,7 +195,7 @@ def _extra(
 
 
 def _heavy(tree: UrdfTree) -> list[str]:
-    """Return the links that have a mass and can move."""
+    """Return the moving links with mass."""
     resting = _welded_to(tree, tree.root)
     massive = [
         link.name for link in tree.links if link.inertial is not None and link.inertial.mass > 0.0
@@ -203,14 +204,14 @@ def _heavy(tree: UrdfTree) -> list[str]:
 
 
 def _weightless(tree: UrdfTree) -> list[str]:
-    """Return the links that have a mass, can move, and are switched off gravity."""
+    """Return the moving links with mass for which gravity is switched off."""
     return [name for name in _heavy(tree) if name in tree.weightless]
 
 
 def _weights(links: Sequence[str]) -> tuple[str, ...]:
-    """Return the omission of each link that has a weight in Tauloop and not in the file."""
+    """Return an omitted force for each link that has a weight in Tauloop but not in the file."""
     return tuple(
-        f"the compensation of the weight of link {name}: the file switches its gravity off"
+        f"the compensation of the weight of link {name} (the file switches its gravity off)"
         for name in links
     )
 
@@ -234,7 +235,7 @@ def _platform(
     unknown = [name for name in options.independent if name not in every]
     if unknown:
         what = f"there is no coordinate {', '.join(unknown)}"
-        problems.add("options.independent", what, f"use some of {', '.join(every)}")
+        problems.add("options.independent", what, f"choose from {', '.join(every)}")
     if options.platform_body:
         body = tree.link_name(options.platform_body)
         if body in (link.name for link in tree.links if link.name != tree.root):
@@ -254,7 +255,7 @@ def _platform(
         ends = _last_end(tree, joints, ends)
     elif len(ends) > 1 and set(ends) <= _welded_to(tree, ends[-1]):
         notes.append(
-            f"the platform is {ends[-1]}, one of the frames on its link: {', '.join(ends)}"
+            f"the platform is {ends[-1]}, the last of the frames on its link: {', '.join(ends)}"
         )
         ends = ends[-1:]
     if len(ends) != 1:
@@ -264,7 +265,7 @@ def _platform(
             "so the platform is ambiguous",
             "name it: `--platform-body NAME`, or `platform: {body: ...}` in the side file"
             if ends
-            else "give a model that moves",
+            else "give a model with moving links",
             file=tree.file,
         )
     body = ends[0] if ends else BASE
@@ -272,7 +273,7 @@ def _platform(
 
 
 def _last_end(tree: UrdfTree, joints: tuple[Joint, ...], ends: Sequence[str]) -> list[str]:
-    """Return the last moving end of a tree outside loops and gears, else the last heavy link."""
+    """Return the last moving end link outside loops and gears, or the last link with mass."""
     coupled = {name for coupling in tree.couplings for name, _ in coupling.terms}
     taken = {joint.child for joint in tree.joints if joint.name in coupled}
     taken |= {end.body for joint in joints if joint.is_cut for end in (joint.parent, joint.child)}
@@ -300,10 +301,10 @@ def _gravity(
     notes: list[str],
     problems: Problems,
 ) -> Vector:
-    """Return the gravity of the side file or the argument, else the conventional one.
+    """Return the gravity of the side file or the argument; otherwise the conventional one.
 
-    This is the only physical value that has a default: every tool that reads URDF takes z as up, so
-    the format implies it.
+    This is the only physical value with a default. Every tool that reads URDF assumes that z points
+    up, so the format implies it.
     """
     source, status = "argument `gravity`", "given"
     if side.gravity is not None and components is None:
@@ -320,15 +321,15 @@ def _gravity(
             "chosen",
         )
         notes.append(
-            f"gravity is that of {convention}, 9.81 m/s^2 along -z: the file does not state it"
+            f"gravity is 9.81 m/s^2 along -z, the convention of {convention}; the file does not state it"
         )
     if side.gravity is not None:
         what, remedy = (
             f"given as argument {tuple(components)} and in the side file",
-            "give one of the two",
+            "give only one of them",
         )
     elif len(components) != 3 or not np.isfinite(components).all():
-        what, remedy = f"{tuple(components)} is not three finite numbers", "give x, y, z in m/s^2"
+        what, remedy = f"{tuple(components)} are not three finite numbers", "give x, y, z in m/s^2"
     else:
         leaves = Leaves(source=source, status=status, parameters=parameters)
         return leaves.vector("gravity", components, "m/s^2", "gravity")

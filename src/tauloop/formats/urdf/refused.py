@@ -1,4 +1,4 @@
-"""Refusal of files that are not a URDF, and of forms of its elements that must not be ignored.
+"""Rejection of files that are not URDF, and of forms of elements that must not be ignored.
 
 `xml.foreign_elements` lists the elements that are rejected by name.
 """
@@ -13,12 +13,12 @@ from tauloop.formats.xml.nodes import XmlNode
 _OTHER_FORMATS = {
     "sdf": "an SDF (Gazebo) file; name it NAME.sdf",
     "mujoco": "an MJCF file; name it NAME.xml",
-    "COLLADA": "a COLLADA file, which only draws; give the URDF that refers to it",
+    "COLLADA": "a COLLADA file, which only contains shapes; give the URDF that refers to it",
 }
-#: Elements that name links and joints without adding any; `urdf.gazebo.joints` reads those in
-#: ``<gazebo>``.
+#: Elements that refer to links and joints without defining them. `urdf.gazebo.joints` reads the
+#: joints in ``<gazebo>``.
 _REFERRING_ELEMENTS = ("gazebo", "transmission", "ros2_control")
-#: Children that an element may have once.
+#: Children that an element may have only once.
 _UNIQUE_CHILDREN = {
     "link": ("inertial",),
     "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic"),
@@ -27,7 +27,7 @@ _UNIQUE_CHILDREN = {
 
 
 def refuse_other_formats(reader: UrdfReader, root: XmlNode) -> bool:
-    """Return whether a file is of another format, which is then reported as a problem."""
+    """Return whether a file is of another format; report it as a problem if so."""
     if root.tag == "robot":
         return False
     what = f"the root element is <{root.tag}>, not <robot>"
@@ -47,12 +47,12 @@ def refuse_parts(reader: UrdfReader, robot: XmlNode) -> None:
             continue
         if node.tag.endswith("include"):
             what, remedy = (
-                f"<{node.tag}> is not followed",
-                "put the parts together into one file, or write a xacro",
+                f"<{node.tag}> is not supported",
+                "combine the files into one, or use a xacro",
             )
             reader.problem(node, node.tag, what, remedy)
         elif any(_is_part(inner) for inner in node.walk() if inner is not node):
-            what = f"<{node.tag}> holds links or joints, which are read at the top only"
+            what = f"<{node.tag}> contains links or joints, which are only read at the top level"
             reader.problem(node, node.tag, what, "move them out of it")
 
 
@@ -69,7 +69,7 @@ def refuse_repeats(reader: UrdfReader, robot: XmlNode) -> None:
 
 
 def _is_part(node: XmlNode) -> bool:
-    """Return whether an element describes a link or a joint rather than naming one."""
+    """Return whether an element defines a link or joint, rather than referring to one."""
     if node.tag == "joint":
         return node.first("parent") is not None and node.first("child") is not None
     return node.tag == "link" and "name" in node.attributes

@@ -16,7 +16,7 @@ from tauloop.formats.writing.expression_writer import number
 #: Test hardware that is part of ros2_control.
 MOCK_HARDWARE = "mock_components/GenericSystem"
 _PLUGIN = "transmission_interface/"
-#: Relative tolerance of equal products of ratios.
+#: Relative difference below which products of ratios count as equal.
 _RATIO_TOLERANCE = 1e-12
 
 
@@ -25,9 +25,9 @@ class _Transmission:
     """A transmission: reductions of its actuators and joints by name, in role order.
 
     Attributes:
-        kind: its type.
-        actuators, joints: the reductions.
-        ratios: (n, n) positions of the actuators per unit of the joints.
+        kind: type of the transmission.
+        actuators, joints: reductions by name.
+        ratios: matrix (n, n) from joint positions to actuator positions.
     """
 
     kind: str
@@ -48,10 +48,10 @@ def add_ros2_control(
         robot: the root element.
         motors: motors with the names of the URDF.
         shifts: by joint, the URDF's coordinate minus the machine's.
-        positions: by motor, its position where the machine's coordinates are zero.
+        positions: by motor, its position when the machine's coordinates are zero.
 
     Returns:
-        Names of the motors without a transmission; they are left out.
+        Names of the motors for which there is no transmission; they are omitted.
     """
     transmissions, left = _transmissions(motors)
     joints = list(dict.fromkeys(name for item in transmissions for name in item.joints))
@@ -92,7 +92,7 @@ def _joint_offsets(
 def _add_transmission(
     control: ElementTree.Element, item: _Transmission, offsets: Mapping[str, float]
 ) -> None:
-    """Add a transmission, except for a motor of ratio 1 that has the name of its joint."""
+    """Add a transmission, unless it is a motor of ratio 1 with the name of its joint."""
     is_direct = item.actuators == item.joints and not any(offsets.get(name) for name in item.joints)
     if is_direct and set(item.joints.values()) == {1.0}:
         return
@@ -109,7 +109,7 @@ def _add_transmission(
 
 
 def _transmissions(motors: Sequence[StatedMotor]) -> tuple[list[_Transmission], list[str]]:
-    """Return the transmissions of the motors, and the names of motors that have none."""
+    """Return the transmissions of the motors, and the names of motors without one."""
     made: list[_Transmission] = []
     left = list(motors)
     for motor, partner in permutations(motors, 2):
@@ -131,12 +131,12 @@ def _transmissions(motors: Sequence[StatedMotor]) -> tuple[list[_Transmission], 
 
 
 def _pair(first: StatedMotor, second: StatedMotor) -> _Transmission | None:
-    """Return the differential or four-bar transmission of two motors in role order, else None."""
+    """Return the differential or four-bar transmission of two motors in role order, or None."""
     a, b = dict(first.drives), dict(second.drives)
     names = list(b)
     if len(names) != 2 or not set(a) <= set(b):
         return None
-    # in a four-bar, the joint that both motors drive is the first
+    # in a four-bar, the joint that both motors drive comes first
     names.sort(key=lambda name: name not in a)
     (a1, a2), (b1, b2) = (
         (drives.get(names[0], 0.0), drives.get(names[1], 0.0)) for drives in (a, b)

@@ -1,4 +1,4 @@
-"""Reader of a URDF file as plain numbers: links with inertia, and the joints of their tree."""
+"""Reader of a URDF file as plain numbers: links with inertia, and the joints of the tree."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tauloop.formats.xml.xacro import read_source
 from tauloop.mechanism.links.rigid_tree import LinkInertia
 from tauloop.mechanism.model import BASE
 
-#: Kind of joint here by URDF's type.
+#: Kind of joint in Tauloop by URDF's type.
 KIND_OF_JOINT_TYPE = {
     "revolute": "revolute",
     "continuous": "revolute",
@@ -45,7 +45,7 @@ KIND_OF_JOINT_TYPE = {
 #: Elements that are read; the notes list all others.
 _READ_TAGS: dict[str, set[str]] = {**read_tags("urdf"), **urdf_visuals.VISUAL_ELEMENTS}
 _MOMENT_ATTRIBUTES = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
-#: Attributes that are read, by element, and those of all other elements.
+#: Attributes that are read, by element; for all other elements, the common ones.
 _READ_ATTRIBUTES = {
     "robot": {"name", "version"},
     "joint": {"name", "type", "independent"},
@@ -68,7 +68,7 @@ def read_urdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) -
 
     Raises:
         DescriptionError: all problems, each with its line.
-        InputError: wrong arguments of a xacro.
+        InputError: the arguments of a xacro are invalid.
     """
     source = read_source(path, options)
     largest = largest_length(_positions(source.root))
@@ -77,7 +77,7 @@ def read_urdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) -
 
 
 def _positions(robot: XmlNode) -> Iterator[str]:
-    """Yield the positions of frames and points, without shapes (placed anywhere) and axes."""
+    """Yield the positions of frames and points, without those of shapes, and without axes."""
     for node in robot.children:
         if node.tag == "link":
             inertial = node.first("inertial")
@@ -159,13 +159,13 @@ class _TreeReader(UrdfReader):
         name = identifier(robot.attributes.get("name", "").replace(".", "_")) or "robot"
         listed = inventory("urdf", robot)
         elements = ", ".join(f"<{tag}>" for tag in LOOP_ELEMENTS)
-        refuse(self, listed.refused, f"close loops by {elements} or in a side file")
+        refuse(self, listed.refused, f"close loops by {elements}, or in a side file")
         refuse_parts(self, robot)
         refuse_repeats(self, robot)
         for link in read_links:
             has_shape = any(links[link.name].first(tag) is not None for tag in _SHAPE_ELEMENTS)
             if has_shape and link.inertial is None and link.name != base:
-                self.note(link.name, "it has a shape and no <inertial>, and counts as massless")
+                self.note(link.name, "it has a shape but no <inertial>, so it is massless")
         visuals = urdf_visuals.VisualReader(self.file, robot, self._largest, self._packages)
         solids = [
             solid
@@ -210,13 +210,11 @@ class _TreeReader(UrdfReader):
                 joint.attributes.get("name", "joint"),
                 "its child is the world, which does not move",
             )
-            self.problem(joint, name, what, "exchange <parent> and <child>")
+            self.problem(joint, name, what, "swap <parent> and <child>")
         named = [joint for joint in robot.all("joint") if _names_world(joint.first("parent"))]
         if not named and not below:
             return False
-        self.note(
-            WORLD, "the file has no link of this name: it is the immovable world, as in Drake"
-        )
+        self.note(WORLD, "this link is not in the file; it is the immovable world, as in Drake")
         links[WORLD] = XmlNode(
             tag="link", attributes={"name": WORLD}, line=(named or below)[0].line
         )
@@ -225,7 +223,7 @@ class _TreeReader(UrdfReader):
     def _floating(
         self, joints: Sequence[UrdfJoint], links: Mapping[str, XmlNode]
     ) -> tuple[UrdfJoint, ...]:
-        """Return floating joints for links that are not attached, as Drake does with its world."""
+        """Return floating joints for links that are not attached, as Drake does for its world."""
         hung = {joint.child for joint in joints}
         loose = [link for link in links if link not in hung and link != WORLD]
         for link in loose:
@@ -274,7 +272,7 @@ class _TreeReader(UrdfReader):
         return losses
 
     def _independent(self, joints: Mapping[str, XmlNode]) -> tuple[str, ...]:
-        """Return the joints not marked as dependent, if the file marks any joint (GRBDA)."""
+        """Return the joints that are not marked as dependent, if any joint is marked (GRBDA)."""
         words = {name: node.attributes.get("independent", "") for name, node in joints.items()}
         for name, word in words.items():
             if word not in ("", "true", "false"):
@@ -296,7 +294,7 @@ class _TreeReader(UrdfReader):
                 self.problem(
                     taken.get(name, robot),
                     name,
-                    "a loop or coupling has this name too",
+                    "a loop or coupling has the same name",
                     "rename one of them",
                 )
 
@@ -310,10 +308,10 @@ class _TreeReader(UrdfReader):
             return
         if node.tag == "link":
             name = self.renamed.get(name, name)
-        if name in taken:  # URDF lets a joint and a link share a name
+        if name in taken:  # in URDF, a joint and a link may have the same name
             name += "_joint"
         if name in known:
-            what = f"this name is taken by the {node.tag} on line {known[name].line}"
+            what = f"this name is already used by the {node.tag} on line {known[name].line}"
             self.problem(node, original, what, "rename one of the two")
             return
         if name != original:
@@ -344,16 +342,16 @@ class _TreeReader(UrdfReader):
             self.problem(mass_node, name, f"the mass is {mass:g} kg", "give a mass of zero or more")
         elif np.isfinite(own).all():
             self._note_inertia(name, mass, own)
-        # without a rotation, the numbers of the file stay unchanged to the last digit
+        # without a rotation, the numbers of the file are preserved exactly
         inertia = own if turn == (0.0, 0.0, 0.0) else rotation(turn) @ own @ rotation(turn).T + 0.0
         return UrdfLink(
             name=name, inertial=LinkInertia(mass=mass, center=np.array(xyz), about_center=inertia)
         )
 
     def _world(self, node: XmlNode) -> UrdfLink:
-        """Return the unattached link ``world``, which is immovable regardless of its ``<inertial>``."""
+        """Return the unattached link ``world``, which is immovable; ignore its ``<inertial>``."""
         if node.first("inertial") is not None:
-            self.note(WORLD, "its <inertial> has no effect because the world does not move")
+            self.note(WORLD, "its <inertial> has no effect, because the world does not move")
         return UrdfLink(name=WORLD, inertial=None)
 
     def _note_inertia(self, name: str, mass: float, inertia: np.ndarray) -> None:
@@ -397,7 +395,7 @@ class _TreeReader(UrdfReader):
                 )
             if lower == upper:
                 lower, upper = -np.inf, np.inf
-                self.note(name, "lower and upper limit are equal and count as no limits")
+                self.note(name, "lower and upper limit are equal, which is read as no limits")
         return UrdfJoint(
             name=name,
             kind=kind,
@@ -423,7 +421,7 @@ class _TreeReader(UrdfReader):
         return value
 
     def _limit(self, limit: XmlNode | None, name: str, attribute: str) -> float | None:
-        """Return a limit that is zero or positive; None if absent, infinite if it means none."""
+        """Return an effort or speed limit; None if absent, infinite if it means unlimited."""
         if limit is None or attribute not in limit.attributes:
             return None
         value = self.number(limit, name, attribute)
@@ -434,24 +432,24 @@ class _TreeReader(UrdfReader):
     def _root(
         self, joints: tuple[UrdfJoint, ...], links: dict[str, XmlNode], nodes: dict[str, XmlNode]
     ) -> str:
-        """Return the only link without parent; two parents, loops and loose links are problems."""
+        """Return the only link without a parent; report second parents, loops and loose links."""
         above: dict[str, UrdfJoint] = {}
         for joint in joints:
             if joint.child in above:
                 what = (
                     f"its child {joint.child!r} is already the child of {above[joint.child].name!r}"
                 )
-                remedy = "URDF describes trees only; write a machine with loops as a machine file"
+                remedy = "URDF only describes trees; use a machine file for a machine with loops"
                 self.problem(nodes[joint.name], joint.name, what, remedy)
             elif joint.child:
                 above[joint.child] = joint
         self._report_loops(above, nodes)
         roots = [link for link in links if link not in above]
-        # otherwise a loose link is only the other half of a broken reference
+        # with other problems, a loose link may only be the result of a broken reference
         if all(joint.child for joint in joints):
             for other in roots[1:]:
-                what = f"is not the child of a joint, and neither is {roots[0]!r}: these are separate trees"
-                self.problem(links[other], other, what, "join them, or remove one")
+                what = f"neither this link nor {roots[0]!r} is the child of a joint: these are separate trees"
+                self.problem(links[other], other, what, "connect them, or remove one")
         return roots[0] if roots else ""
 
     def _report_loops(self, above: dict[str, UrdfJoint], nodes: dict[str, XmlNode]) -> None:
@@ -470,8 +468,8 @@ class _TreeReader(UrdfReader):
                 self.problem(
                     nodes[joint.name],
                     joint.name,
-                    f"closes a loop of parents: {path}",
-                    "cut the loop there",
+                    f"closes a cycle of parents: {path}",
+                    "cut the cycle there",
                 )
 
     def _list_unread(self, node: XmlNode) -> None:
@@ -482,7 +480,7 @@ class _TreeReader(UrdfReader):
                 self._unread_attributes[f"{attribute} of {node.tag}"] += 1
         for child in node.children:
             if child.tag in (ROS2_CONTROL, TRANSMISSION):
-                continue  # `read_motor_elements` lists what is in them
+                continue  # `read_motor_elements` lists their contents
             if child.tag == "gazebo" and {inner.tag for inner in child.children} == {"joint"}:
                 continue  # `read_gazebo_joints` reads them
             if child.tag in _READ_TAGS.get(node.tag, ()):

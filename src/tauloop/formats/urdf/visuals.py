@@ -1,4 +1,4 @@
-"""Solids from the visuals of a URDF. Faults of a shape are notes, since they affect no motion."""
+"""Solids from the visuals of a URDF. Faults of a shape are notes, as they do not affect motion."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ VISUAL_ATTRIBUTES = {
     "mesh": {"filename", "scale"},
     "color": {"rgba"},
 }
-#: Color of a shape without one.
+#: Color of a shape without a color.
 _NO_COLOR = (math.nan,) * 4
 
 
 class VisualReader(UrdfReader):
-    """Reads ``<visual>``, or ``<collision>`` for links whose visuals cannot be drawn."""
+    """Reader of ``<visual>``, or of ``<collision>`` for links whose visuals cannot be drawn."""
 
     def __init__(
         self, file: str, robot: XmlNode, largest: float, packages: tuple[str | Path, ...] = ()
@@ -42,7 +42,7 @@ class VisualReader(UrdfReader):
 
         Args:
             file: file name; paths of meshes are relative to its folder.
-            robot: its root element.
+            robot: root element of the file.
             largest: largest length of the file, m.
             packages: folders of packages that may contain meshes.
         """
@@ -66,7 +66,7 @@ class VisualReader(UrdfReader):
         return shapes
 
     def _drawable(self, body: str, nodes: Iterable[XmlNode]) -> list[Solid]:
-        """Return the solids of those elements that can be drawn."""
+        """Return the solids of the elements that can be drawn."""
         solids = (self._solid(body, node) for node in nodes)
         return [solid for solid in solids if solid is not None]
 
@@ -75,7 +75,7 @@ class VisualReader(UrdfReader):
         notes = self._files.notes(tuple(self.problems))
         if self._by_collision:
             notes.append(
-                f"drawn by the shapes of their <collision>: {', '.join(self._by_collision)}"
+                f"links drawn with their <collision> shapes: {', '.join(self._by_collision)}"
             )
         return notes
 
@@ -110,7 +110,7 @@ class VisualReader(UrdfReader):
         return size
 
     def _rgba(self, body: str, material: XmlNode | None) -> tuple[float, ...]:
-        """Red, green, blue and opacity."""
+        """Return red, green, blue and opacity of a material; NaN without one."""
         own = None if material is None else material.first("color")
         if material is None or own is None:
             return (

@@ -1,13 +1,13 @@
 """Conversion of a `Mechanism` to a URDF tree with a side file, at its nominal parameters.
 
-The side file contains what URDF cannot represent (`formats.urdf.side_files`). Zero of all joints
-in the URDF is the machine's start; ``offsets`` in the side file restore the coordinates. Names
-stay, including dots, where URDF allows them: a joint and a link have two names, and the side file's
-motors a third. Its ``closed_loop`` and ``type`` are those of Gepetto's robot.yaml, with kinds of
-joints in addition to ``3d`` and ``6d``. The same loops are in the URDF as ``<constraint>``, the
-proposed element, if it supports their kind; a reader of both files uses each loop once. Motors are
-in the URDF as ``<ros2_control>`` with transmissions, if these support them. Joints with several
-freedoms become chains of massless links.
+The side file contains properties that URDF lacks (`formats.urdf.side_files`). All joints of the
+URDF are at zero at the machine's start; ``offsets`` in the side file restore the coordinates. Names
+are preserved, including dots, if they are unique among links, joints and motors. ``closed_loop``
+and ``type`` are those of Gepetto's robot.yaml, with kinds of joints in addition to ``3d`` and
+``6d``. The same loops are in the URDF as ``<constraint>``, the proposed element, if it supports
+their kind; a reader of both files uses each loop once. Motors are in the URDF as ``<ros2_control>``
+with transmissions, if these support them. Joints with several degrees of freedom become chains of
+massless links.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class _UrdfWriter(SideWriter):
     def _link(self, link: Link, coupled: set[str]) -> None:
         """Add a link with its chain of joints.
 
-        Between two joints, and before a rotated frame, there is a massless link.
+        A massless link is added between two joints and before a rotated frame.
         """
         parent, at, chain, frame = self.links[link.parent], link.at, list(link.chain), link.at
         self._note_unwritten(link)
@@ -129,7 +129,7 @@ class _UrdfWriter(SideWriter):
             if primitive.kind == "ball":
                 self.notes.append(
                     f"joint {primitive.name}: "
-                    "URDF has no ball; three hinges about x, y and z replace it"
+                    "URDF has no ball joint; three hinges about x, y and z replace it"
                 )
                 at = at @ primitive.pose()
                 for word, across in _BALL_HINGES:
@@ -168,7 +168,7 @@ class _UrdfWriter(SideWriter):
             parent = child
 
     def _solid(self, solid: Solid) -> None:
-        """Add the solid of a link; URDF has no capsules, and supports meshes as files only."""
+        """Add the solid of a link; URDF has no capsules and supports only mesh files."""
         if solid.body not in self.elements_of:
             self.notes.append(
                 f"solid on {solid.body}: "
@@ -197,13 +197,13 @@ class _UrdfWriter(SideWriter):
         ElementTree.SubElement(material, "color", rgba=rgba(colour(solid)))
 
     def _note_unwritten(self, link: Link) -> None:
-        """Note that losses and springs of a ball, which hinges would change, are not written."""
+        """Add a note that losses and springs of a ball, which hinges would change, are omitted."""
         if [primitive.kind for primitive in link.chain] != ["ball"]:
             return
         ball = link.chain[0]
         if any(freedom != Freedom() for freedom in self._ball_freedoms(ball)):
             self.notes.append(
-                f"joint {ball.name}: limits, and what acts on it, cannot be represented in URDF"
+                f"joint {ball.name}: its limits, losses and springs cannot be represented in URDF"
             )
 
     def _joint(
@@ -238,7 +238,7 @@ class _UrdfWriter(SideWriter):
         if kind in ("revolute", "prismatic"):
             ElementTree.SubElement(joint, "axis", xyz=in_line(axis))
         if primitive is None:
-            return word  # floating, or one of three hinges for a ball: nothing can act on it
+            return word  # floating, or one of a ball's hinges, which have no limits and losses
         offset = 0.0 if is_coupled else float(primitive.reference[0])
         turns = primitive.kind == "hinge"
         if offset:
@@ -247,7 +247,7 @@ class _UrdfWriter(SideWriter):
         effort = self.effort(primitive.name)
         limits = {
             "effort": signless(min(effort, UNLIMITED)),
-            # zero would prevent motion of the joint
+            # a zero limit would prevent motion of the joint
             "velocity": signless(min(freedom.speed, UNLIMITED)),
         }
         if has_limits:
@@ -257,7 +257,7 @@ class _UrdfWriter(SideWriter):
             }
         if has_limits or np.isfinite(freedom.speed) or kind == "prismatic" or 0.0 < effort < np.inf:
             ElementTree.SubElement(joint, "limit", limits)
-        stated = replace(freedom, speed=np.inf)  # URDF states the speed
+        stated = replace(freedom, speed=np.inf)  # the speed is in the URDF
         if has_limits:
             stated = replace(stated, lower=-np.inf, upper=np.inf)
         if content := self.elements.freedom(stated, turns):
@@ -265,7 +265,7 @@ class _UrdfWriter(SideWriter):
         return word
 
     def _mimics(self) -> None:
-        """Write couplings of two joints as ``<mimic>``, all others into the side file."""
+        """Write couplings of two joints as ``<mimic>``, and all others into the side file."""
         value = self.mechanism.value
         elements = {element.get("name"): element for element in self.robot.findall("joint")}
         for coupling in self.mechanism.couplings:
@@ -283,7 +283,7 @@ class _UrdfWriter(SideWriter):
             )
 
     def _control(self) -> None:
-        """Add motors as ``<ros2_control>``; motors of other freedoms are only in the side file."""
+        """Add motors as ``<ros2_control>``; other motors are only in the side file."""
         self.name_motors()
         value = self.mechanism.value
         joints = {element.get("name") for element in self.robot.findall("joint")}
@@ -301,7 +301,7 @@ class _UrdfWriter(SideWriter):
                 left.append(self.motors[actuator.name])
         left += add_ros2_control(self.robot, motors, self.counted_from, positions)
         if left:
-            self.notes.append(f"motors that the side file alone states: {', '.join(left)}")
+            self.notes.append(f"motors that are only in the side file: {', '.join(left)}")
 
     # Side file
 

@@ -1,4 +1,4 @@
-"""Drive lines of actuators as plain data of a machine file, with all sections in place."""
+"""Drive lines of actuators as plain data of a machine file, with all their sections."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def drive_data(line: DriveLine, text: Text) -> dict[str, Any]:
 
     Args:
         line: drive line of an actuator.
-        text: function that writes an expression of a dimension.
+        text: function (expression, dimension) -> text.
     """
     turns = {inertia.name: inertia.turns for inertia in line.inertias}
     load = line.performance.of

@@ -35,7 +35,7 @@ def machine_sections(mechanism: Mechanism, text: Text) -> dict[str, Any]:
 
 
 def follows_from_section(rod: Rod, *, is_upper: bool) -> bool:
-    """Return whether the inertia of a rod or of one of its parts is that of its section."""
+    """Return whether the inertia of a rod or of one of its parts follows from its section."""
     part, beam = (rod.upper, rod.upper_beam) if is_upper else (rod.lower, rod.lower_beam)
     if part is None or beam is None:
         return False
@@ -44,7 +44,7 @@ def follows_from_section(rod: Rod, *, is_upper: bool) -> bool:
 
 
 def contradicts_beams(mechanism: Mechanism, mass: Expression, beams: Sequence[Beam]) -> bool:
-    """Return whether a mass, such as an identified one, contradicts those of beams and fittings."""
+    """Return whether a mass (for example identified) contradicts those of beams and fittings."""
     stated = mechanism.value(mass)
     sections = sum(mechanism.value(beam.section_mass().mass) for beam in beams)
     parts = sum(mechanism.value(beam.line_mass().mass) for beam in beams)
@@ -53,12 +53,12 @@ def contradicts_beams(mechanism: Mechanism, mass: Expression, beams: Sequence[Be
 
 
 def body_follows_from_beams(body: Body) -> bool:
-    """Return whether the inertia of a body is that of its beams."""
+    """Return whether the inertia of a body follows from its beams."""
     return bool(body.beams) and body.inertia == beams_inertia(body.beams)
 
 
 def beam_keys(beam: Beam, text: Text) -> dict[str, Any]:
-    """Return the keys of a beam: its section, fittings, and the place of the rest of its mass."""
+    """Return the keys of a beam: section, fittings, and the location of the rest of its mass."""
     if len(beam.segments) == 1:
         written = _section_keys(beam.segments[0], text)
     else:
@@ -83,7 +83,7 @@ def body_beams(body: Body, text: Text) -> dict[str, Any]:
 
 
 def contact_keys(rod: Rod, text: Text) -> dict[str, Any]:
-    """Return the stiffnesses of the ball joints of a rod; empty where both are rigid."""
+    """Return the stiffnesses of the ball joints of a rod; empty if both are rigid."""
     start, end = rod.contact
     dimension = _dimension(CONTACT, "start")
     pairs = (("start", start), ("end", end))
@@ -107,7 +107,7 @@ def _dimension(shape: Shape, key: str) -> Dimension:
     field = shape.field(key)
     kind = field.kind if field is not None else None
     if not isinstance(kind, Value) or kind.linear is None:
-        raise AssertionError(f"{key} of {shape.name} is not a value of one dimension")
+        raise AssertionError(f"{key} of {shape.name} is not a value with one dimension")
     return kind.linear
 
 
@@ -137,7 +137,7 @@ def _section_keys(segment: BeamSegment, text: Text) -> dict[str, Any]:
 
 
 def _segments(beam: Beam, text: Text) -> list[dict[str, Any]]:
-    """Return the segments; the one that takes the rest of the length has none."""
+    """Return the segments; the one that fills the rest of the beam has no length."""
     written = []
     for i, segment in enumerate(beam.segments):
         length = {} if i == beam.rest else {"length": text(segment.length, units.LENGTH)}

@@ -28,12 +28,12 @@ from tauloop.mechanism.model import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElementWriter:
-    """Writes the elements that machine files and side files of URDFs share.
+    """Writer of the elements that machine files and URDF side files share.
 
     Attributes:
         mechanism: mechanism with the elements.
-        text: function that writes an expression of a dimension.
-        names: names of coordinates in the file, where they differ.
+        text: function (expression, dimension) -> text.
+        names: names in the file of renamed coordinates.
     """
 
     mechanism: Mechanism
@@ -45,7 +45,7 @@ class ElementWriter:
         return [self.text(component, dimension) for component in vector]
 
     def pose(self, placement: Placement) -> dict[str, Any]:
-        """Return a frame without the body that carries it."""
+        """Return the keys `at` and `turn` of a frame."""
         pose: dict[str, Any] = {}
         if placement.position != ZERO_VECTOR:
             pose["at"] = self.vector(placement.position, units.LENGTH)
@@ -62,7 +62,7 @@ class ElementWriter:
     def freedoms(
         self, names: Sequence[str], turning: Sequence[bool], freedoms: Sequence[Freedom]
     ) -> dict[str, Any]:
-        """Return several freedoms by name, without empty ones."""
+        """Return the contents of several freedoms by name, without empty ones."""
         several = zip(names, turning, freedoms, strict=False)
         contents = {name: self.freedom(freedom, turns) for name, turns, freedom in several}
         return {name: content for name, content in contents.items() if content}
@@ -80,7 +80,7 @@ class ElementWriter:
         return written
 
     def _curve(self, curve: Curve, coordinate: str, turns: bool) -> dict[str, Any]:
-        """Return a curve of a coordinate in a sum that is an angle or a length."""
+        """Return a curve of a coordinate; `turns` states whether its value is an angle."""
         x = units.ANGLE if self.is_angular(coordinate) else units.LENGTH
         y = units.ANGLE if turns else units.LENGTH
         if isinstance(curve, CurvePolynomial):
@@ -101,7 +101,7 @@ class ElementWriter:
         return {"of": self._ratios(loss.terms, loss.turns), "friction": friction}
 
     def actuator(self, actuator: Actuator) -> dict[str, Any]:
-        """Return a motor; a constant ratio of one is left out where the reader can infer it."""
+        """Return a motor; a constant ratio of one is omitted if the reader can infer it."""
         ratios = self._ratios(actuator.drives, actuator.turns)
         written: dict[str, Any] = {"drives": ratios}
         if len(ratios) == 1:
@@ -122,7 +122,7 @@ class ElementWriter:
     def _ratios(
         self, terms: Sequence[tuple[str, Expression]], turns: bool | None
     ) -> dict[str, str]:
-        """Return the ratios by coordinate; units of mixed ratios mark a rotary or linear motor."""
+        """Return the ratios by coordinate; their units state whether the motor is rotary."""
         across = units.ANGLE_PER_LENGTH if turns else units.LENGTH_PER_ANGLE
         return {
             self.names.get(name, name): self.text(

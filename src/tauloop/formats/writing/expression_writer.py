@@ -2,8 +2,8 @@
 
 The numbers in an expression are in SI units, without their original units. The text needs units,
 because its dimensions are checked when it is read. They follow from the required dimension and from
-the parameters: the terms of a sum have equal dimensions, and the rest of a product's dimension
-belongs to its constant.
+the parameters: the terms of a sum have equal dimensions, and the constant in a product has the
+dimension that remains.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from tauloop.mechanism.expression import (
 )
 from tauloop.mechanism.model import Freedom
 
-#: Binding strengths, as in the grammar.
+#: Precedence levels, as in the grammar.
 _SUM, _PRODUCT, _SIGN, _ATOM = 1, 2, 3, 5
-#: Strength of each operation, and the strengths that its two sides need.
+#: Precedence of each operation, and the precedence that its two sides need.
 _LEVELS = {
     "+": (_SUM, _SUM, _PRODUCT),
     "-": (_SUM, _SUM, _PRODUCT),
@@ -39,21 +39,21 @@ _LEVELS = {
     "/": (_PRODUCT, _PRODUCT, _SIGN),
     "^": (4, _ATOM, _SIGN),
 }
-#: Largest number of operators and levels of one text, at most half of the reader's limits; longer
-#: text is split.
+#: Largest number of operators, levels and characters of one text, at most half of the reader's
+#: limits. Longer text is split.
 _MAX_OPERATORS, _MAX_LEVELS, _MAX_CHARACTERS = 50, 14, 600
 #: Largest number of operators and characters that the unit of a constant adds.
 _UNIT_OPERATORS, _UNIT_CHARACTERS = 5, 40
 #: Largest number of levels and usual number of characters of a measured number.
 _MEASURED_LEVELS, _MEASURED_CHARACTERS = 3, 60
-#: Digits tried for a number that, times its unit, gives exactly the value.
+#: Numbers of digits to try for a number that, times its unit, gives exactly the value.
 _DIGITS_TRIED = (6, 9, 12, 14, 15, 16, 17)
 _NUMBER_START = re.compile(r"-?[.\d]")
 _SI_UNITS = {"mass": "kg", "length": "m", "time": "s", "angle": "rad", "temperature": "K"}
 
 
 def number(value: float) -> str:
-    """Return the shortest text that reads as exactly this float."""
+    """Return the shortest text that is read as exactly this float."""
     return repr(float(value)).removesuffix(".0")
 
 
@@ -71,11 +71,11 @@ def literal(value: float, dimension: Dimension) -> str:
 def parameter_literal(parameter: Parameter) -> tuple[str, Dimension]:
     """Return the value of an independent parameter as a literal, and its dimension.
 
-    The literal has the parameter's unit if a number of that unit gives exactly this value, else the
-    SI unit.
+    The literal has the parameter's unit if a number with that unit gives exactly this value;
+    otherwise it has the SI unit.
 
     Raises:
-        UnitError: machine files do not have its unit.
+        UnitError: machine files do not support its unit.
     """
     unit = parse_unit(parameter.unit) if parameter.unit else None
     dimension = unit.dimension if unit is not None else ONE
@@ -91,7 +91,7 @@ def parameter_literal(parameter: Parameter) -> tuple[str, Dimension]:
 
 @dataclass(slots=True)
 class ExpressionWriter:
-    """Writes expressions over parameters; long expressions become derived parameters.
+    """Writer of expressions of parameters; long expressions become derived parameters.
 
     Attributes:
         dimensions: dimensions of the parameters by name, including derived ones.
@@ -105,9 +105,9 @@ class ExpressionWriter:
     _names: dict[tuple[Expression, Dimension], str] = field(default_factory=dict)
 
     def text(self, expression: Expression, dimension: Dimension) -> str:
-        """Return the text of an expression where a dimension is required.
+        """Return the text of an expression for a place that requires a dimension.
 
-        A constant is in parentheses, so that the reader does not make a parameter of it.
+        A constant is in parentheses, so that the reader does not convert it to a parameter.
         """
         if isinstance(expression, Constant) and expression.value == 0.0:
             return "0"
@@ -116,7 +116,7 @@ class ExpressionWriter:
         return f"({text})" if resembles_literal else text
 
     def _split(self, expression: Expression, dimension: Dimension) -> Expression:
-        """Return the expression with large parts replaced by derived parameters until it fits."""
+        """Return the expression after replacing large subexpressions by derived parameters."""
         if not isinstance(expression, Call):
             return expression
         places = self._places(expression, dimension)
@@ -146,10 +146,10 @@ class ExpressionWriter:
         return Leaf(self._names[key])
 
     def _written(self, expression: Expression, dimension: Dimension) -> tuple[str, int]:
-        """Return the text of an expression and its binding strength.
+        """Return the text of an expression and its precedence.
 
-        A factor of one unit was removed when the expression was created: ``mass * (1 m)^2`` is just
-        the mass. It is written again where the required dimension needs it.
+        A factor of one unit was removed when the expression was created: ``mass * (1 m)^2`` became
+        the mass. It is added again if the required dimension needs it.
         """
         if isinstance(expression, Constant):
             return _constant(expression.value, dimension)
@@ -185,7 +185,7 @@ class ExpressionWriter:
         return f"{_enclosed(parts[0], left)}{sign}{_enclosed(parts[1], right)}", level
 
     def _known(self, expression: Expression) -> Dimension | None:
-        """Return the dimension of an expression from its parameters; None if a constant decides."""
+        """Return the dimension of an expression from its parameters; None if undetermined."""
         if isinstance(expression, Leaf):
             return self.dimensions[expression.name]
         if isinstance(expression, Constant):
@@ -235,7 +235,7 @@ class ExpressionWriter:
     ) -> tuple[Dimension, Dimension]:
         """Return the dimensions of two factors.
 
-        The factor without a dimension gets what remains; a bare number is preferred.
+        The factor without a known dimension gets the remaining one; plain numbers are preferred.
         """
         is_product = call.operation == "*"
         if first is None and last is None:
@@ -246,7 +246,7 @@ class ExpressionWriter:
         if first is None and last is not None:
             first = dimension / last if is_product else dimension * last
         if first is None:
-            raise AssertionError("one of the factors has a dimension at this point")
+            raise AssertionError("neither factor has a known dimension")
         if last is None:
             last = dimension / first if is_product else first / dimension
         return first, last
@@ -255,7 +255,7 @@ class ExpressionWriter:
 def _exponent(call: Call) -> Fraction:
     exponent = call.arguments[1]
     if not isinstance(exponent, Constant):
-        raise AssertionError("an exponent is a constant, which the parser ensures")
+        raise AssertionError("an exponent is not a constant, contrary to the check of the parser")
     return Fraction(exponent.value).limit_denominator(12)
 
 
@@ -267,7 +267,7 @@ def _enclosed(part: tuple[str, int], level: int) -> str:
 def _constant(value: float, dimension: Dimension) -> tuple[str, int]:
     """Return a number with its dimension inside an expression: ``2 kg * (1 m)^2 / 1 s``.
 
-    Each unit there is one plain name.
+    Each factor has a single unit name.
     """
     name, unit = next(
         ((name, unit) for name, unit in _SI_UNITS.items() if getattr(dimension, name) == 1),
@@ -295,7 +295,7 @@ def _factors(dimension: Dimension) -> str:
 def _suits(dimension: Dimension, wanted: Dimension) -> bool:
     """Return whether a dimension is accepted where another is required.
 
-    An angle is accepted only where an angle is meant.
+    An angle is only accepted where an angle is required.
     """
     if (wanted.is_angular and not dimension.angle) or (wanted.is_one and dimension == ANGLE):
         return False
@@ -337,9 +337,9 @@ def keys_of(
 
     Args:
         shape: grammar of the element, such as `grammar.FREEDOM`.
-        element: object with an attribute for each key; None and infinite values are left out.
-        turns: whether the element belongs to a turning freedom.
-        text: function that writes an expression of a dimension.
+        element: object with an attribute for each key; None and infinite values are omitted.
+        turns: whether the element belongs to a rotational degree of freedom.
+        text: function (expression, dimension) -> text.
     """
     content: dict[str, Any] = {}
     for part in shape.fields:

@@ -12,10 +12,8 @@ from tauloop.mechanism.model import Inertia, SlenderPart, Vector
 def along_the_rod(part: SlenderPart) -> tuple[Expression, Expression, Expression]:
     """Return mass m, center distance s and central moment I of a slender part.
 
-    Its parameters are h = m s and J = I + h s.
-
-    The expressions of s and I are recovered if h and J have this form; otherwise they are h / m and
-    J - h s.
+    Its parameters are h = m s and J = I + h s. The original expressions of s and I are recovered if
+    h and J have this form; otherwise s = h / m and I = J - h s.
     """
     m, h, J = part.parameters
     s = (
@@ -32,7 +30,7 @@ def along_the_rod(part: SlenderPart) -> tuple[Expression, Expression, Expression
 
 
 def centered(inertia: Inertia) -> tuple[Vector, Sequence[Expression]] | None:
-    """Return mass center and central moments of an inertia made by `about_origin`, else None.
+    """Return mass center and central moments of an inertia from `about_origin`, else None.
 
     The moments about the origin are then sums and differences with the parallel-axis terms last.
     """

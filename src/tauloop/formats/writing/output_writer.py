@@ -24,11 +24,11 @@ class OutputWriter:
     """Writer of outputs.
 
     Attributes:
-        frames: frames that the outputs refer to, by the names that they are given.
+        frames: frames that the outputs refer to, by their new names.
     """
 
     def __init__(self, mechanism: Mechanism, expressions: ExpressionWriter) -> None:
-        """Store the machine and the writer of expressions, which writes measured numbers by this."""
+        """Store the machine and the writer of expressions; let it write measured numbers."""
         self._expressions = expressions
         self._expressions.measured = self._measured
         elements: tuple[HasName, ...] = (
@@ -71,7 +71,7 @@ class OutputWriter:
             directions = (measured.first, measured.second, measured.about)
             texts = [self._direction(item) for item in directions if item is not None]
             return f"angle({', '.join(texts)})"
-        raise AssertionError(f"no such kind of measured number: {type(measured).__name__}")
+        raise AssertionError(f"unknown kind of measured number: {type(measured).__name__}")
 
     def _point(self, point: Point) -> str:
         return self._frame(point.placement)
@@ -83,7 +83,7 @@ class OutputWriter:
         return f"direction({self._point(direction.start)}, {self._point(direction.end)})"
 
     def _frame(self, placement: Placement) -> str:
-        """Return the name of a frame: a body's own, or one that is added to the file."""
+        """Return the name of a frame: that of its body, or of a frame that is added to the file."""
         if placement == Placement(body=placement.body):
             return placement.body
         if placement not in self._names:

@@ -43,19 +43,21 @@ CLOSURES = (
         ListOf(item=ListOf(item=_TEXT, length=2), may_be_empty=True),
         "pairs of frames that coincide",
     ),
-    field("type", _FRAMES, "3d where origins coincide, 6d where axes do too, or a kind of joint"),
+    field(
+        "type", _FRAMES, "3d if only origins coincide, 6d if axes coincide too, or a kind of joint"
+    ),
 )
 LOOP_SIDE = Shape(
     name="robot.yaml",
-    doc="Gepetto's file next to a URDF.",
+    doc="Gepetto's robot.yaml next to a URDF.",
     fields=(
         *CLOSURES,
         field("name_mot", _FRAMES, "joints with a motor"),
-        field("joint_name", _FRAMES, "joints that are of another kind"),
-        field("joint_type", _FRAMES, "their kinds"),
+        field("joint_name", _FRAMES, "joints of another kind than in the URDF"),
+        field("joint_type", _FRAMES, "kinds of the joints in `joint_name`"),
     ),
 )
-#: Provenance, of which each key may be omitted in a mapping with values.
+#: Provenance in a mapping with values; each key is optional.
 ORIGIN = replace(
     PROVENANCE, fields=tuple(replace(key, required=False) for key in PROVENANCE.fields)
 )
@@ -95,7 +97,7 @@ def side_shape(tree: UrdfTree) -> Shape:
             field(
                 "freedoms",
                 _each(list(JOINT_KINDS["free"].velocities), acting, "freedom"),
-                "what acts on each",
+                "elements that act on each velocity",
             ),
         ),
     )
@@ -106,30 +108,30 @@ def side_shape(tree: UrdfTree) -> Shape:
             field(
                 "start",
                 ListOf(item=CONSTANT_TURN, may_be_empty=True),
-                "how far it is turned where the file has it",
+                "rotation of the ball joint at the file's pose",
             ),
             field(
                 "reversed",
                 Choice(options=("yes", "no")),
-                "whether the link nearer the base is its child",
+                "whether the joint's child is the link nearer to the base",
             ),
             field(
                 "freedoms",
                 _each(list(JOINT_KINDS["spherical"].velocities), acting, "freedom"),
-                "what acts on each",
+                "elements that act on each velocity",
             ),
         ),
     )
     platform = Shape(
         name="platform",
-        doc="The link that does the work.",
+        doc="The moving platform (end effector).",
         fields=(
-            need("body", _TEXT, "the link"),
-            field("tool", TOOL_SHAPE, "frame of the tool on it"),
+            need("body", _TEXT, "link of the platform"),
+            field("tool", TOOL_SHAPE, "frame of the tool on this link"),
             field(
                 "payload",
                 value(units.MASS, "", "positive"),
-                "rated payload of the tool",
+                "rated payload",
             ),
             field("independent", ListOf(item=_TEXT, may_be_empty=True), "independent coordinates"),
         ),
@@ -143,17 +145,17 @@ def side_shape(tree: UrdfTree) -> Shape:
         fields=(
             need("format", Choice(options=(SIDE_FORMAT,)), "format and version"),
             *OMISSIONS,
-            field("gravity", gravity, "in the frame of the root link"),
-            field("platform", platform, "the link that does the work"),
+            field("gravity", gravity, "acceleration of gravity in the frame of the root link"),
+            field("platform", platform, "the moving platform (end effector)"),
             field(
                 "offsets",
                 Shape(name="offsets", doc="By joint.", fields=offsets),
-                "URDF's coordinate less measured",
+                "URDF's coordinate minus the measured coordinate",
             ),
             field(
                 "joints",
                 _each([joint.name for joint in moving], acting, "joint"),
-                "what acts on joints",
+                "elements that act on joints",
             ),
             field("floating", _each(free, floating, "floating joint"), "floating joints"),
             field("balls", _each(balls, ball, "ball joint"), "ball joints"),
@@ -168,14 +170,14 @@ def side_shape(tree: UrdfTree) -> Shape:
 def without_origins(
     root: Cursor, origin: tuple[str, str]
 ) -> tuple[Node, dict[int, tuple[str, str]], tuple[str, str]]:
-    """Return the nodes without ``provenance``, which any mapping may have, and its values.
+    """Return the nodes without ``provenance`` (permitted in any mapping), and its values.
 
     Args:
-        root: top of the file.
+        root: top level of the file.
         origin: status and source of values without provenance.
 
     Returns:
-        The node; status and source by the id of each node below it; those of the top.
+        The root node; status and source by the id of each node below it; those of the top level.
     """
     origins: dict[int, tuple[str, str]] = {}
 

@@ -1,4 +1,4 @@
-"""Base of writers for formats that represent a part of a mechanism: names and the side file."""
+"""Base of writers for formats that need a side file: names, and the side file."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class WithSideFile:
         text, side: texts of the two files.
         names: names in the file by the mechanism's names (bodies, scalar coordinates, parts of
             rods, actuators).
-        meshes: the mesh files that it names.
-        notes: differences from the mechanism, one sentence each.
+        meshes: the mesh files that the file refers to.
+        notes: differences from the mechanism, each in one sentence.
     """
 
     text: str
@@ -46,10 +46,10 @@ class WithSideFile:
     notes: tuple[str, ...]
 
     def write(self, path: Path) -> Written:
-        """Write the file, its side file and its meshes; each gets its name when it is complete.
+        """Write the file, its side file and its meshes; each gets its final name when complete.
 
         Returns:
-            Paths of all files, with notes.
+            The written files, with notes.
 
         Raises:
             InputError: a file cannot be written.
@@ -66,7 +66,7 @@ def side_path(path: Path) -> Path:
 
 
 def rigid_notes(mechanism: Mechanism, form: str) -> list[str]:
-    """Return a note on elastic data, which descriptions of rigid machines lack; empty without any.
+    """Return a note that elastic data is not written; empty if there is none.
 
     Args:
         mechanism: the machine.
@@ -75,7 +75,8 @@ def rigid_notes(mechanism: Mechanism, form: str) -> list[str]:
     if not mechanism.has_elastic_data:
         return []
     return [
-        f"elastic data (sections, materials, stiffnesses, damping) are not carried: {form} describes a rigid machine"
+        f"elastic data (sections, materials, stiffnesses, damping) are not written, because {form} "
+        f"describes a rigid machine"
     ]
 
 
@@ -85,7 +86,7 @@ class SideWriter:
 
     Attributes:
         form: name of the format in notes.
-        mechanism, tree, meshes: the machine to write.
+        mechanism, tree, meshes: the machine, its tree of rigid links, and its mesh files.
         notes: differences from the mechanism.
         links, names, motors: names in the file of bodies, coordinates and actuators.
         taken: names in use.
@@ -104,7 +105,7 @@ class SideWriter:
     elements_of: dict[str, ElementTree.Element] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Add the notes that hold for all such formats."""
+        """Add the notes that apply to all such formats."""
         self.notes += ["parameters are written as numbers", *self.tree.notes]
         driven = [
             actuator.name for actuator in self.mechanism.actuators if actuator.drive is not None
@@ -126,7 +127,7 @@ class SideWriter:
         )
 
     def named(self, name: str) -> str:
-        """Return a new name for a name of the mechanism; equal to it if it is free and allowed."""
+        """Return a name in the file for a name of the mechanism; unchanged if possible."""
         word = identifier(name)
         while word in self.taken:
             word += "_"
@@ -162,7 +163,7 @@ class SideWriter:
         return content
 
     def _ball_freedoms(self, primitive: Primitive) -> tuple[Freedom, ...]:
-        """Return the freedoms of the three velocities of a ball."""
+        """Return the `Freedom` of each of the three velocities of a ball."""
         joint = self.mechanism.joint(primitive.velocities[0].rpartition(".")[0])
         return joint.freedoms[-3:]
 
@@ -180,7 +181,7 @@ class SideWriter:
         return content
 
     def finished(self, text: str, sections: dict[str, Any]) -> WithSideFile:
-        """Return both texts; `sections` of the side file follow its head."""
+        """Return both texts; `sections` follow the first sections of the side file."""
         m, write = self.mechanism, self.elements
         omissions = {key.name: getattr(m, key.name) for key in OMISSIONS}
         side: dict[str, Any] = {
@@ -228,12 +229,12 @@ class SideWriter:
         return total
 
     def _motor(self, actuator: Actuator) -> str:
-        """Return the name of an actuator; one named after a coordinate that it drives stays so."""
+        """Return the name of an actuator; it may be the name of a coordinate that it drives."""
         is_joints = actuator.name in dict(actuator.drives) and actuator.name in self.names
         return self.names[actuator.name] if is_joints else self.named(actuator.name)
 
     def _note_renamed(self) -> None:
-        """Note renamed motors and coordinates, after which channels of logs are named."""
+        """Add a note on renamed motors and coordinates; channels of logs have these names."""
         kinds = {"body": self.links, "coordinate": self.names, "actuator": self.motors}
         pairs = [
             f"{kind} {a} to {b}"
@@ -242,7 +243,7 @@ class SideWriter:
             if a != b
         ]
         if pairs:
-            self.notes.append(f"renamed, also in the channels of logs: {', '.join(pairs)}")
+            self.notes.append(f"renamed, which also affects channels of logs: {', '.join(pairs)}")
 
     def _platform(self) -> dict[str, Any]:
         platform = self.mechanism.platform
@@ -276,14 +277,14 @@ def angles_of(pose: FramePose) -> list[float]:
 
 
 def moments_of(tensor: np.ndarray) -> dict[str, str]:
-    """Return moments of inertia (3, 3) by their names, which are equal in both formats."""
+    """Return the entries of an inertia (3, 3) by name; URDF and SDF have the same names."""
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = tensor
     moments = {"ixx": xx, "ixy": xy, "ixz": xz, "iyy": yy, "iyz": yz, "izz": zz}
     return {name: signless(moment) for name, moment in moments.items()}
 
 
 def signless(value: float) -> str:
-    """Return a number as text; zero has no sign."""
+    """Return a number as text; zero is written without a sign."""
     return number(value + 0.0)
 
 

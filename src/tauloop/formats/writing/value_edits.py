@@ -1,4 +1,4 @@
-"""New values in the text of a machine file, which keeps its comments, order and legs."""
+"""New values in the text of a machine file, which preserves its comments, order and legs."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from tauloop.mechanism.shipped import GALLERY, SHIPPED
 
 #: Keys of a value's status and source, which a new value may change.
 _PROVENANCE = ("status", "source")
-#: Digits of a number, unless it needs more to be within the largest relative error.
+#: Digits of a number, unless more are needed for the largest relative error.
 _DIGITS = 15
-#: Largest relative error of a number by its conversion to the unit of the file.
+#: Largest relative error of a number due to its conversion to the unit of the file.
 _ROUNDING = 1e-15
 _EDITOR_LINE = re.compile(r"\A# yaml-language-server:.*\n")
 
@@ -52,24 +52,24 @@ class TextNotKept(Exception):
         """Notes on losses, for a user who expects the text of this file."""
         if not self.file:
             return ()
-        return (f"comments, order and legs of {self.file} are not kept: {self}",)
+        return (f"comments, order and legs of {self.file} are lost: {self}",)
 
 
 def text_with_values_of(mechanism: Mechanism, folder: Path) -> tuple[str, tuple[str, ...]]:
     """Return the text of a mechanism's machine file, with the mechanism's values.
 
-    Only what differs is replaced: numbers, their status and source, and the name. Where the legs of
-    a pattern have different values now, the value becomes a parameter of each leg.
+    Only differences are replaced: numbers, their status and source, and the machine's name. If the
+    legs of a pattern now have different values, the value becomes a parameter of each leg.
 
     Args:
         mechanism: a mechanism that was read from a machine file.
-        folder: folder of the new file, from which it refers to other files.
+        folder: folder of the new file; its references to other files are relative to it.
 
     Returns:
         The text, and notes on parameters with new names.
 
     Raises:
-        TextNotKept: there is no such file any more, or it would describe another machine.
+        TextNotKept: the file no longer exists, or its text would describe another machine.
     """
     reason = TextNotKept("there is no machine file")
     for path in _sources(mechanism.file):
@@ -102,7 +102,7 @@ def _edited(path: Path, mechanism: Mechanism, folder: Path) -> tuple[str, tuple[
         text = read_text(path)
         original, nodes, root = read_with_nodes(text, mechanism.file, path.parent)
     except DescriptionError:
-        raise TextNotKept(f"{path.name} is not a machine file any more") from None
+        raise TextNotKept(f"{path.name} is no longer a machine file") from None
     if original.parameters.names != mechanism.parameters.names:
         raise TextNotKept(f"the machine has other parameters than {path.name}")
     if original != replace(mechanism, name=original.name, parameters=original.parameters):
@@ -124,7 +124,7 @@ def _edited(path: Path, mechanism: Mechanism, folder: Path) -> tuple[str, tuple[
     try:
         read = read_machine(text, mechanism.file, folder)
     except DescriptionError as error:
-        what = f"{path.name} with these values is refused: {error.problems[0].what}"
+        what = f"{path.name} is invalid with these values: {error.problems[0].what}"
         raise TextNotKept(what) from None
     if not _has_values(read, mechanism, editor.renamed):
         raise TextNotKept(f"{path.name} cannot contain all of these values")
@@ -134,9 +134,10 @@ def _edited(path: Path, mechanism: Mechanism, folder: Path) -> tuple[str, tuple[
 def _without_stale_sources(
     mechanism: Mechanism, original: Mechanism, nodes: Mapping[str, Node]
 ) -> Mechanism:
-    """Return the machine with a new source where a chosen value has changed and its source not.
+    """Return the machine with a new source for each chosen value that changed without its source.
 
-    A source that the file gives for all chosen values stays: the new value is chosen as well.
+    A source that the file gives for all chosen values is kept, because the new value is also
+    chosen.
     """
     parameters: list[Parameter] = []
     for old, new in zip(original.parameters, mechanism.parameters, strict=True):
@@ -155,14 +156,14 @@ def _notes(renamed: Mapping[str, str]) -> tuple[str, ...]:
     if not names:
         return ()
     return (
-        f"legs have different values now, which are parameters of each leg: {', '.join(names)}",
+        f"legs now have different values, which are parameters of each leg: {', '.join(names)}",
     )
 
 
 def _has_values(read: Mechanism, mechanism: Mechanism, renamed: Mapping[str, str]) -> bool:
-    """Return whether a machine has another one's parameters and meshes, but for new names.
+    """Return whether two machines have equal parameters and meshes, except for new names.
 
-    What the file computes from parameters may differ: its reference pose and the sizes of solids.
+    Values that the file derives from parameters may differ: the reference pose and sizes of solids.
     """
     expected = {renamed.get(item.name, item.name): item for item in mechanism.parameters}
     if {item.name for item in read.parameters} != set(expected):
@@ -175,7 +176,7 @@ def _has_values(read: Mechanism, mechanism: Mechanism, renamed: Mapping[str, str
 
 
 def _is_same(parameter: Parameter, other: Parameter) -> bool:
-    """Return whether two parameters are equal but for their names and rounding."""
+    """Return whether two parameters are equal except for their names and rounding errors."""
     changed = replace(parameter, name=other.name, value=other.value)
     return changed == other and math.isclose(
         parameter.value, other.value, rel_tol=_ROUNDING, abs_tol=0.0
@@ -209,13 +210,13 @@ class _Editor:
         return text
 
     def rename(self, name: str) -> None:
-        """Give the machine a name."""
+        """Replace the name of the machine."""
         place = self._root.get("name")
         if place is not None and isinstance(place.node, Scalar) and place.node.text != name:
             self._replace(place.node, name)
 
     def change(self, node: Node, old: Sequence[Parameter], new: Sequence[Parameter]) -> None:
-        """Give the parameters of one node other values, status and source.
+        """Replace values, status and source of the parameters of one node.
 
         Raises:
             TextNotKept: legs that share the node differ, and their pattern cannot be extended.
@@ -229,7 +230,7 @@ class _Editor:
             self._change_mapping(node, changed, new[0])
 
     def _change_mapping(self, node: MappingNode, changed: Sequence[str], new: Parameter) -> None:
-        """Change a value with a note, bounds or a source of its own."""
+        """Change a value that is a mapping with a note, bounds or source."""
         entries = {entry.key: entry for entry in node.entries}
         value = entries["value"]
         self._replace(value.value, _number(new))
@@ -243,7 +244,7 @@ class _Editor:
         self._insert_after(value, node.is_flow, added)
 
     def _change_each(self, node: Node, changed: Sequence[str], new: Sequence[Parameter]) -> None:
-        """Make a value that differs between the legs of a pattern a parameter of each leg."""
+        """Convert a value that differs between the legs of a pattern to a parameter of each leg."""
         first, _, path = new[0].name.partition(".")
         leg = first.rstrip("0123456789")
         if self._leg(leg) is None:
@@ -260,13 +261,13 @@ class _Editor:
             self.renamed[item.name] = f"{item.name.partition('.')[0]}.{name}"
 
     def _leg(self, name: str) -> MappingNode | None:
-        """Return the pattern of legs of a name."""
+        """Return the pattern of legs with a name."""
         legs = (leg for leg in self._root.items_of("legs") if leg.word("name") == name)
         node = next((leg.node for leg in legs), None)
         return node if isinstance(node, MappingNode) else None
 
     def _extend(self, leg: MappingNode | None, lines: Sequence[str]) -> None:
-        """Add parameters of each leg to a pattern."""
+        """Add lines to `each` of a pattern."""
         entries = {entry.key: entry for entry in leg.entries} if leg is not None else {}
         each = entries.get("each")
         if leg is not None and each is None:
@@ -277,14 +278,14 @@ class _Editor:
             raise TextNotKept("`each` of a pattern of legs is empty")
 
     def _replace(self, node: Node, new: str) -> None:
-        """Replace a scalar; the end of a block of text is the start of the next line."""
+        """Replace a scalar; a block of text ends at the start of the next line."""
         if not isinstance(node, Scalar):
             raise AssertionError("only texts are replaced")
         length = len(self._text[node.start : node.end].rstrip())
         self._edits.append((node.start, node.start + length, new))
 
     def _insert_after(self, entry: MappingEntry, is_flow: bool, added: Sequence[str]) -> None:
-        """Insert keys after another one: in its braces, or in lines of their own."""
+        """Insert keys after another one: in the same braces, or on new lines."""
         if not added:
             return
         start = entry.value.start
@@ -305,7 +306,7 @@ def _differ(key: str, old: Sequence[Parameter], new: Sequence[Parameter]) -> boo
 
 
 def _value_text(parameter: Parameter, changed: Sequence[str]) -> str:
-    """Return a value on one line, with its status and source where they have changed."""
+    """Return a value on one line, with its status and source if they have changed."""
     if not changed:
         return _number(parameter)
     items = [f"{key}: {_flow(getattr(parameter, key))}" for key in changed]
@@ -313,7 +314,7 @@ def _value_text(parameter: Parameter, changed: Sequence[str]) -> str:
 
 
 def _number(parameter: Parameter) -> str:
-    """Return the number of a parameter in the unit of its file, with the digits that it needs."""
+    """Return the number of a parameter in the file's unit, with as many digits as needed."""
     quotient = parameter.value / parameter.scale
     short = float(f"{quotient:.{_DIGITS}g}")
     is_enough = math.isclose(short * parameter.scale, parameter.value, rel_tol=_ROUNDING, abs_tol=0)
@@ -321,6 +322,6 @@ def _number(parameter: Parameter) -> str:
 
 
 def _flow(text: str) -> str:
-    """Return a text as it is written between braces, on one line."""
+    """Return a text as written between braces on one line."""
     dumped = yaml.safe_dump([text], default_flow_style=True, width=10**9, allow_unicode=True)
     return dumped.strip()[1:-1]

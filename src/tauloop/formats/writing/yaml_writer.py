@@ -1,8 +1,8 @@
 """Conversion of a `Mechanism` to a machine file that reads back to the same machine.
 
-All independent parameters are under ``parameters``, in the order of theta and by their full names;
-the elements refer to them by expressions. Legs are written out: ``leg1.slide`` is a name like any
-other.
+All independent parameters are under ``parameters``, in the order of theta and with their full
+names. The elements refer to them by expressions. Legs are expanded: ``leg1.slide`` is a name like
+any other.
 
 A `Mechanism` does not contain patterns, comments, notes, names of derived parameters and named
 frames, so these are lost unless the text of its file is kept (see `value_edits`). A start
@@ -58,7 +58,7 @@ from tauloop.mechanism.model import (
 from tauloop.mechanism.poses import quaternion_rotation, rotation_matrix
 from tauloop.mechanism.solids.solid import Solid
 
-#: Largest deviation from length 1 of an axis that counts as a unit vector.
+#: Largest deviation of an axis from length 1 up to which it counts as a unit vector.
 _AXIS_ROUNDING = 1e-12
 _MOMENT_KEYS = ("xx", "xy", "yy", "xz", "yz", "zz")
 
@@ -68,8 +68,7 @@ def dumps(mechanism: Mechanism, meshes: MeshCopies | None = None) -> str:
 
     Args:
         mechanism: any mechanism.
-        meshes: receives triangles that came without a file; the text contains the names of their
-            files.
+        meshes: receives triangles that have no file; the text contains the names of the new files.
 
     Raises:
         DescriptionError: the file would be rejected when it is read.
@@ -87,15 +86,15 @@ def dumps(mechanism: Mechanism, meshes: MeshCopies | None = None) -> str:
     except DescriptionError as error:
         reason = Problem(
             where=mechanism.name,
-            what="as a machine file, this machine would be refused for the reasons below",
-            remedy="correct the machine before it is written",
+            what="the machine cannot be written as a valid machine file, for the reasons below",
+            remedy="correct the machine first",
         )
         raise DescriptionError((reason, *error.problems)) from error
     return text
 
 
 def write_yaml(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """Write a machine file, with triangles that came without a file in ``NAME_meshes``.
+    """Write a machine file, and triangles that have no file into ``NAME_meshes``.
 
     The text of a mechanism that was read from a machine file keeps its comments, order and legs;
     only changed values differ. Otherwise the text is written from the mechanism (see `dumps`).
@@ -122,19 +121,19 @@ def write_yaml(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...]
 
 
 class _Block(dict[str, Any]):
-    """A mapping that is written one key a line."""
+    """A mapping that is written with one key per line."""
 
 
 class _Braces(dict[str, Any]):
-    """A mapping in braces."""
+    """A mapping that is written in braces."""
 
 
 class _Prose(str):
-    """A text of several lines."""
+    """A text that is written on several lines."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts without quotes where YAML allows it, since the reader treats scalars as text."""
+    """Dumper that writes texts without quotes if possible, as the reader treats scalars as text."""
 
     yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 (PyYAML's own name and form)
 
@@ -161,7 +160,7 @@ _Dumper.add_representer(
 
 
 class _YamlWriter:
-    """Converts the parts of one mechanism to plain data."""
+    """Converter of a mechanism to plain data."""
 
     def __init__(self, mechanism: Mechanism, meshes: MeshCopies) -> None:
         self._mechanism = mechanism
@@ -239,7 +238,7 @@ class _YamlWriter:
     def _provenance(self) -> tuple[str, str]:
         """Return the most frequent status and source.
 
-        An empty source cannot be given per value, so it has priority as the default.
+        An empty source cannot be stated for a single value, so it has priority as the default.
         """
         pairs = Counter((p.status, p.source) for p in self._mechanism.parameters)
         if not pairs:
@@ -295,7 +294,7 @@ class _YamlWriter:
         return written | {"beams": body_beams(body, self._text)}
 
     def _inertia(self, inertia: Inertia) -> dict[str, Any]:
-        """Return an inertia, about the mass center if its expressions have that form."""
+        """Return the keys of an inertia, about the mass center if its expressions permit."""
         written: dict[str, Any] = {"mass": self._text(inertia.mass, units.MASS)}
         central = centered(inertia)
         moments: Sequence[Expression] = inertia.second_moment
@@ -385,7 +384,7 @@ class _YamlWriter:
         return written
 
     def _add_elastic(self, written: dict[str, Any], rod: Rod) -> None:
-        """Add the sections of a rod, and leave out inertias that follow from them."""
+        """Add the sections of a rod, and omit inertias that follow from them."""
         from tauloop.formats.writing.elastic_writer import (
             beam_keys,
             contact_keys,
@@ -412,9 +411,9 @@ class _YamlWriter:
             written["contact"] = contact
 
     def _first_axis(self, rod: Rod) -> tuple[Placement, list[str]]:
-        """Return the frame at A with the first axis as numbers in it.
+        """Return the frame at A, and the first axis as numbers in this frame.
 
-        The frame is the rod's own if possible, else that of the body.
+        The frame is the rod's own if possible; otherwise it has the axes of the body.
         """
         if rod.first_axis is None:
             return rod.start, []
@@ -433,7 +432,7 @@ class _YamlWriter:
     # Platform
 
     def _is_motion(self, joint: Joint) -> bool:
-        """Return whether `motion` of the platform represents a joint."""
+        """Return whether a joint is the one that `motion` of the platform adds."""
         return (
             joint.name == PLATFORM_JOINT
             and joint is self._mechanism.joints[0]
@@ -470,7 +469,7 @@ class _YamlWriter:
         return written | ({"limits": limits} if limits else {})
 
     def _visual(self, solid: Solid) -> dict[str, Any]:
-        """Return a solid on its body."""
+        """Return the keys of a solid."""
         written: dict[str, Any] = {"on": solid.body}
         if any(solid.position):
             written["at"] = [literal(x, units.LENGTH) for x in solid.position]
@@ -491,7 +490,7 @@ class _YamlWriter:
 
 
 def _reference(kind: str, values: Sequence[float]) -> str | dict[str, Any] | None:
-    """Return the start value of a joint; None for the default of a missing `reference`."""
+    """Return the start value of a joint; None if `reference` can be omitted."""
     names, angular = JOINT_KINDS[kind].coordinates, JOINT_KINDS[kind].angular
     if not values or tuple(values) == JOINT_KINDS[kind].neutral:
         return None

@@ -1,1 +1,1 @@
-"""XML files: safe reading, includes, xacro, meshes, and the table of foreign elements."""
+"""XML files: safe reading, includes, xacro, meshes, and a table of elements of other formats."""

@@ -1,11 +1,11 @@
 """Table of the elements of URDF, SDF and MJCF files: read, harmless or rejected.
 
-An element that ties links together or changes a mass must not be ignored: the result would silently
-be another machine. Every element is therefore in one of three lists. Elements of the first list are
-read. Those of the second have no effect on the motion (they draw, sense, collide or configure a
-simulation) and are counted in the notes. Those of the third are rejected by name. `check` reports
-an element that is in none of the lists as a problem of the machine; it is rejected if its name
-contains a word for a tie (`TIE_WORDS`).
+An element that connects links or changes a mass must not be ignored, because the result would
+silently be another machine. Every element is therefore in one of three lists. Elements of the first
+list are read. Elements of the second list have no effect on the motion (drawing, sensors, contacts,
+settings of a simulation) and are counted in the notes. Elements of the third list are rejected. An
+element in none of the lists is rejected if its name contains one of `TIE_WORDS`; otherwise `check`
+reports it as a problem of the machine.
 
 `docs/foreign-elements.md` is generated from this table.
 """
@@ -22,9 +22,9 @@ from tauloop.formats.xml.nodes import XmlNode, XmlReader
 
 #: Root elements of the formats.
 _ROOTS = ("robot", "sdf", "mujoco")
-#: Matches any parent: in MJCF, elements of one name have one purpose.
+#: Matches any parent. In MJCF, the purpose of an element does not depend on its parent.
 ANY_PARENT = "*"
-#: Words in names of elements that tie links together.
+#: Words in names of elements that connect links.
 TIE_WORDS = (
     "constraint",
     "loop",
@@ -40,7 +40,7 @@ TIE_WORDS = (
     "mimic",
     "attach",
 )
-#: Words in the name or library of a plugin that ties links together, and of one that pushes them.
+#: Words in the name or library of plugins that connect links, and of plugins that exert forces.
 PLUGIN_TIE_WORDS = (
     *(
         "attach",
@@ -113,7 +113,7 @@ def _rows(
     )
 
 
-#: Elements by which Drake draws links and finds contacts.
+#: Elements of Drake for drawing and contacts.
 DRAKE_LOOKS = (
     "drake:proximity_properties drake:perception_properties drake:illustration_properties "
     "drake:accepting_renderer drake:diffuse_map drake:ellipsoid drake:capsule "
@@ -136,18 +136,18 @@ _URDF = (
         (
             "robot",
             "transmission ros2_control",
-            "driven joints and transmissions; what is in them is read apart",
+            "driven joints and transmissions",
         ),
         (
             "link",
             "inertial visual",
-            "inertia; shapes, which are drawn and have no effect on the motion",
+            "inertia; shapes, which are only drawn",
         ),
         ("inertial", "origin mass inertia", "inertia of a link"),
         (
             "joint",
             "origin parent child axis limit dynamics mimic",
-            "a joint, and the gear that `<mimic>` is",
+            "a joint; `<mimic>` is a gear",
         ),
         ("loop", "predecessor successor axis", "the two frames of a loop"),
         ("predecessor", "origin", "a frame of a loop"),
@@ -172,11 +172,11 @@ _URDF = (
         (
             "robot",
             "gazebo",
-            "extensions of Gazebo; joints in it are read, springs, gravity and plugins looked for",
+            "extensions of Gazebo; joints, springs, gravity and plugins in it are checked",
         ),
         ("robot", "fixed_frame", "a named frame (Isaac Sim)"),
         ("robot", "mujoco compiler", "settings for MuJoCo's reader"),
-        ("robot", f"sensor camera light {DRAKE_LOOKS}", "sensors and looks"),
+        ("robot", f"sensor camera light {DRAKE_LOOKS}", "sensors and appearance"),
         (
             "robot",
             "drake:collision_filter_group self_collision_checking disable_collisions contact",
@@ -192,11 +192,11 @@ _URDF = (
             "author license description publications publication version verbose capability",
             "texts",
         ),
-        ("link", f"sensor light audio_source {DRAKE_LOOKS}", "sensors, sounds and looks"),
-        ("link", "collision", "contacts; drawn where no visual can be"),
+        ("link", f"sensor light audio_source {DRAKE_LOOKS}", "sensors, sounds and appearance"),
+        ("link", "collision", "contacts; drawn if no visual can be drawn"),
         ("link", "origin", "not part of URDF; readers of URDF do not use it"),
         ("link", "contact self_collision_checking collision_checking capsule verbose", "contacts"),
-        ("joint", "joint_properties", "an older form of losses, reported where they are not zero"),
+        ("joint", "joint_properties", "an older form of losses; reported if they are not zero"),
         (
             "joint",
             "calibration safety_controller safety",
@@ -214,19 +214,19 @@ _URDF = (
         (
             "robot",
             "drake:joint",
-            "a joint that only Drake sees: write it as `<joint>` or in a side file",
+            "a joint that only Drake supports: replace it by `<joint>` or a side file",
         ),
         (
             "robot",
             "drake:linear_bushing_rpy drake:linear_spring_damper",
-            "it pushes links: use springs of joints",
+            "it exerts forces on links: use springs of joints",
         ),
         (
             "robot",
             "drake:weld_constraint drake:distance_constraint drake:tendon_constraint",
-            "it ties links together: close the loop by `<constraint>` or in a side file",
+            "it connects links: close the loop by `<constraint>` or in a side file",
         ),
-        ("robot", "drake:coupler_constraint", "a gear: write `<mimic>`"),
+        ("robot", "drake:coupler_constraint", "a gear: use `<mimic>`"),
         (
             "joint",
             "drake:screw_thread_pitch",
@@ -235,7 +235,7 @@ _URDF = (
         (
             "joint",
             "drake:rotor_inertia drake:gear_ratio",
-            "Drake reads it in a URDF's `<transmission>`: move it into the `<actuator>` there",
+            "Drake reads it in the `<transmission>` of a URDF: move it into `<actuator>`",
         ),
     ),
 )
@@ -243,16 +243,16 @@ _SDF = (
     *_rows(
         "sdf",
         Treatment.READ,
-        ("sdf", "world model include", "the machine, alone or in a world"),
+        ("sdf", "world model include", "the machine, possibly in a world"),
         (
             "world",
             "model gravity include",
-            "machines, and gravity; an include that cannot be read is left out",
+            "machines, and gravity; an include that cannot be read is omitted",
         ),
         (
             "model",
             "model include",
-            "a model in it, or of another local file: its links, joints and frames",
+            "a nested model or a model of another local file: its links, joints and frames",
         ),
         ("model", "link joint frame pose static", "the machine; a static model is scenery"),
         ("model", "tauloop:free", "a joint of six degrees of freedom, as Tauloop writes it"),
@@ -270,7 +270,7 @@ _SDF = (
         (
             "inertial",
             "pose mass inertia density",
-            "inertia; with `auto` it follows from the collisions",
+            "inertia; with `auto` it is computed from the collisions",
         ),
         ("inertia", "ixx iyy izz ixy ixz iyz", "moments of inertia"),
         ("joint", "parent child axis axis2 pose", "a joint"),
@@ -306,21 +306,29 @@ _SDF = (
             "physics scene gui audio wind magnetic_field atmosphere spherical_coordinates",
             "surroundings",
         ),
-        ("world", "plugin", "simulation; what ties or pushes links is looked for by name"),
+        (
+            "world",
+            "plugin",
+            "simulation; plugins that connect links or exert forces are recognized by name",
+        ),
         (
             "model",
             "plugin",
-            "simulation; motors in it are read, what ties or pushes links is looked for by name",
+            "simulation; motors in it are read; plugins that connect links or exert forces are recognized by name",
         ),
-        ("model", "gazebo", "what a URDF has for Gazebo; motors in it are read"),
+        ("model", "gazebo", "a URDF's extensions of Gazebo; motors in it are read"),
         (
             "model",
             "self_collide allow_auto_disable enable_wind",
-            "simulation; wind is reported where it blows",
+            "simulation; wind is reported if it is not zero",
         ),
         ("model", "model_state", "a stored state of a simulation"),
-        ("model", f"drake:collision_filter_group {DRAKE_LOOKS}", "contacts and looks in Drake"),
-        ("link", f"{_SENSING} {DRAKE_LOOKS}", "sensors, lights and looks"),
+        (
+            "model",
+            f"drake:collision_filter_group {DRAKE_LOOKS}",
+            "contacts and appearance in Drake",
+        ),
+        ("link", f"{_SENSING} {DRAKE_LOOKS}", "sensors, lights and appearance"),
         (
             "link",
             "self_collide must_be_base_link enable_wind velocity_decay kinematic",
@@ -339,19 +347,19 @@ _SDF = (
         "sdf",
         Treatment.REFUSED,
         ("world", "joint", "a joint between models: put all links into one model"),
-        ("model", "gripper", "it holds what it grasps: remove it, or write its joints"),
-        ("model", "drake:joint", "a joint that only Drake sees: write it as `<joint>`"),
+        ("model", "gripper", "it fixes grasped objects: remove it, or add its joints"),
+        ("model", "drake:joint", "a joint that only Drake supports: replace it by `<joint>`"),
         (
             "model",
             "drake:linear_bushing_rpy drake:linear_spring_damper",
-            "it pushes links: use springs of joints",
+            "it exerts forces on links: use springs of joints",
         ),
         (
             "model",
             "drake:weld_constraint drake:distance_constraint drake:tendon_constraint",
-            "it ties links together: write a joint, or a `drake:ball_constraint`",
+            "it connects links: use a joint or a `drake:ball_constraint`",
         ),
-        ("model", "drake:coupler_constraint", "a gear: write `<mimic>`"),
+        ("model", "drake:coupler_constraint", "a gear: use `<mimic>`"),
         (
             "joint",
             "drake:screw_thread_pitch",
@@ -364,9 +372,9 @@ _MJCF = (
         "mjcf",
         Treatment.READ,
         (ANY_PARENT, "mujoco compiler option flag default custom numeric text", "settings"),
-        (ANY_PARENT, "include", "another local file, whose elements take its place"),
+        (ANY_PARENT, "include", "another local file, whose elements replace it"),
         (ANY_PARENT, "worldbody body frame joint freejoint inertial geom site", "the machine"),
-        (ANY_PARENT, "asset mesh material", "what is drawn"),
+        (ANY_PARENT, "asset mesh material", "appearance"),
         (
             ANY_PARENT,
             "equality connect weld tendon fixed spatial pulley",
@@ -376,11 +384,11 @@ _MJCF = (
         (
             ANY_PARENT,
             "position velocity intvelocity damper cylinder muscle adhesion dcmotor pid orientation",
-            "servos, as ideal motors; one that drives no hinge or slide is left out and reported",
+            "servos, read as ideal motors; one that drives no hinge or slide is omitted and reported",
         ),
-        ("actuator", "plugin", "a motor with a control law, as an ideal motor"),
-        (ANY_PARENT, "keyframe key", "starts that can be chosen"),
-        (ANY_PARENT, "deformable", "its parts are rejected by name"),
+        ("actuator", "plugin", "a motor with a control law, read as an ideal motor"),
+        (ANY_PARENT, "keyframe key", "start poses that can be chosen"),
+        (ANY_PARENT, "deformable", "its elements are rejected by name"),
     ),
     *_rows(
         "mjcf",
@@ -388,9 +396,9 @@ _MJCF = (
         (
             ANY_PARENT,
             "visual statistic size global quality headlight map scale rgba",
-            "what is drawn",
+            "appearance",
         ),
-        (ANY_PARENT, "camera light texture layer hfield skin bone model", "what is drawn"),
+        (ANY_PARENT, "camera light texture layer hfield skin bone model", "appearance"),
         (ANY_PARENT, "contact pair exclude", "contacts"),
         (ANY_PARENT, "sensor", "sensors"),
         (
@@ -407,16 +415,16 @@ _MJCF = (
         (
             ANY_PARENT,
             "replicate composite flexcomp attach plugin",
-            "it creates parts that are not in the file: let MuJoCo write the model out (mj_saveLastXML)",
+            "it creates elements that are not in the file: let MuJoCo save the compiled model (mj_saveLastXML)",
         ),
         (
             ANY_PARENT,
             "flex flexvert flexstrain pin",
-            "a flexible part: replace it by bodies with joints and springs",
+            "a flexible body: replace it by bodies with joints and springs",
         ),
     ),
 )
-#: Every element that has a place in one of the three lists.
+#: The three lists of all formats.
 ELEMENT_ROWS: tuple[ElementRow, ...] = (*_URDF, *_SDF, *_MJCF)
 
 
@@ -431,7 +439,7 @@ def _by_place(file_format: str) -> dict[tuple[str, str], ElementRow]:
 
 
 def row_of(file_format: str, parent: str, tag: str) -> ElementRow | None:
-    """Return the row of an element in a file of a format; None if it is in none of the lists."""
+    """Return the row of an element in a file of a format; None if it is unknown."""
     rows = _by_place(file_format)
     return rows.get((parent, tag)) or rows.get((ANY_PARENT, tag))
 
@@ -446,7 +454,7 @@ def read_tags(file_format: str) -> dict[str, set[str]]:
 
 
 def is_entered(file_format: str, tag: str) -> bool:
-    """Return whether the elements inside an element of that tag have rows of their own."""
+    """Return whether there are rows for the elements inside an element with this tag."""
     return any(parent in (tag, ANY_PARENT) for parent, _ in _by_place(file_format))
 
 
@@ -464,8 +472,8 @@ class Inventory:
     """The elements of a file that are not read.
 
     Attributes:
-        harmless: number of harmless elements by name, "TAG of PARENT" below the top.
-        refused: rejected elements, including unknown ones with a word for a tie in the name.
+        harmless: number of harmless elements by name: TAG, or "TAG of PARENT" below the top level.
+        refused: rejected elements, including unknown ones with a `TIE_WORDS` word in the name.
         unknown: elements in none of the lists.
     """
 
@@ -474,7 +482,7 @@ class Inventory:
     unknown: tuple[Unread, ...]
 
     def unknown_texts(self) -> tuple[str, ...]:
-        """Return the unknown elements as texts, grouped by name, with the line of the first."""
+        """Return a text for each name of unknown elements, with the line of the first one."""
         groups: dict[str, list[int]] = {}
         for item in self.unknown:
             groups.setdefault(f"<{item.node.tag}> of <{item.parent}>", []).append(item.node.line)
@@ -487,11 +495,11 @@ class Inventory:
 
 
 def inventory(file_format: str, *roots: XmlNode) -> Inventory:
-    """Return the unread contents of elements; harmless elements are not entered.
+    """Return the unread contents of elements; the contents of harmless elements are skipped.
 
     Args:
         file_format: "urdf", "sdf" or "mjcf".
-        roots: elements, all of which are read, whose contents are searched.
+        roots: elements that are read; their contents are searched.
     """
     harmless: Counter[str] = Counter()
     refused: list[Unread] = []
@@ -529,11 +537,11 @@ def refuse(reader: XmlReader, refused: tuple[Unread, ...], remedy: str) -> None:
         place = "" if item.parent in _ROOTS else f" in a {item.parent}"
         name = item.node.attributes.get("name", item.node.tag)
         meaning = remedy if item.row is None else item.row.meaning.replace("`", "")
-        reader.problem(item.node, name, f"<{item.node.tag}>{place} is not read", meaning)
+        reader.problem(item.node, name, f"<{item.node.tag}>{place} is not supported", meaning)
 
 
 def plugins(node: XmlNode) -> Iterator[tuple[XmlNode, str]]:
-    """Yield plugins that tie links together ("tie") or push them ("force")."""
+    """Yield plugins that connect links ("tie") or exert forces on them ("force")."""
     for plugin in node.walk():
         if plugin.tag != "plugin":
             continue

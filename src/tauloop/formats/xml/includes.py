@@ -13,7 +13,7 @@ _OPTION = "--package-folder FOLDER"
 
 
 class IncludedFiles(XmlReader):
-    """Checks that included files are below the description's folder or the caller's folders."""
+    """Check that included files are below the description's folder or the caller's folders."""
 
     def __init__(self, file: str, folders: Iterable[str | Path]) -> None:
         """Start with the description itself.
@@ -24,7 +24,7 @@ class IncludedFiles(XmlReader):
         """
         super().__init__(file)
         self.folder = Path(file).absolute().parent
-        # for a link (ROS installs links to its sources) also the folder of its target
+        # for a symbolic link (as in ROS installations) also the folder of its target
         self._roots = [self.folder.resolve(), Path(file).resolve().parent]
         self._roots += [Path(folder).resolve() for folder in folders]
         self._bytes = 0
@@ -32,7 +32,7 @@ class IncludedFiles(XmlReader):
         self._files = 0
 
     def allowed(self, node: XmlNode, name: str, places: Iterable[Path]) -> Path | None:
-        """Return the first candidate that is a file, links resolved; None with a problem.
+        """Return the first candidate that is a file, with links resolved; None after a problem.
 
         Args:
             node: the including element.
@@ -48,20 +48,18 @@ class IncludedFiles(XmlReader):
                 return resolved
         if outside is not None:
             what = f"it includes {name!r}, which is outside the folder of the file"
-            self.problem(
-                node, node.tag, what, f"name the folder that it may be read from: {_OPTION}"
-            )
+            self.problem(node, node.tag, what, f"permit its folder: {_OPTION}")
         else:
             self.problem(
                 node,
                 node.tag,
-                f"it includes {name!r}, and there is no such file",
+                f"it includes {name!r}, but there is no such file",
                 "correct the name",
             )
         return None
 
     def count(self, node: XmlNode, path: Path, root: XmlNode) -> bool:
-        """Count an included file; return whether the total is within limits, else add a problem."""
+        """Count an included file; return whether the totals are within limits, else report it."""
         self._files += 1
         self._bytes += path.stat().st_size
         self._bodies += sum(inner.tag in ("body", "link") for inner in root.walk())
@@ -71,19 +69,19 @@ class IncludedFiles(XmlReader):
             (self._files, MAX_INCLUDES, "parts"),
         ):
             if amount > most:
-                what = f"the files that are included have more than {most:g} {unit}"
+                what = f"the included files have more than {most:g} {unit}"
                 self.problem(
-                    node, node.tag, what, "give the machine alone, without its surroundings"
+                    node, node.tag, what, "give only the machine, without its surroundings"
                 )
                 return False
         return True
 
     def is_too_deep(self, node: XmlNode, depth: int, includes: int) -> bool:
-        """Return whether elements or includes are nested too deep, which is a problem."""
+        """Return whether elements or includes are nested too deep; add a problem if so."""
         if depth <= MAX_NESTING and includes <= MAX_INCLUDE_DEPTH:
             return False
         what = (
-            f"elements are nested more than {MAX_NESTING} deep, "
+            f"elements are nested more than {MAX_NESTING} levels deep, "
             f"or files more than {MAX_INCLUDE_DEPTH}"
         )
         self.problem(node, node.tag, what, "this is not a description of a machine")

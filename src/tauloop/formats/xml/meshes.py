@@ -1,4 +1,4 @@
-"""Mesh files of descriptions: search, formats that are drawn, and conversion to binary STL."""
+"""Mesh files of descriptions: search, supported formats, and conversion to binary STL."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tauloop.common.records import dataclass
 from tauloop.mechanism.solids.solid import Mesh
 from tauloop.mechanism.solids.visual import MESH_ENDINGS
 
-#: One triangle: its normal, its corners, and two unused bytes.
+#: One triangle: normal, corners, and two unused bytes.
 _TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
-#: URI schemes of a file in a package, which is a folder of that name.
+#: URI schemes of a file in a package; a package is a folder with its name.
 _PACKAGES = ("package", "model")
 
 
 def stl_bytes(mesh: Mesh) -> bytes:
-    """Return the content of a binary STL file, m."""
+    """Return a mesh as the content of a binary STL file, m."""
     triangles = np.zeros(len(mesh.faces), _TRIANGLE)
     corners = mesh.vertices[mesh.faces]
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
@@ -38,7 +38,7 @@ def stl_bytes(mesh: Mesh) -> bytes:
 def is_binary_stl(path: Path) -> bool:
     """Return whether a file has the length that its binary STL header specifies.
 
-    A text STL has not.
+    A text STL file does not.
     """
     with path.open("rb") as file:
         head = file.read(84)
@@ -61,7 +61,7 @@ def mesh_corners(path: Path) -> np.ndarray | None:
 def obj_corners(path: Path) -> np.ndarray | None:
     """Return the corners (n, 3, 3) of the triangles of an OBJ file; None if it is wrong or empty.
 
-    A face with more corners is a fan from its first corner.
+    A face with more corners is split into a fan of triangles from its first corner.
     """
     points: list[tuple[float, ...]] = []
     faces: list[tuple[int, int, int]] = []
@@ -80,7 +80,7 @@ def obj_corners(path: Path) -> np.ndarray | None:
 
 
 def _obj_index(text: str, count: int) -> int:
-    """Return the index of a corner from ``7/2/1``: from one, or backwards if negative."""
+    """Return the index of a corner from text such as ``7/2/1``; negative: from the end."""
     number = int(text.partition("/")[0])
     index = number - 1 if number > 0 else count + number
     if not 0 <= index < count:
@@ -95,11 +95,11 @@ def color_of(rgba: Sequence[float]) -> str:
 
 @dataclass(slots=True)
 class MeshCopies:
-    """Copies of meshes next to a written description, so that both can be passed on together.
+    """Copies of meshes next to a written description, so that both can be copied together.
 
     Attributes:
         folder: mesh folder, relative to the description's folder.
-        contents: contents of the files by their names.
+        contents: contents of the files by name.
     """
 
     folder: str
@@ -107,7 +107,7 @@ class MeshCopies:
     _names: dict[Path, str] = field(default_factory=dict)
 
     def path(self, mesh: Path | Mesh) -> str:
-        """Return the path for the description; equal meshes share one file."""
+        """Return the path of a mesh for the description; equal meshes share one file."""
         name = "" if isinstance(mesh, Mesh) else self._names.get(mesh, "")
         if not name:
             name = f"solid{len(self.contents) + 1}.stl" if isinstance(mesh, Mesh) else mesh.name
@@ -132,19 +132,19 @@ class MeshCopies:
 
 
 def package_places(package: str, folders: Iterable[str | Path]) -> list[Path]:
-    """Return possible folders of a package: folders of its name, or subfolders of that name."""
+    """Return possible folders of a package: the folders with its name, and subfolders with it."""
     places = [Path(folder) for folder in folders]
     return [place if place.absolute().name == package else place / package for place in places]
 
 
 @dataclass(slots=True)
 class MeshFiles:
-    """Searches for the meshes of a description, which are not required for motion.
+    """Search for the meshes of a description, which are not required for motion.
 
     Attributes:
         folder: folder of the description.
-        packages: folders of packages, or folders that contain these, from the caller.
-        missing, unread: names of missing files and of files of other kinds, in order.
+        packages: folders of packages, or their parent folders, given by the caller.
+        missing, unread: names of missing and of unsupported files, in order.
     """
 
     folder: Path
@@ -153,7 +153,7 @@ class MeshFiles:
     unread: dict[str, None] = field(default_factory=dict)
 
     def find(self, name: str, included_folder: Path | None = None) -> Path | None:
-        """Return the file of a name; None, which is recorded, if no readable file exists.
+        """Return the mesh file with a name; record the name and return None if there is none.
 
         Args:
             name: name in the description.
@@ -175,8 +175,8 @@ class MeshFiles:
     def _places(self, name: str) -> list[Path]:
         """Return possible paths of a file.
 
-        A package is a folder of that name next to the description's folder or to one above it, or
-        that folder itself.
+        A package is a folder with its name: the description's folder, a folder above it, or a
+        subfolder of one of these.
         """
         scheme, mark, rest = name.partition("://")
         if not mark:
@@ -197,8 +197,8 @@ class MeshFiles:
         """Return notes on missing or undrawn meshes and on faults of shapes."""
         kinds = ", ".join(ending[1:].upper() for ending in MESH_ENDINGS)
         listed = (
-            ("mesh files that do not exist, so that only joints show those parts", self.missing),
-            (f"meshes that are not drawn, since they are not {kinds}", self.unread),
+            ("mesh files that do not exist, so only joints are drawn there", self.missing),
+            (f"meshes that are not drawn, because they are not {kinds}", self.unread),
         )
         notes = [f"{what}: {', '.join(names)}" for what, names in listed if names]
         wrong = {

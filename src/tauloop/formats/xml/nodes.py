@@ -20,20 +20,20 @@ from tauloop.common.files import unreadable
 from tauloop.common.records import dataclass
 from tauloop.mechanism.suggestions import suggestion
 
-#: Largest file that is read, bytes; models that refer to mesh files are far smaller.
+#: Largest file size, bytes; models that refer to mesh files are far smaller.
 MAX_FILE_BYTES = 20_000_000
-#: Largest nesting depth: URDF needs six, MJCF the number of bodies in a chain plus two.
+#: Largest nesting depth. URDF needs six; MJCF needs two more than the bodies in a chain.
 MAX_NESTING = 200
-#: Largest number of bodies or links: machines have tens, and the assembly of a scene with thousands
-#: would take hours.
+#: Largest number of bodies or links. Machines have tens; assembling a scene with thousands would
+#: take hours.
 MAX_BODIES = 2000
-#: Largest number of a machine in SI units; squares and products of larger ones overflow.
+#: Largest permitted number in SI units; squares and products of larger numbers overflow.
 MAX_NUMBER = 1e30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XmlNode:
-    """An element: tag, attributes, first line, children, pieces of text, and file."""
+    """An element: tag, attributes, first line, children, fragments of its text, and file."""
 
     tag: str
     attributes: dict[str, str]
@@ -44,11 +44,11 @@ class XmlNode:
 
     @property
     def content(self) -> str:
-        """Return its text without surrounding whitespace."""
+        """Return the text of the element without surrounding whitespace."""
         return "".join(self.pieces).strip()
 
     def all(self, tag: str) -> Iterator[XmlNode]:
-        """Yield its children with that tag."""
+        """Yield the children with a tag."""
         return (child for child in self.children if child.tag == tag)
 
     def walk(self) -> Iterator[XmlNode]:
@@ -58,15 +58,15 @@ class XmlNode:
             yield from child.walk()
 
     def first(self, tag: str) -> XmlNode | None:
-        """Return its first child with that tag."""
+        """Return the first child with a tag, or None."""
         return next(self.all(tag), None)
 
 
 def read_xml(path: str | Path) -> XmlNode:
     """Return the root element of a file.
 
-    A file with the syntax errors that TinyXML accepts is read as TinyXML reads it (`_as_tinyxml`).
-    Gazebo, Drake and ROS use TinyXML, and therefore files with such errors are common.
+    Syntax errors that TinyXML accepts are accepted (`_as_tinyxml`). Gazebo, Drake and ROS use
+    TinyXML, so files with such errors are common.
 
     Raises:
         DescriptionError: the file does not exist, is too large, has too many bodies, is not XML, or
@@ -78,7 +78,7 @@ def read_xml(path: str | Path) -> XmlNode:
     size = path.stat().st_size
     if size > MAX_FILE_BYTES:
         what = f"{size / 1e6:.1f} MB is more than {MAX_FILE_BYTES / 1e6:.0f} MB"
-        raise _refused(path, what, "leave meshes out of the file")
+        raise _refused(path, what, "store meshes in separate files")
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -91,7 +91,7 @@ def read_xml(path: str | Path) -> XmlNode:
         try:
             return _parsed(path, _as_tinyxml(content), "utf-8")
         except expat.ExpatError as error:
-            # an error of the original file, unless it is one of those removed above
+            # report the error of the original file, unless it is one that TinyXML accepts
             shown = first if first.lineno == error.lineno else error
             what = (
                 f"not well-formed XML: {expat.ErrorString(shown.code)} at column {shown.offset + 1}"
@@ -125,7 +125,7 @@ def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
         encoding: encoding that replaces the declared one.
 
     Raises:
-        ExpatError: it is not well-formed.
+        ExpatError: the content is not well-formed XML.
         DescriptionError: as for `read_xml`.
     """
     parser = expat.ParserCreate(encoding)
@@ -134,7 +134,7 @@ def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         if len(open_nodes) > MAX_NESTING:
-            what = f"elements are nested more than {MAX_NESTING} deep"
+            what = f"elements are nested more than {MAX_NESTING} levels deep"
             raise _refused(
                 path, what, "this is not a description of a machine", parser.CurrentLineNumber
             )
@@ -159,7 +159,7 @@ def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
             open_nodes[-1].pieces.append(data)
 
     def declaration(*_: object) -> None:
-        what = "a document type or entity declaration is refused: it may expand without limit"
+        what = "document type and entity declarations are rejected, because they may expand without limit"
         raise _refused(
             path, what, "remove <!DOCTYPE ...> and <!ENTITY ...>", parser.CurrentLineNumber
         )
@@ -171,7 +171,7 @@ def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
     parser.EntityDeclHandler = declaration
     try:
         parser.Parse(content, True)
-    # from Python's codecs, which the name in the file selects
+    # raised by Python's codecs for the encoding that the file declares
     except (LookupError, ValueError, TypeError) as error:
         raise _refused(
             path, f"its encoding cannot be read: {error}", "save the file as UTF-8"
@@ -182,12 +182,12 @@ def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
 #: An XML declaration at the start, and an ampersand that does not begin a reference.
 _DECLARATION = re.compile(r"\s*<\?xml\s[^<>]*\?>")
 _AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
-#: Delimiters of a comment and of a section of plain text.
+#: Delimiters of comments and CDATA sections.
 _COMMENT, _CDATA = ("<!--", "-->"), ("<![CDATA[", "]]>")
 
 
 def _as_tinyxml(content: bytes) -> bytes:
-    """Return a text, as UTF-8, in the form that TinyXML reads; line numbers stay.
+    """Return a text, as UTF-8, without errors that TinyXML accepts; line numbers do not change.
 
     Comments may contain "--", whitespace may precede the XML declaration, a bare ampersand is
     allowed, and bytes that are not UTF-8 count as Latin-1.
@@ -204,7 +204,7 @@ def _as_tinyxml(content: bytes) -> bytes:
 def _without_comments(text: str) -> str:
     """Return a text without its comments, except their line ends.
 
-    An unclosed comment stays as it is.
+    An unclosed comment is not changed.
     """
     pieces: list[str] = []
     place, comment, plain = 0, text.find(_COMMENT[0]), text.find(_CDATA[0])
@@ -219,7 +219,7 @@ def _without_comments(text: str) -> str:
             text[place:end] if is_plain else text[place:start] + _ends_of_lines(text[start:end])
         )
         place = end
-        # each delimiter is searched again only once it is passed, so that the text is scanned once
+        # search for a delimiter only after passing its last position: the text is scanned once
         comment = text.find(_COMMENT[0], place) if 0 <= comment < place else comment
         plain = text.find(_CDATA[0], place) if 0 <= plain < place else plain
     return "".join([*pieces, text[place:]])
@@ -233,7 +233,7 @@ T = TypeVar("T")
 
 
 class XmlReader:
-    """Reads values from nodes; faults become problems, and a substitute value is returned."""
+    """Reader of values from nodes; it collects faults as problems and returns substitute values."""
 
     def __init__(self, file: str) -> None:
         """Start without problems.
@@ -251,20 +251,20 @@ class XmlReader:
     def look_up(
         self, node: XmlNode, where: str, word: str, known: Mapping[str, T], what: str, remedy: str
     ) -> T | None:
-        """Return the value of a word; None with a problem and a suggestion if it is unknown."""
+        """Return the value of a word; None after adding a problem with a suggestion if unknown."""
         if word not in known:
             self.problem(node, where, what, suggestion(word, known) or remedy)
         return known.get(word)
 
     def raise_any(self) -> None:
-        """Raise all problems in the order of lines; those of included files come last."""
+        """Raise an error with all problems by line; those of included files come last."""
         DescriptionError.raise_if_any(sorted(self.problems, key=self._line_order))
 
     def _line_order(self, problem: Problem) -> tuple[bool, str, int]:
         return problem.file != self.file, problem.file, problem.line or 0
 
     def text(self, node: XmlNode, where: str, attribute: str) -> str:
-        """Return a required attribute; "" with a problem if it is missing."""
+        """Return a required attribute; "" after adding a problem if it is missing."""
         value = node.attributes.get(attribute, "").strip()
         if not value:
             what = f"<{node.tag}> has no attribute {attribute!r}"
@@ -274,7 +274,7 @@ class XmlReader:
     def number(
         self, node: XmlNode, where: str, attribute: str, default: float | None = None
     ) -> float:
-        """Return a finite number, which is required if there is no default."""
+        """Return an attribute as a finite number; it is required if there is no default."""
         if attribute not in node.attributes and default is not None:
             return default
         text = self.text(node, where, attribute)
@@ -283,7 +283,7 @@ class XmlReader:
     def vector(
         self, node: XmlNode | None, where: str, attribute: str, default: tuple[float, ...]
     ) -> tuple[float, ...]:
-        """Return as many finite numbers as the default has, or the default if absent."""
+        """Return an attribute as finite numbers, as many as `default` has; `default` if absent."""
         if node is None or attribute not in node.attributes:
             return default
         return self._numbers(node, where, attribute, node.attributes[attribute], len(default))
@@ -305,7 +305,7 @@ class XmlReader:
 
 
 def unread(elements: Mapping[str, int], attributes: Mapping[str, int]) -> list[str]:
-    """Return notes on unused elements and attributes, with their numbers."""
+    """Return notes on unused elements and attributes, with their counts."""
     texts: list[str] = []
     for title, counts in (("not used", elements), ("attributes not used", attributes)):
         items = [f"{name} ({count})" for name, count in sorted(counts.items()) if count]
@@ -315,7 +315,7 @@ def unread(elements: Mapping[str, int], attributes: Mapping[str, int]) -> list[s
 
 
 def impossible_inertia(inertia: np.ndarray) -> str:
-    """Return the fault of an inertia (3, 3) about a mass center that no body can have, else ""."""
+    """Return the fault of an impossible inertia (3, 3) about the mass center, else ""."""
     least, middle, most = np.linalg.eigvalsh(inertia)
     if least >= 0.0 and least + middle >= most * (1.0 - 1e-9):
         return ""

@@ -42,8 +42,8 @@ def read_source(path: str | Path, options: ImportOptions) -> XmlSource:
     """Return the root element of a URDF or SDF after expansion of xacro.
 
     Raises:
-        DescriptionError: the file is wrong, or is a xacro that cannot be expanded.
-        InputError: arguments are wrong, or are given for a file that is not a xacro template.
+        DescriptionError: the file is invalid, or is a xacro that cannot be expanded.
+        InputError: arguments are invalid, or are given for a file that is not a xacro template.
     """
     path = Path(path)
     root = read_xml(path)
@@ -51,7 +51,7 @@ def read_source(path: str | Path, options: ImportOptions) -> XmlSource:
     if not is_xacro(path, root):
         if arguments:
             what = f"arguments are given, but {path} is not a xacro template"
-            raise InputError.of("xacro", what, "leave out the arguments NAME:=VALUE")
+            raise InputError.of("xacro", what, "omit the arguments NAME:=VALUE")
         return XmlSource(root=root, file=str(path))
     reply = _expanded(path, arguments, options.package_folders)
     file = f"{path} (expanded)"
@@ -63,7 +63,7 @@ def read_source(path: str | Path, options: ImportOptions) -> XmlSource:
 def is_xacro(path: Path, root: XmlNode) -> bool:
     """Return whether a file is a xacro template.
 
-    It has elements of xacro, or xacro's ending or namespace and an expression.
+    It has elements of xacro, or an expression and xacro's file extension or namespace.
     """
     nodes = list(root.walk())
     if any(_is_xacro_element(node) for node in nodes):
@@ -74,7 +74,7 @@ def is_xacro(path: Path, root: XmlNode) -> bool:
 
 
 def _is_xacro_element(node: XmlNode) -> bool:
-    """Return whether an element or an attribute of it belongs to xacro."""
+    """Return whether an element or one of its attributes belongs to xacro."""
     return any(name.startswith(_PREFIX) for name in (node.tag, *node.attributes))
 
 
@@ -83,7 +83,7 @@ def _has_expression(texts: Iterable[str]) -> bool:
 
 
 def _arguments(texts: Iterable[str]) -> dict[str, str]:
-    """Return the arguments in texts ``name:=value``."""
+    """Return the arguments from texts ``name:=value``."""
     arguments: dict[str, str] = {}
     problems = Problems()
     for text in texts:
@@ -104,7 +104,7 @@ def _expanded(
     """Return the expanded text of a template, with warnings."""
     missing = [name for name in _REQUIRED_PACKAGES if _place(name) is None]
     if missing:
-        what = "the file is a xacro, a template, which the package xacro expands"
+        what = "the file is a xacro template, which requires the package xacro"
         plain_name = f"NAME{_plain_ending(path)}"
         remedy = (
             f"pip install 'tauloop[xacro]', or expand it first: `xacro NAME.xacro > {plain_name}`"
@@ -132,7 +132,7 @@ def _expanded(
     except subprocess.TimeoutExpired:
         what, remedy = (
             f"the expansion took more than {EXPANSION_TIMEOUT} s",
-            "correct what takes so long, or expand it with `xacro`",
+            "simplify the template, or expand it with `xacro`",
         )
         raise DescriptionError.of("", what, remedy, file=str(path)) from None
     except OSError as error:
@@ -154,7 +154,7 @@ def _expanded(
 def _place(name: str) -> str | None:
     """Return the folder from which a package is imported; None if it is not installed."""
     spec = importlib.util.find_spec(name)
-    if spec is None or spec.origin is None:  # a folder that happens to have this name has no origin
+    if spec is None or spec.origin is None:  # a folder with this name has no origin
         return None
     return str(Path(spec.origin).absolute().parents[1])
 

@@ -5,11 +5,12 @@ package does not restrict them: inside a comprehension or a lambda, expressions 
 attribute, ``$(eval ...)`` has all Python builtins, and includes read any path. Therefore this
 process
 
-- accepts expressions of plain arithmetic, texts, lists and calls only, without attributes that
+- accepts only expressions of plain arithmetic, texts, lists and calls, without attributes that
   begin with an underscore or lead from a function to its frame (`_require_plain`);
-- opens only files below the folders of the request, links resolved, and imports, starts and writes
-  nothing after xacro is loaded, by an audit hook that cannot be removed (`_guard`);
-- has no environment variables, and limits of time and memory.
+- opens only files below the folders of the request (with links resolved), and does not import
+  modules, start processes or write files after xacro is loaded; an audit hook that cannot be
+  removed enforces this (`_guard`);
+- has no environment variables, and has limits of time and memory.
 
 The request is JSON on the standard input: ``file``, ``arguments`` (names with texts), ``folders``
 (of packages), ``paths`` (of xacro and PyYAML), ``seconds`` and ``bytes``. The reply is JSON:
@@ -32,11 +33,11 @@ from xml.parsers import expat
 
 #: Largest memory of the process, bytes, and largest number of open files.
 _MAX_MEMORY, _MAX_OPEN_FILES = 1 << 29, 64
-#: Time after which the process ends by itself if it was not ended in time, s.
+#: Additional time after which the process ends itself if it was not terminated, s.
 _EXIT_GRACE_SECONDS = 5
 #: Largest number of warnings in a reply, and of characters in a message.
 _MAX_WARNINGS, _MAX_MESSAGE_CHARACTERS = 20, 500
-#: Codecs that a file may declare; Python imports them on first use.
+#: Codecs that a file may declare. They are loaded first, because Python imports them on first use.
 _CODECS = ("utf-8", "utf-16", "ascii", "latin-1", "cp1252")
 #: Option for folders of packages.
 _FOLDERS = "--package-folder FOLDER"
@@ -90,7 +91,7 @@ _FRAME_ATTRIBUTES = frozenset(
     "gi_frame gi_code gi_yieldfrom cr_frame cr_code cr_await cr_origin ag_frame ag_code "
     "ag_await tb_frame tb_next f_back f_builtins f_code f_globals f_locals f_trace mro".split()
 )
-#: Audit events that no template needs: their names, or prefixes of these.
+#: Audit events that no template needs: names, or prefixes of names.
 _FORBIDDEN_EVENTS = (
     *(
         "import",
@@ -124,7 +125,7 @@ class Refused(Exception):
     """Refusal of an operation: where, what is wrong, what to do."""
 
     def __init__(self, where: str, what: str, remedy: str) -> None:
-        """Keep the three parts."""
+        """Store the three texts."""
         super().__init__(what)
         self.reply = {"where": where, "what": what, "remedy": remedy}
 
@@ -135,7 +136,7 @@ class _Template:
     def __init__(self, request: dict[str, Any]) -> None:
         self.file = Path(request["file"])
         self.packages = [Path(folder) for folder in request["folders"]]
-        # for a link (ROS installs links to its sources) also the folder of its target
+        # for a symbolic link (as in ROS installations) also the folder of its target
         self.roots = [self.file.parent.resolve(), self.file.resolve().parent]
         self.roots += [folder.resolve() for folder in self.packages]
         self.arguments: dict[str, str] = request["arguments"]
@@ -149,11 +150,11 @@ class _Template:
         place = Path(path).resolve()
         if not any(place.is_relative_to(root) for root in self.roots):
             what = f"{os.fspath(path)!r} is outside the folder of the file"
-            raise Refused("", what, f"name the folder that it may be read from: {_FOLDERS}")
+            raise Refused("", what, f"permit its folder: {_FOLDERS}")
         return place
 
     def warn(self, *words: object, **_: object) -> None:
-        """Keep one of xacro's first few warnings."""
+        """Store a warning of xacro, up to a number of warnings."""
         if len(self.warnings) < _MAX_WARNINGS:
             self.warnings.append(" ".join(map(str, words))[:_MAX_MESSAGE_CHARACTERS])
 
@@ -168,12 +169,10 @@ class _Template:
             if folder.is_dir():
                 return str(folder)
         what = f"there is no folder of the package {package!r}"
-        raise Refused(
-            f"$(find {package})", what, f"name it, or the folder that it is in: {_FOLDERS}"
-        )
+        raise Refused(f"$(find {package})", what, f"give it or its parent folder: {_FOLDERS}")
 
     def parse(self, _given: object, filename: str) -> minidom.Document:
-        """Return an included file; document types, which could grow without limit, are rejected."""
+        """Return an included file; reject document types, which could expand without limit."""
         place = self.allowed(filename)
         if not place.is_file():
             self.xacro.filestack.pop()  # as xacro does; it continues if the file is optional
@@ -185,8 +184,8 @@ class _Template:
         if len(content) > self.largest:
             raise Refused(
                 "",
-                f"{os.fspath(filename)}: {len(content) / 1e6:.1f} MB is too much",
-                "leave meshes out of the file",
+                f"{os.fspath(filename)}: {len(content) / 1e6:.1f} MB is too large",
+                "store meshes in separate files",
             )
         scan = expat.ParserCreate()
         scan.StartDoctypeDeclHandler = scan.EntityDeclHandler = _refuse_document_type
@@ -222,14 +221,16 @@ class _Template:
 
 
 def _refuse_document_type(*_: object) -> None:
-    what = "a document type or entity declaration is refused: it may expand without limit"
+    what = (
+        "document type and entity declarations are rejected, because they may expand without limit"
+    )
     raise Refused("", what, "remove <!DOCTYPE ...> and <!ENTITY ...>")
 
 
 def _environment(name: str, *_: object) -> str:
-    what = "environment variables are not read"
+    what = "environment variables are not supported"
     raise Refused(
-        f"$(env {name})", what, "write <xacro:arg> and give its value: --xacro NAME:=VALUE"
+        f"$(env {name})", what, "use <xacro:arg>, and give its value: --xacro NAME:=VALUE"
     )
 
 
@@ -238,7 +239,7 @@ def _require_plain(expression: str) -> None:
     try:
         tree = ast.parse(expression.strip(), mode="eval")
     except (SyntaxError, ValueError):
-        return  # xacro reports it
+        return  # xacro reports the syntax error
     for node in ast.walk(tree):
         name = ""
         if isinstance(node, ast.Name):
@@ -249,7 +250,7 @@ def _require_plain(expression: str) -> None:
             isinstance(node, ast.Attribute) and name.startswith("_")
         )
         if is_hidden or name in _FRAME_ATTRIBUTES or not isinstance(node, _ALLOWED_NODES):
-            what = f"{name or type(node).__name__!r} may run any code"
+            what = f"{name or type(node).__name__!r} could run arbitrary code"
             raise Refused(
                 f"${{{expression.strip()[:80]}}}", what, "write the expression without it"
             )
@@ -263,19 +264,19 @@ def _guard(template: _Template) -> None:
             path, mode = arguments[0], arguments[1]
             is_reading = mode is None or (isinstance(mode, str) and set(mode) <= set("rbt"))
             if isinstance(path, int) or not is_reading:
-                raise Refused("", f"it opens {path!r} for writing", "remove that from the file")
+                raise Refused("", f"it opens {path!r} for writing", "remove this from the file")
             template.allowed(os.fsdecode(path))
         elif event in _LISTING_EVENTS:
             template.allowed(os.fsdecode(arguments[0] or "."))
         elif event.startswith(_FORBIDDEN_EVENTS):
-            what = f"it does what no template needs: {event} {str(arguments[:1])[:80]}"
-            raise Refused("", what, "remove that from the file")
+            what = f"it performs a forbidden operation: {event} {str(arguments[:1])[:80]}"
+            raise Refused("", what, "remove this from the file")
 
     sys.addaudithook(hook)
 
 
 def _limit(seconds: int) -> None:
-    """Set limits of time, memory and files, where the system has them."""
+    """Set limits of time, memory and files, if the system supports them."""
     try:
         import resource
     except ImportError:
@@ -300,7 +301,7 @@ def _expand(template: _Template) -> dict[str, Any]:
 
     for unit in xacro.ConstructUnits:
         yaml.SafeLoader.add_constructor(unit.value.tag, unit.constructor)
-    for name in ("vars", "type"):  # they give access to attributes that expressions may not name
+    for name in ("vars", "type"):  # they give access to attributes that are forbidden
         xacro._global_symbols["python"].pop(name, None)
     evaluate = xacro.safe_eval
 
@@ -328,7 +329,7 @@ def _expand(template: _Template) -> dict[str, Any]:
         return _reply(xacro, error)
     if len(text) > template.largest:
         what = f"it expands to {len(text) / 1e6:.1f} MB"
-        return {"where": "", "what": what, "remedy": "leave meshes out of the file"}
+        return {"where": "", "what": what, "remedy": "store meshes in separate files"}
     unknown = [name for name in template.arguments if name not in template.known_arguments]
     if unknown:
         known = ", ".join(sorted(template.known_arguments)) or "none"
@@ -352,7 +353,7 @@ def _reply(xacro: Any, error: Exception) -> dict[str, Any]:
     remedy = "correct the xacro file"
     if too_much:
         what, remedy = (
-            f"it expands without end, or beyond the limits of size and time ({too_much})",
+            f"its expansion does not end, or exceeds the limits of size and time ({too_much})",
             "correct the macro or file that includes itself",
         )
     elif "Undefined substitution argument" in what:
@@ -364,7 +365,7 @@ def main() -> None:
     """Read the request, write the reply."""
     request = json.load(sys.stdin)
     replies = sys.stdout
-    # a template may print without end, into this process's memory
+    # a template may print without end, which would fill this process's memory
     sys.stdout = sys.stderr = io.StringIO()
     os.environ.clear()
     sys.path.extend(path for path in request["paths"] if path not in sys.path)

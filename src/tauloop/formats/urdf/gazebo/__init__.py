@@ -1,1 +1,1 @@
-"""The element ``<gazebo>`` of a URDF: changes of links and joints, and joints that close loops."""
+"""The element ``<gazebo>`` of a URDF: settings of links and joints, and loop-closing joints."""

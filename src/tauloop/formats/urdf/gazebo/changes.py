@@ -1,7 +1,7 @@
-"""Changes of the machine by ``<gazebo>`` in a URDF: plugins with forces, gravity and springs.
+"""Settings in ``<gazebo>`` of a URDF that change the machine: plugins, gravity and springs.
 
-`urdf.gazebo.joints` reads the joints in it. Everything else in ``<gazebo>`` draws, senses or
-configures a simulation.
+`urdf.gazebo.joints` reads the joints in ``<gazebo>``. Everything else in it is for drawing, sensors
+or the configuration of a simulation.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class GazeboExtensions:
 
 
 def read_gazebo(reader: UrdfReader, robot: XmlNode) -> GazeboExtensions:
-    """Return the forces in ``<gazebo>`` elements; reject plugins that tie links together."""
+    """Return the forces in ``<gazebo>`` elements; reject plugins that connect links."""
     weightless: list[str] = []
     omitted: list[str] = []
     for node in robot.all("gazebo"):
@@ -48,8 +48,8 @@ def read_gazebo(reader: UrdfReader, robot: XmlNode) -> GazeboExtensions:
         for plugin, effect in plugins(node):
             name = plugin.attributes.get("name") or plugin.attributes.get("filename", "plugin")
             if effect == "tie":
-                what = f"the plugin {name!r} ties links together while the simulation runs"
-                remedy = "remove it, and write <mimic>, <constraint> or a side file in its place"
+                what = f"the plugin {name!r} connects links during the simulation"
+                remedy = "replace it by <mimic>, <constraint> or a side file"
                 reader.problem(plugin, name, what, remedy)
             else:
                 omitted.append(f"the forces of the plugin {name!r}")
@@ -57,7 +57,7 @@ def read_gazebo(reader: UrdfReader, robot: XmlNode) -> GazeboExtensions:
 
 
 def _is_switched_off(node: XmlNode) -> bool:
-    """Return whether an element switches gravity off for a link, by either of Gazebo's tags."""
+    """Return whether an element switches off gravity for a link, by either of Gazebo's tags."""
     word = node.content.lower()
     if node.tag == "turnGravityOff":
         return word in ("true", "1")

@@ -9,8 +9,8 @@
       </joint>
     </gazebo>
 
-Gazebo converts the URDF to an SDF model with all joints at zero and adds these joints. A joint is
-therefore at its pose on its child, and at the same position on its parent while all joints are at
+Gazebo converts the URDF to an SDF model with all joints at zero and adds these joints. The pose of
+such a joint is given on its child. Its position on the parent is the same while all joints are at
 zero.
 """
 
@@ -41,7 +41,7 @@ _GEAR_ELEMENTS = ("mimic", "drake:mimic")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GazeboLoops:
-    """Loops that joints in ``<gazebo>`` close.
+    """Loops that are closed by joints in ``<gazebo>``.
 
     Attributes:
         loops: the joints that close loops.
@@ -60,7 +60,7 @@ def read_gazebo_joints(
     joints: Sequence[UrdfJoint],
     root: str,
 ) -> GazeboLoops:
-    """Return the loops that joints in ``<gazebo>`` close; problems are added to the reader.
+    """Return the loops that are closed by joints in ``<gazebo>``; add problems to the reader.
 
     Args:
         reader: reader of the URDF.
@@ -73,7 +73,7 @@ def read_gazebo_joints(
     if not nodes:
         return GazeboLoops()
     listed = inventory("sdf", *nodes)
-    refuse(reader, listed.refused, "write the joint as <joint> of the URDF")
+    refuse(reader, listed.refused, "replace it by a <joint> of the URDF")
     names = {node.attributes["name"].strip(): name for name, node in links.items()}
     names.setdefault(WORLD, root)
     at_zero = _poses_at_zero(joints, root)
@@ -90,17 +90,19 @@ def read_gazebo_joints(
         if ends[0] == ends[1]:
             if joint.kind != "fixed":
                 what = f"it moves {ends[0]!r}, the root link, which is the fixed base in Tauloop"
-                reader.problem(node, joint.name, what, "write it as <joint> of the URDF")
+                reader.problem(node, joint.name, what, "replace it by a <joint> of the URDF")
             continue
         if any(inner.tag in _GEAR_ELEMENTS for inner in node.walk()):
-            what = "it closes a loop, so that it has no coordinate, and a gear needs one"
+            what = "it closes a loop, so it has no coordinate, but a gear needs one"
             reader.problem(
-                node, joint.name, what, "write the gear as <mimic> of a <joint> of the URDF"
+                node, joint.name, what, "replace the gear by <mimic> in a <joint> of the URDF"
             )
         if joint.is_loaded:
-            omitted.append(f"what acts on the joint {joint.name}, which closes a loop")
+            omitted.append(
+                f"the losses, springs and rotor of joint {joint.name}, which closes a loop"
+            )
         if joint.limit("lower"):
-            reader.note(joint.name, "it closes a loop, and its limits are not read")
+            reader.note(joint.name, "its limits are omitted, because it closes a loop")
         _note_merged(reader, joint.name, ends, joints)
         loops.append(_loop(joint, ends))
     return GazeboLoops(
@@ -115,7 +117,7 @@ def _is_joint(node: XmlNode) -> bool:
 
 
 def _poses_at_zero(joints: Sequence[UrdfJoint], root: str) -> dict[str, FramePose]:
-    """Return the poses of the links on the root, all joints at zero."""
+    """Return the poses of the links relative to the root, with all joints at zero."""
     poses = {root: IDENTITY}
     left = list(joints)
     while near := [joint for joint in left if joint.parent in poses]:
@@ -128,12 +130,12 @@ def _poses_at_zero(joints: Sequence[UrdfJoint], root: str) -> dict[str, FramePos
 def _note_merged(
     reader: UrdfReader, name: str, ends: tuple[str, str], joints: Sequence[UrdfJoint]
 ) -> None:
-    """Note an end on a link that Gazebo merges into another, which moves the joint."""
+    """Add a note if an end is on a link that Gazebo merges into another, which moves the joint."""
     for joint in joints:
         if joint.kind == "fixed" and joint.child in ends and any((*joint.xyz, *joint.rpy)):
             what = (
                 f"Gazebo merges its link {joint.child!r} with {joint.parent!r} by default and then "
-                f"counts its pose from the latter; Tauloop counts the pose from {joint.child!r}"
+                f"measures the pose from the latter; Tauloop measures it from {joint.child!r}"
             )
             reader.note(name, what)
 

@@ -3,16 +3,16 @@
 .. code-block:: yaml
 
     closed_loop: [[frame_A, frame_B], ...]    # pairs of frames that coincide
-    type: [3d, 6d, ...]                       # their origins only, or their axes too
+    type: [3d, 6d, ...]                       # only their origins coincide, or also their axes
     name_mot: [joint_1, ...]                  # the joints with a motor; all others are passive
     joint_name: [joint_4, ...]                # joints of the URDF that are of another kind:
     joint_type: [SPHERICAL, ...]              # SPHERICAL, UJOINT_XY (about x, then y of its frame; CARDAN), or FIXED
 
-A frame is a link or a joint: Pinocchio puts the frame of a joint at its child link. The same keys
-close loops in Tauloop's own side file, where ``type`` may also be a kind of joint about or along z
-of both frames.
+A frame is named by a link or a joint; in Pinocchio, the frame of a joint is at its child link. The
+same keys close loops in Tauloop's own side file, where ``type`` may also be a kind of joint about
+or along z of both frames.
 
-A joint of another kind is in the frame of the URDF's joint, whose axis, limits and losses have no
+A joint of another kind has the frame of the URDF's joint, whose axis, limits and losses have no
 effect; FIXED holds it at zero. Gepetto's loader replaces joints in the same manner before it closes
 the loops (`completeRobotLoader` of Gepetto/example-parallel-robots at 0d63a70, which supports
 UJOINT_XY, YZ and ZX; files there also contain UJOINT_ZY).
@@ -32,7 +32,7 @@ from tauloop.mechanism.description.cursor import Cursor
 from tauloop.mechanism.model import AxisName
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: A universal joint by its axes, the parent's first; CARDAN is the older name.
+#: Names of a universal joint: its axes, the parent's first; CARDAN is the older name.
 _UNIVERSAL_JOINT_TYPE = re.compile(r"UJOINT_([XYZ])([XYZ])|CARDAN")
 #: Joints by which two frames coincide: a ball joint, or a weld.
 _COINCIDENCE_KINDS = {"3d": "spherical", "6d": "fixed"}
@@ -40,7 +40,7 @@ _CLOSURE_KINDS = ("revolute", "prismatic", "cylindrical", "spherical", "planar",
 
 
 def is_loop_side(node: yaml_nodes.Node) -> bool:
-    """Return whether a side file has Gepetto's form: loops or motors, and no format of Tauloop."""
+    """Return whether a side file has Gepetto's form: loops or motors, but no ``format``."""
     return (
         isinstance(node, yaml_nodes.Mapping)
         and node.get("format") is None
@@ -52,8 +52,8 @@ def read_closures(root: Cursor, tree: UrdfTree) -> tuple[UrdfLoop, ...]:
     """Return the loops of a side file.
 
     Args:
-        root: top of the file, which may have the keys `CLOSURES`.
-        tree: the URDF with the links and joints that the frames name.
+        root: top level of the file, which may have the keys `CLOSURES`.
+        tree: the URDF with the links and joints of the frames.
     """
     place, types = root.get("closed_loop"), root.get("type")
     if place is None:
@@ -62,8 +62,8 @@ def read_closures(root: Cursor, tree: UrdfTree) -> tuple[UrdfLoop, ...]:
         return ()
     pairs = place.items()
     if types is None:
-        remedy = "add `type: [6d, ...]`: 3d where origins coincide, 6d where axes do too"
-        root.problem(f"missing, and there are {len(pairs)} loops", remedy, "type")
+        remedy = "add `type: [6d, ...]`: 3d if only origins coincide, 6d if axes coincide too"
+        root.problem(f"is missing, but there are {len(pairs)} loops", remedy, "type")
         return ()
     if len(pairs) != len(types.items()):
         what = f"has {len(types.items())} items for {len(pairs)} pairs of frames"
@@ -81,7 +81,7 @@ def read_closures(root: Cursor, tree: UrdfTree) -> tuple[UrdfLoop, ...]:
         name = f"{identifier(names[0])}_to_{identifier(names[1])}"
         if any(loop.name == name for loop in loops):
             pair.problem(
-                f"{names[0]!r} and {names[1]!r} are joined already", "remove one of the pairs"
+                f"{names[0]!r} and {names[1]!r} are already connected", "remove one of the pairs"
             )
             continue
         loops.append(UrdfLoop(name=name, kind=kind, predecessor=ends[0], successor=ends[1]))
@@ -92,7 +92,7 @@ def with_joint_types(root: Cursor, tree: UrdfTree) -> UrdfTree:
     """Return the tree with joints of other kinds from ``joint_name`` and ``joint_type``."""
     names, types = _items(root, "joint_name"), _items(root, "joint_type")
     if len(names) != len(types):
-        what = f"there are {len(names)} joint names and {len(types)} joint types"
+        what = f"there are {len(names)} joint names, but {len(types)} joint types"
         key = "joint_type" if root.has("joint_type") else "joint_name"
         root.problem(what, "write one type for each joint", key)
         return tree
@@ -109,13 +109,13 @@ def with_joint_types(root: Cursor, tree: UrdfTree) -> UrdfTree:
 
 
 def _items(root: Cursor, key: str) -> Sequence[Cursor]:
-    """Return the items of a list; none where it is absent."""
+    """Return the items of a list; empty if it is absent."""
     place = root.get(key)
     return place.items() if place else []
 
 
 def _listed(items: Sequence[Cursor], movable: Sequence[str]) -> list[str]:
-    """Return the joints by their names here; "" with a problem for unknown or repeated ones."""
+    """Return the joint names in the mechanism; "" after a problem for unknown or repeated ones."""
     listed: list[str] = []
     for item in items:
         name = identifier(item.text or "")
@@ -131,7 +131,7 @@ def _listed(items: Sequence[Cursor], movable: Sequence[str]) -> list[str]:
 
 
 def _joint_kind(place: Cursor, word: str) -> tuple[str, tuple[AxisName, ...]] | None:
-    """Return a kind of joint and its axes."""
+    """Return the kind of a joint and its axes; None after a problem."""
     match = _UNIVERSAL_JOINT_TYPE.fullmatch(word)
     if match is not None:
         first, second = (match[1] or "X").lower(), (match[2] or "Y").lower()
@@ -162,7 +162,7 @@ def read_motors(root: Cursor, tree: UrdfTree) -> tuple[str, ...] | None:
 
 
 def _frame(name: str, tree: UrdfTree, place: Cursor) -> LinkFrame | None:
-    """Return the frame of a link, or that of a joint, which moves with its child link."""
+    """Return the frame of a link or joint (on its child link); None after a problem."""
     wanted = identifier(name)
     links = {link.name: link.name for link in tree.links}
     joints = {joint.name: joint for joint in tree.joints}

@@ -1,17 +1,17 @@
-"""The side file of a URDF: properties that URDF cannot represent, as YAML.
+"""The side file of a URDF: properties that URDF lacks, as YAML.
 
 .. code-block:: yaml
 
     format: tauloop-urdf-side/1
-    provenance: {status: given, source: data sheet}     # default of all values; or chosen
+    provenance: {status: given, source: data sheet}     # default of all values
     gravity: [0, 0, -9.81 m/s^2]                        # in the frame of the root link
     platform:
       body: tool0
       tool: {at: [0, 0, 0.1 m], turn: [{z: 90 deg}]}    # tool center point on that body
       independent: [joint_1, joint_2]                   # default: every joint
-    omitted_forces: [the drag of link rod]              # not modeled: forces are doubtful
+    omitted_forces: [the drag of link rod]              # not modeled, so forces are doubtful
     unknown_elements: [<tune> in <link>]                # elements with an unknown effect
-    offsets: {joint_2: -90 deg}                         # URDF's = measured coordinate + offset
+    offsets: {joint_2: -90 deg}                         # URDF's minus measured coordinate
     joints:
       joint_1: {friction: {viscous: 0 N m s/rad, coulomb: 0 N m, offset: 0 N m}, inertia: 0 kg m^2}
       joint_2:                                          # of the measured coordinate
@@ -26,7 +26,7 @@
     couplings:
       belt:                                             # sum of ratio_j q_j = offset
         {of: {joint_1: 1, joint_2: 2, joint_3: -1}, offset: 5 deg}
-      clamp: {of: {joint_4: 1}, offset: 30 deg}         # a joint that is held
+      clamp: {of: {joint_4: 1}, offset: 30 deg}         # a joint that is held constant
     losses:
       cable:                                            # friction of a combination of joints
         {of: {joint_1: 1, joint_2: -1}, friction: {viscous: 0 N m s/rad}}
@@ -39,12 +39,12 @@
     type: [6d]
 
 A motor may have the name of a joint that it drives. Values, friction, springs, couplings, losses
-and actuators are those of machine files; ``provenance`` is allowed in any mapping. Friction, rotor
-inertia and ratios are independent parameters even if they are zero: they are unknowns to be
-identified. Offsets become part of the joints' frames, so that the mechanism's coordinates are the
+and actuators have the same form as in machine files; ``provenance`` is allowed in any mapping.
+Friction, rotor inertia and ratios are independent parameters even if they are zero, because they
+may be identified. Offsets become part of the joints' frames, so the mechanism's coordinates are the
 measured ones.
 
-A file in Gepetto's form, without ``format``, is read too.
+Files in Gepetto's form, without ``format``, are also read.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ from tauloop.mechanism.model import (
 from tauloop.mechanism.poses import rotation_matrix, rotation_quaternion
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: Parameter groups with zeros that are unknowns to be identified.
+#: Parameter groups whose zeros are independent parameters too, because they may be identified.
 _UNKNOWN_GROUPS = ("friction", "drive")
 
 
@@ -102,10 +102,10 @@ _UNKNOWN_GROUPS = ("friction", "drive")
 class Side:
     """Contents of a side file; `actuators`, `motors`, `tool` and `independent` are None if absent.
 
-    `motors` are joints with a motor of ratio 1, if the file specifies nothing more about motors.
-    `convention` is the tool whose gravity applies if the file specifies none; empty if that tool
-    has none. `tree` is the URDF, with joints of other kinds where the file specifies them.
-    `omitted_forces` and `unknown_elements` are those of `Mechanism`.
+    `motors` are joints with a motor of ratio 1, if the file only lists such joints. `convention`
+    is the tool whose gravity applies if the file specifies none; empty for Tauloop's side files.
+    `tree` is the URDF with the joint kinds of the side file. See `Mechanism` for `omitted_forces`
+    and `unknown_elements`.
     """
 
     tree: UrdfTree
@@ -155,7 +155,7 @@ def read_side(path: str | Path, tree: UrdfTree) -> Side:
         side = _SideReader(root, values, tree).side()
         if isinstance(top.node, yaml_nodes.Mapping) and top.node.get("provenance") is None:
             side = replace(
-                side, notes=(f"{path.name} states no provenance: its values are {status}",)
+                side, notes=(f"{path.name} states no provenance, so its values are {status}",)
             )
     root.collector.raise_any()
     loops = without_closing(side.tree.loops, side.loops, side.tree.joints)
@@ -163,7 +163,7 @@ def read_side(path: str | Path, tree: UrdfTree) -> Side:
 
 
 class _SideReader:
-    """Reads the sections of a side file once."""
+    """Reader of the sections of a side file; each is read once."""
 
     def __init__(self, root: Cursor, values: ValueReader, tree: UrdfTree) -> None:
         self._root, self._values, self._tree = root, values, tree
@@ -348,7 +348,7 @@ class _SideReader:
 
 
 def _renamed(place: Cursor) -> Cursor:
-    """Return the place of an actuator, with its joint under the name here instead of the URDF's."""
+    """Return the cursor of an actuator whose joint has the name in the mechanism, not URDF's."""
     on = place.word("on")
     if not on or not isinstance(place.node, yaml_nodes.Mapping) or identifier(on) == on:
         return place
