@@ -33,7 +33,7 @@ def test_a_machine_whose_start_values_are_open_comes_back_in_its_mode(
     """Its file gives no angle of the bar that closes the inner loop, and others for A and B: 0.5 rad are missing."""
     machine = tl.load(CASES / "loop_within_a_loop.yaml")
     written = tl.convert(machine, tmp_path / name)
-    assert any("starts where its loops close" in note for note in written.written.notes)
+    assert any("starts at an assembled pose" in note for note in written.written.notes)
     sides = [file for file in written.written.files if file.name.endswith(".side.yaml")]
     model, back = tl.Model(machine), tl.Model(load(tmp_path / name, *sides))
     assert back.assembly.notes == ()

@@ -197,7 +197,7 @@ def test_losses_of_a_ball_that_mjcf_cannot_hold_are_noted(tmp_path: Path) -> Non
     text = BALL.replace("PARENT", "base").replace("CHILD", "link").replace("ACTING", OTHER_LOSSES)
     conversion = tl.convert(tl.loads(text), tmp_path / "m.xml")
     assert conversion.status is Status.DOUBTFUL
-    note = "joint wrist: losses and springs of its rotations differ; in MJCF, those of the first rotation act on all"
+    note = "joint wrist: its rotations have different losses and springs; in MJCF, those of the first one act on all"
     assert note in conversion.written.notes
 
 
@@ -231,7 +231,7 @@ def test_a_slide_that_does_not_close_in_other_directions_is_refused(tmp_path: Pa
         parent=replace(slide.parent, position=tl.loads(MACHINES["driven universal joint"]).gravity),
     )
     joints = tuple(moved if joint is slide else joint for joint in machine.joints)
-    with pytest.raises(DescriptionError, match="the start leaves this loop open"):
+    with pytest.raises(DescriptionError, match="this loop is open by"):
         to_sdf(replace(machine, joints=joints))
 
 

@@ -1,4 +1,4 @@
-"""Machine files of the user's own: from templates, other machines, or files of other tools.
+"""New machine files: from templates, other machines, or files of other tools.
 
 Examples:
     >>> import tauloop as tl

@@ -1,4 +1,4 @@
-"""Conversion of a machine to another format, with solids that other tools show."""
+"""Conversion of a machine to another format, with solids for display in other tools."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tauloop.formats.options import ImportOptions
 from tauloop.formats.sdf.writer import LOOP_CLOSURE_TOLERANCE
 from tauloop.mechanism.model import Freedom, Mechanism, omission_diagnostics
 from tauloop.mechanism.suggestions import listing
-from tauloop.model.model import MachineSource
+from tauloop.model.model import MachineSource, Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +30,13 @@ class ConvertOptions(Options):
     """Options of a conversion to another format.
 
     Attributes:
-        format: name of the format to write (yaml, mjcf, sdf, urdf, klipper, marlin, reprap, or one of an
-            installed plugin); that of the target's ending if empty.
-        solids: write designed solids for bodies and rods without any, so that other tools show the
-            machine; a machine file gets none, because Tauloop designs them when it reads the file.
-        side: side file of a URDF that is read.
-        reading: import options.
+        format: name of the format to write (yaml, mjcf, sdf, urdf, klipper, marlin, reprap, or that
+            of an installed plugin); inferred from the target's file extension if empty.
+        solids: write generated solids for bodies and rods without solids, so that other tools show
+            the machine. They are not written into machine files, because Tauloop generates them
+            when it reads the file.
+        side: side file of a URDF or SDF source.
+        reading: import options for the source.
 
     Examples:
         >>> import tauloop as tl
@@ -72,10 +73,10 @@ def convert(
 ) -> Conversion:
     """Write a machine in another format.
 
-    A machine file reads back as an equal machine with all its parameters. Other formats contain
-    numbers: loops are cut, rods become bodies, and omissions are listed. The text is read back before
-    it is written. A machine that would not be readable is rejected. The result is doubtful if forces
-    at random states or the tool's pose differ.
+    A machine file reads back as an equal machine with all its parameters. Other formats store only
+    numeric values, no parameters: loops are cut, rods become bodies, and omissions are listed. The
+    text is read back before it is written, and a machine whose text cannot be read is rejected. The
+    result is doubtful if forces at random states or the tool's pose differ.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -88,9 +89,10 @@ def convert(
         the file back.
 
     Raises:
-        DescriptionError: the source is wrong, or the format cannot hold this machine or would not
-            be read again.
-        InputError: no format of that name or ending is written, or the file cannot be written.
+        DescriptionError: the source is invalid, the format cannot represent this machine, or the
+            written text could not be read.
+        InputError: there is no writable format with this name or file extension, or the file cannot
+            be written.
 
     Examples:
         >>> import tauloop as tl
@@ -98,12 +100,12 @@ def convert(
         'mjcf'
     """
     target, options = Path(target), options or ConvertOptions()
-    by_ending = [
+    by_extension = [
         candidate.name
         for candidate in FORMATS.values()
         if candidate.writes and target.suffix.lower() in candidate.endings
     ]
-    to = options.format or next(iter(by_ending), "")
+    to = options.format or next(iter(by_extension), "")
     if not to:
         writable = [name for name, candidate in FORMATS.items() if candidate.writes]
         raise InputError.of(
@@ -122,7 +124,7 @@ def convert(
     shown, notes = (mechanism, ()) if format_.name == "yaml" else _placed(mechanism, options.solids)
     if mechanism.outputs and format_.name != "yaml":
         names = listing(output.name for output in mechanism.outputs)
-        notes = (*notes, f"{format_.title} has no outputs: {names} are left out")
+        notes = (*notes, f"{format_.title} has no outputs; omitted: {names}")
     is_comparable = format_.reads and not format_.is_kinematic
     checks = _read_back(shown, format_, target) if is_comparable else ()
     written = format_.write(shown, target)
@@ -138,10 +140,10 @@ def convert(
 
 
 def _read_back(mechanism: Mechanism, format_: Format, target: Path) -> tuple[Diagnostic, ...]:
-    """Return how well forces agree after writing a machine and reading it again.
+    """Return diagnostics of how well forces agree after writing a machine and reading it back.
 
     Raises:
-        DescriptionError: what was written cannot be read.
+        DescriptionError: the written files cannot be read.
     """
     from tauloop.authoring.read_back import read_back_diagnostics
 
@@ -154,7 +156,7 @@ def _read_back(mechanism: Mechanism, format_: Format, target: Path) -> tuple[Dia
                 f"{format_.title} written for this machine cannot be read back: "
                 f"{error.problems[0].what}"
             )
-            remedy = "write it in another format; `--format yaml` writes all of a machine"
+            remedy = "use another format; `--format yaml` preserves the whole machine"
             raise DescriptionError.of(
                 error.problems[0].where, what, remedy, file=mechanism.file
             ) from None
@@ -162,44 +164,62 @@ def _read_back(mechanism: Mechanism, format_: Format, target: Path) -> tuple[Dia
 
 
 def _placed(mechanism: Mechanism, solids: bool) -> tuple[Mechanism, tuple[str, ...]]:
-    """Return the machine with closed loops, cut joints and designed solids, and notes on changes.
+    """Return the machine at an assembled pose with generated solids, and notes on the changes.
 
-    A machine without a regular reference pose stays as it is.
+    A machine without a regular reference pose is not changed. If the file's start values do not
+    close the loops, they are replaced by those of the reference pose, and the joints that close
+    loops there are marked as cut.
     """
     from tauloop.geometry import machine_solids
-    from tauloop.model import Model
 
     try:
         model = Model(mechanism)
         mechanism = replace(mechanism, solids=machine_solids(model)) if solids else mechanism
     except TauloopError as error:
-        note = f"no solids were designed: {error.problems[0].what}"
+        note = f"no solids were generated: {error.problems[0].what}"
         return mechanism, (note,) if solids else ()
     topology, q = model.topology, model.assembly.q
-    at = {tree.joint.name: tuple(q[list(tree.q)].tolist()) for tree in topology.tree}
-    ends = dict(zip(topology.coordinate_names, q.tolist(), strict=True))
-    cuts = [j for j in topology.cuts if j.kind in POSITIONED_KINDS and not j.is_cut]
-    shut = replace(
-        topology,
-        cuts=tuple(replace(j, freedoms=(Freedom(lower=-np.pi, upper=np.pi),)) for j in cuts),
+    changed = _changed_starts(model)
+    if not changed or model.assembly.substitute is not None:
+        return mechanism, ()
+    note = (
+        "the written machine starts at an assembled pose, because the start values of the file do "
+        f"not close the loops (changed: {', '.join(changed)})"
     )
-    shifts = limited_cuts(mechanism, shut).positions(q[None])[0] - [sum(j.reference) for j in cuts]
-    moves = (q - topology.reference) / model.assembly.loops.coordinate_scale
-    shifts = np.concatenate([moves, np.sin(shifts / 2)])
-    names = [*ends, *(joint.name for joint in cuts)]
-    moved = [
+    reference_by_joint = {
+        tree.joint.name: tuple(q[list(tree.q)].tolist()) for tree in topology.tree
+    }
+    value_by_coordinate = dict(zip(topology.coordinate_names, q.tolist(), strict=True))
+    joints = []
+    for joint in mechanism.joints:
+        if joint.name in reference_by_joint:
+            joints.append(replace(joint, reference=reference_by_joint[joint.name]))
+        else:
+            joints.append(replace(joint, is_cut=True))
+    rods = []
+    for rod in mechanism.rods:
+        if rod.telescope is not None:
+            telescope = replace(rod.telescope, reference=value_by_coordinate[rod.name])
+            rod = replace(rod, telescope=telescope)
+        rods.append(rod)
+    return replace(mechanism, joints=tuple(joints), rods=tuple(rods)), (note,)
+
+
+def _changed_starts(model: Model) -> list[str]:
+    """Return the coordinates and cut joints whose start values differ from the reference pose."""
+    topology, q = model.topology, model.assembly.q
+    cuts = [j for j in topology.cuts if j.kind in POSITIONED_KINDS and not j.is_cut]
+    # `limited_cuts` only measures cut joints that have limits
+    full_turn = (Freedom(lower=-np.pi, upper=np.pi),)
+    limited = replace(topology, cuts=tuple(replace(joint, freedoms=full_turn) for joint in cuts))
+    cut_positions = limited_cuts(model.mechanism, limited).positions(q[None])[0]
+    cut_shifts = cut_positions - [sum(joint.reference) for joint in cuts]
+    coordinate_shifts = (q - topology.reference) / model.assembly.loops.coordinate_scale
+    # the sine of the half angle ignores whole revolutions
+    shifts = np.concatenate([coordinate_shifts, np.sin(cut_shifts / 2)])
+    names = [*topology.coordinate_names, *(joint.name for joint in cuts)]
+    return [
         name
         for name, shift in zip(names, shifts.tolist(), strict=True)
         if abs(shift) > LOOP_CLOSURE_TOLERANCE
     ]
-    joints = [
-        replace(j, reference=at[j.name]) if j.name in at else replace(j, is_cut=True)
-        for j in mechanism.joints
-    ]
-    rods = (
-        replace(r, telescope=r.telescope and replace(r.telescope, reference=ends[r.name]))
-        for r in mechanism.rods
-    )
-    note = f"starts where its loops close: the start values of the file leave them open ({', '.join(moved)})"
-    changed = replace(mechanism, joints=tuple(joints), rods=tuple(rods)), (note,)
-    return changed if moved and model.assembly.substitute is None else (mechanism, ())

@@ -1,4 +1,4 @@
-"""New machine files with user dimensions: written, checked, and with remedies if unsuitable."""
+"""New machine files with the user's dimensions: writing, check, and remedies if unsuitable."""
 
 from __future__ import annotations
 
@@ -39,26 +39,25 @@ from tauloop.model import Model
 
 #: Number of poses along each axis of the work volume that a machine must reach.
 POSES_PER_AXIS = 3
-#: Multiples of its value that are tried for each dimension, and largest number of remedies that are
-#: reported.
+#: Factors that are tried for each dimension, and largest number of reported remedies.
 REMEDY_FACTORS, MAX_REMEDIES = (1.25, 0.8, 2.0, 0.5), 3
-#: Number of bisections of a remedy towards the insufficient value.
+#: Number of bisections between a sufficient and the insufficient value.
 REMEDY_BISECTIONS = 3
-#: Effects that are reported with a remedy: the machine reaches its work volume, or at least its
-#: loops close.
+#: Effects that are reported with a remedy: the machine reaches its work volume, or only its loops
+#: close.
 REACHES_VOLUME, CLOSES = "the machine reaches its whole work volume", "the machine closes"
-#: Units of values that may be tried: dimensions, not masses.
+#: SI units of values that may be tried: lengths and angles.
 _GEOMETRY = ("m", "rad")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMachineOptions(Options):
-    """Options of a machine file that is made from another.
+    """Options of a machine file that is created from another.
 
     Attributes:
-        values: change parameters of the source, such as "arm_length=0.3 m"; numbers without a unit
-            are SI; other lengths, masses, inertias, forces and speeds of a template are in proportion
-            to the stated lengths, and values of other sources stay.
+        values: new parameter values of the source, such as "arm_length=0.3 m"; numbers without a
+            unit are in SI units. Other lengths, masses, inertias, forces and speeds of a template
+            are scaled with the given lengths; values of other sources do not change.
         side: side file of a URDF.
         reading: import options of a URDF or MJCF.
 
@@ -86,12 +85,12 @@ class NewMachine(Result):
 
     Attributes:
         text: text of the file.
-        source: the template or file that it is made from.
-        dimensions: its named values.
+        source: the template or file from which it was created.
+        dimensions: named values of the file.
         changed: names of the values that the user has set.
-        scaled: names of the template's values that are in proportion to lengths of the user.
+        scaled: names of the template's values that were scaled with the user's lengths.
         inspection: result of `check`.
-        remedies: changes of one dimension that suffice to reach the whole work volume.
+        remedies: changes of a single dimension with which it reaches the whole work volume.
         folder: folder of the files that its text refers to.
     """
 
@@ -133,10 +132,10 @@ def dimensions(
 
     Args:
         source: a template's name, a shipped machine, or a file.
-        stated: values of the user; those of a template are in proportion to its lengths.
+        stated: values of the user; other values of a template are scaled with its lengths.
 
     Raises:
-        DescriptionError: there is no such source, or it is wrong.
+        DescriptionError: there is no such source, or it is invalid.
     """
     text = _source(source, NewMachineOptions(), "machine")[0]
     if str(source) in TEMPLATES:
@@ -156,20 +155,18 @@ def new_machine(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> NewMachine:
-    """Return a machine file with user dimensions, and its check.
+    """Return a machine file with the user's dimensions, and its check.
 
-    Closure, mobility, units and reach over the work volume are checked.
-
-    The work volume is the box of the platform's limits, or of the limits of the actuated joints if
-    the platform has none.
+    Closure, mobility, units and reach over the work volume are checked. The work volume is the box
+    of the platform's limits, or of the limits of the actuated joints if the platform has none.
 
     Args:
         name: name of the new machine.
         source: a template's name (`TEMPLATES`), a shipped machine, a machine file, a URDF or an
             MJCF.
         options: values of named parameters, and how the source is read.
-        progress: called with the number of completed and of all trials, if the machine does not
-            reach its work volume and the cause is searched.
+        progress: function (completed trials, all trials), called if the machine does not reach its
+            work volume and remedies are searched.
 
     Raises:
         DescriptionError: the source cannot be read.
@@ -186,7 +183,7 @@ def new_machine(
     options = options or NewMachineOptions()
     if not IDENTIFIER.fullmatch(name):
         raise InputError.of(
-            "name", f"{name!r} is not a name", "use letters, digits and _, and begin with a letter"
+            "name", f"{name!r} is not a name", "use letters, digits and _, and start with a letter"
         )
     stated = dict(options.values)
     draft, scaled = _scaled_draft(name, source, options)
@@ -243,7 +240,7 @@ class _Draft:
         """Return the model of the machine with values.
 
         Raises:
-            TauloopError: the machine is wrong with these values, or does not close.
+            TauloopError: the machine is invalid with these values, or does not close.
         """
         return Model(read_machine(self.written(values), f"{self.name}.yaml", self.folder))
 
@@ -255,7 +252,7 @@ class _Draft:
             return False
 
     def reaches(self, values: Mapping[str, str | float]) -> bool:
-        """Return whether the machine with values reaches its whole work volume."""
+        """Return whether the machine with values closes and reaches its whole work volume."""
         try:
             model = self.model(values)
             return not model.assembly.findings and _reach(model)[0] in (None, 1.0)
@@ -266,17 +263,17 @@ class _Draft:
 def _scaled_draft(
     name: str, source: str | Path, options: NewMachineOptions
 ) -> tuple[_Draft, dict[str, str]]:
-    """Return the text of a source, and the values of a template that were scaled to the user's.
+    """Return the text of a source, and the values of a template that were scaled.
 
-    A template's dimensions are in proportion to the lengths that the user states. Its work volume
-    is smaller if the machine does not reach it otherwise.
+    A template's values are scaled with the lengths that the user states. Its work volume is reduced
+    if the machine does not reach it otherwise.
     """
     text, folder, origin = _source(source, options, name)
     draft = _Draft(name=name, text=text, folder=folder, origin=origin)
     if str(source) not in TEMPLATES:
         return draft, {}
     scaled: dict[str, str] = {}
-    # Units of wrong dimensions are reported when the values are written.
+    # units of other dimensions are reported when the values are written
     with contextlib.suppress(UnitError):
         scaled = scaled_defaults(text, options.values)
     draft = replace(draft, text=with_values(text, name, scaled))
@@ -308,7 +305,7 @@ def _diagnostics(
     )
     remedy = (
         " or ".join(item.remedy for item in remedies)
-        or "no single dimension corrects it: change several, or the stroke"
+        or "no single dimension suffices: change several, or the stroke"
     )
     problems = [f"{item.where}: {item.what}: {item.remedy}" for item in inspection.problems]
     return (
@@ -328,8 +325,8 @@ def _source(source: str | Path, options: NewMachineOptions, name: str) -> tuple[
     """Return the text of a machine file, its folder, and its name if it is not a template.
 
     Raises:
-        DescriptionError: there is no such source, or it is wrong.
-        InputError: the name of a format alone.
+        DescriptionError: there is no such source, or it is invalid.
+        InputError: the source is only the name of a format.
     """
     word = str(source)
     if word in TEMPLATES:
@@ -338,18 +335,20 @@ def _source(source: str | Path, options: NewMachineOptions, name: str) -> tuple[
     if word in FORMATS and not Path(word).exists():
         endings = " or ".join(FORMATS[word].endings)
         raise InputError.of(
-            "source", f"{word} is a format", f"name the file itself, which ends in {endings}"
+            "source",
+            f"{word} is the name of a format",
+            f"give a file, with the extension {endings}",
         )
     try:
         path, mechanism = source_path(source), load(source, options.side, options=options.reading)
     except DescriptionError as error:
         if not is_shipped_name(source):
             raise
-        what = "there is no template and no shipped machine of this name"
+        what = "there is neither a template nor a shipped machine with this name"
         near = (
             suggestion(word, TEMPLATES) or f"there are {', '.join(TEMPLATES)}, and `tauloop list`"
         )
-        raise DescriptionError.of(word, what, f"{near}; or name a file") from error
+        raise DescriptionError.of(word, what, f"{near}; or give a file") from error
     if is_shipped_name(source) or format_of(path).name == "yaml":
         return read_text(path), path.parent, path.name
     from tauloop.formats.writing.yaml_writer import dumps  # slow to import
@@ -358,7 +357,7 @@ def _source(source: str | Path, options: NewMachineOptions, name: str) -> tuple[
 
 
 def _reach(model: Model) -> tuple[float | None, dict[str, int]]:
-    """Return the usable fraction of the work volume, and how many poses each element excludes.
+    """Return the usable fraction of the work volume, and the excluded poses of each element.
 
     The fraction is None if there are no loops, or if no limits define a work volume.
     """
@@ -406,17 +405,16 @@ def _find_remedies(
 ) -> tuple[Problem, ...]:
     """Return changes of single dimensions with which the machine works.
 
-    Each is the value nearest to the present one.
-
-    Values that the user specifies belong to a real machine. They are changed only if no other
-    dimension helps by `REMEDY_FACTORS`; then each is tried towards the value of the source.
+    Each is the value nearest to the present one. Values that the user specifies belong to a real
+    machine. They are changed only if no change of another dimension by `REMEDY_FACTORS` helps. Then
+    each is changed towards the value of the source.
 
     Args:
         text: text of the source.
         own: values that the user specifies.
-        works: whether the machine works with values.
-        effect: what the machine does with a changed dimension.
-        progress: called with trials done and trials in all.
+        works: function that returns whether the machine works with values.
+        effect: text for the result of a changed dimension.
+        progress: function (completed trials, all trials).
     """
     before, after = _dimensions(text), _dimensions(with_values(text, "trial", own))
     stated = [
@@ -452,7 +450,7 @@ def _find_remedies(
 
 
 def _dimensions(text: str) -> dict[str, NamedValue]:
-    """Return the lengths and angles with a value among the named values of a text."""
+    """Return the lengths and angles among the named values of a text, without formulas."""
     return {
         item.name: item
         for item, _ in named_values(text).values()

@@ -21,25 +21,24 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.motion import Motion
 
-#: Difference of forces and motor speeds, relative to the largest, that counts as rounding.
+#: Difference of forces and motor speeds, relative to the largest, up to which it counts as
+#: rounding.
 ROUND_TRIP_TOLERANCE = 1e-9
-#: Velocity scales of the compared states; they show both Stribeck and viscous friction.
+#: Velocity scales of the compared states; they cover both Stribeck and viscous friction.
 VELOCITY_SCALES = np.array([1.0, 0.1, 0.01, 0.001])
 #: Number of compared states, and their distances from the reference pose, rad or characteristic
-#: lengths; if one state is out of reach, all are moved nearer.
+#: lengths. If one state is out of reach, the next smaller distance is used for all.
 READ_BACK_STATES, DISTANCES = len(VELOCITY_SCALES), (0.02, 0.002, 0.0)
 
 
 def read_back_diagnostics(
     before: Mechanism, after: Mechanism, names: Mapping[str, str]
 ) -> tuple[Diagnostic, ...]:
-    """Return the largest differences between a machine and the one read back.
+    """Return diagnostics of the largest differences between a machine and the one read back.
 
-    A reason is returned where they cannot be compared.
-
-    At random states, the forces on the independent coordinates (M a + h, with friction and
-    springs), the motor speeds (actuator Jacobian times velocities), and the pose of the tool are
-    compared.
+    At random states, these are compared: the forces on the independent coordinates (M a + h, with
+    friction and springs), the motor speeds (actuator Jacobian times velocities), and the pose of
+    the tool. If a comparison is impossible, the diagnostic states the reason.
 
     Args:
         before: the written machine.
@@ -49,7 +48,7 @@ def read_back_diagnostics(
     locked = _differences(before, after, names, Locks())
     if all(item.is_good for item in locked):
         return locked
-    # the axis on which a spin is locked follows from sampled poses, which differ between two files
+    # compare without locks: the axis of a locked spin follows from sampled poses, which may differ
     free = _differences(before, after, names, Locks(spins=False))
     is_same = all(item.value is not None and item.is_good for item in free)
     return free if is_same else locked
@@ -58,12 +57,12 @@ def read_back_diagnostics(
 def _differences(
     before: Mechanism, after: Mechanism, names: Mapping[str, str], locks: Locks
 ) -> tuple[Diagnostic, ...]:
-    """Return the largest differences of two machines with these freedoms locked."""
+    """Return the largest differences between two machines with these coordinates locked."""
     try:
         models = Model(before, locks=locks), Model(after, locks=locks)
     except TauloopError as error:
         return (_not_compared(f"{error.problems[0].where}: {error.problems[0].what}"),)
-    reason = "the two have different independent coordinates"
+    reason = "the two machines have different independent coordinates"
     for entry in (PLATFORM, ACTUATORS):
         try:
             first, second = (
@@ -100,7 +99,7 @@ class _Pair:
     def outputs(
         self, x: np.ndarray, v: np.ndarray, a: np.ndarray
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return pairs of outputs (N, n): forces, speeds of motors, poses of the tool.
+        """Return pairs of outputs (N, n) of both machines: forces, motor speeds, poses of the tool.
 
         Forces on rotations and on lengths are separate pairs.
 
@@ -138,7 +137,7 @@ def _compared(pair: _Pair) -> tuple[Diagnostic, ...]:
     length = pair.models[0].mechanism.characteristic_length
     reference = ports.at(model.assembly.q)
     columns = zip(ports.position.columns, ports.position.units, strict=True)
-    # quaternions are unchanged
+    # only scalar coordinates are varied, not quaternions
     scales = [
         (length if unit == "m" else 1.0) * (name in ports.velocity.columns)
         for name, unit in columns
@@ -158,7 +157,7 @@ def _compared(pair: _Pair) -> tuple[Diagnostic, ...]:
                 raise
     *forces, place = outputs
     advice = (
-        "see the notes on what the format cannot represent; `--format yaml` writes all of a machine"
+        "see the notes on the limits of the format; `--format yaml` preserves the whole machine"
     )
     return (
         diagnostic(
@@ -193,7 +192,7 @@ def _outputs(
 
 
 def _relative(expected: np.ndarray, actual: np.ndarray) -> float:
-    """Return the largest difference relative to the largest number."""
+    """Return the largest difference relative to the largest magnitude."""
     largest = float(np.abs(expected).max())
     difference = float(np.abs(actual - expected).max())
     return difference / largest if largest > 0.0 else difference

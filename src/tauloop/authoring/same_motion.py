@@ -1,4 +1,4 @@
-"""Map a motion of a copy to the original machine, by equally named columns or all coordinates."""
+"""Map a motion of a copy to the original machine, by equal columns or by all coordinates."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tauloop.mechanism.poses import quaternion_rotation, rotation_about, rotatio
 from tauloop.model import Model
 from tauloop.model.motion import Motion
 
-#: Axes of the three hinges that replace a ball, in this order; the hinges are named BALL.x, BALL.y and
-#: BALL.z.
+#: Axes of the three hinges that replace a ball joint, in this order. Their names are BALL.x, BALL.y
+#: and BALL.z.
 HINGES = ("x", "y", "z")
 
 
 @dataclass(frozen=True, slots=True)
 class GivenMotion:
-    """Motion of the machine that equals a motion of its copy.
+    """Motion of the machine that is equivalent to a motion of its copy.
 
     Attributes:
-        position, velocity, acceleration: (N, n).
+        position, velocity, acceleration: arrays (N, n).
         rates: Jacobian (N, n, m) of the machine's velocities with respect to the copy's.
     """
 
@@ -34,17 +34,17 @@ class GivenMotion:
 
 @dataclass(frozen=True, slots=True)
 class SameColumns:
-    """Relation of a machine and a copy with the same columns in another order.
+    """Relation between a machine and a copy with the same columns in another order.
 
     Attributes:
-        position, velocity: index among the columns of the copy, for each column of the machine.
+        position, velocity: for each column of the machine, its index among the copy's columns.
     """
 
     position: list[int]
     velocity: list[int]
 
     def motion(self, x: np.ndarray, v: np.ndarray, a: np.ndarray) -> GivenMotion:
-        """Return the motion of the machine that equals a motion of its copy."""
+        """Return the motion of the machine that is equivalent to a motion of its copy."""
         rates = np.broadcast_to(
             np.eye(len(self.velocity))[self.velocity], (len(x), *[len(self.velocity)] * 2)
         )
@@ -56,7 +56,7 @@ class HingedBall:
     """A ball joint that the copy models as three revolute joints: R = R_start R_x R_y R_z.
 
     Attributes:
-        q, v: columns in the machine at which its quaternion and its angular velocity begin.
+        q, v: first column of its quaternion and of its angular velocity in the machine.
         hinge_q, hinge_v: columns of the hinges in the copy.
         start: reference quaternion, at which the hinge angles are zero.
         is_reversed: whether the hinges' angles describe the motion of the joint's parent body relative
@@ -73,7 +73,7 @@ class HingedBall:
     def quaternion(self, q: np.ndarray) -> np.ndarray:
         """Return the ball joint's quaternion (N, 4) at coordinates of the copy.
 
-        It is in the hemisphere of the reference quaternion.
+        Its sign is chosen so that it is in the hemisphere of the reference quaternion.
         """
         start = quaternion_rotation(self.start)
         if self.is_reversed:
@@ -117,7 +117,9 @@ class HingedBall:
 
 @dataclass(frozen=True, slots=True)
 class SameCoordinates:
-    """Relation of a machine and a copy with the same coordinates, whichever are independent.
+    """Relation between a machine and a copy with the same coordinates.
+
+    Their independent coordinates may differ.
 
     Attributes:
         motions: motions of the machine and of its copy.
@@ -133,7 +135,7 @@ class SameCoordinates:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all values given to the machine are known, with equal numbers of velocities."""
+        """Whether all given coordinates of the machine are known, with equally many velocities."""
         first, second = (motion.ports for motion in self.motions)
         known_q = {i for i, column in enumerate(self.q) if column >= 0}
         known_v = {i for i, column in enumerate(self.v) if column >= 0}
@@ -147,7 +149,7 @@ class SameCoordinates:
         )
 
     def motion(self, x: np.ndarray, v: np.ndarray, a: np.ndarray) -> GivenMotion:
-        """Return the motion of the machine that equals a motion of its copy."""
+        """Return the motion of the machine that is equivalent to a motion of its copy."""
         first, second = self.motions
         state = second.kinematics(x, v, a)
         assert state.v is not None, "velocities are given"
@@ -167,7 +169,7 @@ class SameCoordinates:
 def same_columns(motions: tuple[Motion, Motion], renamed: Mapping[str, str]) -> SameColumns | None:
     """Return how the motion of a machine follows from that of its copy.
 
-    None where the columns differ.
+    The result is None if the columns differ.
 
     Args:
         motions: motions of the machine and of its copy.
@@ -186,7 +188,7 @@ def same_coordinates(
 ) -> SameCoordinates | None:
     """Return how the motion of a machine follows from all coordinates of its copy.
 
-    None where some are missing.
+    The result is None if some are missing.
 
     Args:
         models: the machine and its copy.
@@ -209,13 +211,13 @@ def same_coordinates(
 
 
 def _order(names: Sequence[str], others: Sequence[str], renamed: Mapping[str, str]) -> list[int]:
-    """Return the index of each name among others; -1 where it is missing."""
+    """Return the index of each name among others; -1 if it is missing."""
     places = {name: k for k, name in enumerate(others)}
     return [places.get(renamed.get(name, name), -1) for name in names]
 
 
 def _hinged_ball(edge: TreeJoint, copy: Model, renamed: Mapping[str, str]) -> HingedBall | None:
-    """Return a ball joint that the copy models as hinges; None without such hinges."""
+    """Return a ball joint that the copy models as hinges; None if there are no such hinges."""
     joint, topology = edge.joint, copy.topology
     names = [f"{joint.name}.{word}" for word in HINGES]
     hinge_q = _order(names, topology.coordinate_names, renamed)

@@ -1,8 +1,8 @@
-"""Defaults of a template in proportion to the lengths that the user states.
+"""Scaling of a template's defaults with the lengths that the user states.
 
-A machine that is s times as long weighs s^3 times as much; forces that carry weights grow with it,
-torques and inertias by their arms too (geometric similarity). Speeds of similar motions under
-gravity grow with the root of s. Angles stay.
+The scaling follows geometric similarity. If lengths are multiplied by s, masses and forces are
+multiplied by s^3, torques by s^4 and moments of inertia by s^5. Speeds of similar motions under
+gravity are multiplied by sqrt(s). Angles do not change.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from tauloop.authoring.text import NamedValue, named_values
 from tauloop.mechanism.description.units import literal
 
-#: Names of lengths of the work volume begin with this word.
+#: Names of lengths of the work volume start with this word.
 WORK_VOLUME = "stroke"
-#: Power of the ratio of lengths by the dimension of a value.
+#: Power of the ratio of lengths, by the SI unit of a value.
 POWERS = {
     "m": 1.0,
     "kg": 3.0,
@@ -28,10 +28,11 @@ POWERS = {
 
 
 def scaled_defaults(text: str, stated: Mapping[str, str | float]) -> dict[str, str]:
-    """Return the values of a template that the user does not state, in proportion to stated lengths.
+    """Return the values of a template that the user does not state, scaled with the stated lengths.
 
-    The ratio is the geometric mean of those of the stated lengths. A work volume alone counts only
-    where it is larger than the template's, since a large machine can work in a small volume.
+    The ratio is the geometric mean of the ratios of the stated lengths to the template's. If the
+    user only states a work volume, it counts only if it is larger than the template's, because a
+    large machine can work in a small volume.
 
     Args:
         text: text of the template.
@@ -53,12 +54,12 @@ def scaled_defaults(text: str, stated: Mapping[str, str | float]) -> dict[str, s
 def smaller_work_volumes(
     text: str, stated: Mapping[str, str | float], shares: tuple[float, ...] = (0.8, 0.6, 0.4)
 ) -> list[dict[str, str]]:
-    """Return values of a smaller work volume, as far as the user does not state it.
+    """Return the values of smaller work volumes, without values that the user states.
 
     Args:
         text: text of the template.
         stated: values of the user, by name.
-        shares: fractions of the lengths of the work volume.
+        shares: factors for the lengths of the work volume.
     """
     items = [item for item, _ in named_values(text).values()]
     free = [
@@ -92,12 +93,12 @@ def _ratio(defaults: Mapping[str, NamedValue], stated: Mapping[str, str | float]
 
 
 def _dimension(item: NamedValue) -> str:
-    """Return the dimension of a value in SI units; "" for a formula or a number."""
+    """Return the SI unit of a value; "" for a formula or a plain number."""
     return "" if item.value is None else str(literal(item.text).dimension)
 
 
 def _within_bounds(item: NamedValue, factor: float) -> str:
-    """Return a value times a factor, or the bound that it would pass."""
+    """Return a value times a factor as text, limited to its bounds."""
     low, high = (literal(end).value for end in item.bounds) if item.bounds else (0.0, np.inf)
     value = (item.value or 0.0) * factor
     if value > high:

@@ -1,9 +1,9 @@
-"""The available templates: machine files whose named values have bounds and a note.
+"""The available templates: machine files whose named values have bounds and notes.
 
-A template is a machine file like any other, in the folder `files`: `check` reads it, and no code
-refers to its name. The user is asked for its named values with `bounds`; `note` describes each of
-them. Another file of this kind is given by its path. A plugin provides a template as a
-`pathlib.Path`, with an entry point of the group `tauloop.templates`.
+A template is an ordinary machine file in the folder `files`. The user is asked for its named values
+with `bounds`; `note` describes each of them. Other files of this form can be given by path. A
+plugin provides a template as a `pathlib.Path`, with an entry point of the group
+`tauloop.templates`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Named values in the text of a machine file, and replacement of values that keeps comments."""
+"""Named values in the text of a machine file, and replacement of values that preserves comments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tauloop.mechanism.description.units import UnitError, literal, read_quantit
 from tauloop.mechanism.suggestions import listing, suggestion, unknown_names
 
 _LOADER: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-#: Largest number of names in a list of the values that a machine file has.
+#: Largest number of listed names of values.
 MAX_LISTED_VALUES = 24
 #: Status and source of a changed value in a file with other sources.
 OWN_PROVENANCE = {"status": "chosen", "source": "own dimension"}
@@ -27,8 +27,8 @@ class NamedValue:
     Attributes:
         name: name of the parameter: ``arm_length``, or ``tower1.arm`` of one leg.
         text: the value as written, with its unit; a formula if it depends on others.
-        note: description; "" without one.
-        bounds: least and greatest value as written; empty without any.
+        note: description; "" if there is none.
+        bounds: least and greatest value as written; empty if there are none.
     """
 
     name: str
@@ -45,15 +45,15 @@ class NamedValue:
             return None
 
     def written(self, value: str | float) -> str:
-        """Return a value as a machine file writes it; a number alone gets its SI unit.
+        """Return a value as text for a machine file; a number without a unit gets the SI unit.
 
         Raises:
-            UnitError: a unit of another dimension.
+            UnitError: the unit has another dimension.
         """
         text = f"{value:.12g}" if isinstance(value, int | float) else value.strip()
         try:
             own, other = literal(self.text), literal(text)
-        except UnitError:  # either is a formula, which is checked when the file is read
+        except UnitError:  # one of them is a formula, which is checked when the file is read
             return text
         read_quantity(text, own.dimension, is_si=True)
         return text if other.unit or not str(own.dimension) else f"{text} {own.dimension}"
@@ -62,7 +62,7 @@ class NamedValue:
         """Return an accepted input, formatted for a machine file.
 
         Raises:
-            InputError: a unit of another dimension, or a value out of bounds.
+            InputError: the unit has another dimension, or the value is out of bounds.
         """
         try:
             text = self.written(answer)
@@ -81,7 +81,7 @@ class NamedValue:
         return text
 
     def scaled(self, factor: float) -> str:
-        """Return its value times a factor, in its unit with three digits."""
+        """Return the value times a factor, in its unit with three digits."""
         own = literal(self.text)
         return f"{float(f'{own.number * factor:.3g}'):g} {own.unit}".strip()
 
@@ -104,8 +104,9 @@ def with_values(text: str, name: str, values: Mapping[str, str | float], origin:
         name: name of the machine.
         values: new values by parameter name; the name `tower.arm` sets the value of every leg.
             Numbers without a unit are SI.
-        origin: name of the original machine, if description and sources belong to another machine;
-            changed values are then marked as user dimensions, and the description lists them.
+        origin: name of the original machine, if description and sources are those of another
+            machine. The source of changed values is then "own dimension", and the description lists
+            them.
 
     Raises:
         InputError: names are unknown, or units have another dimension.
@@ -132,7 +133,7 @@ def with_values(text: str, name: str, values: Mapping[str, str | float], origin:
                 problems.add(key, error.what, error.remedy)
     InputError.raise_if_any(problems)
     for node, new in sorted(edits, key=lambda edit: edit[0].start_mark.index, reverse=True):
-        # the end of a block is the start of the next one
+        # the end mark of a block is at the start of the next node
         start, end = node.start_mark.index, node.end_mark.index
         text = text[:start] + new + text[start + len(text[start:end].rstrip()) :]
     return text
@@ -179,9 +180,9 @@ def _named_value(name: str, node: yaml.Node) -> NamedValue:
 
 
 def _edit(node: yaml.Node, text: str, is_foreign: bool) -> tuple[yaml.Node, str]:
-    """Return the replaced text and its replacement.
+    """Return the node to replace and its new text.
 
-    It is the value alone where the source of the file applies, else the value with its own source.
+    Only the value is replaced if the source of the file applies; otherwise the source is added.
     """
     keys = _keys(node)
     if not is_foreign:
