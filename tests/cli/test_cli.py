@@ -327,7 +327,7 @@ def test_a_table_with_missing_columns_and_other_units(tmp_path):
         encoding="utf-8",
     )
     refusals = {p["where"]: p["what"] for p in problems("dynamics", "delta", "--motion", path)}
-    assert "is in rad, the machine needs m" in refusals["position.platform.y"]
+    assert "is in rad, but the machine needs m" in refusals["position.platform.y"]
     assert set(refusals) - {"position.platform.y"} == {
         "position.platform.z",
         *(f"velocity.platform.{axis}" for axis in "yz"),
@@ -448,8 +448,8 @@ def test_a_log_of_another_machine(tmp_path):
     run("dynamics", "hexapod", "--out", tmp_path / "log.csv")
     refusals = {p["where"]: p["what"] for p in problems("identify", "delta", tmp_path / "log.csv")}
     assert refusals == {
-        **{f"position.leg{i}.motor": "is in m, the machine needs rad" for i in (1, 2, 3)},
-        **{f"force.leg{i}.motor": "is in N, the machine needs N m" for i in (1, 2, 3)},
+        **{f"position.leg{i}.motor": "is in m, but the machine needs rad" for i in (1, 2, 3)},
+        **{f"force.leg{i}.motor": "is in N, but the machine needs N m" for i in (1, 2, 3)},
     }
 
 

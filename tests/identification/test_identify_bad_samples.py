@@ -79,7 +79,7 @@ FAULTS = {
         "force.motor_2",
         slice(1500, 2100),
         lambda x: x[0],
-        "stands still while its motor moves",
+        "does not change while its motor moves",
     ),
     "frozen twice": (
         "force.motor_2",
@@ -91,7 +91,7 @@ FAULTS = {
         "position.motor_1",
         slice(1500, 1800),
         lambda x: x[0],
-        "stands still while the machine moves",
+        "does not change while the machine moves",
     ),
 }
 

@@ -185,12 +185,12 @@ def test_good_encoders_keep_their_derivative_beside_a_bad_tachometer(model, moti
     [
         (
             lambda v: np.rad2deg(v),
-            "57.31 times the derivative of position.motor_1: degrees per second for what is in",
+            "57.31 times the derivative of position.motor_1: the values look like deg/s, but the column is declared in",
         ),
-        (lambda v: -v, "is -1 times the derivative of position.motor_1: the wrong sign"),
+        (lambda v: -v, "is -1 times the derivative of position.motor_1: the sign is wrong"),
         (
             lambda v: -30.0 / np.pi * v,
-            "the wrong sign, and revolutions per minute for what is in rad/s",
+            "the sign is wrong, and the values look like rpm, but the column is declared in rad/s",
         ),
         (lambda v: np.roll(v, 137), "is not the derivative of position.motor_1"),
     ],
@@ -236,8 +236,8 @@ def test_exchanged_velocities_are_named_as_such(coarse):
     log = with_channel(with_channel(coarse, "velocity.motor_1", second), "velocity.motor_2", first)
     result = wrong_velocities(log)
     assert {name: problem.what for name, problem in result.items()} == {
-        "motor_1": "is the derivative of position.motor_2, not of position.motor_1: columns are exchanged",
-        "motor_2": "is the derivative of position.motor_1, not of position.motor_2: columns are exchanged",
+        "motor_1": "is the derivative of position.motor_2, not of position.motor_1: the columns are swapped",
+        "motor_2": "is the derivative of position.motor_1, not of position.motor_2: the columns are swapped",
     }
     assert wrong_velocities(coarse) == {}
 

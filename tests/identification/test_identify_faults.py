@@ -174,7 +174,7 @@ def test_a_limit_under_noise_and_a_limit_of_the_machine(sound: xr.Dataset) -> No
     assert "with noise of up to" in problem.what
     noisier = np.minimum(values, limit) + 5e-3 * limit * rng.uniform(-1.0, 1.0, len(values))
     (problem,) = clipped_channels(changed(sound, **{name: noisier}), limits={"motor_2": limit})
-    assert f"at the limit of {limit:.6g} that the machine file states" in problem.what
+    assert f"at the limit of {limit:.6g} in the machine file" in problem.what
     # the machine rests at its largest torque: nothing holds it there
     still = np.concatenate(
         [sound[name].values, np.full(400, 1.2 * values.max()) + 1e-4 * rng.standard_normal(400)]

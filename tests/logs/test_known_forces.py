@@ -116,9 +116,11 @@ def test_what_is_known_is_taken_off_and_said(tmp_path, law):
     assert off(ignored, TRUE) > DEVIATIONS or ignored["outputs"][0]["held_out"]["rmse"] > 3 * NOISE
     assert used["outputs"][0]["held_out"]["rmse"] < 1.2 * NOISE
     assert used["known_forces"][0].startswith(
-        "force.motor: a known force of position.motor is subtracted, from "
+        "force.motor: a known function of position.motor was subtracted, from "
     )
-    assert "a known force of position.motor is subtracted" in " ".join(tables_of(result).split())
+    assert "a known function of position.motor was subtracted" in " ".join(
+        tables_of(result).split()
+    )
 
 
 def test_a_table_is_not_extended():
@@ -126,7 +128,7 @@ def test_a_table_is_not_extended():
         channel="motor", of="motor", law=ForceTable(position=(-0.1, 0.2), force=(1.0, 2.0))
     )
     with pytest.raises(
-        LogError, match=r"position.motor goes from .* and the table from -0.1 to 0.2"
+        LogError, match=r"position.motor ranges from .* but the table only from -0.1 to 0.2"
     ):
         without_known_forces(log_of(np.zeros(1)), [short])
 
@@ -136,8 +138,8 @@ def test_channels_and_units_of_a_law_are_checked():
     for known, says in (
         (KnownForce(channel="moter", of="motor", law=law), "force.moter is not in the log"),
         (KnownForce(channel="motor", of="arm", law=law), "position.arm is not in the log"),
-        (KnownForce(channel="motor", of="motor", law=law, units=("rad", "N")), "is a law in rad"),
-        (KnownForce(channel="motor", of="motor", law=law, units=("", "N m")), "is a law in N m"),
+        (KnownForce(channel="motor", of="motor", law=law, units=("rad", "N")), "its law is in rad"),
+        (KnownForce(channel="motor", of="motor", law=law, units=("", "N m")), "its law is in N m"),
     ):
         with pytest.raises(LogError, match=says):
             without_known_forces(log_of(np.zeros(1)), [known])
@@ -148,16 +150,16 @@ def test_channels_and_units_of_a_law_are_checked():
 @pytest.mark.parametrize(
     ("law", "says"),
     [
-        ("{polynomial: [1 N, 2 kg]}", "units that are not those of a force"),
+        ("{polynomial: [1 N, 2 kg]}", "units are not those of a force"),
         (
             "{polynomial: [1 N], about: 0.1 rad, table: {}}",
-            "neither a table nor a polynomial, or both",
+            "needs exactly one of table and polynomial",
         ),
-        ("{polynomial: [1]}", "units that are not those of a force"),
+        ("{polynomial: [1]}", "units are not those of a force"),
         ("{polynomial: [one N]}", "follows without an operator"),
         ("{polynomial: [inf N]}", "inf N is not a finite number"),
         ("{polynomial: 3 N}", "this is the text '3 N'"),
-        ("{table: {position: [0 m, 1 m], force: [0 N]}}", "has 2 positions and 1 forces"),
+        ("{table: {position: [0 m, 1 m], force: [0 N]}}", "has 2 positions, but 1 forces"),
         ("{table: {position: [1 m, 0 m], force: [0 N, 1 N]}}", "do not increase"),
         ("{table: {position: [0 m, 1 m]}}", "is missing"),
         ("{polynom: [1 N]}", "unknown key"),

@@ -59,7 +59,7 @@ def test_columns_of_a_text_without_a_header_go_by_their_numbers(tmp_path: Path) 
         encoding="utf-8",
     )
     same(read_signals(*load_recording(tmp_path / "log.yaml").files))
-    with pytest.raises(LogError, match="map columns by their numbers") as caught:
+    with pytest.raises(LogError, match="refer to columns by number") as caught:
         read_signals(LogFile(path=path, columns=COLUMNS, units=UNITS), sample_rate=100.0)
     assert caught.value.problems[0].line == 2
     units = {"position": "rad"}

@@ -59,7 +59,7 @@ def test_short_gaps_are_interpolated_on_request_and_counted(tmp_path: Path, cell
     with pytest.raises(LogError):
         read_signals(path)
     with pytest.raises(
-        LogError, match="3 samples in a row are missing from row 21 on, and up to 2"
+        LogError, match="3 consecutive samples are missing from row 21 on, but at most 2"
     ):
         read_signals(path, gaps=FillGaps(longest=2))
     log = read_signals(path, gaps=FillGaps(longest=3))
@@ -84,8 +84,8 @@ def test_missing_rows_are_put_in_with_their_times(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("missing", "what"),
     [
-        ({0: "nan"}, "1 samples at the beginning are missing"),
-        ({48: "nan", 49: "nan"}, "2 samples at the end are missing"),
+        ({0: "nan"}, "1 samples are missing at the beginning"),
+        ({48: "nan", 49: "nan"}, "2 samples are missing at the end"),
         ({5: "n/a"}, "'n/a' is not a number"),
     ],
 )

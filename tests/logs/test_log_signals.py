@@ -94,7 +94,7 @@ def test_both_are_asked_alike(recorded):
         assert np.array_equal(samples(plain, quantity), samples(labeled, quantity))
     assert clipped_channels(plain) == clipped_channels(labeled) != ()
     for log in (plain, labeled):
-        with pytest.raises(LogError, match="no such quantity"):
+        with pytest.raises(LogError, match="does not have this quantity"):
             samples(log, "posture")
         with pytest.raises(LogError, match="not in the log"):
             samples(log, "lag", ("engine",))

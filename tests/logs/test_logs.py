@@ -259,10 +259,10 @@ def test_every_bad_cell_is_named_by_line_and_column(tmp_path):
         ("column 'q'", "nan is not a finite number", 3),
         ("column 'F'", "the cell is empty", 4),
         ("column 'F'", "inf is not a finite number", 5),
-        ("row", "3 cells where the header has 2", 6),
+        ("row", "the row has 3 cells, but the header has 2", 6),
         ("column 'F'", "'1,5' is not a number", 8),
         ("column 'q'", "'n/a' is not a number", 8),
-        ("row", "1 cells where the header has 2", 9),
+        ("row", "the row has 1 cells, but the header has 2", 9),
         ("column 'q'", "'1_0' is not a number", 10),
     ]
 
@@ -330,7 +330,7 @@ def test_time_that_repeats_goes_back_or_leaves_gaps(tmp_path):
     ]
     repeated, back, gap = (what for _, what, _ in result)
     assert repeated == "the time 0.2 s is repeated"
-    assert back == "time goes back from 0.3 s to 0.1 s"
+    assert back == "time decreases from 0.3 s to 0.1 s"
     assert gap == "a gap of 0.42 s after t = 0.3 s: 4.2 periods of 0.1 s"
 
 
@@ -356,9 +356,9 @@ def test_files_that_do_not_belong_together(tmp_path):
         ("rows", None),
         ("column 't'", 2),
     ]
-    assert result[0][1] == "read from a.csv: q and again from c.csv: q"
-    assert result[1][1] == f"2 samples where {first} has 3"
-    assert result[2][1] == f"0.1 s, and 0 s in {first}"
+    assert result[0][1] == "it is read from a.csv: q and from c.csv: q"
+    assert result[1][1] == f"the file has 2 samples, but {first} has 3"
+    assert result[2][1] == f"the time is 0.1 s, but 0 s in {first}"
 
 
 @pytest.mark.parametrize(
@@ -385,8 +385,8 @@ def test_time_comes_from_a_column_or_from_a_rate(tmp_path, time, sample_rate, wh
         ("log.csv", b"", "the file is empty"),
         ("log.csv", b"\n\n", "no header row"),
         ("log.csv", b"q [rad],F [N m]\n\n", "a header but no samples"),
-        ("log.csv", b"1.0,2.0\n3.0,4.0\n", "the first row holds numbers (1.0, 2.0)"),
-        ("log.csv", b"\x7fELF\x00\x01", "not text: a zero byte at offset 4"),
+        ("log.csv", b"1.0,2.0\n3.0,4.0\n", "the first row contains numbers (1.0, 2.0)"),
+        ("log.csv", b"\x7fELF\x00\x01", "it is not text: there is a null byte at offset 4"),
         ("log.csv", b"q [\xb0],F\n1,2\n", "not UTF-8 text: byte 0xb0"),
         ("log.csv.gz", b"q [rad],F [N m]\n1,2\n", "cannot be read: Not a gzipped file"),
         ("log.csv.gz", gzip.compress(b"q [rad],F [N m]\n1,2\n", mtime=0)[:-9], "cannot be read"),
@@ -414,7 +414,7 @@ def test_no_file_and_nothing_to_read(tmp_path):
     assert problems_of(sample_rate=1.0) == [("files", "no file was given", None)]
     path = write(tmp_path / "log.csv", "q1,q2\n1,2\n")
     assert problems_of(path, sample_rate=1.0) == [
-        ("columns", "nothing to read: the file has q1, q2", None)
+        ("columns", "there are no columns to read; the file has q1, q2", None)
     ]
 
 
@@ -425,7 +425,7 @@ def test_a_parquet_file_with_text_and_nulls(tmp_path):
     parquet.write_table(pyarrow.table({"q [rad]": ["a", "b", "c"], "F [N]": [1, None, 3]}), path)
     result = problems_of(LogFile(path=path, columns=MAPPED), sample_rate=1.0)
     assert result == [
-        ("column 'q'", "holds string, not numbers", None),
+        ("column 'q'", "contains string, not numbers", None),
         ("column 'F'", "nan in row 2 is not a finite number", None),
     ]
 
@@ -578,9 +578,9 @@ def test_a_preparation_without_meaning_is_refused(options, where):
         (
             400,
             Preparation(cutoff=None, trim=200),
-            "400 samples are too few: to trim 200 at each end",
+            "400 samples are too few: trimming 200 at each end",
         ),
-        (400, Preparation(cutoff=None, trim=100, decimation=10), "decimate by 10 takes 401"),
+        (400, Preparation(cutoff=None, trim=100, decimation=10), "decimating by 10 needs 401"),
         (2, Preparation(cutoff=None), "2 samples are too few"),
     ],
 )
@@ -595,7 +595,7 @@ def test_uneven_sampling_is_refused_but_a_coarse_clock_is_not():
     changing = np.concatenate([np.arange(500) * 1.0e-3, 0.5 + np.arange(500) * 1.4e-3])
     with pytest.raises(InputError, match="not evenly sampled"):
         sample_period(log_of(changing, a=np.zeros(1000)))
-    with pytest.raises(InputError, match="no sampling rate"):
+    with pytest.raises(InputError, match="1 samples do not define a sampling rate"):
         sample_period(log_of(np.zeros(1), a=np.zeros(1)))
 
 

@@ -69,13 +69,16 @@ def test_every_kind_of_number_is_read(tmp_path: Path, column: Any, values: list[
 @pytest.mark.parametrize(
     ("column", "reason"),
     [
-        (pyarrow.array([True, False, True, True]), "holds bool, not numbers"),
-        (pyarrow.array(["1", "2", "1", "3"]).dictionary_encode(), "holds dictionary<values=string"),
-        (pyarrow.array(["1", "2", "1", "3"]), "holds string, not numbers"),
-        (pyarrow.nulls(4), "holds null, not numbers"),
-        (pyarrow.array([1, 2, 3, 4], pyarrow.timestamp("ms")), "holds timestamp"),
-        (pyarrow.array([[1.0]] * 4), "holds list<"),
-        (pyarrow.array([{"a": 1.0}] * 4), "holds struct<"),
+        (pyarrow.array([True, False, True, True]), "contains bool, not numbers"),
+        (
+            pyarrow.array(["1", "2", "1", "3"]).dictionary_encode(),
+            "contains dictionary<values=string",
+        ),
+        (pyarrow.array(["1", "2", "1", "3"]), "contains string, not numbers"),
+        (pyarrow.nulls(4), "contains null, not numbers"),
+        (pyarrow.array([1, 2, 3, 4], pyarrow.timestamp("ms")), "contains timestamp"),
+        (pyarrow.array([[1.0]] * 4), "contains list<"),
+        (pyarrow.array([{"a": 1.0}] * 4), "contains struct<"),
         (pyarrow.array([1, None, 3, 4]), "nan in row 2 is not a finite number"),
         (
             pyarrow.array([1.0, 2.0, None, 4.0]).dictionary_encode(),
@@ -120,7 +123,7 @@ def test_one_column_may_be_mapped_to_two_channels(tmp_path: Path) -> None:
 def test_two_columns_of_one_name_are_one_problem(tmp_path: Path, header: str) -> None:
     table = pyarrow.Table.from_arrays([pyarrow.array(STAMPS)] * 3, names=[TIME, POSITION, header])
     parquet.write_table(table, tmp_path / "log.parquet")
-    with pytest.raises(LogError, match="2 columns of the file have this name") as caught:
+    with pytest.raises(LogError, match="2 columns have this name") as caught:
         read_signals(tmp_path / "log.parquet")
     assert len(caught.value.problems) == 1
 

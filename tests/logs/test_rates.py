@@ -164,5 +164,5 @@ def test_a_reversal_stays_where_it_is_when_friction_bends_the_velocity() -> None
 
 
 def test_too_few_samples_are_refused() -> None:
-    with pytest.raises(InputError, match="2 samples are too few to be differentiated"):
+    with pytest.raises(InputError, match="2 samples are too few to differentiate"):
         smooth_rates(np.zeros(2), rate=RATE, cutoffs=(20.0,), order=4)

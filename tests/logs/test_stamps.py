@@ -132,7 +132,7 @@ def test_missing_rows_of_even_stamps_name_their_option(tmp_path: Path) -> None:
     there[2000:2600] = False
     problems = refused(write_log(tmp_path / "log.csv", log.dataset().isel(time=there)))
     assert any(
-        text.endswith("samples are missing there: use the part before or after it")
+        text.endswith("samples are missing: use the log before or after the gap")
         for text in problems
     )
 

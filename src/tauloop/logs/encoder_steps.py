@@ -1,4 +1,4 @@
-"""Positions from the times at which a coarse encoder changes its reading.
+"""Positions from the times at which the reading of a coarse encoder changes.
 
 Between two changes, the error of a reading depends on the motion and is nearly constant at a
 reversal. At a change, the position is known: it is the boundary between the two readings.
@@ -10,9 +10,9 @@ import numpy as np
 
 from tauloop.logs.signals import integrated
 
-#: Distances between readings may differ from multiples of the step by this fraction of a step.
+#: Largest deviation of distances between readings from multiples of the step, in steps.
 STEP_TOLERANCE = 0.05
-#: An encoder whose noise exceeds this fraction of its step does not show when it passes a boundary.
+#: Largest noise, as a fraction of the step, for which changes of the reading are usable.
 MAX_NOISE_SHARE = 0.5
 #: Smallest number of different readings.
 MIN_READINGS = 16
@@ -21,7 +21,7 @@ MIN_DRIFT = 1e-4
 
 
 def encoder_step(position: np.ndarray) -> float:
-    """Return the step of an encoder, m or rad; zero if positions (N,) are not multiples of one."""
+    """Return an encoder's step, m or rad; zero if positions (N,) are not multiples of a step."""
     readings = np.unique(position)
     if len(readings) < MIN_READINGS or 2 * len(readings) > len(position):
         return 0.0
@@ -39,12 +39,12 @@ def position_offset(
 ) -> np.ndarray:
     """Return the position minus the integrated velocity (N,), as a smoothed random walk.
 
-    The white noise of the velocity makes its integral drift as a random walk. Readings of the
-    encoder measure the offset with different variances. A change by one step within a period has
-    that of a uniform distribution over the motion within the period, and a change by several steps
-    that of one over a step. A reading that remains for n samples counts as one measurement.
-    The smoothed walk (Rauch, Tung and Striebel 1965, Maximum likelihood estimates of linear dynamic
-    systems) is the minimum of a sum of squares with a tridiagonal matrix.
+    Because of its white noise, the integral of the velocity drifts as a random walk. The encoder
+    readings measure the offset with different variances. The error of a change by one step is
+    uniform over the motion within the period. The error of a change by several steps is uniform
+    over one step. A reading that remains for n samples counts as one measurement. The smoothed walk
+    (Rauch, Tung and Striebel 1965, Maximum likelihood estimates of linear dynamic systems)
+    minimizes a sum of squares with a tridiagonal matrix.
 
     Args:
         position: readings (N,), m or rad.
@@ -77,7 +77,7 @@ def position_offset(
 
 
 def _variances_between_changes(changes: np.ndarray, step: float) -> np.ndarray:
-    """Return the variance (N,) of each reading if readings that remain count once."""
+    """Return each reading's variance (N,); a reading that remains counts as one measurement."""
     number = np.concatenate([[0], np.cumsum(changes > 0)])
     samples = np.bincount(number)[number]
     return np.asarray(samples * step**2 / 12.0)

@@ -1,12 +1,12 @@
 """A log as an `xarray.Dataset`: one variable ``quantity.channel`` per channel, over time in s.
 
 ``log["position.motor_1"]`` has dimension ``time`` and ``attrs`` ``units`` (SI), ``quantity``,
-``channel`` and ``source``. The channel is the name of an actuator or of a coordinate. A log
-therefore fits a mechanism by names, units may differ between channels (m of a cart, rad of a
-wrist), and a quantity may be measured on some channels only.
+``channel`` and ``source``. The channel is the name of an actuator or coordinate. Therefore a log is
+matched with a mechanism by names, units may differ between channels (m for a cart, rad for a
+wrist), and a quantity may be measured on only some channels.
 
-`Signals` is the same as plain arrays. Functions that query, prepare and identify accept either;
-`Signals` avoid the import of xarray (with pandas), which takes longer than a fit.
+`Signals` contains the same data as plain arrays. Functions that query, prepare and identify accept
+both forms. `Signals` avoids importing xarray (with pandas), which takes longer than a fit.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ class Signals(ReprMixin):
     """A log as plain arrays.
 
     Attributes:
-        time: (N,) s.
-        channels: each with N samples.
+        time: stamps (N,), s.
+        channels: channels, each with N samples.
         interpolated: number of interpolated samples by channel name.
-        notes: findings of the reader and their treatment, as sentences, such as a bag that ends
-            early or stamps that are zero.
+        notes: findings of the reader and how they were treated, as texts, such as a truncated bag
+            or zero stamps.
     """
 
     time: np.ndarray
@@ -80,20 +80,20 @@ class Signals(ReprMixin):
     notes: tuple[str, ...] = ()
 
     def part(self, samples: slice) -> Signals:
-        """Return a part of the samples, as views."""
+        """Return a part of the samples as views, without copies."""
         channels = tuple(
             replace(channel, values=channel.values[samples]) for channel in self.channels
         )
         return replace(self, time=self.time[samples], channels=channels)
 
     def dataset(self) -> xr.Dataset:
-        """Return the same as labeled arrays."""
+        """Return the log as labeled arrays."""
         log = build_log(self.time, self.channels)
         return log.assign_attrs(notes=list(self.notes)) if self.notes else log
 
 
 def units_of(variable: xr.DataArray | xr.Variable) -> str | None:
-    """Return ``attrs["units"]``, or ``attrs["unit"]`` of earlier logs; None without either."""
+    """Return ``attrs["units"]``, or ``attrs["unit"]`` of older logs; None if both are absent."""
     units = variable.attrs.get("units", variable.attrs.get("unit"))
     return None if units is None else str(units)
 
@@ -119,8 +119,8 @@ def build_log(time: np.ndarray, signals: Iterable[Channel]) -> xr.Dataset:
     """Return a log of channels over one time axis.
 
     Args:
-        time: (N,) s.
-        signals: each with N samples.
+        time: stamps (N,), s.
+        signals: channels, each with N samples.
 
     Returns:
         The labeled arrays.
@@ -139,7 +139,7 @@ def build_log(time: np.ndarray, signals: Iterable[Channel]) -> xr.Dataset:
 
 
 def log_of(table: Tabular, *quantities: str) -> xr.Dataset:
-    """Return a log of some quantities over time, without channels that are unknown at times."""
+    """Return a log of some quantities over time, without channels that contain NaN."""
     variables = {variable.name: variable for variable in table.variables()}
     chosen = (
         Channel(
@@ -173,12 +173,12 @@ def samples(log: Log, quantity: str, names: Sequence[str] | None = None) -> np.n
     """Return the samples of one quantity as a matrix.
 
     Args:
-        log: a log as of `read_log`.
-        quantity: such as ``"position"``.
-        names: channels in the order wanted; all by default.
+        log: a log as from `read_log`.
+        quantity: name of the quantity, such as ``"position"``.
+        names: channels in the wanted order; all by default.
 
     Returns:
-        (N, n) in SI units, a copy.
+        Samples (N, n) in SI units, as a copy.
 
     Raises:
         LogError: the log lacks the quantity or some of the channels.
@@ -187,7 +187,7 @@ def samples(log: Log, quantity: str, names: Sequence[str] | None = None) -> np.n
     wanted = tuple(values) if names is None else tuple(names)
     if not values:
         known = sorted({channel.quantity for channel in as_signals(log).channels})
-        what = f"the log has no such quantity; it has {listing(known) or 'nothing'}"
+        what = f"the log does not have this quantity; it has {listing(known) or 'none'}"
         raise LogError.of(quantity, what, suggestion(quantity, known) or _MAP)
     what, remedy = f"not in the log; {quantity} was measured on {listing(values)}", _MAP
     LogError.raise_if_any(unknown_names(wanted, values, what, f"{quantity}.{{}}", remedy))

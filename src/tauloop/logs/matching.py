@@ -28,14 +28,14 @@ def channel_problems(
                 what = f"not in the log, which has {quantity} of {listing(present) or 'nothing'}"
                 meant = [
                     channel for channel in present if channel not in columns
-                ]  # channels that are needed by their own name are not candidates
+                ]  # channels that are needed themselves are not candidates
                 remedy = (
                     suggestion(name, meant)
                     or f"name a column '{quantity}.{name} [{unit}]', or map one to it"
                 )
             elif actual[name] != unit:
                 what, remedy = (
-                    f"is in {actual[name]}, the machine needs {unit}",
+                    f"is in {actual[name]}, but the machine needs {unit}",
                     "correct the unit or the channel",
                 )
             if what:

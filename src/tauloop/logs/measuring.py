@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensors(NamedFields, ReprMixin):
-    """Accuracy of the measurement of a machine's actuators.
+    """Accuracy of the sensors of a machine's actuators.
 
     Attributes:
-        resolution: encoder step of every position (n,), m or rad; zero for a perfect encoder.
-        force_noise: standard deviation of every force (n,), N or N m.
+        resolution: encoder step of each position (n,), m or rad; zero for a perfect encoder.
+        force_noise: standard deviation of each force (n,), N or N m.
 
     Examples:
         >>> import tauloop as tl
@@ -45,20 +45,20 @@ def measure(
     sensors: Sensors,
     rng: np.random.Generator,
 ) -> xr.Dataset:
-    """Return a log as the machine's controller would write it.
+    """Return a simulated log with encoder steps and force noise.
 
     Args:
-        time: s (N,).
+        time: stamps (N,), s.
         position: true positions (N, n), m or rad.
         force: true forces (N, n), N or N m.
         names: names of the actuators.
         position_units, force_units: SI units of the channels.
         sensors: resolution and noise.
-        rng: source of the noise.
+        rng: random number generator for the noise.
 
     Raises:
-        InputError: signals, names, units and sensors do not match, or a sensor's accuracy is
-            negative.
+        InputError: the shapes of signals, names, units and sensors do not match, or a resolution or
+            noise is negative or not finite.
     """
     resolution, noise = (
         np.asarray(sensors.resolution, dtype=float),

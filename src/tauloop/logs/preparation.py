@@ -26,8 +26,8 @@ from tauloop.mechanism.suggestions import unknown_names
 if TYPE_CHECKING:
     import xarray as xr
 
-#: A channel whose largest change between samples is below this fraction of its largest position is
-#: at rest.
+#: A channel is at rest if its largest change between samples is below this fraction of its largest
+#: position.
 _RESTING_CHANGE = 1e-13
 #: Position, velocity and acceleration (N,).
 Motion: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -37,30 +37,30 @@ _FREQUENCY = "give a frequency above zero, Hz"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation(Options):
-    """Preparation of a log for identification; settings without meaning for any log are rejected.
+    """Preparation of a log for identification.
 
     Attributes:
-        cutoff: -3 dB frequency of one pass of the filter of positions (and measured velocities),
-            Hz; by default each channel has the cut-off that its noise allows (`with_cutoffs`).
-            Forces and regressor together pass the lowest one of all channels (`common_cutoff`);
-            before that, accelerations pass twice the cut-off, and positions and velocities as much
-            as their noise allows.
-        order: order of the Butterworth filter; it runs forwards and backwards, so the attenuation
-            is that of twice the order and at the cutoff -6 dB.
-        standstill: fraction of a channel's largest speed below which it counts as standing still,
-            with velocity exactly zero. Rounding and the filter's tails leave velocities of 1e-12
-            rad/s there, whose sign is meaningless but would enter Coulomb friction in full (on a
-            measured arm it changed two joints' errors from 4.1 to 4.7 and from 5.9 to 7.6 % of the
-            largest torque, depending on the implementation of the same filter).
+        cutoff: -3 dB frequency, Hz, of one pass of the filter for positions (and measured
+            velocities). By default, each channel has the cut-off that its noise permits
+            (`with_cutoffs`). Forces and regressor are filtered with the lowest cut-off of all
+            channels (`common_cutoff`). Before that, accelerations are filtered with twice this
+            cut-off, and positions and velocities as much as their noise requires.
+        order: order of the Butterworth filter. It runs forwards and backwards, so the attenuation
+            is that of twice the order, and -6 dB at the cut-off.
+        standstill: fraction of a channel's largest speed below which it counts as at rest, with
+            zero velocity. Otherwise rounding errors and the filter's tails leave velocities of
+            about 1e-12 rad/s, whose meaningless sign would switch Coulomb friction. (On a measured
+            arm, this changed the errors of two joints from 4.1 to 4.7 and from 5.9 to 7.6 % of the
+            largest torque, depending on the implementation of the same filter.)
         trim: number of samples removed at each end, where the filter lacks neighbors.
         decimation: decimation factor of regressor and forces after the regressor is computed
             (`decimate`).
-        cutoffs: cut-off of single channels, Hz, instead of `cutoff`.
-        velocity: source of velocities, one of `SOURCES`: "positions" differentiates these;
-            "measured" uses velocity channels, low-passed as the positions; "fused" both, by their
-            noise (`velocities_of_source`). None: the positions, unless validation chooses
-            (`tauloop.identification.choose_channels`).
-        velocities: source of single channels, instead of `velocity`.
+        cutoffs: cut-offs of single channels, Hz, instead of `cutoff`.
+        velocity: source of velocities, one of `SOURCES`: "positions" differentiates the positions;
+            "measured" uses velocity channels, filtered like the positions; "fused" combines both
+            according to their noise (`velocities_of_source`). None: the positions, unless
+            validation chooses (`tauloop.identification.choose_channels`).
+        velocities: sources of single channels, instead of `velocity`.
     """
 
     cutoff: float | None = option(above=0.0, below=np.inf, remedy=_FREQUENCY)
@@ -84,22 +84,22 @@ class Preparation(Options):
 def prepare(log: Log, preparation: Preparation) -> xr.Dataset:
     """Filter positions, differentiate them, and trim the log.
 
-    Velocities are those of `Preparation.velocity`, accelerations always derived, both by sine
-    series (`smooth_rates`). Other quantities are trimmed only: they are neither filtered nor
-    shifted. Nothing is decimated yet, because the regressor is not linear in the motion: filter and
-    decimate its columns and the forces alike with `decimate` and `common_cutoff`.
+    Velocities come from the source `Preparation.velocity`; accelerations are always computed. Both
+    use sine series (`smooth_rates`). Other quantities are only trimmed, neither filtered nor
+    shifted. Nothing is decimated yet, because the regressor is not linear in the motion. Filter and
+    decimate its columns and the forces equally with `decimate` and `common_cutoff`.
 
     Args:
-        log: a log with positions, as of `read_log`.
+        log: a log with positions, as from `read_log`.
         preparation: settings.
 
     Returns:
         A log with position, velocity, acceleration and all other measured quantities.
 
     Raises:
-        InputError: cutoff above half the sampling rate, unevenly sampled, or too short; or the
-            preparation names a channel that has no position.
-        LogError: no positions in the log, or missing velocities that are to be used.
+        InputError: a cut-off exceeds half the sampling rate, the log is not evenly sampled or too
+            short, or the preparation names a channel that has no position.
+        LogError: the log has no positions, or lacks velocities that are to be used.
     """
     preparation = with_cutoffs(log, preparation)
     signals = prepared_signals(log, preparation)
@@ -112,8 +112,9 @@ def prepared_signals(log: Log, preparation: Preparation) -> Signals:
     """Return the log of `prepare` as plain arrays.
 
     Raises:
-        InputError: cutoff above half the sampling rate, unevenly sampled, or too short.
-        LogError: no positions in the log.
+        InputError: a cut-off exceeds half the sampling rate, or the log is not evenly sampled or
+            too short.
+        LogError: the log has no positions.
     """
     raw = as_signals(log)
     names, count = channels(raw, "position"), len(raw.time)
@@ -129,7 +130,7 @@ def prepared_signals(log: Log, preparation: Preparation) -> Signals:
     velocities = dict(zip(names, velocities_of_source(raw, sources).T, strict=True))
 
     def motion(channel: Channel) -> Motion:
-        """Return positions, or measured velocities, after low-pass and differentiation."""
+        """Return low-passed positions (or measured velocities) and their derivatives."""
         cutoff, order = preparation.cutoff_of(channel.channel), preparation.order
         assert cutoff is not None
         wide = wider(cutoff, rate)
@@ -140,7 +141,7 @@ def prepared_signals(log: Log, preparation: Preparation) -> Signals:
                 measured, rate=rate, cutoffs=(cutoff, wide), order=order
             )
             return position, velocity, acceleration
-        # a strongly smoothed velocity reverses early where friction bends it
+        # with a strongly smoothed velocity, reversals are too early where friction bends its course
         brisk = max(cutoff, allowed_cutoff(channel.values, rate=rate, order=order, derivative=1))
         cutoffs = (brisk, brisk, wide)
         position, velocity, acceleration = smooth_rates(
@@ -153,7 +154,7 @@ def prepared_signals(log: Log, preparation: Preparation) -> Signals:
 
 
 def with_cutoffs(log: Log, preparation: Preparation) -> Preparation:
-    """Return the preparation with a cut-off for every channel, by default the one its noise allows.
+    """Return the preparation with a cut-off for every channel; by default as its noise permits.
 
     Raises:
         InputError: the log is not evenly sampled, or too short.
@@ -176,12 +177,10 @@ def with_cutoffs(log: Log, preparation: Preparation) -> Preparation:
 
 
 def common_cutoff(log: Log, preparation: Preparation) -> float | None:
-    """Return the lowest cut-off of all channels, which forces and regressor pass.
+    """Return the lowest cut-off of all channels, as a fraction of the sampling rate.
 
-    It is a fraction of the sampling rate.
-
-    The filter of the positions thus affects regressor and forces alike. None if there is no
-    cut-off.
+    Forces and regressor are filtered with it, so that the filter of the positions affects both
+    equally. The result is None if there is no cut-off.
     """
     cutoffs = [preparation.cutoff_of(name) for name in channels(log, "position")]
     lowest = min((cutoff for cutoff in cutoffs if cutoff is not None), default=None)
@@ -189,11 +188,11 @@ def common_cutoff(log: Log, preparation: Preparation) -> float | None:
 
 
 def with_motions(log: Signals, motion: Callable[[Channel], Motion], standstill: float) -> Signals:
-    """Return position, velocity and acceleration of every position channel, and all else measured.
+    """Return a log with position, velocity and acceleration of each position channel, and the rest.
 
     Args:
-        log: as measured.
-        motion: function that computes them (N,) for a position channel.
+        log: the log as measured.
+        motion: function that returns the three arrays (N,) for a position channel.
         standstill: speeds below this fraction of a channel's largest speed become zero.
 
     Raises:
@@ -236,7 +235,7 @@ def _require_length(count: int, preparation: Preparation) -> None:
     needed = max(2 * preparation.trim + left, LEAST_FOR_DIFFERENCES)
     if count < needed:
         what = (
-            f"{count} samples are too few: to trim {preparation.trim} at each end and decimate by "
-            f"{preparation.decimation} takes {needed}"
+            f"{count} samples are too few: trimming {preparation.trim} at each end and decimating by "
+            f"{preparation.decimation} needs {needed}"
         )
         raise InputError.of("log", what, "record longer, or trim and decimate less")

@@ -1,7 +1,7 @@
 """Smoothed samples and their time derivatives by sine series, with cut-offs from the noise.
 
-Differences of neighboring samples attenuate every motion: sin(w T) / (w T) remains of a velocity
-and its square of an acceleration. A sine series attenuates only what its low-pass does.
+Differences of neighboring samples attenuate every motion: velocities by the factor sin(w T) / (w
+T), accelerations by its square. A sine series only has the attenuation of its low-pass.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from tauloop.logs.signals import (
     require_cutoff,
 )
 
-#: Accelerations are low-passed at this multiple of the cut-off that forces and regressor pass
-#: together later: earlier losses at lower frequencies would affect the regressor alone.
+#: Accelerations are low-passed at this multiple of the cut-off with which forces and regressor are
+#: filtered later. A lower cut-off here would attenuate only the regressor.
 ACCELERATION_CUTOFF_FACTOR = 2.0
-#: Degree of the polynomials that continue the ends of a record; they are fitted over one period of
+#: Degree of the polynomials that continue a record at its ends. They are fitted over one period of
 #: the cut-off.
 END_POLYNOMIAL_DEGREE = 4
-#: Smallest number of samples filtered at a time, and the share to which the coupling of pieces
-#: fades.
+#: Smallest number of samples to filter at a time, and the factor to which the filter's memory
+#: decays over the overlap of pieces.
 MIN_PIECE_SAMPLES, PIECE_COUPLING = 16_384, 1e-10
 #: Number of samples at the start of a log whose spectrum determines a cut-off.
 INSPECTED_SAMPLES = 65_536
 #: Smallest number of samples of a spectrum.
 MIN_SPECTRUM_SAMPLES = 64
-#: Negligible noise as a fraction of a derivative's power, by order: the sign of a velocity switches
-#: dry friction, so slow reversals need a better velocity than acceleration.
+#: Negligible noise as a fraction of a derivative's power, by order of the derivative. The sign of a
+#: velocity switches dry friction, so velocities must be more accurate than accelerations.
 NOISE_SHARES = {1: 1e-9, 2: 1e-6}
 #: Cut-offs that are tried, as fractions of the sampling rate, in steps of a factor of 1.19.
 TRIED_CUTOFFS = HIGHEST_CUTOFF * 2.0 ** (-0.25 * np.arange(41)[::-1])
-#: Number of logarithmically spaced frequency bands; a band contains motion if its power is this
-#: many times that of the noise.
+#: Number of logarithmically spaced frequency bands, and the ratio of power to noise from which on a
+#: band contains motion.
 FREQUENCY_BANDS, ABOVE_NOISE = 80, 3.0
 #: A position that changes by no more than this fraction of its largest value is at rest.
 RESTING_CHANGE = 1e-12
-#: Fraction of the power within a signal's own frequencies, and the multiple of their top that is
-#: the cut-off for differentiation.
+#: Fraction of a signal's power that defines its top frequency, and the multiple of the top
+#: frequency that is the cut-off for differentiation.
 BAND_POWER, BAND_CUTOFF_FACTOR = 0.999, 2.0
-#: Largest loss of acceleration amplitude by the low-pass at the top of a motion.
+#: Largest loss of acceleration amplitude by the low-pass at the top frequency of a motion.
 MAX_AMPLITUDE_LOSS = 0.01
-#: Power of the cosine that tapers a record; median over mean of noise power at one frequency.
+#: Power of the cosine that tapers a record; ratio of median to mean of noise power at a frequency.
 TAPER_POWER, MEDIAN_POWER = 8, float(np.log(2.0))
 
 
@@ -55,16 +55,16 @@ def smooth_rates(
 ) -> tuple[np.ndarray, ...]:
     """Return low-passed samples and their time derivatives.
 
-    The record minus a cubic is a series of sines; their coefficients are multiplied by the gain of
-    a Butterworth filter that runs forwards and backwards (see `butterworth`) and by powers of the
+    The record minus a cubic is expanded in sines. Their coefficients are multiplied by the gain of
+    a Butterworth filter that runs forwards and backwards (see `butterworth`), and by powers of the
     angular frequency. The cubic has the values and curvatures of polynomials fitted to the ends, so
-    that the odd continuation of the sines is smooth up to the third derivative. Without it,
+    the odd continuation of the record is smooth up to the third derivative. Without it,
     accelerations would go to zero at both ends.
 
     Args:
-        x: (N,) evenly spaced samples.
+        x: evenly spaced samples (N,).
         rate: samples per second, Hz.
-        cutoffs: -3 dB frequencies of one pass, Hz: of the samples, of the first and of the second
+        cutoffs: -3 dB frequencies of one pass, Hz, for the samples, the first and the second
             derivative; fewer entries return fewer derivatives.
         order: order of one pass.
 
@@ -77,7 +77,7 @@ def smooth_rates(
     for cutoff in cutoffs:
         require_cutoff(rate, cutoff)
     if len(x) < LEAST_FOR_DIFFERENCES:
-        what = f"{len(x)} samples are too few to be differentiated"
+        what = f"{len(x)} samples are too few to differentiate"
         raise InputError.of("x", what, f"give at least {LEAST_FOR_DIFFERENCES}")
     results = tuple(np.empty(len(x)) for _ in cutoffs)
     for part, kept in _pieces(len(x), rate / min(cutoffs), order):
@@ -90,10 +90,10 @@ def smooth_rates(
 
 
 def _pieces(count: int, length: float, order: int) -> Iterator[tuple[slice, slice]]:
-    """Yield the pieces of a record that are filtered at a time, and the valid samples of each.
+    """Yield the pieces of a record that are filtered separately, and the valid samples of each.
 
-    Short transforms stay in the processor's cache. Pieces overlap by the memory of the filter: its
-    slowest pole fades as exp(-2 pi sin(pi / (2 order)) t / length).
+    Short transforms fit in the processor's cache. Pieces overlap by the memory of the filter, whose
+    slowest pole decays as exp(-2 pi sin(pi / (2 order)) t / length).
 
     Args:
         count: number of samples.
@@ -114,7 +114,7 @@ def _pieces(count: int, length: float, order: int) -> Iterator[tuple[slice, slic
 def _smooth_rates(
     x: np.ndarray, rate: float, cutoffs: Sequence[float], order: int
 ) -> list[np.ndarray]:
-    """Return the result of `smooth_rates` for a piece."""
+    """Return the result of `smooth_rates` for one piece."""
     import scipy.fft
 
     count, window = len(x), round(rate / min(cutoffs)) + 1
@@ -134,23 +134,23 @@ def _smooth_rates(
 
 
 def wider(cutoff: float, rate: float) -> float:
-    """Return the cut-off of accelerations, Hz, for that of forces and regressor."""
+    """Return the cut-off of accelerations, Hz, for a cut-off of forces and regressor."""
     return max(cutoff, min(ACCELERATION_CUTOFF_FACTOR * cutoff, HIGHEST_CUTOFF * rate))
 
 
 def allowed_cutoff(x: np.ndarray, *, rate: float, order: int, derivative: int = 2) -> float:
-    """Return the cut-off, Hz, at which a position may be differentiated.
+    """Return the cut-off, Hz, that the noise of a position permits for differentiation.
 
-    The noise counts as white with the level of the upper half of the spectrum. A cut-off lets a
-    fraction of the noise pass and removes a fraction of the motion from the derivative's power. The
-    result is the highest cut-off whose noise is below `NOISE_SHARES`, or below the smallest sum of
-    both shares if that sum is always larger.
+    The noise is assumed white, with the level of the upper half of the spectrum. A cut-off passes a
+    fraction of the noise and removes a fraction of the motion; both are measured relative to the
+    derivative's power. The result is the highest cut-off whose noise is below `NOISE_SHARES`, or
+    below the smallest sum of both fractions if that sum is always larger.
 
     Args:
-        x: (N,) evenly spaced positions.
+        x: evenly spaced positions (N,).
         rate: samples per second, Hz.
         order: order of the filter (see `smooth_rates`).
-        derivative: 1 or 2.
+        derivative: order of the derivative, 1 or 2.
     """
     if len(x) < MIN_SPECTRUM_SAMPLES or np.ptp(x) <= RESTING_CHANGE * np.abs(x).max():
         return HIGHEST_CUTOFF * rate
@@ -176,7 +176,7 @@ def allowed_cutoff(x: np.ndarray, *, rate: float, order: int, derivative: int = 
 
 
 def top_of_motion(x: np.ndarray, *, rate: float, order: int) -> float:
-    """Return the frequency, Hz, below which nearly all velocity power of positions (N,) is."""
+    """Return the frequency, Hz, below which nearly all velocity power of positions (N,) lies."""
     part = x[:INSPECTED_SAMPLES]
     cutoff = allowed_cutoff(part, rate=rate, order=order, derivative=1)
     _, velocity = smooth_rates(part, rate=rate, cutoffs=(cutoff, cutoff), order=order)
@@ -184,7 +184,7 @@ def top_of_motion(x: np.ndarray, *, rate: float, order: int) -> float:
 
 
 def top_frequency(x: np.ndarray, *, rate: float) -> float:
-    """Return the frequency, Hz, below which nearly all power of a signal (N,) is (`BAND_POWER`)."""
+    """Return the frequency, Hz, below which the fraction `BAND_POWER` of a signal's power lies."""
     share, power = _spectrum(x[:INSPECTED_SAMPLES])
     total = np.cumsum(power)
     place = min(int(np.searchsorted(total, BAND_POWER * total[-1])), len(share) - 1)
@@ -200,10 +200,10 @@ def amplitude_loss(frequency: float, *, rate: float, cutoff: float, order: int) 
 def in_band(
     x: np.ndarray, *, rate: float, order: int = 4
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a signal and its first two derivatives (N,), low-passed above its own frequencies.
+    """Return a signal and its first two derivatives (N,), low-passed above its top frequency.
 
     Args:
-        x: (N,) evenly spaced, at least `MIN_SPECTRUM_SAMPLES` samples.
+        x: evenly spaced samples (N,), at least `MIN_SPECTRUM_SAMPLES`.
         rate: samples per second, Hz.
         order: order of the filter (see `smooth_rates`).
     """
@@ -214,9 +214,9 @@ def in_band(
 
 
 def _spectrum(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return frequencies, as fractions of the sampling rate, and powers of a record minus its line.
+    """Return frequencies (fractions of the sampling rate) and power of a record without its trend.
 
-    It is tapered, so that its ends do not look like high-frequency motion.
+    The record is tapered, because its ends would otherwise appear as high-frequency motion.
     """
     along = np.linspace(-1.0, 1.0, len(x))
     line = np.polynomial.Polynomial.fit(along, x, 1)
@@ -238,7 +238,7 @@ def _cosines(series: np.ndarray) -> np.ndarray:
 def _ends(
     x: np.ndarray, window: int, rate: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return value and curvature at both ends, from polynomials fitted there."""
+    """Return (value, curvature) at both ends, from polynomials fitted there."""
     size = min(max(window, END_POLYNOMIAL_DEGREE + 3), len(x))
     degree = min(END_POLYNOMIAL_DEGREE, size - 1)
     along = np.linspace(0.0, 1.0, size)
@@ -250,7 +250,7 @@ def _ends(
 
 
 def _continued(x: np.ndarray, more: int, window: int, rate: float) -> np.ndarray:
-    """Return the record continued by reflection at the even part of the end's polynomial."""
+    """Return the record continued at its end, by odd reflection about the even polynomial."""
     if not more:
         return np.asarray(x, dtype=float)
     _, (value, bend) = _ends(x, window, rate)
@@ -259,7 +259,7 @@ def _continued(x: np.ndarray, more: int, window: int, rate: float) -> np.ndarray
 
 
 def _cubic(x: np.ndarray, window: int, rate: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the cubic (N,) with the ends' values and curvatures, and its two derivatives."""
+    """Return the cubic (N,) with the values and curvatures of the ends, and its two derivatives."""
     (first, first_bend), (last, last_bend) = _ends(x, window, rate)
     time = np.arange(len(x)) / rate
     length = time[-1]

@@ -51,59 +51,63 @@ LOG_FILE = Shape(
     name="log file",
     doc="A file of a recording.",
     fields=(
-        need("path", _TEXT, "the file, or the folder of a bag, relative to this one"),
+        need("path", _TEXT, "file or bag folder, relative to this file"),
         field(
             "columns",
             MapOf(item=_CHANNEL_TEXTS, key="quantity", is_known=True),
-            "column of each channel by quantity; columns with standard names if absent",
+            "column of each channel, by quantity; if absent, columns have standard names",
         ),
-        field("units", _CHANNEL_TEXTS, "units by quantity or column, where the header has none"),
-        field("time", _TEXT, "column of the time"),
+        field("units", _CHANNEL_TEXTS, "units by quantity or column, if the header has none"),
+        field("time", _TEXT, "time column"),
         field(
             "between",
             Choice(options=tuple(INTERPOLATIONS)),
-            "of a bag: what other topics have between their messages",
+            "for a bag: interpolation of other topics between their messages",
         ),
     ),
 )
 TABLE = Shape(
     name="table",
-    doc="Forces at positions; between them linear.",
+    doc="Forces at positions, with linear interpolation.",
     fields=(
-        need("position", _AMOUNTS, "positions that increase"),
-        need("force", _AMOUNTS, "force at each"),
+        need("position", _AMOUNTS, "increasing positions"),
+        need("force", _AMOUNTS, "force at each position"),
     ),
 )
 KNOWN_FORCE = Shape(
     name="known force",
-    doc="A force by position that is subtracted: a table, or a polynomial of position - about.",
+    doc="A force that depends on position and is subtracted: a table, or a polynomial of position - about.",
     fields=(
-        field("of", _TEXT, "channel whose position counts; its own if absent"),
+        field("of", _TEXT, "channel whose position is used; the force's own channel if absent"),
         field("table", TABLE, "forces at positions"),
         field("polynomial", _AMOUNTS, "coefficients, the constant first"),
         field(
-            "about", Value(linear=None), "position from which the polynomial counts; zero if absent"
+            "about",
+            Value(linear=None),
+            "position that is subtracted in the polynomial; zero if absent",
         ),
     ),
 )
 PREPARATION = Shape(
     name="preparation",
-    doc="How positions become velocities and accelerations (`Preparation`).",
+    doc="Computation of velocities and accelerations from positions (`Preparation`).",
     fields=(
-        field("cutoff", _FREQUENCY, "of the filter of positions"),
+        field("cutoff", _FREQUENCY, "cut-off frequency of the filter of positions"),
         field(
-            "cutoffs", MapOf(item=_FREQUENCY, key="channel", is_known=True), "of single channels"
+            "cutoffs",
+            MapOf(item=_FREQUENCY, key="channel", is_known=True),
+            "cut-off frequencies of single channels",
         ),
-        field("velocity", _TEXT, "where velocities come from"),
-        field("velocities", _CHANNEL_TEXTS, "the same of single channels"),
+        field("velocity", _TEXT, "source of velocities"),
+        field("velocities", _CHANNEL_TEXTS, "sources of velocities of single channels"),
         field("order", _COUNT, "order of the filter"),
         field(
             "standstill",
             Value(linear=ONE),
-            "fraction of the largest speed that counts as standstill",
+            "fraction of the largest speed below which a channel counts as at rest",
         ),
-        field("trim", _COUNT, "samples cut off at each end"),
-        field("decimation", _COUNT, "factor of decimation"),
+        field("trim", _COUNT, "number of samples removed at each end"),
+        field("decimation", _COUNT, "decimation factor"),
     ),
 )
 RECORDING = Shape(
@@ -112,14 +116,14 @@ RECORDING = Shape(
     fields=(
         need("format", Choice(options=(LOG_FORMAT,)), "format and version"),
         field("description", Text(), "what was measured"),
-        field("sample_rate", _FREQUENCY, "of files without a time column"),
+        field("sample_rate", _FREQUENCY, "sampling rate of files without a time column"),
         need("files", ListOf(item=LOG_FILE), "the files"),
         field(
             "known_forces",
             MapOf(item=KNOWN_FORCE, key="channel", is_known=True),
-            "forces that the machine's description has not, by channel",
+            "forces that the machine's description does not contain, by channel",
         ),
-        field("preparation", PREPARATION, "how the log is made ready"),
+        field("preparation", PREPARATION, "preparation of the log"),
     ),
 )
 
@@ -130,7 +134,7 @@ class Recording(ReprMixin):
 
     Attributes:
         files: the files with their columns.
-        sample_rate: Hz; None where a file has a time column.
+        sample_rate: sampling rate, Hz; None if a file has a time column.
         preparation: preparation of the log; None if the file specifies none.
         known_forces: known forces of elements that the machine's description does not contain.
     """
@@ -149,7 +153,7 @@ def load_recording(path: str | Path, folder: str | Path | None = None) -> Record
         folder: folder of the data files; by default that of the YAML file.
 
     Returns:
-        The description with paths that are relative to its folder.
+        The description, with the paths of its files.
 
     Raises:
         LogError: all problems, with lines.
@@ -179,7 +183,7 @@ def load_recording(path: str | Path, folder: str | Path | None = None) -> Record
 def read_recorded(path: str | Path) -> xr.Dataset:
     """Return the unprepared log of a table, or of a YAML file that describes a recording.
 
-    Steps of time may differ, as those of a simulation.
+    Time steps may differ, as in a simulation.
 
     Raises:
         LogError: all problems, with lines.
@@ -203,10 +207,10 @@ def _preparation(place: Cursor | None, content: dict[str, Any] | None) -> Prepar
 
 
 def _known_force(name: str, place: Cursor, values: ValueReader) -> KnownForce | None:
-    """Return the force law of one channel; None with a problem."""
+    """Return the force law of one channel; None after adding a problem."""
     content = contents(place, values) or {}
     if ("table" in content) == ("polynomial" in content):
-        place.problem("is neither a table nor a polynomial, or both", "give table or polynomial")
+        place.problem("needs exactly one of table and polynomial", "give `table` or `polynomial`")
         return None
     table, about = content.get("table") or {}, content.get("about")
     forces: tuple[Amount, ...] = content.get("polynomial") or table.get("force") or ()
@@ -235,9 +239,9 @@ def _known_force(name: str, place: Cursor, values: ValueReader) -> KnownForce | 
 def _units(
     place: Cursor, forces: Sequence[Amount], positions: Sequence[Amount], powers: bool
 ) -> tuple[str, str] | None:
-    """Return the units of position and force that fit all dimensions; None with a problem.
+    """Return the units of position and force that match all dimensions; None after a problem.
 
-    A unit is "" if several fit.
+    A unit is "" if several match.
     """
     suits: list[tuple[str, str]] = []
     for way, way_unit in ((LENGTH, "m"), (ANGLE, "rad")):
@@ -251,8 +255,10 @@ def _units(
             if is_force and all(unit.dimension.matches(way) for unit in positions):
                 suits.append((way_unit, force_unit))
     if not suits:
-        what = "has units that are not those of a force, or a torque, by a position"
-        place.problem(what, "such as [2 N, 30 N/m] and 0.1 m, or [1 N m, 4 N m/rad] and 0.2 rad")
+        what = "its units are not those of a force or torque as a function of position"
+        place.problem(
+            what, "write, for example, [2 N, 30 N/m] and 0.1 m, or [1 N m, 4 N m/rad] and 0.2 rad"
+        )
         return None
     position_units = {position_unit for position_unit, _ in suits}
     force_units = {force_unit for _, force_unit in suits}

@@ -1,7 +1,6 @@
-"""A simulated measurement of a motion by the sensors of a log.
+"""A simulated measurement of a known motion by the sensors of a log.
 
-The errors that sensors and preparation leave in the motion are estimated from it: the motion is
-then known.
+It serves to estimate the errors of the motion that sensors and preparation cause.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ _MOTION = ("position", "velocity", "acceleration")
 def measured_again(
     log: Log, prepared: Signals, preparation: Preparation, rng: np.random.Generator
 ) -> tuple[Signals, Signals]:
-    """Return a motion like that of a log, and the same after a measurement and preparation.
+    """Return a motion like that of a log, and the same motion after measurement and preparation.
 
-    The motion has the prepared velocities; their integrals are its positions. A coarse encoder
-    reads multiples of its step. Other positions get white noise of the size that the preparation
-    has removed, and measured velocities the noise of their channel.
+    The motion has the prepared velocities and their integrals as positions. A coarse encoder reads
+    multiples of its step. Other positions get white noise of the size that the preparation has
+    removed. Measured velocities get the noise of their channel.
 
     Args:
         log: the log as measured.
-        prepared: the log after `prepared_signals`, or its beginning.
-        preparation: settings of both preparations, with a cut-off for every channel.
-        rng: source of the noise.
+        prepared: the log after `prepared_signals`, or its first part.
+        preparation: settings of the preparation, with a cut-off for every channel.
+        rng: random number generator for the noise.
 
     Returns:
-        Two logs as long as the prepared one, with its other channels.
+        Two logs of the length of `prepared`, with its other channels.
     """
     raw = as_signals(log)
     period = sample_period(raw)
@@ -63,7 +62,7 @@ def measured_again(
     highest = HIGHEST_CUTOFF / period
 
     def unfiltered(channel: Channel) -> Motion:
-        """Return positions with their derivatives, without a low-pass of the motion."""
+        """Return positions and their derivatives, without a low-pass."""
         position, velocity, acceleration = smooth_rates(
             channel.values, rate=1.0 / period, cutoffs=(highest,) * 3, order=preparation.order
         )
@@ -78,7 +77,7 @@ def measured_again(
 
 
 def _read(position: np.ndarray, step: float, noise: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the readings (N,) of an encoder with a step, or with white noise."""
+    """Return the readings (N,) of a position sensor with a step, or with white noise."""
     if noise < MAX_NOISE_SHARE * step:
         return np.asarray(step * np.round(position / step))
     return np.asarray(position + noise * rng.standard_normal(len(position)))

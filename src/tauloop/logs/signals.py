@@ -10,18 +10,19 @@ from numpy.lib.stride_tricks import sliding_window_view
 from tauloop.common.errors import InputError
 from tauloop.logs.log import Log, as_signals
 
-#: Largest deviation of stamps from the even grid between first and last, in periods: coarse clocks
-#: stay within it, changing rates do not.
+#: Largest deviation of stamps from the even grid between the first and last stamp, in periods.
+#: Coarse clocks do not exceed it; changing rates do.
 UNEVEN_PERIODS = 1.0
 #: Half length of the decimation filter in samples, per unit of the factor (as in
 #: `scipy.signal.decimate`).
 _HALF_LENGTH = 10
-#: Decimated samples computed at a time, and per matrix product: few, since the matrix is banded,
-#: but enough to use the processor's speed.
+#: Number of decimated samples computed at a time, and per matrix product. The latter is small,
+#: because the matrix is banded, but large enough to use the processor efficiently.
 _OUTPUTS_AT_ONCE = 512
 _OUTPUTS_PER_PRODUCT = 16
 LEAST_FOR_DIFFERENCES = 3
-#: Largest chosen cut-off as a fraction of the sampling rate; above it nothing is filtered.
+#: Largest automatic cut-off as a fraction of the sampling rate; with a higher one nothing is
+#: filtered.
 HIGHEST_CUTOFF = 0.45
 
 
@@ -29,17 +30,19 @@ def sample_period(log: Log) -> float:
     """Return the mean time between samples, s.
 
     Raises:
-        InputError: fewer than two samples, or the stamps are not evenly spaced.
+        InputError: there are fewer than two samples, or the stamps are not evenly spaced.
     """
     time = as_signals(log).time
     if len(time) < 2:
-        raise InputError.of("log", f"{len(time)} samples have no sampling rate", "record longer")
+        raise InputError.of(
+            "log", f"{len(time)} samples do not define a sampling rate", "record longer"
+        )
     period = (time[-1] - time[0]) / (len(time) - 1)
     off = np.abs(time - time[0] - period * np.arange(len(time)))
     worst = int(off.argmax())
     if off[worst] > UNEVEN_PERIODS * period:
         what = (
-            f"not evenly sampled: at {time[worst]:.6g} s the stamp is {off[worst]:.3g} s off an even grid of "
+            f"not evenly sampled: the stamp at {time[worst]:.6g} s deviates by {off[worst]:.3g} s from an even grid of "
             f"{period:.6g} s"
         )
         raise InputError.of(
@@ -51,27 +54,28 @@ def sample_period(log: Log) -> float:
 def butterworth(x: np.ndarray, *, rate: float, cutoff: float, order: int) -> np.ndarray:
     """Return low-passed samples without phase shift: a Butterworth filter run both ways.
 
-    The two passes of the digital filter (bilinear transform) have no phase and, at a frequency f,
+    The two passes of the digital filter (bilinear transform) have zero phase and, at a frequency f,
     the gain 1 / (1 + (tan(pi f / rate) / tan(pi cutoff / rate))^(2 order)) (Oppenheim and Schafer,
-    Discrete-time signal processing, 3rd ed., section 7.2). It is applied as such, to the sines that
-    make up the record less the line from its first to its last sample: both ends are continued by
-    odd reflection (at the last end by a few samples first, to a length that suits the Fourier
-    transform). Inside, that is `scipy.signal.sosfiltfilt`, of any order and cutoff; importing
-    `scipy.signal` takes longer than an identification.
+    Discrete-time signal processing, 3rd ed., section 7.2). This gain is applied to a sine series of
+    the record minus the line from its first to its last sample. Both ends are therefore continued
+    by odd reflection (the last end first by a few samples, to a suitable length for the Fourier
+    transform). Away from the ends, the result equals `scipy.signal.sosfiltfilt`, but this method
+    works for any order and cut-off. Also, importing `scipy.signal` takes longer than an
+    identification.
 
     Args:
-        x: (N, ...) evenly spaced samples.
+        x: evenly spaced samples (N, ...).
         rate: samples per second, Hz.
         cutoff: -3 dB frequency of one pass, Hz.
         order: order of one pass.
 
     Returns:
-        (N, ...) filtered samples.
+        Filtered samples (N, ...).
 
     Raises:
-        InputError: cutoff not below half the rate, or too few samples for the order.
+        InputError: the cut-off is not below half the rate, or there are too few samples.
     """
-    import scipy.fft  # of an extra, which reading a log without timing faults does not need
+    import scipy.fft  # SciPy is an optional dependency, which reading most logs does not need
 
     require_filter(len(x), rate, cutoff, order)
     last = scipy.fft.next_fast_len(len(x) - 1)
@@ -88,7 +92,7 @@ def require_filter(count: int, rate: float, cutoff: float, order: int) -> None:
     """Reject a low-pass that is impossible at this rate, or that has too few samples.
 
     Raises:
-        InputError: cutoff not below half the rate, or too few samples for the order.
+        InputError: the cut-off is not below half the rate, or there are too few samples.
     """
     require_cutoff(rate, cutoff)
     needed = 3 * (order + 1) + 1
@@ -101,12 +105,12 @@ def require_cutoff(rate: float, cutoff: float) -> None:
     """Reject a cut-off that is not below half the rate.
 
     Raises:
-        InputError: the cutoff is not between zero and half the rate.
+        InputError: the cut-off is not between zero and half the rate.
     """
     if not 0.0 < cutoff < 0.5 * rate:
         what = f"{cutoff:g} Hz is not between zero and half the sampling rate, {0.5 * rate:g} Hz"
         raise InputError.of(
-            "cutoff", what, "choose a lower cutoff, or none: the noise then determines it"
+            "cutoff", what, "choose a lower cutoff, or omit it: then the noise determines it"
         )
 
 
@@ -114,8 +118,8 @@ def gain_of_sines(along: np.ndarray, *, rate: float, cutoff: float, order: int) 
     """Return the gain (N - 2,) of a two-way Butterworth filter for every sine of a record.
 
     Args:
-        along: (N,) from zero to one in even steps: the sines' frequencies divided by half the rate,
-            including both ends.
+        along: frequencies of the sines divided by half the rate (N,): from zero to one in even
+            steps, including both ends.
         rate, cutoff, order: as for `butterworth`.
     """
     with np.errstate(over="ignore"):  # far above the cutoff the gain is zero
@@ -127,7 +131,7 @@ def gain_of_sines(along: np.ndarray, *, rate: float, cutoff: float, order: int) 
 
 
 def _passed(x: np.ndarray, along: np.ndarray, gain: np.ndarray) -> np.ndarray:
-    """Return one column (N,) after the gain of every sine (see `butterworth`)."""
+    """Return one column (N,) after multiplying its sines by the gain (see `butterworth`)."""
     import scipy.fft
 
     more = len(along) - len(x)
@@ -140,17 +144,17 @@ def _passed(x: np.ndarray, along: np.ndarray, gain: np.ndarray) -> np.ndarray:
 
 
 def central_differences(x: np.ndarray, period: float) -> np.ndarray:
-    """Return the derivative (x[k+1] - x[k-1]) / (2 T); the two ends are of second order too.
+    """Return the derivative (x[k+1] - x[k-1]) / (2 T); also of second order at the ends.
 
     Args:
-        x: (N, ...) with N >= 3.
-        period: T, s.
+        x: samples (N, ...), N >= 3.
+        period: sampling period T, s.
 
     Returns:
-        (N, ...).
+        Derivatives (N, ...).
 
     Raises:
-        InputError: fewer than three samples.
+        InputError: there are fewer than three samples.
     """
     if len(x) < LEAST_FOR_DIFFERENCES:
         what = f"{len(x)} samples are too few for central differences"
@@ -159,7 +163,7 @@ def central_differences(x: np.ndarray, period: float) -> np.ndarray:
 
 
 def integrated(velocity: np.ndarray, period: float) -> np.ndarray:
-    """Return the integral (N,) over time by the trapezoidal rule, zero at the first sample."""
+    """Return the integral (N,) by the trapezoidal rule, starting at zero."""
     return np.concatenate([[0.0], np.cumsum(0.5 * period * (velocity[1:] + velocity[:-1]))])
 
 
@@ -168,18 +172,18 @@ def decimate(x: np.ndarray, factor: int, cutoff: float | None = None) -> np.ndar
 
     With `cutoff`, the samples pass a second low-pass filter.
 
-    The filter is the one of ``scipy.signal.decimate(x, factor, ftype="fir", zero_phase=True)``: 20
-    factor + 1 taps of a Hamming window, zeros beyond the ends. It is applied as products of
-    matrices to all columns at once, computing only the samples that are kept.
+    The filter is that of ``scipy.signal.decimate(x, factor, ftype="fir", zero_phase=True)``: 20
+    factor + 1 taps of a Hamming window, with zeros beyond the ends. It is applied to all columns at
+    once by matrix products, which only compute the returned samples.
 
     Args:
-        x: (N, ...) samples; any number of columns, such as a stacked regressor (N, outputs,
+        x: samples (N, ...) with any number of columns, such as a regressor (N, outputs,
             parameters).
-        factor: 1 keeps every sample.
+        factor: decimation factor; 1 returns every sample.
         cutoff: cut-off of `low_pass`, as a fraction of the rate of x.
 
     Returns:
-        (ceil(N / factor), ...); sample k belongs to the time of sample k * factor.
+        Samples (ceil(N / factor), ...); sample k belongs to the time of sample k * factor of x.
 
     Raises:
         InputError: the factor is below one, or there are fewer samples than taps.
@@ -192,12 +196,12 @@ def decimate(x: np.ndarray, factor: int, cutoff: float | None = None) -> np.ndar
 def low_pass(x: np.ndarray, cutoff: float) -> np.ndarray:
     """Return samples after a zero-phase low-pass: the filter of `decimate` for any cut-off.
 
-    The cut-off corresponds to a factor 1 / (2 cutoff).
+    The cut-off corresponds to a decimation factor of 1 / (2 cutoff).
 
     Args:
-        x: (N, ...) samples; zeros beyond the ends.
-        cutoff: -6 dB frequency as a fraction of the sampling rate; from `HIGHEST_CUTOFF` on nothing
-            is filtered.
+        x: samples (N, ...); they count as zero beyond the ends.
+        cutoff: -6 dB frequency as a fraction of the sampling rate; `HIGHEST_CUTOFF` and higher
+            values do not filter.
     """
     if cutoff >= HIGHEST_CUTOFF:
         return x
@@ -205,13 +209,13 @@ def low_pass(x: np.ndarray, cutoff: float) -> np.ndarray:
 
 
 def decimate_in_parts(evaluate: Callable[[slice], np.ndarray], n: int, factor: int) -> np.ndarray:
-    """Return the result of `decimate` for samples that are computed part by part.
+    """Return the result of `decimate` for samples that are computed in parts.
 
     Args:
         evaluate: function that returns the samples (size, ...) of a slice; slices overlap by the
             length of the filter.
         n: total number of samples.
-        factor: at least 2.
+        factor: decimation factor, at least 2.
 
     Raises:
         InputError: the factor is below one, or there are fewer samples than taps.
@@ -240,14 +244,14 @@ def _filtered_in_parts(
         windows = sliding_window_view(columns, band.shape[1], axis=0)[::step]
         filtered = band @ windows.transpose(0, 2, 1)
         thinned = thinned if first else np.empty((count, *x.shape[1:]))
-        # The number of rows is given, because it cannot follow from the size without columns.
+        # the number of rows is explicit, because it cannot be inferred without columns
         rows = filtered.shape[0] * filtered.shape[1]
         thinned[first : first + outputs] = filtered.reshape(rows, *x.shape[1:])[:outputs]
     return thinned
 
 
 def _band(factor: int, stretch: float) -> np.ndarray:
-    """Return the matrix (outputs, inputs) from samples to neighboring filtered samples."""
+    """Return the matrix (outputs, inputs) from samples to consecutive filtered samples."""
     half = _half_length(stretch)
     reach = np.arange(-half, half + 1)
     impulse_response = np.hamming(len(reach)) * np.sinc(reach / stretch)
@@ -265,7 +269,7 @@ def _half_length(stretch: float) -> int:
 
 
 def filter_reach(factor: int, cutoff: float | None = None) -> int:
-    """Return the number of decimated samples at each end that depend on samples beyond the log."""
+    """Return the number of decimated samples at each end that depend on zeros beyond the log."""
     own = 0 if factor == 1 else _HALF_LENGTH
     if cutoff is None or cutoff * factor >= HIGHEST_CUTOFF:
         return own
@@ -280,9 +284,7 @@ def _require_taps(n: int, factor: int) -> None:
             "give 1 for no decimation",
         )
     if factor > 1 and n < taps(factor):
-        what = (
-            f"{n} samples are too few to decimate by {factor}: the filter has {taps(factor)} taps"
-        )
+        what = f"{n} samples are too few for decimation by {factor}: the filter has {taps(factor)} taps"
         raise InputError.of("x", what, "record longer or decimate less")
 
 

@@ -1,4 +1,4 @@
-"""Tables of numbers in CSV, Parquet and MAT files with one interface, and their faults."""
+"""Tables of numbers in CSV, Parquet and MAT files with a common interface, and their faults."""
 
 from __future__ import annotations
 
@@ -28,25 +28,23 @@ from tauloop.logs.files.reading_apart import mat_columns, parquet_columns, parqu
 from tauloop.logs.files.unpacking import require_ratio, unpacked
 
 _HDF5_SIGNATURE = b"\x89HDF"
-#: Types of Arrow that are numbers, or dictionaries of numbers.
+#: Arrow types of numbers, or of dictionaries of numbers.
 _NUMERIC = re.compile(
     r"(dictionary<values=)?(u?int\d+|halffloat|float|double|decimal\d*\(.*\))(, indices=.*>)?"
 )
 _KIND_NOT_FINITE, _KIND_EMPTY = "numbers that are not finite", "empty cells"
 _KIND_BEYOND = "numbers that are too large"
-#: Dropped messages: values in between are interpolated only if gaps are to be filled.
+#: Kind of findings for dropped messages; they are interpolated only if gaps are filled.
 KIND_DROPPED = "dropped messages"
-#: Largest plausible measured number; squares and products of larger ones overflow.
+#: Largest plausible measured number; squares and products of larger numbers overflow.
 MAX_MEASURED_NUMBER = 1e100
-#: Kinds of findings of cells without a number, which `LogTable.numbers` returns as not finite.
+#: Kinds of findings for cells without a number; `LogTable.numbers` returns them as not finite.
 MISSING_KINDS = (_KIND_NOT_FINITE, _KIND_EMPTY, KIND_DROPPED)
 _BEYOND = (
-    f"is beyond {MAX_MEASURED_NUMBER:.0e}, more than any sensor measures",
+    f"exceeds {MAX_MEASURED_NUMBER:.0e}, more than any sensor measures",
     "check the column, its unit and exponents",
 )
-_NOT_FINITE = (
-    "the sensor or the recorder gave no value there; repair the log or leave these rows out"
-)
+_NOT_FINITE = "the sensor or recorder gave no value there; repair the log or remove these rows"
 
 
 class LogTable(ABC):
@@ -56,10 +54,10 @@ class LogTable(ABC):
         file: file name for messages.
         names: column names without units.
         units: unit text of each column, empty if the file specifies none.
-        has_names: whether the file names its columns; otherwise they are called 1, 2, ...
-        may_be_late: whether stamps are those of receipt, which may be late and uneven.
-        arrival: time of receipt of each sample (N,), s of the recorder's clock, if known.
-        notes: findings, as sentences, that do not prevent the use of the log.
+        has_names: whether the file has column names; otherwise they are 1, 2, ...
+        may_be_late: whether stamps are times of receipt, which may be late and uneven.
+        arrival: times of receipt (N,), s, by the recorder's clock; None if unknown.
+        notes: findings, as texts, that do not prevent the use of the log.
     """
 
     has_names = True
@@ -79,10 +77,10 @@ class LogTable(ABC):
 
     @abstractmethod
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
-        """Return the chosen columns (N, len(columns)); numbers that are not finite are findings."""
+        """Return the chosen columns (N, len(columns)); report numbers that are not finite."""
 
     def channels(self) -> list[tuple[str, str, str]]:
-        """Return quantity, channel and column of names in the form ``quantity.channel``."""
+        """Return (quantity, channel, column) for column names of the form ``quantity.channel``."""
         parts = [(name.partition("."), name) for name in self.names]
         return [
             (quantity, channel, name)
@@ -91,11 +89,11 @@ class LogTable(ABC):
         ]
 
     def clock(self, columns: Sequence[str]) -> str | None:
-        """Return the default time column of samples of these columns."""
+        """Return the default time column for these columns."""
         return None
 
     def line(self, row: int) -> int | None:
-        """Return the line of a row (counted from zero) in the file; None if it has no lines."""
+        """Return the line in the file of a row (from zero); None if the file has no lines."""
         return None
 
     def _report_not_finite(
@@ -136,17 +134,17 @@ def _refused(
 
 
 class CsvTable(LogTable):
-    """Text with comma, semicolon or tab between cells; lines above the header may start with #.
+    """A text file with comma, semicolon or tab as delimiter; # may start lines before the header.
 
     Without a header row, columns are numbered from 1. Unambiguous decimal commas are accepted.
     """
 
     def __init__(self, path: Path, names: Sequence[str] = ()) -> None:
-        """Read the bytes and the header; a text without a header may get column names.
+        """Read the bytes and the header; `names` are used for a text without a header.
 
         Raises:
-            LogError: not a UTF-8 text with a row of column names and at least one sample, or a
-                different number of names and columns.
+            LogError: the file is not a UTF-8 text with column names and at least one sample, or the
+                numbers of names and columns differ.
         """
         self._data = _text_bytes(path)
         self._delimiter = ","
@@ -160,7 +158,7 @@ class CsvTable(LogTable):
         self.first_row = tuple(cells)
         self.has_names = not all(is_number(cell) or has_decimal_comma(cell) for cell in cells)
         if names and len(cells) != len(names):
-            what = f"has {len(cells)} columns, and the header names {len(names)}"
+            what = f"the file has {len(cells)} columns, but there are {len(names)} names"
             raise _refused(str(path), what, "name every column", where="header")
         if names or not self.has_names:
             self._skipped -= 1
@@ -190,11 +188,11 @@ class CsvTable(LogTable):
                     yield self._skipped + reader.line_num, cells
 
     def line(self, row: int) -> int | None:
-        """Return the line of a row, counted on each call, since only messages need it."""
+        """Return the line of a row; it is determined on each call, as only messages need it."""
         return next((line for index, (line, _) in enumerate(self._rows()) if index == row), None)
 
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
-        """Return the chosen columns, fast for sound tables, else cell by cell with all faults."""
+        """Return the chosen columns; tables with faults are read cell by cell to report them."""
         try:
             with self._stream() as stream:
                 table = np.loadtxt(
@@ -217,7 +215,7 @@ class CsvTable(LogTable):
         try:
             for line, cells in self._rows():
                 if len(cells) != len(self.names):
-                    what = f"{len(cells)} cells where the header has {len(self.names)}"
+                    what = f"the row has {len(cells)} cells, but the header has {len(self.names)}"
                     remedy = (
                         "the recorder stopped or a delimiter is missing; repair or remove the row"
                     )
@@ -245,7 +243,7 @@ class CsvTable(LogTable):
             remedy = "remove the text or do not map this column"
             if has_decimal_comma(text):
                 remedy = (
-                    "export with a decimal point instead of a comma: here it may as well "
+                    "export with a decimal point instead of a comma: here a comma may also "
                     "separate cells or thousands"
                 )
         findings.add(kind, f"column {self.names[column]!r}", what, remedy, self.file, line)
@@ -262,14 +260,14 @@ def _text_bytes(path: Path) -> bytes:
     if b"\0" in data:
         raise _refused(
             str(path),
-            f"not text: a zero byte at offset {data.index(0)}",
-            "export as CSV, or give the file the ending of its true kind",
+            f"it is not text: there is a null byte at offset {data.index(0)}",
+            "export as CSV, or correct the file extension",
         )
     try:
         data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        what = f"not UTF-8 text: byte 0x{data[error.start]:02x}"
+        what = f"it is not UTF-8 text: byte 0x{data[error.start]:02x}"
         raise _refused(str(path), what, "save the file with UTF-8 encoding", line=line) from None
     return data
 
@@ -296,7 +294,7 @@ class ParquetTable(LogTable):
         super().__init__(str(path), self._headers, brackets_are_units=True)
 
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
-        """Return the chosen columns; nulls are findings and NaN."""
+        """Return the chosen columns; nulls are reported and become NaN."""
         path = Path(self.file)
         require_ratio(path, 8 * self._rows * max(len(columns), 1))
         numeric = [
@@ -306,9 +304,9 @@ class ParquetTable(LogTable):
             if column not in numeric:
                 where, what = (
                     f"column {self.names[column]!r}",
-                    f"holds {self._kinds[column]}, not numbers",
+                    f"contains {self._kinds[column]}, not numbers",
                 )
-                remedy = "map another column or convert this one"
+                remedy = "use another column or convert this one"
                 findings.add("columns that are not numbers", where, what, remedy, self.file)
         loaded = parquet_columns(path, [self._headers[column] for column in numeric])
         values = np.full((len(columns), self._rows), np.nan)
@@ -321,31 +319,33 @@ class ParquetTable(LogTable):
 
 
 def require_parquet(file: str) -> None:
-    """Reject Parquet without the package that reads and writes it.
+    """Raise an error if the package that reads and writes Parquet is missing.
 
     Raises:
         LogError: pyarrow is not installed.
     """
     if find_spec("pyarrow") is None:
         raise _refused(
-            file, "Parquet needs pyarrow, which is missing", "pip install 'tauloop[parquet]'"
+            file,
+            "Parquet files need pyarrow, which is not installed",
+            "pip install 'tauloop[parquet]'",
         )
 
 
 class ArrayTable(LogTable):
-    """Columns in memory by name."""
+    """Columns in memory, by name."""
 
     def __init__(
         self, file: str, columns: Mapping[str, np.ndarray], units: Mapping[str, str]
     ) -> None:
-        """Keep the columns.
+        """Store the columns.
 
         Raises:
             LogError: there are no columns.
         """
         if not columns:
             raise _refused(
-                file, "no numeric vectors or matrices inside", "save the signals themselves"
+                file, "there are no numeric vectors or matrices", "save the signals as arrays"
             )
         self._columns = columns
         super().__init__(file, list(columns), brackets_are_units=False)
@@ -380,7 +380,7 @@ class MatTable(ArrayTable):
         """Read all numeric variables; version 7.3 is HDF5.
 
         Raises:
-            LogError: damaged, or without numeric arrays.
+            LogError: the file is damaged, or has no numeric arrays.
         """
         with path.open("rb") as stream:
             start = stream.read(128)

@@ -16,36 +16,36 @@ from tauloop.logs.signals import butterworth, central_differences, integrated, s
 
 #: Sources of a channel's velocity.
 SOURCES = ("positions", "measured", "fused")
-#: Smallest correlation between a velocity's integral and the positions that confirms the channel.
+#: Smallest correlation of a velocity's integral with the positions for a matching channel.
 MIN_CORRELATION = 0.9
-#: A scale that differs from one by more than this is an error of unit or gear.
+#: Largest difference of the scale from one; a larger one is an error of the unit or gear ratio.
 MAX_SCALE_ERROR = 0.1
-#: Factors of units and signs, with their descriptions.
+#: Scales due to wrong units, by description.
 UNIT_FACTORS = {
-    "degrees per second for what is in rad/s": 180.0 / np.pi,
-    "rad/s for what is in degrees per second": np.pi / 180.0,
-    "revolutions per minute for what is in rad/s": 30.0 / np.pi,
-    "revolutions per second for what is in rad/s": 0.5 / np.pi,
-    "milli for what is in the unit itself": 1e3,
-    "k for what is in the unit itself": 1e-3,
-    "per minute for what is per second": 60.0,
+    "the values look like deg/s, but the column is declared in rad/s": 180.0 / np.pi,
+    "the values look like rad/s, but the column is declared in deg/s": np.pi / 180.0,
+    "the values look like rpm, but the column is declared in rad/s": 30.0 / np.pi,
+    "the values look like revolutions per second, but the column is declared in rad/s": 0.5 / np.pi,
+    "the values look like milli-units of the declared unit": 1e3,
+    "the values look like kilo-units of the declared unit": 1e-3,
+    "the values look like rates per minute, but the column is declared per second": 60.0,
 }
-#: Relative tolerance of a scale that counts as a unit's factor.
+#: Relative deviation of a scale from a factor of `UNIT_FACTORS` up to which it counts as equal.
 UNIT_FACTOR_TOLERANCE = 0.02
-#: Smallest delay or lead of a velocity in s, and the fraction of the difference's power that a
-#: shift must explain.
+#: Smallest significant delay or lead of a velocity, s, and smallest fraction of the power of the
+#: difference that a shift must explain.
 MIN_DELAY, MIN_SHIFT_SHARE = 2e-3, 0.5
-#: Number of steps to determine a delay.
+#: Number of iterations to determine a delay.
 DELAY_STEPS = 3
-#: A velocity is saturated where the positions move faster by this factor.
+#: A velocity is saturated at a limit if the positions move faster than the limit by this factor.
 SATURATION_FACTOR = 1.02
 #: Number of logarithmically spaced frequencies over which noise is averaged.
 NOISE_BINS = 24
-#: The lowest of them, in periods per log: slower frequencies contain the integral's drift.
+#: Lowest of them, in periods per log; lower frequencies contain the drift of the integral.
 MIN_NOISE_PERIODS = 3
-#: Number of noise fits, each weighted by the one before.
+#: Number of noise fits, each weighted by the previous one.
 NOISE_FITS = 5
-#: Smallest number of samples for this comparison.
+#: Smallest number of samples for the comparison with positions.
 MIN_SAMPLES = 64
 
 
@@ -53,18 +53,18 @@ MIN_SAMPLES = 64
 class MeasuredVelocity:
     """Quality of a velocity channel compared with the positions of the same channel.
 
-    With positions p and white noises e and n, the velocity channel is ``scale (dp/dt) + offset +
-    e`` and the positions are read as ``p + n``.
+    With true positions p and white noises e and n, the velocity channel is ``scale (dp/dt) + offset
+    + e`` and the position channel is ``p + n``.
 
     Attributes:
         channel: name of the channel.
         correlation: correlation of its integral with the positions, both without linear trend.
-        delay: delay of the velocity after the positions, s; zero if a shift explains less than half
-            of the difference. The other values are those of the channel without the delay.
+        delay: delay of the velocity relative to the positions, s; zero if it is not significant.
+            The other values refer to the channel without the delay.
         scale, offset: scale and offset of the channel; offset in m/s or rad/s.
         noise, position_noise: standard deviations per sample, m/s or rad/s, and m or rad.
-        crossover: frequency, Hz, below which differentiated positions have less noise.
-        saturated: samples at a limit of the instrument, replaced by the positions' derivative.
+        crossover: frequency, Hz, below which differentiated positions have less noise than it.
+        saturated: number of saturated samples, which are replaced by the positions' derivative.
     """
 
     channel: str
@@ -78,15 +78,13 @@ class MeasuredVelocity:
     saturated: int
 
     def problem(self) -> Problem | None:
-        """Return why this is not a velocity of its channel, or None."""
-        where, otherwise = (
-            f"velocity.{self.channel}",
-            "correct the column or its unit; it is not used",
-        )
+        """Return a problem if this is not a velocity of its channel; otherwise None."""
+        where = f"velocity.{self.channel}"
+        remedy = "correct the column or its unit; the channel is ignored until then"
         if not abs(self.correlation) >= MIN_CORRELATION:
-            what = f"is not the derivative of position.{self.channel}: its integral correlates with that by "
+            what = f"is not the derivative of position.{self.channel}: the correlation of its integral is "
             what += f"{self.correlation:.3g}"
-            return Problem(where=where, what=what, remedy=otherwise)
+            return Problem(where=where, what=what, remedy=remedy)
         if not abs(self.scale - 1.0) <= MAX_SCALE_ERROR:
             what = f"is {self.scale:.4g} times the derivative of position.{self.channel}"
             texts = [
@@ -95,19 +93,19 @@ class MeasuredVelocity:
                 if abs(abs(self.scale) / factor - 1.0) <= UNIT_FACTOR_TOLERANCE
             ]
             if self.scale < 0.0:
-                texts.insert(0, "the wrong sign")
+                texts.insert(0, "the sign is wrong")
             return Problem(
                 where=where,
                 what=": ".join([what, *filter(None, [", and ".join(texts)])]),
-                remedy=otherwise,
+                remedy=remedy,
             )
         return None
 
 
 def wrong_velocities(log: Log) -> dict[str, Problem]:
-    """Return the velocity channels that are not the derivative of their position, with problems.
+    """Return a problem for each velocity channel that is not the derivative of its position.
 
-    A problem names the channel to which the velocity belongs, if there is one.
+    The problem names the channel to which the velocity belongs, if there is one.
     """
     by_channel_name = {
         name: measured.problem() for name, measured in measured_velocities(log).items()
@@ -125,18 +123,18 @@ def wrong_velocities(log: Log) -> dict[str, Problem]:
             ):
                 what = (
                     f"is the derivative of position.{other}, not of position.{name}: "
-                    "columns are exchanged"
+                    "the columns are swapped"
                 )
                 problems[name] = Problem(
                     where=problem.where,
                     what=what,
-                    remedy="correct the columns' names; it is not used",
+                    remedy="correct the columns' names; the channel is ignored until then",
                 )
     return problems
 
 
 def measured_velocities(log: Log) -> dict[str, MeasuredVelocity]:
-    """Return the quality of each velocity channel with a position; empty for a short log.
+    """Return the quality of each velocity channel with a position; empty if the log is too short.
 
     Raises:
         InputError: the log is not evenly sampled.
@@ -148,15 +146,15 @@ def measured_velocities(log: Log) -> dict[str, MeasuredVelocity]:
 
 
 def _read(log: Log, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return positions and velocity (N,) of a channel, and its saturated samples.
+    """Return positions and velocity (N,) of a channel, and whether each sample is saturated (N,).
 
-    The positions' derivative replaces the velocity in these samples.
+    The positions' derivative replaces the velocity in saturated samples.
     """
     position, velocity = (by_channel(log, kind)[name] for kind in ("position", "velocity"))
     derived = central_differences(position, sample_period(log))
     saturated = np.zeros(len(position), dtype=bool)
     for limit in limits_reached(velocity, moving(log)):
-        # otherwise the machine moves evenly
+        # if the positions are no faster than the limit, the speed of the machine is simply constant
         if abs(derived[limit.at].mean()) > SATURATION_FACTOR * abs(limit.value):
             saturated |= closed(limit.at)
     return position, np.where(saturated, derived, velocity), saturated
@@ -165,9 +163,9 @@ def _read(log: Log, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _compared(
     name: str, position: np.ndarray, velocity: np.ndarray, saturated: np.ndarray, period: float
 ) -> MeasuredVelocity:
-    """Compare a velocity's integral with the positions over the whole log.
+    """Return the quality of a velocity from a comparison of its integral with the positions.
 
-    Steps of a coarse encoder do not grow in an integral.
+    Comparing integrals, not derivatives, avoids amplifying the quantization of a coarse encoder.
     """
     rate, count, delay = 1.0 / period, len(position), 0.0
     if abs(_agreement(position, velocity, period)[0]) >= MIN_CORRELATION:
@@ -196,15 +194,15 @@ def _compared(
 
 
 def _agreement(position: np.ndarray, velocity: np.ndarray, period: float) -> tuple[float, float]:
-    """Return correlation and scale of the integral and the positions, both without linear trend."""
-    moved, turned = (_without_line(x) for x in (position, integrated(velocity, period)))
-    own, common, other = moved @ moved, moved @ turned, turned @ turned
-    correlation = float(common / np.sqrt(own * other)) if own > 0.0 and other > 0.0 else 0.0
-    return correlation, float(other / common) if common != 0.0 else 0.0
+    """Return correlation and scale of a velocity's integral and positions, both detrended."""
+    x, y = (_without_line(samples) for samples in (position, integrated(velocity, period)))
+    xx, xy, yy = x @ x, x @ y, y @ y
+    correlation = float(xy / np.sqrt(xx * yy)) if xx > 0.0 and yy > 0.0 else 0.0
+    return correlation, float(yy / xy) if xy != 0.0 else 0.0
 
 
 def _whole_delay(position: np.ndarray, velocity: np.ndarray, period: float) -> float:
-    """Return the delay of a velocity, found in a few steps, since each one is underestimated."""
+    """Return the delay of a velocity by iteration, because each step underestimates it."""
     delay = _delay(position, velocity, period)
     for _ in range(DELAY_STEPS if delay else 0):
         delay += _delay_left(position, earlier(velocity, delay, period), period)[0]
@@ -212,7 +210,7 @@ def _whole_delay(position: np.ndarray, velocity: np.ndarray, period: float) -> f
 
 
 def earlier(velocity: np.ndarray, delay: float, period: float) -> np.ndarray:
-    """Return samples (N,) advanced by a time, s, by linear interpolation; ends are held."""
+    """Return samples (N,) advanced by a delay, s, by linear interpolation; ends are constant."""
     if not delay:
         return velocity
     places = np.arange(len(velocity), dtype=float)
@@ -222,32 +220,28 @@ def earlier(velocity: np.ndarray, delay: float, period: float) -> np.ndarray:
 def _delay(position: np.ndarray, velocity: np.ndarray, period: float) -> float:
     """Return the delay of a velocity; zero if it is not significant."""
     delay, explained = _delay_left(position, velocity, period)
-    return (
-        delay
-        if abs(delay) >= max(MIN_DELAY, period) and explained >= 1.0 - MIN_SHIFT_SHARE
-        else 0.0
-    )
+    return delay if abs(delay) >= max(MIN_DELAY, period) and explained >= MIN_SHIFT_SHARE else 0.0
 
 
 def _delay_left(position: np.ndarray, velocity: np.ndarray, period: float) -> tuple[float, float]:
-    """Return the delay d of p = c (V + d v) and the fraction of the difference that it explains.
+    """Return d of the fit p = c (V + d v), and the fraction of the difference that d explains.
 
-    V is the integral of the velocity v.
+    V is the integral of the velocity v. The difference is that of the fit with d = 0.
     """
-    moved, turned, rate = (
-        _without_line(x) for x in (position, integrated(velocity, period), velocity)
+    p, integral, rate = (
+        _without_line(samples) for samples in (position, integrated(velocity, period), velocity)
     )
-    columns = np.stack([turned, rate], axis=1)
-    both = np.linalg.lstsq(columns, moved, rcond=None)[0]
-    alone = moved - turned * (moved @ turned) / (turned @ turned)
-    left = moved - columns @ both
-    power = float(alone @ alone)
-    explained = 1.0 - float(left @ left) / power if power > 0.0 else 0.0
-    return float(both[1] / both[0]) if both[0] else 0.0, explained
+    columns = np.stack([integral, rate], axis=1)
+    fit = np.linalg.lstsq(columns, p, rcond=None)[0]
+    residual_without_delay = p - integral * (p @ integral) / (integral @ integral)
+    residual = p - columns @ fit
+    power = float(residual_without_delay @ residual_without_delay)
+    explained = 1.0 - float(residual @ residual) / power if power > 0.0 else 0.0
+    return float(fit[1] / fit[0]) if fit[0] else 0.0, explained
 
 
 def _without_line(x: np.ndarray) -> np.ndarray:
-    """Return samples (N,) minus their best-fitting straight line."""
+    """Return samples (N,) minus their regression line."""
     columns = np.stack([np.linspace(-1.0, 1.0, len(x)), np.ones(len(x))], axis=1)
     return np.asarray(x - columns @ np.linalg.lstsq(columns, x, rcond=None)[0])
 
@@ -255,13 +249,12 @@ def _without_line(x: np.ndarray) -> np.ndarray:
 def _noises(difference: np.ndarray, period: float) -> tuple[float, float]:
     """Return the standard deviations of white noise of a velocity and of positions.
 
-    They follow from the velocity minus the positions' derivative.
-
-    Central differences turn white position noise into the density (sin(2 pi f T) / T)^2 times its
-    own; both shares are fitted to the density, each time relative to the previous fit, so that all
+    `difference` is the velocity minus the positions' derivative. Central differences multiply the
+    spectral density of white position noise by (sin(2 pi f T) / T)^2. The sum of both densities is
+    fitted to that of the difference. Each fit is weighted by the previous one, so that all
     frequencies have equal weight.
     """
-    # SciPy is of an extra and slow to import, and most logs have no velocities.
+    # SciPy is an optional dependency and slow to import, and most logs have no velocities
     import scipy.fft
     from scipy.optimize import nnls
 
@@ -288,24 +281,23 @@ def _noises(difference: np.ndarray, period: float) -> tuple[float, float]:
 
 
 def velocities_of_source(log: Log, sources: Mapping[str, str]) -> np.ndarray:
-    """Return the velocities (N, n) of channels with another source than positions, unfiltered.
+    """Return the unfiltered velocities (N, n) of channels with the source "measured" or "fused".
 
     The other channels are zero.
 
-    Measured: the channel without its delay and offset, divided by its scale (see
-    `MeasuredVelocity`). Fused: with both noises white, the minimum-variance combination weighs
-    frequencies by 1 / (1 + (f / f_c)^2) for differentiated positions and by the rest for the
-    measured velocity (a complementary filter, Brown and Hwang 2012, Introduction to random signals
-    and applied Kalman filtering, section 8.12); f_c is the crossover. The error of a coarse encoder
-    is not white at reversals, so that its changes of reading are used (see `encoder_steps`).
+    "measured": the channel without its delay and offset, divided by its scale (see
+    `MeasuredVelocity`). "fused": the minimum-variance combination for white noises. The weight of
+    differentiated positions is 1 / (1 + (f / f_c)^2) with the crossover f_c; the measured velocity
+    has the remaining weight (a complementary filter, Brown and Hwang 2012, Introduction to random
+    signals and applied Kalman filtering, section 8.12). The error of a coarse encoder is not white
+    at reversals, so the times at which its reading changes are used instead (see `encoder_steps`).
 
     Args:
-        log: log with velocities of all channels whose source is not their positions.
-        sources: source by position channel, in their order.
+        log: log with velocities of all channels whose source is "measured" or "fused".
+        sources: source by position channel, in the order of the channels.
 
     Raises:
-        LogError: a velocity is missing, has another unit, or does not belong to its channel; all
-            problems.
+        LogError: velocities are missing, have another unit, or do not belong to their channels.
     """
     velocity = np.zeros((len(as_signals(log).time), len(sources)))
     wanted = [name for name, source in sources.items() if source != "positions"]
@@ -314,13 +306,14 @@ def velocities_of_source(log: Log, sources: Mapping[str, str]) -> np.ndarray:
     for k, name in enumerate(sources):
         if name not in wanted:
             continue
-        worth, period = velocities[name], sample_period(log)
-        position, own, saturated = _read(log, name)
-        corrected = (earlier(own, worth.delay, period) - worth.offset) / worth.scale
-        own = np.where(saturated, own, corrected)
+        quality, period = velocities[name], sample_period(log)
+        position, measured, saturated = _read(log, name)
+        corrected = (earlier(measured, quality.delay, period) - quality.offset) / quality.scale
+        corrected = np.where(saturated, measured, corrected)
         if sources[name] == "fused":
-            own = own + central_differences(_offset(position, own, worth, period), period)
-        velocity[:, k] = own
+            offset = _offset(position, corrected, quality, period)
+            corrected = corrected + central_differences(offset, period)
+        velocity[:, k] = corrected
     return velocity
 
 
@@ -332,8 +325,8 @@ def _offset(
     if quality.noise > 0.0 and quality.position_noise < MAX_NOISE_SHARE * step:
         noise = quality.noise / abs(quality.scale)
         return position_offset(position, velocity, step, noise, period)
-    # low-passed before it is differentiated: at the ends of the log the filter keeps the
-    # noise as it is
+    # filter first and differentiate later: near the ends of the log the filter does not attenuate
+    # noise, which differentiation would amplify
     return butterworth(
         position - integrated(velocity, period),
         rate=1.0 / period,
@@ -350,7 +343,7 @@ def _require(log: Log, wanted: list[str], velocities: dict[str, MeasuredVelocity
         if name not in velocity_units:
             what = "is not in the log, but is to be used"
         elif velocity_units[name] != unit:
-            what = f"is in {velocity_units[name]}, and its position in {position_units[name]}"
+            what = f"is in {velocity_units[name]}, but its position is in {position_units[name]}"
         elif name not in velocities:
             what = f"has fewer than {MIN_SAMPLES} samples, too few to be compared with the position"
         elif (problem := velocities[name].problem()) is not None:

@@ -1,8 +1,8 @@
-"""Samples that no sensor measured: spikes, encoder drop-outs and frozen channels.
+"""Faulty samples: spikes, encoder drop-outs and frozen channels.
 
-They are found without a model of the machine. Force samples are marked, so that a fit leaves them
-out. Positions are interpolated; if that is more than a few samples, the forces of that time are
-left out too.
+They are found without a model of the machine. Faulty force samples are marked, so that a fit
+ignores them. Faulty positions are interpolated; if there are more than a few, the forces at these
+times are also marked.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ MAX_LISTED_TIMES = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BadSamples:
-    """Samples of a channel that no sensor measured.
+    """Faulty samples of a channel.
 
     Attributes:
         quantity, channel: quantity and name of the channel.
         kind: "spikes" or "frozen".
-        at: (N,) whether each sample is bad.
-        problem: the finding.
+        at: whether each sample is faulty (N,).
+        problem: problem with the finding.
     """
 
     quantity: str
@@ -392,7 +392,7 @@ def _spikes(
         f"jumps for single samples: {len(groups)} of them, the first {values[first]:.6g} at {time[first]:g} s between "
         f"{before:.6g} and {behind:.6g}; at {times}{more} s"
     )
-    mended = "they are interpolated" if quantity == "position" else "they are left out"
+    mended = "they are interpolated" if quantity == "position" else "they are ignored"
     return Problem(f"{quantity}.{name}", what, f"{mended}; check the sensor and its wiring")
 
 
@@ -406,12 +406,10 @@ def _frozen(
     ]
     more = f" and {len(texts) - MAX_LISTED_TIMES} more" if len(texts) > MAX_LISTED_TIMES else ""
     subject = "its motor moves" if quantity == "force" else "the machine moves"
-    what = f"stands still while {subject}: {', '.join(texts[:MAX_LISTED_TIMES])}{more} ({at.sum()} samples)"
+    what = f"does not change while {subject}: {', '.join(texts[:MAX_LISTED_TIMES])}{more} ({at.sum()} samples)"
     left = (
-        "these samples are left out"
+        "these samples are ignored"
         if quantity == "force"
-        else "the forces of that time are left out"
+        else "the forces at these times are ignored"
     )
-    return Problem(
-        f"{quantity}.{name}", what, f"{left}; check the sensor and the bus that it is read by"
-    )
+    return Problem(f"{quantity}.{name}", what, f"{left}; check the sensor and its bus")

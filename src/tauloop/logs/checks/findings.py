@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 from tauloop.common.errors import LogError, Problem, Problems
 
-#: Number of problems of one kind and file that are listed; the others are counted.
+#: Number of listed problems of one kind and file; further ones are only counted.
 LISTED_PER_KIND = 10
 
 
@@ -27,7 +27,7 @@ class Findings:
     def add(
         self, kind: str, where: str, what: str, remedy: str, file: str = "", line: int | None = None
     ) -> None:
-        """Add a problem of a kind, which is a plural such as ``"empty cells"``."""
+        """Add a problem; its kind is a plural noun such as ``"empty cells"``."""
         key = (kind, file)
         self._counts[key] += 1
         listed = self._listed.setdefault(key, [])
@@ -62,7 +62,7 @@ class Findings:
         return tuple(result)
 
     def raise_if_any(self) -> None:
-        """Raise all problems.
+        """Raise an error with all problems.
 
         Raises:
             LogError: there is at least one problem.

@@ -10,15 +10,15 @@ from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.logs.checks.findings import Findings
 
-#: Tolerance of whole periods between the stamps around a gap, as a fraction of a period.
+#: Largest deviation of the time across a gap from whole periods, as a fraction of a period.
 WHOLE_PERIOD_TOLERANCE = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FillGaps(Options):
-    """Interpolation of missing samples by a cubic through two samples per side, or by a line.
+    """Interpolation of missing samples by a cubic through two samples on each side, or by a line.
 
-    The line is used if a side has only one sample.
+    The line is used if one side has only one sample.
 
     Attributes:
         longest: largest number of consecutive missing samples to interpolate; longer gaps are
@@ -26,7 +26,7 @@ class FillGaps(Options):
     """
 
     longest: int = option(
-        1, least=1, remedy="give a whole number of at least 1, such as 1 for single samples"
+        1, least=1, remedy="give a whole number of at least 1; 1 fills single missing samples"
     )
 
 
@@ -65,14 +65,14 @@ def filled(
     for first, after in runs(missing):
         if first == 0 or after == len(values):
             what = (
-                f"{after - first} samples at the {'beginning' if first == 0 else 'end'} are missing"
+                f"{after - first} samples are missing at the {'beginning' if first == 0 else 'end'}"
             )
-            remedy = "cut the log there: interpolation needs samples on both sides"
+            remedy = "cut the log there; interpolation needs samples on both sides"
             findings.add("gaps at an end", where, what, remedy, file)
         elif after - first > gaps.longest:
-            what = f"{after - first} samples in a row are missing from row {first + 1} on, and up to {gaps.longest} "
-            what += "are to be interpolated"
-            remedy = "use the part before or after it, or allow longer gaps"
+            what = f"{after - first} consecutive samples are missing from row {first + 1} on, "
+            what += f"but at most {gaps.longest} are interpolated"
+            remedy = "use the log before or after the gap, or permit longer gaps"
             findings.add("gaps that are too long", where, what, remedy, file)
         else:
             nodes = np.array([first - 2, first - 1, after, after + 1])
@@ -85,11 +85,11 @@ def filled(
 
 
 def with_lines(values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return samples (N,) in which some are on lines between the samples around them.
+    """Return samples (N,) after replacing some of them by linear interpolation.
 
     Args:
-        values: (N,) samples.
-        at: (N,) whether a sample is replaced.
+        values: samples (N,).
+        at: whether each sample is replaced (N,).
     """
     if not at.any() or at.all():
         return values
@@ -98,6 +98,6 @@ def with_lines(values: np.ndarray, at: np.ndarray) -> np.ndarray:
 
 
 def runs(at: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield the first index of each run of true values, and the index after its last."""
+    """Yield (first index, last index + 1) of each run of true values."""
     edges = np.flatnonzero(np.diff(at, prepend=False, append=False))
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)

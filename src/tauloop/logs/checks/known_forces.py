@@ -12,14 +12,14 @@ from tauloop.common.records import dataclass
 from tauloop.logs.log import Log, Signals, as_signals, by_channel, units
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: A position beyond a table's end by this fraction of its range counts as at the end: files are
-#: rounded.
+#: A position beyond a table's end by up to this fraction of its range counts as at the end, because
+#: numbers in files are rounded.
 TABLE_END_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForceTable:
-    """A force that is piecewise linear between points and unknown beyond them.
+    """A force that is piecewise linear between points and undefined outside them.
 
     Attributes:
         position: increasing positions, m or rad.
@@ -33,38 +33,36 @@ class ForceTable:
         """Reject points that are not in increasing order.
 
         Raises:
-            InputError: fewer than two points, unequal numbers of positions and forces, or positions
-                that do not increase.
+            InputError: there are fewer than two points, the numbers of positions and forces differ,
+                or the positions do not increase.
         """
         p = np.asarray(self.position, dtype=float)
         what = ""
         if len(p) < 2 or len(p) != len(self.force):
-            what = f"has {len(p)} positions and {len(self.force)} forces"
+            what = f"has {len(p)} positions, but {len(self.force)} forces"
         elif not (
             np.isfinite(p).all() and np.isfinite(self.force).all() and (np.diff(p) > 0.0).all()
         ):
             what = "has positions that do not increase, or numbers that are not finite"
         if what:
-            raise InputError.of(
-                "table", what, "give two or more pairs in the order of the positions"
-            )
+            raise InputError.of("table", what, "give two or more pairs with increasing positions")
 
     def at(self, position: np.ndarray) -> np.ndarray:
         """Return the force (N,) at positions (N,)."""
         return np.interp(position, self.position, self.force)
 
     def known(self) -> tuple[float, float]:
-        """Return the smallest and largest position with a known force."""
+        """Return the smallest and largest position at which the force is known."""
         return self.position[0], self.position[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Polynomial:
-    """A force sum over k of coefficients[k] (p - about)^k.
+    """The force sum over k of coefficients[k] (p - about)^k.
 
     Attributes:
-        coefficients: N, N/m, N/m^2, ... or N m, N m/rad, ...
-        about: m or rad.
+        coefficients: coefficients in N, N/m, N/m^2, ... or N m, N m/rad, ...
+        about: position at which all terms except the constant one are zero, m or rad.
     """
 
     coefficients: tuple[float, ...]
@@ -77,19 +75,19 @@ class Polynomial:
         )
 
     def known(self) -> tuple[float, float]:
-        """Return the smallest and largest position with a known force."""
+        """Return the smallest and largest position at which the force is known."""
         return -np.inf, np.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownForce:
-    """A force on an actuator from something that the machine's description does not contain.
+    """A force on an actuator by an element that the machine's description does not contain.
 
     Attributes:
-        channel: the actuator; the sign is that of its force channel.
-        of: position channel that the force depends on.
+        channel: name of the actuator; the sign is that of its force channel.
+        of: position channel on which the force depends.
         law: force as a function of position.
-        units: units of position and force in the law, "" if it gives none.
+        units: units of position and force in the law; "" if not given.
     """
 
     channel: str
@@ -99,13 +97,12 @@ class KnownForce:
 
 
 def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals, tuple[str, ...]]:
-    """Return the log with the forces u - f(p) after subtraction, and notes on the subtraction.
+    """Return the log with the forces u - f(p), and notes on the subtracted forces.
 
-    Positions are used as measured; forces are decimated later as usual, together with the known
-    ones.
+    Positions are used as measured. The resulting forces are filtered and decimated later, as usual.
 
     Raises:
-        LogError: a channel is missing, or positions go beyond a table; all problems.
+        LogError: channels are missing, units differ, or positions exceed a table.
     """
     signals = as_signals(log)
     present = {quantity: units(signals, quantity) for quantity in ("position", "force")}
@@ -120,7 +117,7 @@ def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals
                 remedy = suggestion(name, actual) or f"choose among {listing(actual)}"
                 problems.add(where, f"{quantity}.{name} is not in the log", remedy)
             elif unit and unit != actual[name]:
-                what = f"is a law in {unit}, and {quantity}.{name} is in {actual[name]}"
+                what = f"its law is in {unit}, but {quantity}.{name} is in {actual[name]}"
                 problems.add(where, what, "correct the units of the law or of the channel")
     LogError.raise_if_any(problems)
     values = by_channel(signals, "force")
@@ -131,19 +128,19 @@ def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals
         slack = TABLE_END_TOLERANCE * (high - low) if np.isfinite(high - low) else 0.0
         unit = present["position"][known_force.of]
         if position.min() < low - slack or position.max() > high + slack:
-            what = f"position.{known_force.of} goes from {position.min():.6g} to {position.max():.6g} {unit}, "
-            what += f"and the table from {low:.6g} to {high:.6g}"
+            what = f"position.{known_force.of} ranges from {position.min():.6g} to {position.max():.6g} {unit}, "
+            what += f"but the table only from {low:.6g} to {high:.6g}"
             problems.add(
                 f"known_forces.{known_force.channel}",
                 what,
-                "extend the table, or leave these samples out",
+                "extend the table, or remove these samples",
             )
             continue
         force = known_force.law.at(position)
         values[known_force.channel] = values[known_force.channel] - force
         unit = present["force"][known_force.channel]
         remarks.append(
-            f"force.{known_force.channel}: a known force of position.{known_force.of} is subtracted, "
+            f"force.{known_force.channel}: a known function of position.{known_force.of} was subtracted, "
             f"from {force.min():.3g} to {force.max():.3g} {unit}"
         )
     LogError.raise_if_any(problems)

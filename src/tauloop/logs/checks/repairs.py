@@ -1,4 +1,4 @@
-"""Repairs of a log on request: held axes, and resampling at even times."""
+"""Repairs of a log on request: positions of held axes, and resampling at even times."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from tauloop.logs.log import Channel, Log, Signals, as_signals, channels
 
 
 def held(log: Log, positions: Mapping[str, tuple[float, str]]) -> Signals:
-    """Return the log with positions of axes that were held and not logged.
+    """Return the log with the positions of axes that were held and not logged.
 
     Args:
         log: log without the held positions.
         positions: position of each axis, SI, and its unit.
 
     Raises:
-        LogError: the log contains the position of one of them.
+        LogError: the log already contains the position of one of these axes.
     """
     raw = as_signals(log)
     LogError.raise_if_any(
         Problem(
             where=f"position.{name}",
-            what="is in the log and is to be held as well",
-            remedy="leave the column out of `columns`, or do not hold this axis",
+            what="is in the log, but is also declared as held",
+            remedy="remove the column from `columns`, or do not declare the axis as held",
         )
         for name in positions
         if name in channels(raw, "position")
@@ -47,23 +47,23 @@ def held(log: Log, positions: Mapping[str, tuple[float, str]]) -> Signals:
 
 
 def resampled(log: Log, gaps: FillGaps | None = None) -> Signals:
-    """Return all channels resampled at even times, with a note on the method.
+    """Return the log with all channels resampled at even times, and a note on the method.
 
     Forces are resampled by monotone cubics, because a spline overshoots at the steps of dry
     friction, which then look like spikes. All other channels are resampled by cubic splines.
 
-    Two causes make stamps uneven, and positions distinguish them
+    Stamps can be uneven for two reasons. The positions show which one applies
     (`tauloop.logs.checks.stamps.StampJitter`):
 
-    - samples were taken at the stamped times: the splines pass through the stamps;
-    - samples were taken evenly and stamped late: stamps only determine the period and the missing
-      samples.
+    - Samples were taken at the stamped times. Then the splines use these times.
+    - Samples were taken evenly and stamped late. Then the stamps only determine the period and the
+      missing samples.
 
-    If the positions do not decide, the stamps count as true.
+    If the test is inconclusive, the stamps count as the sampling times.
 
     Args:
         log: the log as measured.
-        gaps: largest number of consecutive missing samples that splines may cross; none by default.
+        gaps: permitted gaps, which splines interpolate; None permits none.
 
     Raises:
         LogError: stamps decrease, samples are missing, or there are too few for a spline.
@@ -104,7 +104,7 @@ def resampled(log: Log, gaps: FillGaps | None = None) -> Signals:
 
 
 def _interpolated(channel: Channel, nodes: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Return the values of a channel, sampled at nodes, at other places."""
+    """Return the values of a channel, sampled at `nodes`, interpolated at `places`."""
     # slow to import and rarely needed
     from scipy.interpolate import CubicSpline, PchipInterpolator
 
@@ -113,18 +113,20 @@ def _interpolated(channel: Channel, nodes: np.ndarray, places: np.ndarray) -> np
 
 
 def _require_short_gaps(time: np.ndarray, missing: np.ndarray, gaps: FillGaps | None) -> None:
-    """Reject stamps that decrease, and longer gaps than may be interpolated."""
+    """Raise an error if stamps decrease or a gap is longer than permitted."""
     longest = 0 if gaps is None else gaps.longest
     problems = Problems()
     for k in np.flatnonzero(np.diff(time) < 0.0)[:1]:
         what = f"time decreases from {time[k]:.10g} s to {time[k + 1]:.10g} s"
         problems.add(
-            "time", what, "cut the log there: it contains several recordings, or the clock was set"
+            "time",
+            what,
+            "cut the log there: it contains several recordings, or the clock was reset",
         )
     for k in np.flatnonzero(missing > longest)[:1]:
         what = (
-            f"{missing[k]} samples are missing after t = {time[k]:.10g} s, and {longest} in a "
-            "row may be interpolated"
+            f"{missing[k]} samples are missing after t = {time[k]:.10g} s, but at most {longest} "
+            "consecutive ones may be interpolated"
         )
         problems.add(
             "time", what, f"cut the log there, or fill longer gaps (--fill-gaps {missing[k]})"
@@ -133,13 +135,13 @@ def _require_short_gaps(time: np.ndarray, missing: np.ndarray, gaps: FillGaps | 
 
 
 def _how_resampled(jitter: StampJitter | None, *, is_true: bool, is_repeated: bool) -> str:
-    """Return how resampling interpreted the stamps, with the reason; empty for even stamps."""
+    """Return a note on how resampling interpreted the stamps, and why; empty for even stamps."""
     if is_repeated:
         return "resampled as even samples with late stamps: some stamps are repeated"
     if jitter is None:
         return ""
-    size = f"stamps leave the even grid by {1e3 * jitter.size:.3g} ms RMS"
+    size = f"stamps deviate from the even grid by {1e3 * jitter.size:.3g} ms RMS"
     if not jitter.decides:
-        return f"resampled at the stamped times: {size}; positions do not decide ({jitter})"
+        return f"resampled at the stamped times: {size}; the test by positions is inconclusive ({jitter})"
     cause = "at the stamped times" if is_true else "as even samples with late stamps"
     return f"resampled {cause}: {size}; {jitter}"

@@ -1,4 +1,4 @@
-"""Channels at a limit, where an amplifier or a sensor holds the largest or smallest value."""
+"""Channels at a limit, where an amplifier or sensor outputs its largest or smallest value."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from tauloop.common.records import dataclass
 from tauloop.logs.checks.gaps import runs
 from tauloop.logs.log import Channel, Log, Signals, as_signals, by_channel, channels, samples
 
-#: This number of consecutive samples at the largest value is a limit rather than a peak.
+#: Smallest number of consecutive samples at the largest value that is a limit and not a peak.
 MIN_PLATEAU_SAMPLES = 5
-#: Samples at the limit per sample at the next value: with coarse steps, the crest of a sine stays
-#: at its largest step some 2.4 times as long as at the next.
+#: Smallest ratio of samples at the limit to samples at the next value. With coarse steps, the crest
+#: of a sine remains at its largest step about 2.4 times as long as at the next one.
 STEPPED_FORCE_FACTOR = 5
-#: Noise hides a limit: values this close to the largest, as a fraction of the whole range, count as
+#: With noise after the limit, values this close to the largest, as fractions of the range, count as
 #: equal, ...
 NOISE_WIDTHS = (1e-3, 3e-3, 1e-2)
-#: ... unless all channels are slower than this fraction of their largest speed, since forces rest
-#: then.
+#: ... unless all channels are slower than this fraction of their largest speed, because then forces
+#: are constant anyway.
 RESTING_SPEED_SHARE = 0.02
-#: Distance from the drive's limit, as a fraction of it, that counts as at the limit.
+#: Distance from the drive's limit, as a fraction of it, up to which a value counts as at the limit.
 LIMIT_TOLERANCE = 0.01
-#: Quantity of channels that mark unusable force samples by numbers other than zero.
+#: Quantity of channels that mark unusable force samples by nonzero numbers.
 LEFT_OUT = "left_out"
-#: Source of the marks of samples at a limit.
+#: Source name of the marks of samples at a limit.
 SATURATED = "saturated"
-#: A force with more than this fraction of samples at a limit cannot be estimated from the rest.
+#: Largest fraction of samples at a limit for which the rest of a force can be used.
 MAX_LIMITED_SHARE = 0.5
 
 
@@ -37,10 +37,10 @@ class Limit:
     """A limit that a channel reaches.
 
     Attributes:
-        value: SI.
-        is_upper: whether the limit is the largest value, else the smallest.
-        at: (N,) samples at the limit.
-        why: indication of the limit, if not by equal values.
+        value: value of the limit, SI.
+        is_upper: whether the limit is the largest value; otherwise it is the smallest.
+        at: whether each sample is at the limit (N,).
+        why: text on how the limit was recognized; "" for equal values.
     """
 
     value: float
@@ -52,14 +52,14 @@ class Limit:
 def limits_reached(
     values: np.ndarray, moving: np.ndarray, bound: float | None = None
 ) -> Iterator[Limit]:
-    """Yield the limits that hold a channel for several samples, at either end.
+    """Yield the limits at which a channel remains for several samples, at either end.
 
-    The samples have exactly one value, or, with noise after the limit, values within a small share
-    of the range while the machine moves; or they are at the bound of the machine's description.
+    The samples have equal values, or they are at the bound in the machine's description. With noise
+    after the limit, they are within a small fraction of the range while the machine moves.
 
     Args:
-        values: (N,) as measured, before any filter.
-        moving: (N,) whether the machine moves.
+        values: samples (N,) as measured, before any filter.
+        moving: whether the machine moves at each sample (N,).
         bound: largest absolute value, SI, such as the drive's largest force.
     """
     for sign in (1.0, -1.0):
@@ -71,7 +71,7 @@ def limits_reached(
 
 
 def moving(log: Log) -> np.ndarray:
-    """Return the samples (N,) in which any position channel moves."""
+    """Return whether any position channel moves at each sample (N,)."""
     positions = samples(log, "position")
     is_moving = np.zeros(len(positions), dtype=bool)
     for values in positions.T:
@@ -88,10 +88,10 @@ def moving(log: Log) -> np.ndarray:
 def without_saturated(log: Log, bounds: Mapping[str, float] | None = None) -> Signals:
     """Return the log with channels ``left_out.NAME`` that mark force samples at a limit.
 
-    Existing marks stay.
+    Existing marks are preserved.
 
     Args:
-        log: as measured, before any filter.
+        log: the log as measured, before any filter.
         bounds: largest absolute force of each channel, SI.
     """
     raw, moves = as_signals(log), moving(log)
@@ -114,7 +114,7 @@ def without_saturated(log: Log, bounds: Mapping[str, float] | None = None) -> Si
 
 
 def left_out(log: Log) -> tuple[str, ...]:
-    """Return the forces with some samples left out and enough others."""
+    """Return the force channels with marked samples and enough other samples."""
     names = channels(log, LEFT_OUT)
     shares = (samples(log, LEFT_OUT, names) != 0.0).mean(axis=0) if names else ()
     return tuple(
@@ -123,7 +123,7 @@ def left_out(log: Log) -> tuple[str, ...]:
 
 
 def closed(at: np.ndarray) -> np.ndarray:
-    """Return the samples (N,) with gaps up to `MIN_PLATEAU_SAMPLES`, as noise makes them, filled."""
+    """Return marks (N,) after filling gaps of up to `MIN_PLATEAU_SAMPLES`, as noise causes them."""
     places = np.flatnonzero(at)
     mask = at.copy()
     for gap in np.flatnonzero((np.diff(places) > 1) & (np.diff(places) <= MIN_PLATEAU_SAMPLES + 1)):
@@ -132,7 +132,7 @@ def closed(at: np.ndarray) -> np.ndarray:
 
 
 def _at_end(values: np.ndarray, moves: np.ndarray, bound: float | None) -> tuple[np.ndarray, str]:
-    """Return the samples at the largest value that a limit seems to hold, and the indication."""
+    """Return the samples at an upper limit, and the text on how it was recognized."""
     none = np.zeros(len(values), dtype=bool)
     largest, span = float(values.max()), float(np.ptp(values))
     if span == 0.0 or largest == 0.0:
@@ -145,22 +145,22 @@ def _at_end(values: np.ndarray, moves: np.ndarray, bound: float | None) -> tuple
     if bound is not None and abs(largest - bound) <= LIMIT_TOLERANCE * bound:
         runs = _long_runs((values >= (1.0 - LIMIT_TOLERANCE) * bound) & moves)
         if runs.any():
-            return runs, f", at the limit of {bound:.6g} that the machine file states"
+            return runs, f", at the limit of {bound:.6g} in the machine file"
     steps = np.diff(np.unique(values))
     for share in NOISE_WIDTHS:
         width = share * span
         if len(steps) * share < 1.0 and steps.min() > width:
-            continue  # the steps are coarser than this width
+            continue  # the resolution is coarser than this width
         near = (values > largest - width) & moves
         next_ones = (values > largest - 2.0 * width) & (values <= largest - width) & moves
         runs = _long_runs(near)
         if runs.sum() > 2 * STEPPED_FORCE_FACTOR * max(int(next_ones.sum()), MIN_PLATEAU_SAMPLES):
-            return runs, f", with noise of up to {width:.2g} on it"
+            return runs, f", with noise of up to {width:.2g}"
     return none, ""
 
 
 def _long_runs(at: np.ndarray) -> np.ndarray:
-    """Return the samples (N,) in runs of `MIN_PLATEAU_SAMPLES` or more."""
+    """Return the marks (N,) that are in runs of `MIN_PLATEAU_SAMPLES` or more."""
     mask = np.zeros(len(at), dtype=bool)
     for start, stop in runs(at):
         mask[start:stop] = stop - start >= MIN_PLATEAU_SAMPLES

@@ -36,7 +36,7 @@ _SCALED_UNIT = re.compile(rf"[+-]?\s*{NUMBER}(\s*[A-Za-z]|\s+\S)", re.ASCII)
 #: Dimensions of the quantities that are checked; other quantities may have any unit.
 DIMENSIONS: Mapping[str, tuple[Dimension, ...]] = {
     "time": (TIME,),
-    "position": (ANGLE, LENGTH, ONE),  # a number: a component of a quaternion
+    "position": (ANGLE, LENGTH, ONE),  # plain numbers are components of a quaternion
     "velocity": (ANGULAR_SPEED, SPEED),
     "acceleration": (ANGULAR_SPEED / TIME, ACCELERATION),
     "force": (TORQUE, FORCE),
@@ -54,7 +54,7 @@ class Scale:
     unit: str
 
     def of(self, values: np.ndarray) -> np.ndarray:
-        """Return values (N,) of the file in the SI unit; without a change nothing is copied."""
+        """Return values (N,) of the file in the SI unit; the same array if nothing changes."""
         return values if self.factor == 1.0 else values * self.factor
 
 
@@ -65,7 +65,7 @@ def _one_of(unit: Unit) -> Literal:
 def find_scale(
     quantity: str, text: str, table: LogTable, column: int, findings: Findings
 ) -> Scale | None:
-    """Return the scale of a column; None if its unit is missing, unknown or does not fit.
+    """Return the scale of a column; None if its unit is missing, unknown or incompatible.
 
     Args:
         quantity: quantity of the column.
@@ -89,7 +89,7 @@ def find_scale(
     if not text.strip():
         note(
             "has no unit",
-            f"write one into the header, `{table.names[column]} [...]`, or give `units` ({examples})",
+            f"add it to the header, `{table.names[column]} [...]`, or give `units` ({examples})",
         )
         return None
     try:
@@ -98,7 +98,7 @@ def find_scale(
         note(error.what, error.remedy)
         return None
     if value.value == 0.0:
-        note(f"the factor of {text!r} is 0", "give the SI value of one in the file")
+        note(f"the factor of {text!r} is 0", "give the SI value of the number 1 in the file")
         return None
     if allowed is not None and value.dimension not in allowed:
         note(f"{value.unit!r} is not a unit of a {quantity}", f"use a unit such as {examples}")

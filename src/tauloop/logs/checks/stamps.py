@@ -1,4 +1,4 @@
-"""Test whether uneven stamps are the sampling times, or samples are even and stamped late."""
+"""Test whether uneven stamps are the sampling times, or the samples are even but stamped late."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tauloop.logs.checks.timing import missing_samples
 from tauloop.logs.log import Log, as_signals, by_channel
 from tauloop.logs.signals import butterworth
 
-#: Stamps with a smaller RMS deviation from the even grid, as a fraction of the period, are even.
+#: Stamps count as even below this RMS deviation from the even grid, as a fraction of the period.
 EVEN_STAMP_SHARE = 0.01
-#: Positions are compared above this fraction of the sampling rate; the motion is below it.
+#: Positions are compared above this fraction of the sampling rate; the motion itself is below it.
 MOTION_BAND_SHARE = 0.1
-#: Number of blocks for the standard deviation of the share.
+#: Number of blocks for the standard deviation of the fraction.
 DEVIATION_BLOCKS = 20
-#: The test is conclusive if a fraction of 1 is at least this many standard deviations from 0.
+#: The test is conclusive if the standard deviation of the fraction is at most 1 / this number.
 DECISION_DEVIATIONS = 6.0
 
 
@@ -44,33 +44,33 @@ class StampJitter:
 
     @property
     def decides(self) -> bool:
-        """Return whether the positions are accurate enough to distinguish the causes."""
+        """Return whether the test is conclusive."""
         return self.deviation * DECISION_DEVIATIONS < 1.0
 
     @property
     def stamps_are_true(self) -> bool:
-        """Return whether the stamps are the sampling times, or the test is not conclusive."""
+        """Return whether the stamps are the sampling times, or the test is inconclusive."""
         return not self.decides or self.share > 0.5
 
     def __str__(self) -> str:
         return (
-            f"positions contain {self.share:.2f} +- {self.deviation:.1g} of velocity times jitter, where 1 means that "
-            "the stamps are the sampling times and 0 that samples are even and stamped late"
+            f"positions contain {self.share:.2f} +- {self.deviation:.1g} of velocity times jitter; 1 means that the "
+            "stamps are the sampling times, 0 that the samples are even but stamped late"
         )
 
 
 def sample_numbers(time: np.ndarray) -> np.ndarray:
-    """Return the numbers (N,) of the samples without the missing ones; stamps may be late."""
+    """Return each sample's number (N,) in an even grid with missing samples; stamps may be late."""
     _, missing = missing_samples(time, may_be_late=True)
     return np.arange(len(time)) + np.concatenate([[0], np.cumsum(missing)]).astype(int)
 
 
 def stamp_jitter(log: Log, names: Sequence[str]) -> StampJitter | None:
-    """Compare the positions of a log with its stamps.
+    """Return a comparison of the positions of a log with its stamps.
 
     Args:
         log: the log as measured, before any filter.
-        names: position channels, used together.
+        names: position channels; all are used together.
 
     Returns:
         The comparison; None for even stamps, too few samples, or no motion.

@@ -1,4 +1,4 @@
-"""Interpolation of signals with several clocks and rates at the times of one of them."""
+"""Interpolation of signals with different clocks and rates at the times of one signal."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tauloop.logs.checks.timing import missing_samples
 
 
 def linear(stamps: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return linear interpolation between samples."""
+    """Return linear interpolations (N,) between samples at times `at` (N,)."""
     return np.interp(at, stamps, values)
 
 
 def hold(stamps: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return the last sample at or before each time."""
+    """Return the last sample at or before each time `at` (N,)."""
     return values[np.clip(np.searchsorted(stamps, at, side="right") - 1, 0, None)]
 
 
 def cubic(stamps: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return a cubic spline through the samples."""
+    """Return the values (N,) of a cubic spline through the samples at times `at` (N,)."""
     from scipy.interpolate import CubicSpline  # slow to import
 
     return CubicSpline(stamps, values)(at) if len(stamps) > 1 else linear(stamps, values, at)
@@ -42,7 +42,7 @@ class StampedSignal:
 
     Attributes:
         time: increasing stamps (K,), s.
-        values: (K,); numbers that are not finite count as missing.
+        values: samples (K,); numbers that are not finite count as missing.
     """
 
     time: np.ndarray
@@ -52,8 +52,9 @@ class StampedSignal:
         """Return the values (N,) at other times within the signal's own time range.
 
         Args:
-            time: s (N,).
-            between: a name of `INTERPOLATIONS`; samples at the very times stay what they are.
+            time: times (N,), s.
+            between: a name of `INTERPOLATIONS`; samples at exactly these times are returned
+                unchanged.
 
         Returns:
             Values (N,); NaN next to a sample that is not finite.
@@ -67,7 +68,7 @@ class StampedSignal:
         return np.where(np.interp(time, self.time, is_missing.astype(float)) > 0.0, np.nan, values)
 
     def dropped(self, *, may_be_late: bool) -> list[tuple[float, float, int]]:
-        """Return times around each gap, s, and the number of samples dropped there."""
+        """Return (time before, time after, number of dropped samples) for each gap; times in s."""
         _, missing = missing_samples(self.time, may_be_late=may_be_late)
         gaps = np.flatnonzero(missing)
         return [(self.time[k], self.time[k + 1], int(missing[k])) for k in gaps]

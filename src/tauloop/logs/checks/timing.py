@@ -8,11 +8,11 @@ from tauloop.logs.checks.findings import LISTED_PER_KIND, Findings
 from tauloop.logs.checks.gaps import WHOLE_PERIOD_TOLERANCE, FillGaps
 from tauloop.logs.tables import LogTable
 
-#: Number of messages checked for compensation of a late one.
+#: Number of messages after a late one that are checked for compensation of the delay.
 MAX_MESSAGES_AHEAD = 20
-#: If fewer messages remain in the log, those before the step count too.
+#: If fewer messages remain in the log, the messages before the step are used too.
 MIN_MESSAGES_AHEAD = 6
-#: A step of more than this number of periods is a gap: at 1.5 the nearest whole number is two.
+#: A step of more than this number of periods is a gap; from 1.5 on, the nearest integer is two.
 GAP_PERIODS = 1.5
 #: Largest number of consecutive missing samples for which interpolation is advised.
 MAX_FILLED_GAP = 20
@@ -21,10 +21,10 @@ MAX_FILLED_GAP = 20
 def missing_samples(time: np.ndarray, *, may_be_late: bool) -> tuple[float, np.ndarray]:
     """Return the median step of stamps (N,), and the number of missing samples per step (N - 1,).
 
-    A step of more than `GAP_PERIODS` is a gap. Stamps of receipt may be late: then the next ones
-    make up for it, and only what they leave is missing: min over j of (t[k+j] - t[k]) / T - j, for
-    the next `MAX_MESSAGES_AHEAD` messages. Where fewer than `MIN_MESSAGES_AHEAD` are left, those before the step
-    count as well.
+    A step of more than `GAP_PERIODS` is a gap. Times of receipt may be late. Then the next steps
+    are shorter and compensate the delay. The number of missing samples is the minimum over j of
+    (t[k+j] - t[k]) / T - j for the next `MAX_MESSAGES_AHEAD` messages. If fewer than
+    `MIN_MESSAGES_AHEAD` remain, the messages before the step are used too.
     """
     steps = np.diff(time)
     rising = steps[steps > 0.0]
@@ -58,13 +58,13 @@ def check_time(
     Args:
         table: the file, for lines in messages.
         column: name of its time column.
-        time: (N,) s.
+        time: stamps (N,), s.
         findings: receives problems.
-        resample: whether samples are resampled at even times later, so that stamps may be late,
-            uneven and repeated.
-        gaps: with `resample`, the largest number of consecutive missing samples to interpolate.
-        uneven: whether steps may differ and be zero, as those of a simulation; only decreasing
-            stamps are problems then.
+        resample: whether the samples are resampled later, so that stamps may be late, uneven and
+            repeated.
+        gaps: with `resample`, the permitted gaps.
+        uneven: whether steps may differ and be zero, as in a simulation; then only decreasing
+            stamps are problems.
     """
     steps = np.diff(time)
     period, missing = missing_samples(time, may_be_late=table.may_be_late or resample)
@@ -90,20 +90,20 @@ def check_time(
         "repeated time stamps",
         (steps == 0.0) & (not (resample or uneven)),
         "the time {after:.10g} s is repeated",
-        "remove the repeated sample; if the clock is too coarse, give `sample_rate` instead of the time column, or "
-        "take even samples (--resample)",
+        "remove the repeated sample. If the clock is too coarse, give `sample_rate` instead of the time column, or "
+        "resample at even times (--resample)",
     )
     note(
         "decreasing time stamps",
         steps < 0.0,
-        "time goes back from {before:.10g} s to {after:.10g} s",
-        "cut the log there: it contains several recordings, or the clock was set",
+        "time decreases from {before:.10g} s to {after:.10g} s",
+        "cut the log there: it contains several recordings, or the clock was reset",
     )
     note(
         "jumps of the clock",
         is_set,
-        "time goes on by {step:.6g} s after t = {before:.10g} s, and the recorder's clock by no more than a period",
-        "the clock was set there and nothing is missing: use the time of receipt, or one side of it",
+        "time jumps by {step:.6g} s after t = {before:.10g} s, but the recorder's clock by at most one period",
+        "the clock was reset and nothing is missing: use the time of receipt, or only one side of the jump",
     )
     what = f"a gap of {{step:.6g}} s after t = {{before:.10g}} s: {{periods:.4g}} periods of {period:.6g} s"
     for remedy, rows in _gap_remedies(
@@ -115,14 +115,14 @@ def check_time(
 def _gap_remedies(
     time: np.ndarray, period: float, gap: np.ndarray, *, is_uneven: bool
 ) -> dict[str, np.ndarray]:
-    """Return the steps (N - 1,) that are gaps, by their remedy.
+    """Return the marks (N - 1,) of steps that are gaps, by remedy.
 
     Args:
-        time: (N,) s.
-        period: s.
-        gap: the steps.
-        is_uneven: whether stamps count as late already, so that the steps after a gap do not
-            compensate.
+        time: stamps (N,), s.
+        period: sampling period, s.
+        gap: whether each step is a gap (N - 1,).
+        is_uneven: whether stamps already count as late, so that the steps after a gap are not
+            checked for compensation.
     """
     if not gap.any():
         return {}
@@ -139,9 +139,9 @@ def _gap_remedies(
         else f"--resample --fill-gaps {longest}"
     )
     return {
-        "stamps are uneven, and the next ones make up for it: take samples to even times (--resample)": is_made_up,
-        f"samples are missing there: interpolate them ({option}), or use the part before or after it": is_short,
-        "samples are missing there: use the part before or after it": is_long,
+        "stamps are late, and the next steps compensate: resample at even times (--resample)": is_made_up,
+        f"samples are missing: interpolate them ({option}), or use the log before or after the gap": is_short,
+        "samples are missing: use the log before or after the gap": is_long,
     }
 
 
@@ -153,14 +153,14 @@ def check_same_time(
     reference_time: np.ndarray,
     findings: Findings,
 ) -> None:
-    """Add problems where the times of two files differ by more than half a period.
+    """Add problems if the times of two files differ by more than half a period.
 
     Args:
         table: the second file.
         column: name of its time column.
-        time: (N,) s.
+        time: stamps (N,) of the second file, s.
         reference: the first file.
-        reference_time: (N,) s.
+        reference_time: stamps (N,) of the first file, s.
         findings: receives problems.
     """
     if len(time) < 2:
@@ -168,10 +168,10 @@ def check_same_time(
     apart = np.abs(time - reference_time)
     if apart.max() > 0.5 * float(np.median(np.abs(np.diff(reference_time)))):
         row = int(apart.argmax())
-        what = f"{time[row]:.10g} s, and {reference_time[row]:.10g} s in {reference.file}"
-        remedy = (
-            "the files are not of one recording, or one starts later: cut both to the same samples"
+        what = (
+            f"the time is {time[row]:.10g} s, but {reference_time[row]:.10g} s in {reference.file}"
         )
+        remedy = "the files belong to different recordings, or one starts later: cut both to the same samples"
         findings.add(
             "clocks that differ", f"column {column!r}", what, remedy, table.file, table.line(row)
         )

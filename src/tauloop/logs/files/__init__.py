@@ -1,1 +1,1 @@
-"""Logs in files: CSV, Parquet, HDF5, bags and MCAP, read and written."""
+"""Reading and writing of log files: CSV, Parquet, HDF5, MAT, ROS bags and MCAP."""

@@ -1,7 +1,8 @@
-"""Reading of ROS 1 and 2 bags by rosbags, in the process that reads files (`reading_process`).
+"""Reading of ROS 1 and 2 bags by rosbags, in the separate reader process (see `reading_process`).
 
-Only message types that rosbags itself has are read: no definition in a file becomes code. The
-limits on memory and file size of this process bound the unpacked size of a damaged or hostile bag.
+Only message types that are built into rosbags are read, so no definition in a file becomes code.
+The process has limits of memory and file size, which bound the unpacked size of a damaged or
+hostile bag.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-#: Number of messages of a topic that are searched for fields: several drivers may share a topic of
-#: joints.
+#: Number of messages of a topic that are searched for fields, because several drivers may publish
+#: joints on the same topic.
 INSPECTED_MESSAGES = 200
-#: Largest number of numbers in a message; larger ones are images, point clouds and maps.
+#: Largest number of values in a message; larger messages are images, point clouds and maps.
 MAX_FIELDS = 1000
 #: Topic in which Tauloop describes the columns of its own logs.
 CONTENTS_TOPIC = "/tauloop/log"
@@ -82,7 +83,7 @@ def columns(path: str, wanted: dict[str, list[str]]) -> Answer:
 
 
 class _Bag:
-    """An open bag of ROS 1 or 2, with the types that its messages may have."""
+    """An open ROS 1 or ROS 2 bag, with the supported message types."""
 
     def __init__(self, reader: Any, store: Any, is_first: bool) -> None:
         self._reader, self.store = reader, store
@@ -138,7 +139,7 @@ def _stamp(message: Any) -> int:
 
 
 def _fields(message: Any, prefix: str, unit: str) -> Iterator[tuple[str, float, str]]:
-    """Yield name, value and unit of each number in a message; joints have their names."""
+    """Yield name, value and unit of each number in a message; joint fields contain joint names."""
     kind = message.__msgtype__
     if kind == "sensor_msgs/msg/JointState":
         for quantity in ("position", "velocity", "effort"):

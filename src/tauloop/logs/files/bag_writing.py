@@ -1,4 +1,4 @@
-"""Logs as ROS 2 bags, one file or folder each, written by rosbags."""
+"""Writing of logs as ROS 2 bags (a file or folder) by rosbags."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tauloop.logs.log import TIME, units_of
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Storage of rosbag2 by file ending.
+#: Storage of rosbag2 by file extension.
 STORAGE_OF_ENDING = {".mcap": "MCAP", ".db3": "SQLITE3"}
-#: Ending of a folder that is a bag, as `ros2 bag record` creates it; the ending of its files may
-#: precede it.
+#: Extension of a bag folder as created by `ros2 bag record`. The extension of its files may precede
+#: it.
 BAG_FOLDER_ENDING = ".rosbag2"
 JOINT_STATES, _ARRAY = "/joint_states", "std_msgs/msg/Float64MultiArray"
 _JOINTS, _WRENCH = "sensor_msgs/msg/JointState", "geometry_msgs/msg/WrenchStamped"
@@ -39,7 +39,7 @@ _FIRST_STAMP = 1_000_000_000
 
 
 def write_bag(path: Path, target: Path, log: xr.Dataset) -> None:
-    """Write a log as one file of a rosbag2.
+    """Write a log as a rosbag2 file.
 
     Positions are joint states, with the velocities and forces (efforts) of the same channels; fx,
     fy, fz, mx, my, mz of one quantity are a stamped wrench; other quantities are arrays on
@@ -47,10 +47,10 @@ def write_bag(path: Path, target: Path, log: xr.Dataset) -> None:
     that the file reads back without a description.
 
     Args:
-        path: the file that the log is for, which chooses the storage by its ending, one of
-            `STORAGE_OF_ENDING`.
-        target: the file to fill.
-        log: a log as of `read_log`.
+        path: final path of the file; its extension, one of `STORAGE_OF_ENDING`, determines the
+            storage.
+        target: the file to write.
+        log: a log as from `read_log`.
 
     Raises:
         LogError: rosbags is not installed.
@@ -65,13 +65,13 @@ def write_bag(path: Path, target: Path, log: xr.Dataset) -> None:
 
 
 def write_bag_folder(path: Path, folder: Path, log: xr.Dataset) -> Path:
-    """Write a log as the folder that ROS itself records: a message file and `metadata.yaml`.
+    """Write a log as a bag folder as recorded by ROS: a message file and `metadata.yaml`.
 
     Args:
-        path: the folder that the log is for; ends in `BAG_FOLDER_ENDING`, in front of which the ending of a
-            file chooses the storage: MCAP without one.
-        folder: folder in which to create it.
-        log: a log as of `read_log`.
+        path: final path of the folder, which ends in `BAG_FOLDER_ENDING`. A file extension before
+            it determines the storage; the default is MCAP.
+        folder: folder in which the bag folder is created.
+        log: a log as from `read_log`.
 
     Returns:
         The created folder.

@@ -1,9 +1,9 @@
 """ROS bags as tables: message fields are columns, and the messages of one topic are samples.
 
-The samples are at the stamps of one topic: that of the time column, or else of the first wanted
-column. Stamps are those of message headers, or the times of receipt if there are none. Columns of
-other topics are interpolated at these stamps (`time_base.INTERPOLATIONS`); equal stamps leave them
-unchanged. Samples outside the common time of all topics are left out.
+The samples are at the stamps of one topic: that of the time column or, without one, of the first
+wanted column. Stamps are those in message headers, or the times of receipt if there are none.
+Columns of other topics are interpolated at these stamps (`time_base.INTERPOLATIONS`); at equal
+stamps they are unchanged. Samples outside the common time range of all topics are omitted.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from tauloop.logs.files.reading_apart import bag_columns, bag_topics
 from tauloop.logs.tables import KIND_DROPPED, MAX_MEASURED_NUMBER, LogTable
 from tauloop.mechanism.suggestions import listing
 
-#: Time columns after a topic's name, with the keys of their stamps (ns) in the reading process.
+#: Time columns of a topic, with the keys of their stamps (ns) in the reader process.
 CLOCKS = {"header.stamp": "stamped", "received": "received"}
 _STAMP, _RECEIVED = CLOCKS
 #: Quantities of ROS joint states by field name.
 JOINT_FIELDS = {"position": "position", "velocity": "velocity", "effort": "force"}
 _JOINTS = "sensor_msgs/msg/JointState"
-#: Clocks with a larger difference, s, have different zeros.
+#: Clocks whose difference exceeds this, s, have different zeros.
 MAX_CLOCK_OFFSET = 1.0
-#: The second stamp of a clock that starts at zero is within this number of periods.
+#: Largest second stamp of a clock that starts at zero, in periods.
 START_PERIODS = 10.0
 _SECOND = 1e9
 _LOGGER = logging.getLogger("tauloop")
 
 
 class BagTable(LogTable):
-    """A rosbag2 folder, one file of it, or a bag of ROS 1; needs rosbags (``pip install 'tauloop[ros]'``).
+    """A rosbag2 folder or file, or a ROS 1 bag; needs rosbags (``pip install 'tauloop[ros]'``).
 
     Columns have names such as ``/topic.field``: ``/joint_states.position[elbow]``,
     ``/efforts.data[0]``, ``/wrench.wrench.force.x``; time columns are ``/topic.header.stamp`` and
@@ -50,7 +50,7 @@ class BagTable(LogTable):
         """Read the topics.
 
         Raises:
-            LogError: rosbags is missing, the bag is damaged, or no topic of it has numbers.
+            LogError: rosbags is missing, the bag is damaged, or none of its topics has numbers.
         """
         require_rosbags(str(path))
         head = bag_topics(path)
@@ -70,7 +70,7 @@ class BagTable(LogTable):
                 listing(sorted(f"{topic} ({info['kind']})" for topic, info in self._topics.items()))
                 or "nothing"
             )
-            what = f"no messages with numbers that can be read; the bag has {kinds}"
+            what = f"no messages with supported numbers; the bag has {kinds}"
             what += "".join(f"; {note}" for note in self.notes)
             raise LogError.of("", what, "record joint states, arrays or wrenches", file=str(path))
         super().__init__(str(path), [*units], brackets_are_units=False)
@@ -84,13 +84,13 @@ class BagTable(LogTable):
         return {name: text for name, text in pairs if isinstance(text, str)}
 
     def _note(self, text: str) -> None:
-        """Keep a note for the results, and log it as a warning for callers that do not show notes."""
+        """Store a note for the results and log it as a warning for callers that show no notes."""
         if text not in self.notes:
             self.notes = (*self.notes, text)
             _LOGGER.warning("%s: %s", self.file, text)
 
     def channels(self) -> list[tuple[str, str, str]]:
-        """Return the channels of a log that Tauloop wrote, or else all joints by name."""
+        """Return the channels of a log that Tauloop wrote; for other bags, all joints by name."""
         stated = [(text.partition("."), name) for name, text in self._stated("channels").items()]
         if stated:
             return [(quantity, channel, name) for (quantity, _, channel), name in stated]
@@ -156,7 +156,7 @@ class BagTable(LogTable):
         return np.where(is_dropped, np.nan, values)
 
     def _load(self, topics: Iterable[str], names: Iterable[str]) -> dict[str, np.ndarray]:
-        """Return topics and columns from the reading process."""
+        """Return topics and columns from the reader process."""
         wanted: dict[str, list[str]] = {topic: [] for topic in topics}
         for name in names:
             topic, field = _split(name)
@@ -164,7 +164,7 @@ class BagTable(LogTable):
         return bag_columns(Path(self.file), wanted)
 
     def _leave_zero_stamps(self, loaded: Mapping[str, np.ndarray], topics: Iterable[str]) -> None:
-        """Use times of receipt, with a note, if publishers left stamps empty (zero)."""
+        """Use times of receipt, with a note, if the publisher did not set the stamps (zero)."""
         for topic in topics:
             stamps = loaded[f"{topic} stamped"]
             zeros = int((stamps == 0).sum())
@@ -173,21 +173,21 @@ class BagTable(LogTable):
             self._topics[topic]["stamped"] = False
             which = f"all {zeros}" if zeros == len(stamps) else f"{zeros} of {len(stamps)}"
             self._note(
-                f"{which} stamps in the headers of {topic} are zero: times of receipt are used, which may be late; "
-                "make the publisher fill header.stamp"
+                f"{which} stamps in the headers of {topic} are zero, so times of receipt are used, which may be late; "
+                "let the publisher set header.stamp"
             )
 
     def _series(
         self, name: str, clock: str, start: int, loaded: Mapping[str, np.ndarray]
     ) -> StampedSignal:
-        """Return the samples of a column, by the first column's clock or the times of receipt."""
+        """Return the samples of a column with the first column's clock or the times of receipt."""
         topic = _split(name)[0]
         stamps = loaded[f"{topic} {CLOCKS[self._clock_of(topic, clock)]}"][loaded[f"{name} rows"]]
         return StampedSignal(time=(stamps - start) / _SECOND, values=loaded[name])
 
     @property
     def _start(self) -> float:
-        """Return the time of the first sample, s, if the log states it; else zero."""
+        """Return the time of the first sample, s, if the log states it; otherwise zero."""
         start = self._contents.get("start") if isinstance(self._contents, dict) else None
         return (
             float(start)
@@ -198,30 +198,32 @@ class BagTable(LogTable):
     def _check_zeros(
         self, loaded: Mapping[str, np.ndarray], topics: Iterable[str], base: str, findings: Findings
     ) -> None:
-        """Find topics with times of receipt only while others have stamps from another zero."""
+        """Report topics with only times of receipt if other topics' stamps have another zero."""
         if self.may_be_late or not len(loaded[f"{base} received"]):
             return
         apart = float(np.median(loaded[f"{base} received"] - loaded[f"{base} stamped"])) / _SECOND
         for topic in sorted(topics):
             if abs(apart) > MAX_CLOCK_OFFSET and self._clock_of(topic) == _RECEIVED:
-                what = f"has no stamps, and times of receipt are {apart:.6g} s apart from the stamps of {base}"
-                remedy = f"take times of receipt of both: LogFile(time={f'{base}.{_RECEIVED}'!r})"
+                what = f"has no stamps, and its times of receipt differ by {apart:.6g} s from the stamps of {base}"
+                remedy = (
+                    f"use the times of receipt of both: LogFile(time={f'{base}.{_RECEIVED}'!r})"
+                )
                 findings.add("clocks that differ", f"topic {topic}", what, remedy, self.file)
 
     def _check_order(self, others: Mapping[str, StampedSignal], findings: Findings) -> None:
-        """Find clocks that go back or stand still on topics that need interpolation."""
+        """Report clocks that do not increase on topics that need interpolation."""
         for name, own in others.items():
             back = np.flatnonzero(np.diff(own.time) <= 0.0)
             for k in back[:LISTED_PER_KIND]:
                 what = f"time goes from {own.time[k]:.10g} s to {own.time[k + 1]:.10g} s at message {k + 2}"
-                remedy = "the clock was set, or a message is there twice: cut the bag there"
+                remedy = "the clock was reset, or a message is repeated: cut the bag there"
                 findings.add("clocks that go back", f"column {name!r}", what, remedy, self.file)
             findings.count("clocks that go back", self.file, more=len(back[LISTED_PER_KIND:]))
 
     def _shared(
         self, time: np.ndarray, others: Iterable[StampedSignal], findings: Findings
     ) -> np.ndarray:
-        """Return the samples within the time of every signal."""
+        """Return whether each sample (N,) is within the time range of every signal."""
         spans = [
             (own.time[0], own.time[-1]) if len(own.time) else (np.inf, -np.inf) for own in others
         ]
@@ -231,12 +233,12 @@ class BagTable(LogTable):
         )
         shared = (time >= first) & (time <= last)
         if not shared.any():
-            what = "no time at which all wanted topics have messages"
+            what = "the time ranges of the wanted topics do not overlap"
             findings.add(
                 "topics without a common time",
                 "topics",
                 what,
-                "map topics of one recording",
+                "use topics of the same recording",
                 self.file,
             )
         return shared
@@ -244,7 +246,7 @@ class BagTable(LogTable):
     def _dropped(
         self, name: str, own: StampedSignal, time: np.ndarray, findings: Findings
     ) -> np.ndarray:
-        """Return the samples (N,) at which messages of another topic are missing."""
+        """Return whether messages of another topic are missing at each sample (N,)."""
         is_within = np.zeros(len(time), dtype=bool)
         late = self.may_be_late or not self._topics[_split(name)[0]]["stamped"]
         gaps = [
@@ -255,28 +257,26 @@ class BagTable(LogTable):
         for before, after, count in gaps:
             is_within |= (time > before) & (time < after)
             what = f"{count} messages are missing between t = {before:.10g} s and {after:.10g} s"
-            remedy = (
-                "use the part before or after it, or have the gap filled: FillGaps, --fill-gaps"
-            )
+            remedy = "use the log before or after the gap, or fill the gap: FillGaps, --fill-gaps"
             findings.add(KIND_DROPPED, f"column {name!r}", what, remedy, self.file)
         return is_within
 
 
 def _cut_note(cut: Mapping[str, Any]) -> str:
-    """Return a sentence on the place where a file ends early, and the part that was read."""
-    place, count = f"{cut['file']} is cut at byte {cut['at']}", cut["messages"]
+    """Return a note on a truncated file: where it ends, and which messages were read."""
+    place, count = f"{cut['file']} is truncated at byte {cut['at']}", cut["messages"]
     if not count:
         return f"{place}, before its first message"
     read = f"the last of the {count} messages before it was received at {np.datetime64(cut['last'], 'ns')} UTC"
     return (
-        f"{place}, in its index; {read}"
+        f"{place}, within its index; {read}"
         if cut["all"]
-        else f"{place}; {read}, and what came later is lost"
+        else f"{place}; {read}, and later messages are lost"
     )
 
 
 def _is_zero_a_time(stamps: np.ndarray) -> bool:
-    """Return whether zero is a valid first stamp, as in simulated time: the next one is near."""
+    """Return whether zero is a valid first stamp, as in simulated time: the next is near."""
     later = stamps[1:]
     if len(later) < 2 or stamps[0] != 0 or (later <= 0).any():
         return False
@@ -290,14 +290,14 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def is_bag(path: Path) -> bool:
-    """Return whether a path is a bag: a folder with metadata, or a .mcap, .db3 or .bag file."""
+    """Return whether a path is a bag: a folder with `metadata.yaml`, a .mcap, .db3 or .bag file."""
     return os.path.isfile(path / "metadata.yaml") or path.name.lower().endswith(
         (".mcap", ".db3", ".bag")
     )
 
 
 def require_rosbags(file: str) -> None:
-    """Reject bags without the package that reads and writes them.
+    """Raise an error if the package that reads and writes bags is missing.
 
     Raises:
         LogError: rosbags is not installed.
@@ -305,7 +305,7 @@ def require_rosbags(file: str) -> None:
     if find_spec("rosbags") is None:
         raise LogError.of(
             "",
-            "bags of ROS need rosbags, which is missing",
+            "ROS bags need rosbags, which is not installed",
             "pip install 'tauloop[ros]'",
             file=file,
         )

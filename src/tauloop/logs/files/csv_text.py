@@ -6,14 +6,14 @@ import re
 
 DELIMITERS = (",", ";", "\t")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d{1,40},\d{1,40}([eE][+-]?\d{1,4})?")
-#: Text that may also be a thousand with its separator.
+#: Text that may also be a number with a thousands separator.
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
-#: Number of rows that are searched for commas within numbers.
+#: Number of rows that are searched for decimal commas.
 _INSPECTED_ROWS = 1000
 
 
 def is_number(cell: str) -> bool:
-    """Return whether Python reads the cell as a number (of no underscores)."""
+    """Return whether a cell is a number for Python, without underscores."""
     try:
         float(cell)
     except ValueError:
@@ -22,12 +22,12 @@ def is_number(cell: str) -> bool:
 
 
 def has_decimal_comma(cell: str) -> bool:
-    """Return whether the cell is a number with a comma before its decimals."""
+    """Return whether a cell is a number with a decimal comma."""
     return _DECIMAL_COMMA.fullmatch(cell.strip()) is not None
 
 
 def delimiter_of(line: str) -> str:
-    """Return the most frequent of comma, semicolon and tab; commas may be decimal ones."""
+    """Return the most frequent of comma, semicolon and tab, without counting decimal commas."""
     for delimiter in DELIMITERS[1:]:
         cells = line.split(delimiter)
         if len(cells) > 1 and all(is_number(cell) or has_decimal_comma(cell) for cell in cells):
@@ -36,14 +36,14 @@ def delimiter_of(line: str) -> str:
 
 
 def with_decimal_points(data: bytes, skipped: int, delimiter: str) -> bytes:
-    """Return the text with decimal points for decimal commas, if the commas are unambiguous.
+    """Return the text with decimal commas replaced by points, if the commas are unambiguous.
 
-    That is: commas do not separate cells, no number has a point, and among the first rows there is
-    a number with a comma that cannot be a thousand with its separator (``1,234``).
+    They are unambiguous if commas do not separate cells, no number has a point, and the first rows
+    contain a number whose comma cannot be a thousands separator (as in ``1,234``).
 
     Args:
         data: the file.
-        skipped: number of lines above the samples, which stay unchanged.
+        skipped: number of lines above the samples, which are not changed.
         delimiter: cell delimiter.
     """
     if delimiter == ",":

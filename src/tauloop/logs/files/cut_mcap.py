@@ -1,8 +1,9 @@
-"""Repair of MCAP files that end early, as after a power failure: their complete records.
+"""Repair of truncated MCAP files, for example after a power failure: recover the complete records.
 
-An MCAP file is a sequence of records with lengths and ends with a footer, which rosbags requires.
-Every record before the cut is copied, and of a cut chunk the records in its unpackable part. This
-is part of the process that reads files (`reading_process`): nothing of Tauloop is imported.
+An MCAP file is a sequence of records with lengths, and ends with a footer, which rosbags requires.
+Every complete record is copied. Of a truncated chunk, the records in its unpackable part are
+copied. This module runs in the separate reader process (see `reading_process`), so it must not
+import Tauloop.
 
 Source: MCAP Format Specification, version 0, Foxglove.
 """
@@ -29,10 +30,10 @@ _HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _DATA_END = (
     0x06,
     0x0F,
 )
-#: Kind and length of a record, before its content.
+#: Head of a record: kind and length of its content.
 _HEAD = struct.Struct("<BQ")
-#: Times of the first and last message, unpacked size and checksum of a chunk, before the name of
-#: its compression.
+#: Head of a chunk: times of the first and last message, unpacked size and checksum. The name of the
+#: compression follows.
 _CHUNK_HEAD = struct.Struct("<QQQI")
 #: End of data and footer without checksums, for a file without an index.
 _END = _HEAD.pack(_DATA_END, 4) + bytes(4) + _HEAD.pack(_FOOTER, 20) + bytes(20) + MAGIC
@@ -40,33 +41,34 @@ _END = _HEAD.pack(_DATA_END, 4) + bytes(4) + _HEAD.pack(_FOOTER, 20) + bytes(20)
 
 @contextmanager
 def readable(path: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yield a readable bag, which is the bag itself unless files of it are cut, and the cuts.
+    """Yield the path of a readable bag, and a description of each truncated file.
 
-    Each cut has the name of its `file`, the byte `at` which the data end, whether `all` messages
-    are before it (only the index is missing), the number of `messages` before it, and the time of
-    receipt of the `last` one, ns since 1970; None if there is none.
+    The path is the bag itself, or a repaired copy if files are truncated. A description has the
+    name of the `file`, the byte `at` which the data end, whether `all` messages are preserved (only
+    the index is missing), the number of preserved `messages`, and the time of receipt of the `last`
+    one (ns since 1970; None if there is none).
 
     Raises:
-        ValueError: a file is cut within its first record.
+        ValueError: a file is truncated within its first record.
     """
     place = Path(path)
     files = sorted(place.iterdir()) if place.is_dir() else [place]
-    if not any(map(_is_cut, files)):
+    if not any(map(_is_truncated, files)):
         yield path, []
         return
     with tempfile.TemporaryDirectory(prefix="tauloop-") as folder:
         cuts = []
         for file in files:
             target = Path(folder) / file.name
-            if _is_cut(file):
+            if _is_truncated(file):
                 cuts.append(_rescued(file, target))
             else:
                 target.symlink_to(file.resolve())
         yield folder if place.is_dir() else str(Path(folder) / place.name), cuts
 
 
-def _is_cut(file: Path) -> bool:
-    """Return whether a file begins but does not end as MCAP."""
+def _is_truncated(file: Path) -> bool:
+    """Return whether a file starts but does not end as an MCAP file."""
     if file.suffix.lower() != ".mcap" or not file.is_file():
         return False
     with file.open("rb") as data:
@@ -77,7 +79,7 @@ def _is_cut(file: Path) -> bool:
 
 
 def _rescued(file: Path, target: Path) -> dict[str, Any]:
-    """Write the complete records of a file with an end; return the cut and the data before it."""
+    """Write the complete records of a file and an end; return the description (see `readable`)."""
     from rosbags.rosbag2 import Reader
 
     with file.open("rb") as data, target.open("wb") as out:
@@ -86,11 +88,12 @@ def _rescued(file: Path, target: Path) -> dict[str, Any]:
         data.seek(at)
         kind, size = _head(data)
         if kind == _CHUNK:
-            out.write(_records_of_cut_chunk(data.read()))
+            out.write(_records_of_truncated_chunk(data.read()))
         out.write(_END)
     with Reader(target) as bag:
+        # the end time of rosbags is exclusive
         count, last = bag.message_count, bag.end_time - 1 if bag.message_count else None
-    # after the last complete record is the beginning of the next one, or something else
+    # the data after the last complete record may be the start of another record, or not
     whole, next_end = file.stat().st_size, at + _HEAD.size + size
     ends = whole if next_end > whole or kind == _DATA_END else at
     return {
@@ -103,7 +106,7 @@ def _rescued(file: Path, target: Path) -> dict[str, Any]:
 
 
 def _copy_whole_records(data: BinaryIO, out: BinaryIO) -> int:
-    """Copy complete records and return the byte at which the next one begins."""
+    """Copy complete records, and return the byte at which the next record starts."""
     for kind, size in _records(data):
         begins = data.tell() - _HEAD.size
         if kind == _CHUNK:
@@ -122,17 +125,17 @@ def _copy_whole_records(data: BinaryIO, out: BinaryIO) -> int:
 
 
 def _records(data: BinaryIO) -> Iterator[tuple[int, int]]:
-    """Yield kind and length of each complete record; the caller reads or skips its content.
+    """Yield kind and length of each complete record; the caller may read its content.
 
     It ends before an incomplete record, at zeros (reserved space), and at the end of the data.
 
     Raises:
-        ValueError: the first record is not whole, or not a header.
+        ValueError: the first record is incomplete or not a header.
     """
     whole = os.fstat(data.fileno()).st_size
     kind, size = _head(data)
     if kind != _HEADER or data.tell() + _HEAD.size + size > whole:
-        raise ValueError("it is cut within its first record: it holds no message")
+        raise ValueError("it is truncated within its first record and contains no messages")
     while kind not in (0, _DATA_END, _FOOTER) and data.tell() + _HEAD.size + size <= whole:
         data.seek(_HEAD.size, os.SEEK_CUR)
         yield kind, size
@@ -140,7 +143,7 @@ def _records(data: BinaryIO) -> Iterator[tuple[int, int]]:
 
 
 def _head(data: BinaryIO) -> tuple[int, int]:
-    """Return kind and length of the record at this position without moving on; zeros for none."""
+    """Return kind and length of the record at this position, without moving; zeros if none."""
     begins = data.tell()
     head = data.read(_HEAD.size)
     data.seek(begins)
@@ -148,26 +151,26 @@ def _head(data: BinaryIO) -> tuple[int, int]:
 
 
 def _is_sound(content: bytes) -> bool:
-    """Return whether a chunk can be unpacked and consists of records; the data may be damaged."""
+    """Return whether a chunk can be unpacked and consists of complete records."""
     packing, packed, size = _chunk_parts(content)
     unpacked = _unpacked(packing, packed, size)
     _, ends = _inner_records(unpacked)
     return len(unpacked) == size and ends == size
 
 
-def _records_of_cut_chunk(part: bytes) -> bytes:
-    """Return the complete records in the beginning of a chunk, which starts with its head."""
+def _records_of_truncated_chunk(part: bytes) -> bytes:
+    """Return the complete records in the available part of a chunk, which starts with its head."""
     _, stated = _HEAD.unpack_from(part)
     content = part[_HEAD.size : _HEAD.size + stated]
     records, _ = _inner_records(_unpacked(*_chunk_parts(content)))
     if len(content) == stated:
-        # other data may follow the cut, and the last record may contain a part of it
+        # the data may be followed by other bytes, which may be part of the last record
         records = records[:-1]
     return b"".join(records)
 
 
 def _chunk_parts(content: bytes) -> tuple[str, bytes, int]:
-    """Return compression, packed records and unpacked size of a chunk; empty if its head is cut."""
+    """Return a chunk's compression, packed records and unpacked size; empty if its head is cut."""
     try:
         _, _, size, _ = _CHUNK_HEAD.unpack_from(content)
         (length,) = struct.unpack_from("<I", content, _CHUNK_HEAD.size)
@@ -192,13 +195,13 @@ def _inner_records(unpacked: bytes) -> tuple[list[bytes], int]:
 
 
 def _unpacked(packing: str, data: bytes, size: int) -> bytes:
-    """Return the unpackable beginning of packed data, at most a size of bytes."""
+    """Return the unpackable part at the start of packed data, at most `size` bytes."""
     if packing == "":
         return data[:size]
     parts: list[bytes] = []
-    with suppress(Exception):  # damaged data: the part before is complete
+    with suppress(Exception):  # damaged data; the part before is preserved
         if packing == "zstd":
-            # as rosbags has it
+            # the same module that rosbags uses
             module = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
             parts.append(import_module(module).ZstdDecompressor().decompress(data, size))
         elif packing == "lz4":

@@ -21,8 +21,8 @@ _TEXT = (b"char", b"string", b"cell", b"function_handle")
 def hdf5_columns(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """Return the numeric columns (N,) of a file by name, and their units; needs h5py.
 
-    MATLAB stores a matrix by columns, so its rows are the columns here; a vector of either
-    direction is one column.
+    MATLAB stores matrices by columns, so a matrix is transposed here. Row and column vectors become
+    one column.
 
     Raises:
         LogError: h5py is missing, or the file is damaged.
@@ -31,7 +31,7 @@ def hdf5_columns(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
         import h5py
     except ImportError:
         what, remedy = (
-            "HDF5 (and MATLAB 7.3) needs h5py, which is missing",
+            "HDF5 (and MATLAB 7.3) files need h5py, which is not installed",
             "pip install 'tauloop[hdf5]'",
         )
         raise LogError.of("", what, remedy, file=str(path)) from None
@@ -59,8 +59,8 @@ def hdf5_columns(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
 def _data_sets(group: Any, h5py: Any, prefix: str, visited: set[int]) -> Iterator[tuple[str, Any]]:
     """Yield data sets below a group by dotted path, without those stored in other files.
 
-    A group with several names is entered once: groups that contain each other, or repeat the next
-    one, have too many paths to follow.
+    A group with several names is visited only once, because groups can contain each other or the
+    same group repeatedly.
     """
     visited.add(h5py.h5o.get_info(group.id).addr)
     for key in group:
@@ -79,7 +79,7 @@ def _columns(name: str, data: Any) -> Iterator[tuple[str, np.ndarray]]:
     matlab = data.attrs.get(_CLASS)
     if matlab is not None and bytes(matlab) in _TEXT:
         return
-    if data.dtype.names and data.ndim == 1:  # a table: one field for each column
+    if data.dtype.names and data.ndim == 1:  # a table: each field is a column
         for field in data.dtype.names:
             if data.dtype[field].kind in "iuf" and data.dtype[field].shape == ():
                 yield f"{name}.{field}", np.asarray(data[field])

@@ -1,4 +1,4 @@
-"""Tables of files by their endings."""
+"""Opening of log files by their extensions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tauloop.logs.files.bags import BagTable, is_bag
 from tauloop.logs.files.hdf5 import hdf5_columns
 from tauloop.logs.tables import ArrayTable, CsvTable, LogTable, MatTable, ParquetTable
 
-#: Endings of log files, for messages; ROS bags may also be folders.
+#: Extensions of log files, for messages; ROS bags may also be folders.
 ENDINGS = ".csv, .csv.gz, .parquet, .mat, .h5, .hdf5, .mcap, .db3 or .bag"
 
 
 def open_table(path: str | Path, between: str | None = None) -> LogTable:
-    """Open a file by its ending, one of `ENDINGS`, or a folder that rosbag2 wrote.
+    """Open a file by its extension, one of `ENDINGS`, or a rosbag2 folder.
 
     Args:
         path: the file or folder.
@@ -26,7 +26,7 @@ def open_table(path: str | Path, between: str | None = None) -> LogTable:
         The open table.
 
     Raises:
-        LogError: the file is missing, empty, damaged, or of another kind.
+        LogError: the file is missing, empty, damaged, or not a log file.
     """
     path = Path(path)
     if is_bag(path) and (path.is_dir() or unreadable(path) is None):
@@ -34,9 +34,9 @@ def open_table(path: str | Path, between: str | None = None) -> LogTable:
     if wrong := unreadable(path):
         raise LogError.of("", *wrong, file=str(path))
     if between is not None:
-        what = "all columns of the file have the same times, so nothing is interpolated"
+        what = "all columns of the file have the same times, so there is no interpolation"
         raise LogError.of(
-            "between", what, "leave `between` out: it applies only to ROS bags", file=str(path)
+            "between", what, "omit `between`; it only applies to ROS bags", file=str(path)
         )
     name = path.name.lower()
     if name.endswith((".csv", ".csv.gz")):
@@ -47,5 +47,5 @@ def open_table(path: str | Path, between: str | None = None) -> LogTable:
         return MatTable(path)
     if name.endswith((".h5", ".hdf5")):
         return ArrayTable(str(path), *hdf5_columns(path))
-    what = f"the ending {path.suffix!r} is not that of a kind of log that can be read"
+    what = f"the file extension {path.suffix!r} is not supported for logs"
     raise LogError.of("", what, f"use {ENDINGS}", file=str(path))

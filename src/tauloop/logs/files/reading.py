@@ -34,19 +34,20 @@ class LogFile(ReprMixin):
     """One file of a recording, and the meaning of its columns.
 
     Attributes:
-        path: ``.csv``, ``.csv.gz``, ``.parquet``, ``.mat``, ``.h5`` or ``.hdf5``; or a bag of ROS:
-            a rosbag2 folder, ``.mcap``, ``.db3`` or (of ROS 1) ``.bag``, whose columns are
+        path: ``.csv``, ``.csv.gz``, ``.parquet``, ``.mat``, ``.h5`` or ``.hdf5``; or a ROS bag (a
+            rosbag2 folder, ``.mcap``, ``.db3``, or ``.bag`` of ROS 1), whose columns are
             ``/topic.field`` (`tauloop.logs.files.bags`).
         columns: quantity -> channel -> column, such as ``{"position": {"motor_1": "Joint_1"}}``;
-            columns of a text without a header are called "1", "2", ... The quantities position,
-            velocity, acceleration and force have their units checked, others may have any name.
-            None: the file's own names are of the form ``quantity.channel``, as `write_log` writes
-            them, or a bag's joint states.
+            columns of a text without a header are called "1", "2", ... The units of the quantities
+            position, velocity, acceleration and force are checked; other quantities may have any
+            name. None: column names have the form ``quantity.channel``, as in `write_log`, or are
+            the joint states of a bag.
         units: unit by column or by quantity (the column has priority); it overrides a unit in the
-            header, ``q1 [deg]``. It may contain a factor: with ``"0.0523 N m"``, one in the file is
-            0.0523 N m; ``"-1 rad"`` changes the sign.
-        time: name of the column of time stamps. A bag has its own: those of the first column's
-            topic.
+            header, ``q1 [deg]``. It may contain a factor: with ``"0.0523 N m"``, the number 1 in
+                the
+            file means 0.0523 N m; ``"-1 rad"`` changes the sign.
+        time: name of the column of time stamps. For a bag, the default is the stamps of the first
+            column's topic.
         between: for a bag, the interpolation of other topics at these stamps, one of
             `time_base.INTERPOLATIONS`: "linear" (default), "hold" or "cubic".
     """
@@ -91,12 +92,11 @@ def read_log(
 
     Args:
         files: the files with their columns; a plain path is a file with names ``quantity.channel``.
-        sample_rate: samples per second, Hz, where no file has a time column; time then starts at
-            zero.
-        gaps: interpolation of missing samples, which are rejected by default.
-        resample: whether samples are resampled at even times (`resampled`), which accepts uneven,
-            late and repeated stamps.
-        uneven: whether steps of time may differ, as those of a simulation with variable steps.
+        sample_rate: samples per second, Hz, if no file has a time column; time then starts at zero.
+        gaps: permitted gaps, which are interpolated; by default missing samples are rejected.
+        resample: whether to resample at even times (`resampled`), which permits uneven, late and
+            repeated stamps.
+        uneven: whether time steps may differ, as in a simulation with variable steps.
 
     Returns:
         The log: one variable per channel in SI units (see `tauloop.logs.log`).
@@ -121,8 +121,8 @@ def read_signals(
 
     Raises:
         LogError: all problems, each with file, line (or row) and column: missing columns, NaN,
-            text, rows of the wrong length, time stamps that repeat, go back or leave gaps, counts
-            that differ between files, units that are missing or unknown.
+            text, rows of the wrong length, time stamps that repeat or decrease or leave gaps,
+            different numbers of samples in the files, missing or unknown units.
     """
     findings = Findings()
     sources = [file if isinstance(file, LogFile) else LogFile(path=file) for file in files]
@@ -146,7 +146,7 @@ def read_signals(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Repairs:
-    """Repairs while a log is read, and whether steps of time may differ."""
+    """Repairs while a log is read, and whether time steps may differ."""
 
     gaps: FillGaps | None
     resample: bool
@@ -169,9 +169,11 @@ def _read_part(
     before = findings.total
     mapped = {name for group in (source.columns or {}).values() for name in group.values()}
     if isinstance(table, CsvTable) and not table.has_names and not mapped.intersection(table.names):
-        what = f"the first row holds numbers ({', '.join(table.first_row[:3])}), not column names"
+        what = (
+            f"the first row contains numbers ({', '.join(table.first_row[:3])}), not column names"
+        )
         remedy = (
-            "put a row of names above the samples, such as `t [s], q1 [deg]`, or map columns by their numbers: "
+            "add a row of names above the samples, such as `t [s], q1 [deg]`, or refer to columns by number: "
             "LogFile(columns={'position': {'motor': '2'}}, time='1')"
         )
         findings.add("headers that are missing", "header", what, remedy, table.file, table.line(0))
@@ -229,7 +231,7 @@ def _numbers(
     stamps = next((k for k, choice in enumerate(choices) if choice.quantity == TIME), None)
     if findings.total > before:
         return values, {}
-    # uneven stamps are not whole periods apart: `resampled` counts their missing rows
+    # with uneven stamps, `resampled` determines the missing rows
     if stamps is not None and not repairs.resample and np.isfinite(values[:, stamps]).all():
         time, kept = with_missing_rows(values[:, stamps], np.delete(values, stamps, axis=1), gaps)
         values = np.insert(kept, stamps, time, axis=1)
@@ -254,7 +256,7 @@ def _choices(
 ) -> list[_Choice]:
     wanted = _wanted(source, table, findings, is_timed=is_timed)
     choices = []
-    for quantity, channel, name in dict.fromkeys(wanted):  # two columns of one name are one problem
+    for quantity, channel, name in dict.fromkeys(wanted):  # report equal names only once
         column = _column(name, table, findings)
         if column is None:
             continue
@@ -270,7 +272,7 @@ def _choices(
     known |= {quantity for quantity, _, _ in wanted}
     for key in source.units:
         if key not in known:
-            what = "neither a column of the file nor a quantity that is read from it"
+            what = "neither a column of the file nor a quantity to read from it"
             remedy = suggestion(key, known) or "remove it"
             findings.add("units for nothing", f"units[{key!r}]", what, remedy, table.file)
     return choices
@@ -291,7 +293,7 @@ def _wanted(
         wanted = table.channels()
         own_time = TIME if TIME in table.names else None
     if not wanted:
-        what = f"nothing to read: the file has {listing(table.names)}"
+        what = f"there are no columns to read; the file has {listing(table.names)}"
         remedy = (
             "describe the file with `tauloop log describe MACHINE FILE`, or map its columns in Python: "
             "LogFile(columns={'position': {'motor': 'its column'}})"
@@ -314,10 +316,10 @@ def _column(name: str, table: LogTable, findings: Findings) -> int | None:
         return places[0]
     where = f"column {name!r}"
     if places:
-        what = f"{len(places)} columns of the file have this name (numbers {', '.join(str(k + 1) for k in places)})"
+        what = f"{len(places)} columns have this name (columns {', '.join(str(k + 1) for k in places)})"
         findings.add("columns of one name", where, what, "rename them in the file", table.file)
     else:
-        what = f"not in the file, which has {listing(table.names)}"
+        what = f"it is not in the file, which has {listing(table.names)}"
         remedy = suggestion(name, table.names) or "correct the name in `columns`"
         findings.add("columns that are missing", where, what, remedy, table.file)
     return None
@@ -328,7 +330,7 @@ def _check_channels(parts: list[_Part], findings: Findings) -> None:
     for part in parts:
         for signal in part.signals:
             if signal.name in first:
-                what = f"read from {first[signal.name]} and again from {signal.source}"
+                what = f"it is read from {first[signal.name]} and from {signal.source}"
                 findings.add(
                     "channels given twice", signal.name, what, "map it once", part.table.file
                 )
@@ -338,10 +340,10 @@ def _check_channels(parts: list[_Part], findings: Findings) -> None:
 def _check_counts(parts: list[_Part], findings: Findings) -> None:
     for part in parts[1:]:
         if part.count != parts[0].count:
-            what = f"{part.count} samples where {parts[0].table.file} has {parts[0].count}"
-            remedy = (
-                "the files are not of one recording, or one was cut: cut both to the same samples"
+            what = (
+                f"the file has {part.count} samples, but {parts[0].table.file} has {parts[0].count}"
             )
+            remedy = "the files belong to different recordings, or one was cut: cut both to the same samples"
             findings.add("counts that differ", "rows", what, remedy, part.table.file)
 
 
@@ -354,8 +356,8 @@ def _time_axis(
         what = f"{sample_rate} Hz is not a rate"
         findings.add("arguments", "sample_rate", what, "give samples per second, above zero")
     elif sample_rate is not None and timed:
-        what = f"given in addition to the time column {timed[0][0].time_column!r} of {timed[0][0].table.file}"
-        findings.add("arguments", "sample_rate", what, "give one of the two")
+        what = f"it is given in addition to the time column {timed[0][0].time_column!r} of {timed[0][0].table.file}"
+        findings.add("arguments", "sample_rate", what, "give only one of them")
     elif sample_rate is not None and parts:
         return np.arange(parts[0].count) / sample_rate
     elif sample_rate is None and not timed and complete:

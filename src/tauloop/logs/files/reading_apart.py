@@ -1,6 +1,7 @@
 """MAT files up to version 7, Parquet files and ROS bags, read in a separate process.
 
-A damaged file may end that process, and memory that Arrow keeps for a long log ends with it.
+A damaged file can only crash that process. Memory that Arrow retains for a long log is released
+when the process ends.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from tauloop.common.errors import LogError
 from tauloop.logs.files.unpacking import most_unpacked, require_ratio
 
 _SCRIPT = Path(__file__).with_name("reading_process.py")
-#: A process that has transferred more bytes is ended, since it keeps memory of its files.
+#: A process that has transferred more bytes is ended, because it retains memory.
 LARGE_ANSWER = 4_000_000
 #: Largest number of idle processes kept for the next file.
 MAX_IDLE_PROCESSES = 4
 _EXPORT_ADVICE = {
     "MAT": "save the log again in MATLAB with `save(name, '-v7')`",
     "Parquet": "export the log again",
-    "bag of ROS": "copy the bag again",
+    "ROS bag": "copy the bag again",
 }
-#: Repair of damaged bags by file ending; a folder has none.
+#: Repair of damaged bags by file extension; "" for folders.
 _REPAIR_ADVICE = {
     ".mcap": "repair it: `mcap recover FILE -o NEW.mcap` (the command of the MCAP project)",
     ".db3": "repair it: `sqlite3 FILE .recover | sqlite3 NEW.db3`",
@@ -42,7 +43,7 @@ def mat_columns(path: Path) -> dict[str, np.ndarray]:
     """Return the numeric columns of a MAT file by name.
 
     Raises:
-        LogError: it is damaged, or would fill the memory.
+        LogError: the file is damaged, or would fill the memory.
     """
     head, columns = _answer("MAT", path, "mat", most_unpacked(path))
     if "holds" in head:
@@ -54,7 +55,7 @@ def parquet_schema(path: Path) -> dict[str, Any]:
     """Return `names` and `kinds` of a Parquet file's columns, and its number of `rows`.
 
     Raises:
-        LogError: it is damaged.
+        LogError: the file is damaged.
     """
     return _answer("Parquet", path, "parquet schema")[0]
 
@@ -63,7 +64,7 @@ def parquet_columns(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
     """Return columns of a Parquet file as numbers by name; nulls are NaN.
 
     Raises:
-        LogError: it is damaged.
+        LogError: the file is damaged.
     """
     return _answer("Parquet", path, "parquet", list(names))[1]
 
@@ -72,33 +73,33 @@ def bag_topics(path: Path) -> dict[str, Any]:
     """Return the `topics` of a bag with their fields, and the `contents` of a Tauloop log.
 
     Raises:
-        LogError: it is damaged, or would fill the memory.
+        LogError: the file is damaged, or would fill the memory.
     """
-    return _answer("bag of ROS", path, "bag topics", most_unpacked(path))[0]
+    return _answer("ROS bag", path, "bag topics", most_unpacked(path))[0]
 
 
 def bag_columns(path: Path, wanted: Mapping[str, Sequence[str]]) -> dict[str, np.ndarray]:
     """Return fields by topic with values and rows, and the stamps and times of receipt, ns.
 
     Raises:
-        LogError: it is damaged, or would fill the memory.
+        LogError: the file is damaged, or would fill the memory.
     """
-    return _answer("bag of ROS", path, "bag", most_unpacked(path), wanted)[1]
+    return _answer("ROS bag", path, "bag", most_unpacked(path), wanted)[1]
 
 
 def _answer(
     kind: str, path: Path, reader: str, *request: Any
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the reading process's answer on a file, and its columns by name.
+    """Return the reader process's answer for a file, and the file's columns by name.
 
-    A process is taken from the idle ones for one exchange and returns to them only after a complete
-    answer. An exception that interrupts an exchange (Ctrl-C or a time limit, raised in signal
-    handlers) therefore leaves no answer to the next request, and a handler or a thread that reads
-    in the meantime has its own process.
+    A process is taken from the idle ones for one exchange. It is returned to them only after a
+    complete answer. Therefore an exception that interrupts an exchange (Ctrl-C or a time limit,
+    raised in signal handlers) cannot mix its answer with the next request. A handler or thread that
+    reads a file in the meantime uses another process.
     """
-    idle = _IDLE.setdefault(os.getpid(), [])  # a fork leaves its parent's processes alone
+    idle = _IDLE.setdefault(os.getpid(), [])  # a fork must not use its parent's processes
     ended = 0
-    for _ in range(2):  # once more with a new process: something else may have ended the first
+    for _ in range(2):  # try again with a new process: the first may have ended for another reason
         try:
             process = idle.pop()
         except IndexError:
@@ -121,15 +122,15 @@ def _answer(
         if "error" in head:
             raise _refused(kind, path, head["error"])
         return head, columns
-    raise _refused(kind, path, f"it ends the process that reads it (exit status {ended})")
+    raise _refused(kind, path, f"it crashes the reader process (exit status {ended})")
 
 
 class _ProcessEnded(Exception):
-    """The reading process has ended, or its answer is not one to the request."""
+    """The reader process has ended, or its answer belongs to another request."""
 
 
 class _ReadingProcess:
-    """The reading process; it handles one exchange at a time."""
+    """A reader process, which handles one exchange at a time."""
 
     def __init__(self) -> None:
         self._owner = os.getpid()
@@ -144,8 +145,8 @@ class _ReadingProcess:
         """Return the answer of the process, and columns by name.
 
         Raises:
-            _ProcessEnded: it has ended, or answers another request. An exception of a signal
-                handler, which may be an OSError or a ValueError too, passes.
+            _ProcessEnded: the process has ended, or answers another request. Exceptions of signal
+                handlers, which may be OSError or ValueError too, are not caught.
         """
         assert self._process is not None
         into, out = self._process.stdin, self._process.stdout
@@ -171,7 +172,7 @@ class _ReadingProcess:
         return content, columns
 
     def _head(self, line: bytes) -> dict[str, Any]:
-        """Return a line of the answer as data, if it belongs to the last request."""
+        """Return a line of the answer as data; raise an error if it belongs to another request."""
         try:
             head = json.loads(line)
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -187,7 +188,7 @@ class _ReadingProcess:
         self._process.kill()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
-                with suppress(OSError):  # a request that was never read
+                with suppress(OSError):  # a request may not have been read
                     stream.close()
         return self._process.wait()
 
@@ -197,12 +198,12 @@ class _ReadingProcess:
             self.end()
 
 
-#: Processes that wait for a request, by the process that started them.
+#: Idle processes by the id of the process that started them.
 _IDLE: dict[int, list[_ReadingProcess]] = {}
 
 
 def _refused(kind: str, path: Path, what: str) -> LogError:
     remedy = _EXPORT_ADVICE[kind]
-    if kind == "bag of ROS":
+    if kind == "ROS bag":
         remedy += f", or {_REPAIR_ADVICE['' if path.is_dir() else path.suffix.lower()]}"
     return LogError.of("", f"not a readable {kind} file: {what}", remedy, file=str(path))

@@ -1,10 +1,10 @@
 """Reader of MAT and Parquet files and ROS bags for another process, started by `reading_apart`.
 
-A damaged file can crash SciPy's reader and the process with it, and Arrow keeps unused memory: this
-process contains nothing that could be lost. A request is a line of JSON with its number, the
-operation, the path and further arguments. The answer is lines of JSON with the number of the
-request; the values of a column follow the line that names it, and the last line has the key `end`.
-Nothing of Tauloop is imported, so that the process starts quickly.
+A damaged file can crash SciPy's reader and the process with it, and Arrow retains unused memory.
+Therefore files are read in this separate process. A request is a line of JSON with its number, the
+operation, the path and further arguments. The answer consists of lines of JSON with the number of
+the request; the values of a column follow the line that names it, and the last line has the key
+`end`. Tauloop is not imported, so that the process starts quickly.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-#: Rows of a Parquet file unpacked at a time, and bytes read at a time.
+#: Number of rows of a Parquet file to unpack at a time, and buffer size in bytes.
 ROWS_AT_ONCE, BUFFER = 65_536, 65_536
-#: Memory for reading in addition to the unpacked size of the file, bytes.
+#: Memory in addition to the unpacked size of the file, bytes.
 READER_MEMORY = 1_000_000_000
 
 Answer = Iterator[tuple[dict[str, Any], np.ndarray | None]]
@@ -40,7 +40,7 @@ def mat(path: str, most: float) -> Answer:
         if holds > most:
             yield {"holds": holds}, None
             return
-        with bounded(most):  # the fields of a structure are not in the list
+        with bounded(most):  # the listed sizes do not include fields of structures
             content = scipy.io.loadmat(path, simplify_cells=True)
     for name, array in _columns("", content):
         yield {"column": name}, array
@@ -74,7 +74,7 @@ def parquet_schema(path: str) -> Answer:
 
 
 def parquet(path: str, names: list[str]) -> Answer:
-    """Yield columns of a Parquet file as numbers, part by part, since Arrow keeps copies."""
+    """Yield columns of a Parquet file as numbers, read in parts because Arrow keeps copies."""
     file = _parquet(path)
     for name in names:
         values, first = np.full(file.metadata.num_rows, np.nan), 0
@@ -84,7 +84,7 @@ def parquet(path: str, names: list[str]) -> Answer:
             )
             first += part.num_rows
         if first != len(values):
-            raise ValueError(f"{first} rows of {name!r}, but its header states {len(values)}")
+            raise ValueError(f"{name!r} has {first} rows, but the header states {len(values)}")
         yield {"column": name}, values
 
 
@@ -95,21 +95,21 @@ def _parquet(path: str) -> Any:
 
 
 def bag_topics(path: str, most: float) -> Answer:
-    """Yield the topics of a bag (`bag_process`), and the cuts of its files (`cut_mcap`)."""
+    """Yield the topics of a bag (`bag_process`), and its truncated files (`cut_mcap`)."""
     with bounded(most), _sibling_module("cut_mcap").readable(path) as (place, cuts):
         for head, _ in _sibling_module("bag_process").topics(place):
             yield head | {"cuts": cuts}, None
 
 
 def bag(path: str, most: float, wanted: dict[str, list[str]]) -> Answer:
-    """Yield the columns of a bag (`bag_process`) up to the cuts of its files (`cut_mcap`)."""
+    """Yield the columns of a bag (`bag_process`); truncated files are repaired (`cut_mcap`)."""
     with bounded(most), _sibling_module("cut_mcap").readable(path) as (place, _):
         yield from _sibling_module("bag_process").columns(place, wanted)
 
 
 @functools.cache
 def _sibling_module(name: str) -> Any:
-    """Return a module of this script's folder, which is on no import path."""
+    """Return a module of this script's folder, which is not on the import path."""
     import importlib.util
 
     spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
@@ -122,7 +122,7 @@ def _sibling_module(name: str) -> Any:
 
 @contextmanager
 def bounded(most: float) -> Iterator[None]:
-    """Limit memory and file size of the process to those of a log of that many bytes."""
+    """Limit memory and file size of the process to those needed for a log of `most` bytes."""
     try:
         import resource
     except ImportError:  # Windows has no such limits
@@ -139,7 +139,7 @@ def bounded(most: float) -> Iterator[None]:
     }
     before = {kind: resource.getrlimit(kind) for kind in limits}
     for kind, limit in limits.items():
-        with suppress(ValueError, OSError):  # a lower limit is set already
+        with suppress(ValueError, OSError):  # a lower limit is already set
             resource.setrlimit(kind, (limit, before[kind][1]))
     try:
         yield
@@ -158,7 +158,7 @@ READERS: dict[str, Callable[..., Answer]] = {
 
 
 def main() -> None:
-    """Answer requests until the other process ends."""
+    """Answer requests until the parent process ends."""
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     # output of libraries would mix with the answer
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -173,7 +173,7 @@ def main() -> None:
                 if array is not None:
                     out.write(np.ascontiguousarray(array).data)
         except MemoryError:
-            last["error"] = "it unpacks to more memory than a log of its size ever takes"
+            last["error"] = "it unpacks to more memory than any log of its size needs"
         except Exception as error:  # a damaged binary file can fail in any way inside the libraries
             last["error"] = (str(error) or type(error).__name__).splitlines()[0]
         out.write(json.dumps(last).encode() + b"\n")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tauloop.common.errors import LogError
 
-#: Unpacked size in bytes that is always allowed, and the allowed ratio to the file size beyond it:
-#: measured logs shrink to a tenth.
+#: Unpacked size in bytes that is always permitted, and permitted ratio to the file size for larger
+#: files. Measured logs are compressed to about a tenth.
 UNCHECKED_BYTES, MAX_UNPACKING_RATIO = 100_000_000, 200
 
 
@@ -24,24 +24,24 @@ def unpacked(path: Path) -> bytes:
 
 
 def require_archive(path: Path) -> None:
-    """Reject a NumPy archive (npz) whose members would fill the memory by their declared sizes.
+    """Reject a NumPy archive (npz) if the declared sizes of its members would fill the memory.
 
     Raises:
         LogError: the declared sizes would fill the memory.
-        zipfile.BadZipFile: it is not an archive.
+        zipfile.BadZipFile: the file is not an archive.
     """
     with zipfile.ZipFile(path) as packed:
         require_ratio(path, sum(member.file_size for member in packed.infolist()))
 
 
 def require_ratio(path: Path, size: int) -> None:
-    """Reject a file that would fill the memory by its declared size."""
+    """Raise an error if the declared size of a file's content would fill the memory."""
     if size > most_unpacked(path):
         raise _expands(path, size)
 
 
 def most_unpacked(path: Path) -> float:
-    """Return the largest allowed unpacked size of a file, or of a folder of files, bytes."""
+    """Return the largest permitted unpacked size of a file or folder, bytes."""
     files = path.iterdir() if path.is_dir() else (path,)
     return max(UNCHECKED_BYTES, MAX_UNPACKING_RATIO * sum(file.stat().st_size for file in files))
 
@@ -49,8 +49,8 @@ def most_unpacked(path: Path) -> float:
 def _expands(path: Path, size: int, more: str = "") -> LogError:
     packed = path.stat().st_size
     what = (
-        f"{packed / 1e6:.3g} MB become {more}{size / 1e6:.4g} MB, "
-        f"over {MAX_UNPACKING_RATIO} times as much: no measured log does"
+        f"{packed / 1e6:.3g} MB unpack to {more}{size / 1e6:.4g} MB, "
+        f"over {MAX_UNPACKING_RATIO} times as much, which is implausible for a measured log"
     )
     remedy = "export the log again, or unpack it yourself"
     return LogError.of("", what, remedy, file=str(path))

@@ -1,4 +1,4 @@
-"""Writing of complete logs: CSV and Parquet with units in the headers, and ROS bags."""
+"""Writing of logs: CSV and Parquet with units in the headers, and ROS bags."""
 
 from __future__ import annotations
 
@@ -25,26 +25,25 @@ if TYPE_CHECKING:
 
 
 def write_log(path: str | Path, log: xr.Dataset) -> Path:
-    """Write a log so that ``read_log(path)`` returns the same numbers to the last bit.
+    """Write a log so that ``read_log(path)`` returns exactly the same numbers.
 
-    Stamps of bags are exact to 1 ns.
-
-    The file is written next to its final path and then renamed: an interrupted run leaves no
-    partial file.
+    Stamps in bags are rounded to 1 ns. The file is written next to its final path and then renamed,
+    so an interrupted run leaves no partial file.
 
     Args:
-        path: ends in ``.csv``, ``.csv.gz`` or ``.parquet``; in ``.mcap`` or ``.db3`` for a ROS 2
-            bag; or in ``.rosbag2`` (``.db3.rosbag2`` for SQLite) for a new folder with a bag.
+        path: file to write. Its extension determines the format: ``.csv``, ``.csv.gz`` or
+            ``.parquet``; ``.mcap`` or ``.db3`` for a ROS 2 bag; ``.rosbag2`` (``.db3.rosbag2`` for
+            SQLite) for a new bag folder.
         log: a log as from `read_log`.
 
     Returns:
         The path.
 
     Raises:
-        LogError: another ending, a log without samples or channels, numbers that are not finite, or
-            missing pyarrow or rosbags.
-        InputError: an argument has another type, the folder is missing or cannot be written, or a
-            bag exists already.
+        LogError: the file extension is not supported, the log has no samples or channels, numbers
+            are not finite, or pyarrow or rosbags is not installed.
+        InputError: an argument has another type, the folder is missing or cannot be written, or the
+            bag already exists.
     """
     _check_types(path, log)
     path = Path(path)
@@ -60,7 +59,7 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
     else:
         rows = [",".join(headers), *(",".join(map(repr, row)) for row in values.tolist())]
         text = ("\n".join(rows) + "\n").encode()
-        # mtime=0: the same log gives the same bytes
+        # with mtime=0, equal logs give equal bytes
         data = (
             gzip.compress(text, compresslevel=6, mtime=0)
             if path.name.lower().endswith(".gz")
@@ -71,7 +70,7 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
 
 
 def unknown_ending(path: str | Path) -> Problem | None:
-    """Return the problem of a log file's ending, if there is one."""
+    """Return the problem of a log file's extension, if it is not supported."""
     if (
         Path(path)
         .name.lower()
@@ -80,14 +79,14 @@ def unknown_ending(path: str | Path) -> Problem | None:
         return None
     return Problem(
         where="path",
-        what=f"logs cannot be written with the ending {Path(path).suffix!r}",
-        remedy="use .csv, .csv.gz or .parquet, or .mcap, .db3 or .rosbag2 (a folder) for a bag of ROS 2",
+        what=f"the file extension {Path(path).suffix!r} is not supported for logs",
+        remedy="use .csv, .csv.gz or .parquet, or .mcap, .db3 or .rosbag2 (a folder) for a ROS 2 bag",
         file=str(path),
     )
 
 
 def _check_types(path: object, log: object) -> None:
-    """Reject arguments of other types by name, such as swapped ones."""
+    """Raise an error if arguments have the wrong types, for example because they are swapped."""
     problems = Problems()
     if not isinstance(path, str | Path):
         remedy = "give the path of the file to write, then the log"
@@ -103,7 +102,7 @@ def _check(path: Path, log: xr.Dataset) -> None:
     if not log.data_vars or log.sizes.get(TIME, 0) == 0:
         problems.append(
             Problem(
-                where="log", what="no channels or no samples", remedy="write a log that has some"
+                where="log", what="has no channels or no samples", remedy="give a log with samples"
             )
         )
     for name, variable in log.variables.items():
@@ -116,7 +115,7 @@ def _check(path: Path, log: xr.Dataset) -> None:
         bad = int(np.sum(~np.isfinite(variable.to_numpy())))
         if bad:
             what = f"{bad} of {variable.size} samples are not finite"
-            problems.append(Problem(where=str(name), what=what, remedy="leave those samples out"))
+            problems.append(Problem(where=str(name), what=what, remedy="remove these samples"))
     LogError.raise_if_any(problems)
 
 
