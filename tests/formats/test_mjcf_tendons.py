@@ -287,7 +287,11 @@ def test_what_is_not_modelled_is_listed_by_name(
     ("tendon", "where", "what"),
     [
         ('<spatial name="r"><site site="wal"/></spatial>', "r", "there is no site 'wal'"),
-        ('<spatial name="r"><site site="wall"/></spatial>', "r", "no two successive sites"),
+        (
+            '<spatial name="r"><site site="wall"/></spatial>',
+            "r",
+            "there are no two successive sites",
+        ),
         (
             '<spatial name="r"><pulley divisor="0"/><site site="wall"/><site site="floor"/></spatial>',
             "r",

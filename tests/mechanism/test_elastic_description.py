@@ -976,7 +976,7 @@ def test_rigid_formats_note_what_they_lack(write: Callable[[Mechanism], Any]) ->
     written = write(elastic)
     notes = [note for note in written.notes if note.startswith("elastic data")]
     assert len(notes) == 1
-    assert "not carried" in notes[0]
+    assert "are not written" in notes[0]
     assert "stiffness" not in getattr(written, "side", "")
     rigid = write(tl.load("five_bar"))
     assert not any(note.startswith("elastic data") for note in rigid.notes)

@@ -173,8 +173,8 @@ class _JointNames(XmlReader):
         if name in self._joints:
             return name
         if name:
-            remedy = suggestion(name, self._joints) or "name a joint that turns or slides"
-            self.problem(node, where, f"there is no joint {name!r} that turns or slides", remedy)
+            remedy = suggestion(name, self._joints) or "name a joint that rotates or slides"
+            self.problem(node, where, f"there is no joint {name!r} that rotates or slides", remedy)
         return ""
 
     def content(self, node: XmlNode, where: str, tags: Sequence[str], default: float) -> float:
@@ -380,7 +380,7 @@ class _ControlReader(_JointNames):
         other = parameters["mimic"].content
         leader = identifier(other)
         if leader not in self._joints or leader == name:
-            remedy = suggestion(leader, self._joints) or "name a joint that turns or slides"
+            remedy = suggestion(leader, self._joints) or "name a joint that rotates or slides"
             self.problem(
                 node,
                 name,
