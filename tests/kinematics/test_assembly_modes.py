@@ -233,7 +233,7 @@ def test_the_trace_of_a_block_of_angles_bends_where_a_solution_is_missing(
     rng = np.random.default_rng(5)
     family = Widened(block, rng)
     w = problem.variables.values(assembly.q[None, :])[0]
-    y = family.of_machine(w[list(block.y)]).astype(complex)
+    y = family.of_machine(w[list(block.known_columns)]).astype(complex)
     search = _ModeSearch(family, y, rng, MonodromyOptions(), track)
     search.probe(64)
     while not search.is_complete():
@@ -358,7 +358,7 @@ def test_modes_that_meet_are_one_doubtful_mode() -> None:
     assert modes.modes[0].q[:2] == pytest.approx([0.0, 0.0], abs=1e-6)
     assert modes.modes[0].condition > 1e7
     assert modes.status is Status.DOUBTFUL
-    assert "modes meet" in modes.advice[0]
+    assert "modes coincide" in modes.advice[0]
     assert modes.blocks[0].singular == 2
 
 

@@ -137,7 +137,7 @@ def test_cranks_that_are_looked_for_are_found_with_their_gear(
 def test_gears_that_are_no_polynomials_are_refused() -> None:
     for ratio, what in (
         ("3.14159265", "not a fraction of whole numbers"),
-        ("20", "20 times as far"),
+        ("20", "is 20 times the angle"),
     ):
         with pytest.raises(AssemblyError, match=what):
             assembly_modes(geared("elbow", ratio))

@@ -387,7 +387,7 @@ def test_a_start_near_a_dead_centre_is_named_and_works(crank, tmp_path):
     notes = texts(answer["notes"])
     assert ("is singular" in notes) == (crank < 1e-4)
 
-    assert ("is close to a singular one: loop condition" in notes) == (1e-4 <= crank < 1e-3)
+    assert ("is close to a singular pose: loop condition number" in notes) == (1e-4 <= crank < 1e-3)
     there = Model(load(path))
     state = there.inverse_kinematics(there.platform_position(there.assembly.q))
     assert state.q == pytest.approx(there.assembly.q, abs=CLOSED)

@@ -120,7 +120,7 @@ def test_what_falls_without_end_stays_at_the_reference_and_is_named(tmp_path):
     path.write_text(FALLING.format(range=""))
     poses, coordinates = at_rest(path, {"drive": 0.4})
     assert poses.status is Status.DOUBTFUL
-    assert "no equilibrium of rail was reached" in poses.advice[0]
+    assert "reached no equilibrium of rail" in poses.advice[0]
     assert (coordinates["rail"], poses.resting) == (0.0, ())
     json.loads(json.dumps(poses.as_dict(), allow_nan=False))
 

@@ -14,7 +14,7 @@ from tauloop import Model, load, loads
 from tauloop.common.errors import InputError, PoseError
 from tauloop.display.plots.motion.workspace_plots import section_plot
 from tauloop.geometry.clearance import rod_clearance, segment_distances
-from tauloop.kinematics.singularities import SINGULARITY_KINDS, USUAL, singularities
+from tauloop.kinematics.singularities import DEFAULT_DISTANCE, SINGULARITY_KINDS, singularities
 from tauloop.kinematics.workspaces.map import Reason, WorkspaceLimits, section_axes, workspace_grid
 
 EVERYTHING = WorkspaceLimits(singularity=0.0, ranges=False, connected=False)
@@ -137,13 +137,14 @@ def test_what_is_kept_from_singularities_follows_a_reference_pose_that_is_nearer
     model = Model(load(name))
     measures = singularities(model, model.assembly.q[None])
     here = min(float(measures.distance(kind)[0]) for kind in SINGULARITY_KINDS)
-    assert (here < USUAL) is is_less
+    assert (here < DEFAULT_DISTANCE) is is_less
     grid = tl.workspace(model)
-    assert grid.limits.singularity == pytest.approx(here / 2 if is_less else USUAL, rel=1e-12)
+    expected = here / 2 if is_less else DEFAULT_DISTANCE
+    assert grid.limits.singularity == pytest.approx(expected, rel=1e-12)
     assert grid.usable.any()
     if is_less:
-        asked_for = tl.workspace(model, tl.WorkspaceOptions(singularity=USUAL))
-        assert asked_for.limits.singularity == USUAL
+        asked_for = tl.workspace(model, tl.WorkspaceOptions(singularity=DEFAULT_DISTANCE))
+        assert asked_for.limits.singularity == DEFAULT_DISTANCE
         assert asked_for.usable.sum() < grid.usable.sum()
 
 
@@ -172,7 +173,7 @@ def test_a_grid_that_would_fill_the_memory_is_refused_before_it_is_made() -> Non
     """Ten million poses are the most; 1e-6 m would be 4e10 of them, 1e-300 m more than any number tells."""
     model = Model(load("five_bar"))
     for step in (1e-6, 1e-300, 5e-324):
-        with pytest.raises(InputError, match="poses; there is room for 1e\\+07"):
+        with pytest.raises(InputError, match="poses; at most 1e\\+07 are allowed"):
             section_axes(
                 model,
                 ("platform.x", "platform.y"),

@@ -16,7 +16,7 @@ from tauloop.common.result import Status
 from tauloop.formats import load, loads
 from tauloop.formats.writing.yaml_writer import write_yaml
 from tauloop.kinematics import random_states
-from tauloop.kinematics.alike import motion
+from tauloop.kinematics.alike import body_motions
 from tauloop.kinematics.reduction import ReductionOptions, compare_reduction, reduce
 from tauloop.mechanism import Mechanism
 from tauloop.mechanism.expression import Constant
@@ -248,7 +248,7 @@ def test_a_step_that_changes_the_mobility_is_undone_and_named() -> None:
 
 def test_bars_that_must_stay_are_refused() -> None:
     full = palletiser("column")
-    alike = motion(model(full), random_states(model(full), 20, np.random.default_rng(0)).q)
+    alike = body_motions(model(full), random_states(model(full), 20, np.random.default_rng(0)).q)
     assert alike.rods["lever_bar"] == {"upper_arm"}
     with pytest.raises(InputError, match="changes its direction relative to forearm"):
         distribute_rod(full, "lever_bar", "forearm", alike)
@@ -290,7 +290,7 @@ def _shifted(body: Body) -> Body:
 
 def test_the_angles_of_parallel_bodies_are_coupled() -> None:
     full = palletiser("column")
-    alike = motion(model(full), random_states(model(full), 20, np.random.default_rng(0)).q)
+    alike = body_motions(model(full), random_states(model(full), 20, np.random.default_rng(0)).q)
     coupled = {
         coupling.name: {name for name, _ in coupling.terms}
         for coupling in parallel_couplings(full, alike)

@@ -16,7 +16,7 @@ from tauloop.common.errors import InputError
 from tauloop.common.result import Status, plain
 from tauloop.formats import load, loads
 from tauloop.kinematics import random_states
-from tauloop.kinematics.alike import mass_center, motion, parallel_rods
+from tauloop.kinematics.alike import body_motions, mass_center, parallel_rods
 from tauloop.kinematics.reduction import Reduction, ReductionOptions, compare_reduction, reduce
 from tauloop.mechanism import Mechanism
 from tauloop.mechanism.expression import Constant, evaluate, multiply
@@ -131,7 +131,8 @@ def largest_error(full: Mechanism, reduced: Mechanism, seed: int = 3) -> float:
 
 
 def alike(mechanism: Mechanism) -> BodyMotions:
-    return motion(model(mechanism), random_states(model(mechanism), 20, np.random.default_rng(0)).q)
+    states = random_states(model(mechanism), 20, np.random.default_rng(0)).q
+    return body_motions(model(mechanism), states)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Positions of actuators by name; those of redundant actuators count by least squares."""
+"""Named positions of actuators, with a least-squares fit for redundant actuators."""
 
 from __future__ import annotations
 
@@ -21,31 +21,30 @@ from tauloop.model.positions.encoder_fit import (
     fit_actuators,
 )
 
-#: Standard deviations of encoders: one number, or numbers or texts with units by name.
+#: Standard deviations of encoders: one for all, or one for each name; numbers, or texts with units.
 Noise = float | str | Mapping[str, float | str] | None
 
 
 def actuator_values(
     model: Model, position: object, noise: Noise = None, where: str = "actuators"
 ) -> tuple[np.ndarray, ActuatorFit | None]:
-    """Return the positions (n,) of leading actuators and passive freedoms, and the fit if any.
+    """Return the positions (n,) of leading actuators and passive freedoms, and the fit or None.
 
-    A fit is made where redundant actuators are named.
+    If redundant actuators are named, the positions are fitted to all named ones.
 
-    Where the named actuators determine the pose, only they count. Otherwise leading actuators that are
-    not named are at their reference.
+    If the named actuators determine the pose, only their positions are used. Otherwise, leading
+    actuators that are not named are at the reference pose.
 
     Args:
         model: the machine.
-        position: as `named_values` takes it: a row, a mapping, a text, or None for the reference
-            pose.
-        noise: standard deviations of the actuators' positions, which weigh them (see
+        position: a row, a mapping, a text, or None for the reference pose (see `named_values`).
+        noise: standard deviations of the actuators' positions, which weight them in the fit (see
             `encoder_deviations`).
         where: name of the option or argument, for messages.
 
     Raises:
         InputError: wrong names, units or values.
-        PoseError: out of reach or singular.
+        PoseError: the pose is out of reach or singular.
     """
     ports, assembly = model.actuators.ports, model.assembly
     reference = ports.at(assembly.q)
@@ -69,7 +68,10 @@ def agreement(fit: ActuatorFit | None) -> tuple[Diagnostic, ...]:
     """Return how consistent the positions of redundant actuators are; empty without any."""
     if fit is None:
         return ()
-    advice = f"{fit.disagreement}; state the encoders' standard deviations where they are larger (`--encoder-noise`)"
+    advice = (
+        f"{fit.disagreement}; if the encoders' standard deviations are larger, give them "
+        "(`--encoder-noise`)"
+    )
     return (
         diagnostic(
             "largest standardized misfit of an actuator's position",
@@ -81,11 +83,13 @@ def agreement(fit: ActuatorFit | None) -> tuple[Diagnostic, ...]:
 
 
 def stated_columns(port: Port, position: object, where: str = "actuators") -> tuple[str, ...]:
-    """Return the columns of a port that a position states: all of a row or of the reference pose.
+    """Return the columns of a port whose positions are given.
+
+    A row and None (the reference pose) give all columns.
 
     Args:
         port: port of leading actuators and passive freedoms.
-        position: as `actuator_values` takes it.
+        position: see `actuator_values`.
         where: name of the option or argument, for messages.
     """
     if isinstance(position, str):
@@ -115,5 +119,5 @@ def _named_actuators(model: Model, port: Port, position: object, where: str) -> 
 
 
 def _is_turn(port: Port, name: str) -> bool:
-    """Return whether a name belongs to a rotation vector for a passive freedom's quaternion."""
+    """Return whether a name is a component of the rotation vector of a passive quaternion."""
     return name.rpartition(".")[2] in ("rx", "ry", "rz") and name not in port.columns

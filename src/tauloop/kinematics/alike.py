@@ -1,4 +1,4 @@
-"""Parts of a machine that move alike: bodies with equal rotations, and parallel rods."""
+"""Bodies of a machine that rotate alike, and rods that stay parallel."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from tauloop.mechanism.model import BASE, Mechanism
 from tauloop.mechanism.reduction import BodyMotions, total_mass
 from tauloop.model import Model
 
-#: Difference of orientations (and of rod directions, relative to the length) below which they move
-#: alike. It is far above the residual of closed loops and far below the effect of a joint error of
-#: one micrometer.
+#: Orientations (and rod ends, relative to the rod length) that differ by less than this move alike.
+#: It is far above the residual of closed loops and far below the effect of a joint error of one
+#: micrometer.
 ALIKE = 1e-8
 
 
-def motion(model: Model, states: np.ndarray) -> BodyMotions:
+def body_motions(model: Model, states: np.ndarray) -> BodyMotions:
     """Return which bodies rotate alike, from their orientations in assembled states.
 
-    Bodies b and c turn alike when R_b(q) R_b(q_0)^T = R_c(q) R_c(q_0)^T in every state q.
+    Bodies b and c rotate alike if R_b(q) R_b(q_0)^T = R_c(q) R_c(q_0)^T in every state q.
 
     Args:
         model: the machine.
         states: assembled coordinates (N, n_q).
     """
-    # the loops of the reference pose are closed to 1e-10 m only; this closes them to rounding
+    # the loops of the reference pose are closed only to 1e-10 m; close them to rounding
     reference = model.platform.kinematics(
         model.platform_position(model.assembly.q), start=model.assembly.q
     ).q
@@ -56,7 +56,7 @@ def motion(model: Model, states: np.ndarray) -> BodyMotions:
 def _rod_carriers(
     mechanism: Mechanism, ends: np.ndarray, orientations: Mapping[str, np.ndarray]
 ) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield each rod of fixed length with the bodies in which it keeps its direction.
+    """Yield each rod of fixed length with the bodies relative to which it keeps its direction.
 
     Args:
         mechanism: the machine.
@@ -127,15 +127,15 @@ def _grouped(count: int, is_alike: Callable[[int, int], bool]) -> list[list[int]
 def mass_center(model: Model, q: np.ndarray) -> np.ndarray:
     """Return the mass center (N, 3) of all bodies and rods in the base frame, m.
 
-    The weights are those of the potential energy.
+    The masses are those of the potential energy.
 
     Args:
         model: the machine.
         q: assembled coordinates (N, n_q).
     """
-    motion = symbolic_motion(model.topology, nominal(model.mechanism), is_moving=False)
+    reference = symbolic_motion(model.topology, nominal(model.mechanism), is_moving=False)
     entries = Entries(model.parameters, ca.SX(ca.DM(model.pi)))
-    elements = inertial_elements(model.mechanism, motion, entries)
+    elements = inertial_elements(model.mechanism, reference, entries)
     moment = sum((element.weight for element in elements), ca.SX(3, 1))
-    function = BatchFunction(ca.Function("moment", [motion.q], [ca.densify(moment)]))
+    function = BatchFunction(ca.Function("moment", [reference.q], [ca.densify(moment)]))
     return function([q], len(q))[0] / (total_mass(model.mechanism) or 1.0)

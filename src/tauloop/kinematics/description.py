@@ -30,7 +30,7 @@ class DescribeOptions(Options):
 
     Attributes:
         table: list all independent parameters with their sources.
-        blocks: show how equations are sorted into blocks and solved.
+        blocks: list the blocks into which the equations are sorted, and how each is solved.
 
     Examples:
         >>> import tauloop as tl
@@ -48,8 +48,8 @@ class Description(Tabular):
     """Description of a machine.
 
     Attributes:
-        inspection: result of its check.
-        options: optional parts.
+        inspection: result of the machine's check.
+        options: optional parts that were requested.
     """
 
     needs_forces: ClassVar[bool] = False
@@ -70,7 +70,7 @@ class Description(Tabular):
 
     @property
     def status(self) -> Status:
-        """OK: faults of a machine are reported by `check`."""
+        """OK; `check` reports the faults of a machine."""
         return Status.OK
 
     @property
@@ -123,7 +123,7 @@ class Description(Tabular):
     @property
     @in_json()
     def blocks(self) -> list[dict[str, Any]]:
-        """The blocks by which positions are solved; empty for a machine that does not work."""
+        """Blocks of the position problem; empty if the machine has problems (see `check`)."""
         blocks = () if self.model.assembly.findings else self.model.platform.blocks
         return records(
             equations=[block.equations for block in blocks],
@@ -134,7 +134,7 @@ class Description(Tabular):
     @property
     @in_json("linear_blocks", optional=True)
     def linear_block_rows(self) -> list[dict[str, object]] | None:
-        """See `linear_blocks`; None where they were not asked for, or the machine does not work."""
+        """See `linear_blocks`; None if not requested, or if the machine has problems."""
         if not self.options.blocks or self.model.assembly.findings:
             return None
         return self._linear_list()
@@ -152,9 +152,9 @@ class Description(Tabular):
         ]
 
     def linear_blocks(self) -> Counter[tuple[str, LinearBlock]]:
-        """Return the number of linear blocks of each kind in the dynamics.
+        """Return the number of linear blocks of each kind in each function of the dynamics.
 
-        Redundant and passive machines may lack some kinds.
+        Redundant machines and machines with passive freedoms may lack some functions.
         """
         counts: Counter[tuple[str, LinearBlock]] = Counter()
         for spec in (INVERSE_DYNAMICS, FORWARD_DYNAMICS):

@@ -17,9 +17,10 @@ _REMEDY = (
 
 
 def drum_jumps(assembly: Assembly, q: np.ndarray) -> tuple[Problem, ...]:
-    """Return the lines whose lengths jump between the reference pose and other poses.
+    """Return problems for lines whose lengths jump between the reference pose and other poses.
 
-    The end of a line moves from its angle at the reference pose by the shorter rotation.
+    The end of a line is assumed to move from its angle at the reference pose by the shorter
+    rotation.
 
     Args:
         assembly: the machine.
@@ -39,7 +40,7 @@ def drum_jumps(assembly: Assembly, q: np.ndarray) -> tuple[Problem, ...]:
             jump = 2.0 * math.pi * mechanism.value(rod.drum.radius)
             what = (
                 f"its end passes the negative x axis of its drum between the reference pose, at "
-                f"{start:.4g} deg, and {len(passed)} of {len(others)} poses, such as at "
+                f"{start:.4g} deg, and {len(passed)} of {len(others)} poses, for example at "
                 f"{passed[0]:.4g} deg: its length jumps by {jump:.4g} m"
             )
             problems.append(
@@ -51,7 +52,7 @@ def drum_jumps(assembly: Assembly, q: np.ndarray) -> tuple[Problem, ...]:
 
 
 def drum_diagnostics(assembly: Assembly, q: np.ndarray) -> tuple[Diagnostic, ...]:
-    """Return the number of lines with a jump, which makes poses doubtful; empty without any."""
+    """Return a diagnostic with the number of lines whose length jumps; empty if there are none."""
     problems = drum_jumps(assembly, q)
     if not problems:
         return ()

@@ -1,13 +1,14 @@
-"""Static equilibrium: where passive freedoms rest while the motors hold their positions.
+"""Static equilibrium of passive freedoms while the motors hold their positions.
 
-There the forces of gravity and springs on every passive freedom vanish, or press a coordinate against
-its stop. The search follows damped motion x' = -f(x), where f are the forces that would hold the
-passive freedoms x, in implicit steps that grow as the forces vanish. Each step solves
+In equilibrium, the forces of gravity and springs on every passive freedom vanish or press a
+coordinate against its stop. The search follows the damped motion x' = -f(x) of the passive freedoms
+x, where f are the forces that would hold them in place. The implicit steps grow as the forces
+vanish. Each step d solves
 
     min d^T (f' + m I) d / 2 + f^T d   over d   with   room + room' d >= 0,
 
-where `room` is the distance of every coordinate from its stops and m falls towards zero, so that
-the last steps are Newton's.
+where `room` is the distance of every coordinate from its stops. The damping m falls towards zero,
+so that the last steps are Newton steps.
 
 Source: Lawson and Hanson 1974, Solving Least Squares Problems, ch. 23, for the quadratic program by
 non-negative least squares.
@@ -31,24 +32,25 @@ MAX_EQUILIBRIUM_STEPS = 400
 #: Largest step of a freedom, rad or characteristic lengths: loops are closed by Newton's method
 #: from the step before.
 MAX_STEP = 0.2
-#: Displacement of a freedom beyond which it counts as falling without limit, rad or characteristic
+#: Displacement beyond which a freedom counts as falling without limit, rad or characteristic
 #: lengths.
 MAX_DISPLACEMENT = 20.0
-#: Stiffness used in place of zero to keep numbers finite.
+#: Stiffness used instead of zero, so that quotients stay finite.
 NO_STIFFNESS = 1e-60
-#: A freedom is at rest where its next Newton step is below this, rad or characteristic lengths.
+#: The search stops when the next Newton step of every freedom is smaller than this, rad or
+#: characteristic lengths.
 REST_TOLERANCE = 1e-10
-#: Step of the differences that give f' and room', rad or characteristic lengths.
+#: Step of the finite differences for f' and room', rad or characteristic lengths.
 DIFFERENCE = 1e-5
-#: Next step below which it still counts as at rest: rounding of badly conditioned loops.
+#: Size of the next Newton step below which the result still counts as at rest, because rounding of
+#: badly conditioned loops limits it.
 SETTLED = 1e-8
-#: Stiffness of a direction, relative to the largest of the passive freedoms, below which nothing
-#: holds it.
+#: A direction whose stiffness, relative to the largest stiffness, is below this is not held.
 MIN_STIFFNESS = 1e-6
-#: Factors on m after a step that succeeds, and after one that does not.
+#: Factors on m after a successful step and after a failed step.
 LESS_DAMPING, MORE_DAMPING = 0.3, 5.0
-#: Kinds of passive freedoms whose positions are conventions: unstated ones stay as at the reference
-#: pose.
+#: Kinds of passive freedoms whose positions are arbitrary: without a given position they stay at
+#: the reference pose.
 CONVENTIONAL = ("floating base", "spin of")
 
 
@@ -60,10 +62,10 @@ class RestingFreedoms:
         names: names of the passive freedoms whose positions were found.
         position: position of leading actuators and passive freedoms (n,).
         q: coordinates (n_q,) of the pose.
-        at_stops: coordinates that press against a stop.
-        loose: passive freedoms that neither springs, gravity nor stops hold.
-        next_step: largest further step of a freedom that Newton's method would take, rad or
-            characteristic lengths.
+        at_stops: names of the coordinates that press against a stop.
+        loose: names of the passive freedoms that neither springs, gravity nor stops hold.
+        next_step: size of the next Newton step, the largest of all freedoms, rad or characteristic
+            lengths.
     """
 
     names: tuple[str, ...]
@@ -79,15 +81,18 @@ class RestingFreedoms:
         return bool(self.next_step <= SETTLED) and not self.loose
 
     def diagnostics(self, model: Model) -> tuple[Diagnostic, ...]:
-        """Return whether the pose is an equilibrium, and whether it is unique nearby."""
+        """Return two diagnostics: whether the freedoms are at rest, and whether all are held."""
         names = ", ".join(self.names)
-        give = f"they stay as at the reference pose; give their positions too (`--actuators '{self.names[0]}=...'`)"
+        give = (
+            "they stay at the reference pose; give their positions too "
+            f"(`--actuators '{self.names[0]}=...'`)"
+        )
         has_settled = self.next_step <= SETTLED
         resting = diagnostic(
             "passive degrees of freedom that do not come to rest",
             0.0 if has_settled else float(len(self.names)),
             at_most=0.0,
-            advice=f"no equilibrium of {names} was reached: {give}",
+            advice=f"the search reached no equilibrium of {names}: {give}",
         )
         loose = diagnostic(
             "passive degrees of freedom that nothing holds",
@@ -99,14 +104,14 @@ class RestingFreedoms:
 
 
 def unstated_passive(model: Model, stated: Sequence[str]) -> tuple[int, ...]:
-    """Return the columns of the actuators' positions that are unstated passive freedoms.
+    """Return the columns of the actuators' positions that are passive freedoms without a position.
 
-    Freedoms whose positions are conventions (a floating base, spins) and parts of a rotation are
-    left out: they stay as at the reference pose.
+    Freedoms whose positions are arbitrary (a floating base, spins) and components of a rotation are
+    left out: they stay at the reference pose.
 
     Args:
         model: the machine.
-        stated: names of the columns that are given.
+        stated: names of the columns with given positions.
     """
     if model.mechanism.unstated_motors or not model.assembly.passive:
         return ()
@@ -122,17 +127,17 @@ def static_equilibrium(
 ) -> RestingFreedoms:
     """Return the rest positions of passive freedoms after slow motion of the motors.
 
-    The motors move from the reference pose to their positions.
+    The motors move slowly from the reference pose to their positions.
 
     Args:
         model: the machine.
-        position: position of leading actuators and passive freedoms (n,); at the free ones the
-            search begins.
-        free: columns of the passive freedoms that are sought.
+        position: position of leading actuators and passive freedoms (n,); the values of the passive
+            freedoms in `free` are start values of the search.
+        free: columns of the passive freedoms whose rest positions are computed.
 
     Raises:
-        PoseError: the loops do not close where the search begins.
-        AssemblyError: the description does not specify where motors are.
+        PoseError: the loops do not close at the start values.
+        AssemblyError: the machine file does not specify the positions of the motors.
     """
     ports, loops = model.actuators.ports, model.assembly.loops
     reference = ports.at(model.assembly.q)
@@ -151,7 +156,7 @@ def static_equilibrium(
 
 
 def _settled(search: _Search, near: np.ndarray) -> RestingFreedoms:
-    """Return where the freedoms of a search come to rest, from a nearby pose (n_q,)."""
+    """Return the rest positions of a search that starts at a nearby pose (n_q,)."""
     place = search.at(search.start, near)
     damping, next_step = search.first_damping(place), np.inf
     for _ in range(MAX_EQUILIBRIUM_STEPS):
@@ -173,11 +178,11 @@ class _Place:
     """Forces and distances from stops at one position of the free freedoms.
 
     Attributes:
-        x: the position (k,), rad or characteristic lengths.
+        x: position (k,), rad or characteristic lengths.
         q: coordinates (n_q,).
-        force: f (k,), in energy per unit of x.
+        force: f (k,), energy per unit of x.
         slope: f' (k, k), symmetric.
-        room: distances (m,) from lower stops, then from upper ones.
+        room: distances (m,) from the lower stops, then from the upper stops.
         room_slope: room' (m, k).
     """
 
@@ -203,10 +208,10 @@ class _Search:
         self._stops = model.limits.of(("stop",))
 
     def at(self, x: np.ndarray, near: np.ndarray) -> _Place:
-        """Return the place at a position; its loops are closed from a nearby pose.
+        """Return the forces and distances at a position; the loops are solved from a nearby pose.
 
         Raises:
-            PoseError: out of reach.
+            PoseError: the position is out of reach.
         """
         k = len(x)
         steps = np.concatenate([np.zeros((1, k)), DIFFERENCE * np.eye(k), -DIFFERENCE * np.eye(k)])
@@ -228,7 +233,10 @@ class _Search:
         )
 
     def _room(self, q: np.ndarray) -> np.ndarray:
-        """Return the distances (N, m) from the lower stops, then from the upper ones, rad or characteristic lengths."""
+        """Return the distances (N, m) from the lower stops, then from the upper stops.
+
+        The unit is rad or characteristic lengths.
+        """
         limits = self._model.limits
         values = limits.values(q)
         both = np.concatenate([values - limits.lower, limits.upper - values], axis=1)
@@ -246,12 +254,12 @@ class _Search:
         return float(np.abs(np.linalg.eigvalsh(place.slope)).max())
 
     def step(self, place: _Place, damping: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the step d (k,) of the quadratic program, and the forces of the stops (m,) there."""
+        """Return the step d (k,) of the quadratic program, and the forces (m,) of the stops."""
         from scipy.optimize import nnls  # slow to import, and rarely used
 
         eigenvalues, vectors = np.linalg.eigh(place.slope)
-        # follow concave directions downhill, but not those that nothing holds
-        # a force that only a stop can balance also gives a finite step
+        # go downhill in directions of negative stiffness, but not in directions that nothing holds;
+        # a force that only a stop can balance must also give a finite step
         floor = max(
             MIN_STIFFNESS * self.stiffness(place),
             np.abs(place.force).max() / MAX_DISPLACEMENT,
@@ -274,7 +282,7 @@ class _Search:
         return root @ (unconstrained - residual[:-1] / residual[-1]), forces
 
     def moved(self, place: _Place, step: np.ndarray) -> _Place | None:
-        """Return the place after a step; None where the loops do not close there."""
+        """Return the forces and distances after a step; None if the loops do not close there."""
         try:
             return self.at(place.x + step, place.q)
         except PoseError:
@@ -297,7 +305,7 @@ class _Search:
         )
 
     def _stopped(self) -> list[str]:
-        """Return the names of the coordinates with stops, for the lower and for the upper ones."""
+        """Return the names of the coordinates with lower stops, then of those with upper stops."""
         return 2 * [
             name for name, stops in zip(self._model.limits.names, self._stops, strict=True) if stops
         ]
@@ -308,7 +316,7 @@ class _Search:
         return position
 
     def _loose(self, place: _Place, pressed: np.ndarray) -> tuple[str, ...]:
-        """Return the freedoms in directions without positive stiffness that stops leave free."""
+        """Return the freedoms that move in directions which neither stiffness nor stops hold."""
         _, sigma, directions = np.linalg.svd(np.vstack([pressed, np.zeros((1, len(place.x)))]))
         held = int((sigma > MIN_STIFFNESS).sum())
         open_directions = directions[held:]

@@ -12,7 +12,7 @@ from tauloop.integrate.events import Event, comparison
 from tauloop.kinematics.singularities import SINGULARITY_KINDS, singularities
 from tauloop.model import Model
 
-#: Name of the smallest of all three measures of singularity.
+#: Name of the smallest of the three distances from singularities.
 ANY_KIND = "singularity"
 #: Coordinates (N, n_q) and velocities (N, n_v) -> values (N,).
 Quantity = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -23,17 +23,20 @@ def parse_events(
 ) -> tuple[Event, ...]:
     """Return the events given as text or as objects.
 
-    A text compares a coordinate, ``platform.z<-0.7``; its speed, ``velocity.platform.z>0.5`` (SI); or
-    the distance from singularities (1 far, 0 singular), ``singularity<0.05`` or that of one kind
-    (`tauloop.kinematics.singularities`).
+    A text compares one of these quantities with a number:
+
+    - a coordinate, ``platform.z<-0.7`` (SI);
+    - a velocity, ``velocity.platform.z>0.5`` (SI);
+    - the distance from singularities (1 far, 0 singular), ``singularity<0.05``, or the distance
+      from one kind of singularity (see `tauloop.kinematics.singularities`).
 
     Args:
         model: the machine.
-        until: terminal events.
-        record: other events.
+        until: events that end the simulation.
+        record: events that are only recorded.
 
     Raises:
-        InputError: all that cannot be read, at once.
+        InputError: texts that cannot be read; all are listed at once.
     """
     texts: list[Event] = []
     problems = Problems()

@@ -1,4 +1,4 @@
-"""Check of a machine: whether it assembles, what drives it, and whether its mode was a guess."""
+"""Check of a machine: its assembly, its actuation, and the choice of its assembly mode."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Mechanism, omission_pr
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
-#: Number of quick starts in the search for other assembly modes.
+#: Number of start points in the quick search for other assembly modes.
 QUICK_STARTS = 10
-#: Distance below which poses are of the same mode, rad or characteristic lengths.
+#: Distance below which poses belong to the same mode, rad or characteristic lengths.
 MODE_TOLERANCE = 1e-3
-#: The mode was a guess if another one is within this multiple of its distance from the start values of
-#: the file.
+#: The assembly mode is a guess if another mode is closer to the start values of the file than this
+#: multiple of its own distance.
 GUESS_DISTANCE_RATIO = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undriven:
-    """A freedom that no actuator moves.
+    """A degree of freedom that no actuator moves.
 
     Attributes:
-        name: name of its velocity.
+        name: name of the velocity.
         kind: "spin of BODY", "floating base" or "other".
     """
 
@@ -76,27 +76,28 @@ class CheckOptions(Options):
     driven: bool = option(False)
 
 
-#: Characters quoted from the end of a CasADi error; it starts with a path of CasADi's sources.
+#: Number of characters quoted from the end of a CasADi error, which starts with a source path.
 MAX_REASON = 160
-#: Condition number of the reference pose from which it is noted; `verify` leaves such poses out.
+#: Condition number from which the reference pose is reported as nearly singular; `verify` leaves
+#: such poses out.
 LARGE_CONDITION = 1000.0
-#: Eigenvalue of the mass matrix, scaled to a unit diagonal, that counts as zero; and the share of a
-#: freedom in its motion from which the freedom is named.
+#: Eigenvalue of the mass matrix, scaled to a unit diagonal, that counts as zero; and the component
+#: of its eigenvector from which a degree of freedom is named.
 NO_INERTIA, MOVING_SHARE = 1e-12, 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection(Tabular):
-    """Problems of a machine, and notes that its users should know.
+    """Problems of a machine, and notes for its users.
 
     Attributes:
         model: the machine.
-        undriven: freedoms that nothing drives; permitted in many machines.
-        other_modes: number of assembly modes, apart from the reference pose's, that quick starts
-            found; more may exist.
+        undriven: degrees of freedom that no actuator drives; this is not always a fault.
+        other_modes: number of assembly modes, other than that of the reference pose, that the quick
+            search found; more may exist.
         problems: reasons why the machine does not work as described.
-        notes: singular reference, passive freedoms, guessed mode, coordinates that Tauloop chose,
-            missing masses.
+        notes: singular reference pose, passive freedoms, guessed assembly mode, coordinates that
+            Tauloop chose, missing masses.
     """
 
     needs_forces: ClassVar[bool] = False
@@ -118,7 +119,7 @@ class Inspection(Tabular):
 
     @property
     def is_usable(self) -> bool:
-        """Whether there is no problem."""
+        """Whether the machine has no problems."""
         return not self.problems
 
     @property
@@ -129,9 +130,9 @@ class Inspection(Tabular):
 
     @property
     def tension_margin(self) -> str:
-        """Margin of the cables' tensions to their bounds at the reference pose, in words.
+        """Margin between the cables' tensions and their bounds at the reference pose, as text.
 
-        Empty without cables, or where no margin is defined.
+        Empty if there are no cables or no margin is defined.
         """
         model = self.model
         if not model.mechanism.cables or model.assembly.passive or model.assembly.findings:
@@ -141,13 +142,13 @@ class Inspection(Tabular):
         except TauloopError as error:
             return f"not determined: {error.problems[0].where} {error.problems[0].what}"
         return f"{margin:.4g} N at the reference pose, at rest" + (
-            ": cables cannot hold it" if margin < 0.0 else ""
+            ": the cables cannot hold this pose" if margin < 0.0 else ""
         )
 
     @property
     @in_json("element_masses", optional=True)
     def mass_rows(self) -> list[dict[str, Any]] | None:
-        """Masses of links with sections, of the sections and of fittings, kg; None without any."""
+        """Masses of links, of their sections and of their fittings, kg; None without sections."""
         masses = element_masses(self.model.mechanism)
         rows = records(
             element=[item.element for item in masses],
@@ -166,7 +167,7 @@ class Inspection(Tabular):
 
 
 def import_notes(mechanism: Mechanism) -> tuple[str, ...]:
-    """Return the notes of an importer: omissions, new names, assumptions; none without import."""
+    """Return an importer's notes on omissions, new names and assumptions; empty without import."""
     if not mechanism.description.startswith("Imported from "):
         return ()
     return tuple(line.removeprefix("- ") for line in mechanism.description.splitlines()[1:])
@@ -179,12 +180,13 @@ def check(machine: MachineSource, options: CheckOptions | None = None) -> Inspec
 
     Does it assemble, is it driven, was its assembly mode a guess?
 
-    The kinematics and inverse dynamics of both entries are built (not compiled), so that a usable
-    machine has them. A note lists functions of the actuators' motion that the machine lacks.
+    The kinematics and inverse dynamics of platform and actuator motion are built (not compiled), so
+    a usable machine has these functions. A note lists functions of the actuators' motion that the
+    machine lacks.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        options: what it must have.
+        options: further requirements on the machine.
 
     Returns:
         The inspection: `is_usable`, `problems` with remedies, and the coordinates with limits.
@@ -238,12 +240,11 @@ def check(machine: MachineSource, options: CheckOptions | None = None) -> Inspec
 
 
 def _unbuilt(model: Model) -> tuple[list[Problem], list[Problem]]:
-    """Build the kinematics and inverse dynamics of both entries.
+    """Build the kinematics and inverse dynamics of platform and actuator motion.
 
     Returns:
-        Faults: functions that cannot be built. And limitations: functions of the actuators' motion
-            that are rejected by
-        name, while those of the platform's motion work.
+        Faults: functions that cannot be built; and limitations: functions of the actuators' motion
+        that the machine lacks, while those of the platform's motion work.
     """
     faults: list[Problem] = []
     limitations: list[Problem] = []
@@ -255,7 +256,7 @@ def _unbuilt(model: Model) -> tuple[list[Problem], list[Problem]]:
             model.motion(entry).program(spec)
         except TauloopError as error:
             (faults if entry is PLATFORM else limitations).extend(error.problems)
-        # CasADi's own, such as of a coordinate that is used before it is solved
+        # an error of CasADi, for example because a coordinate is used before it is solved
         except RuntimeError as error:
             reason = " ".join(str(error).split())
             faults.append(
@@ -271,13 +272,16 @@ def _unbuilt(model: Model) -> tuple[list[Problem], list[Problem]]:
 
 
 def _near_singular(assembly: Assembly) -> Iterator[Problem]:
-    """Return notes on conditions at the reference pose that magnify errors by a large factor."""
+    """Yield notes on large condition numbers at the reference pose, which magnify errors."""
     for name, values in (
         ("loop", assembly.platform_condition),
         ("actuator", assembly.actuator_condition),
     ):
         if values[:1].max(initial=0.0) > LARGE_CONDITION:
-            what = f"is close to a singular one: {name} condition {values[0]:.3g}, by which errors and forces grow"
+            what = (
+                f"is close to a singular pose: {name} condition number {values[0]:.3g}, which "
+                "magnifies errors and forces"
+            )
             remedy = "give a reference pose farther from dead centers and stretched legs"
             yield Problem(
                 where="reference pose", what=what, remedy=remedy, file=assembly.mechanism.file
@@ -287,7 +291,7 @@ def _near_singular(assembly: Assembly) -> Iterator[Problem]:
 def _without_masses(model: Model) -> Iterator[Problem]:
     """Return a note if no dynamic parameter has a value, so that forces cannot be computed."""
     if not np.any(model.pi):
-        what = "no body has a mass: kinematics only, because all forces would be zero"
+        what = "no body has a mass, so all forces are zero and only kinematics is meaningful"
         remedy = "give masses and inertias before you compute forces"
         yield Problem(where="bodies", what=what, remedy=remedy, file=model.mechanism.file)
 
@@ -311,8 +315,8 @@ def _without_inertia(model: Model) -> list[Problem]:
         Problem(
             where="mass matrix",
             what=f"is singular at the reference pose: a motion of {', '.join(names)} has no inertia",
-            remedy="give massless bodies a mass or motors an inertia, or lock one of these degrees of freedom; "
-            "inverse dynamics works as it is, forward dynamics and simulation do not",
+            remedy="give massless bodies a mass or motors an inertia, or lock one of these degrees "
+            "of freedom; inverse dynamics works anyway, forward dynamics and simulation do not",
             file=mechanism.file,
         )
     ]
@@ -321,7 +325,7 @@ def _without_inertia(model: Model) -> list[Problem]:
 def _beyond_stops(model: Model) -> list[Problem]:
     """Return the joints beyond their stops at the reference pose.
 
-    This includes joints that close loops and have no coordinate.
+    This includes joints that close loops and have no coordinates.
     """
     if model.assembly.findings:
         return []
@@ -337,7 +341,7 @@ def _beyond_stops(model: Model) -> list[Problem]:
 
 
 def undriven(assembly: Assembly) -> tuple[Undriven, ...]:
-    """Return the freedoms that nothing drives, each with its kind."""
+    """Return the degrees of freedom that no actuator drives, each with its kind."""
     topology = assembly.topology
     spins = {spin.index: f"spin of {', '.join(spin.bodies)}" for spin in find_spins(assembly)}
     floating = {
@@ -358,7 +362,7 @@ def undriven(assembly: Assembly) -> tuple[Undriven, ...]:
 
 
 def _other_modes(assembly: Assembly) -> tuple[int, Problem | None]:
-    """Return the number of other modes from quick starts, and a note if the mode was a guess."""
+    """Return the number of other modes in a quick search, and a note if the mode is a guess."""
     loops, q = assembly.loops, assembly.q[None, :]
     if not loops.names or assembly.findings:
         return 0, None

@@ -1,4 +1,4 @@
-"""Forward and inverse kinematics and Jacobians of one pose given by names; all modes on request."""
+"""Forward and inverse kinematics and Jacobians at one pose with named coordinates."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tauloop.mechanism.poses import homogeneous, rotation_quaternion, rotation_v
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
-#: Velocities that a Jacobian may have as rows.
+#: Velocities whose Jacobian can be computed.
 TARGETS = ("tool", "actuators", "platform")
 
 
@@ -52,8 +52,8 @@ class KinematicsOptions(Options):
         thorough: also test the completeness of modes of blocks with many angles; takes minutes.
         within_limits: reject poses beyond a stop of the machine file; otherwise they are reported.
         encoder_noise: standard deviation of the encoder readings, which weights redundant
-            actuators: '0.1 mm' for all, or by name, 'line1.winch=0.1mm'; default: 1e-5 rad, and 1e-5
-            of the machine's characteristic length.
+            actuators: '0.1 mm' for all, or by name, 'line1.winch=0.1mm'. The default is 1e-5 rad,
+            or 1e-5 of the machine's characteristic length.
 
     Examples:
         >>> import tauloop as tl
@@ -70,26 +70,26 @@ class KinematicsOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poses(Result):
-    """Poses of a machine with its platform, or its actuators, at one given position.
+    """M poses of a machine at one given position of its platform or its actuators.
 
     Attributes:
-        machine: its name.
-        entry: whose position is given.
-        platform_port, actuator_port: names and units of their positions.
-        coordinates, units: names and units of all coordinates, those of the joints among them.
-        q: coordinates (M, n_q) of the poses; that of the reference pose's mode first.
-        platform_position, actuator_position: (M, n) and (M, n_u).
+        machine: name of the machine.
+        entry: whose position is given, `PLATFORM` or `ACTUATORS`.
+        platform_port, actuator_port: names and units of the platform and actuator positions.
+        coordinates, units: names and units of all coordinates, including those of the joints.
+        q: coordinates (M, n_q) of the poses; the pose in the reference pose's mode is first.
+        platform_position: platform positions (M, n).
+        actuator_position: actuator positions (M, n_u), m or rad.
         tool: tool center points (M, 3), m, base frame.
         tool_rotation: orientations of the tool's frame (M, 3, 3), base frame.
         output_port: names and units of the outputs of the machine file.
-        output_values: their values (M, n_outputs).
-        residual: largest loop residual of each (M,), m; pure numbers count by the characteristic
-            length.
-        misfit: positions that are given of redundant actuators less those of the pose, by name, m
-            or rad.
-        resting: unstated passive freedoms; they rest in the equilibrium of gravity, springs and
-            stops.
-        at_stops: coordinates that press against a stop there.
+        output_values: values (M, n_outputs) of these outputs.
+        residual: largest loop residual of each pose (M,), m; dimensionless residuals are multiplied
+            by the characteristic length.
+        misfit: given positions of redundant actuators minus those of the pose, by name, m or rad.
+        resting: passive freedoms without a given position; they are at rest in the equilibrium of
+            gravity, springs and stops.
+        at_stops: coordinates that press against a stop in this equilibrium.
         beyond: limit violations of each pose.
     """
 
@@ -115,13 +115,13 @@ class Poses(Result):
 
     @property
     def given(self) -> str:
-        """Coordinates of the given position."""
+        """Names of the given coordinates."""
         port = self.platform_port if self.entry is PLATFORM else self.actuator_port
         return coordinates_text(self.entry, port.columns)
 
     @property
     def platform(self) -> np.ndarray:
-        """Platform coordinates (n,) of the first pose, m, rad or numbers of a quaternion."""
+        """Platform coordinates (n,) of the first pose; m, rad or components of a quaternion."""
         return np.asarray(self.platform_position[0])
 
     @property
@@ -207,24 +207,26 @@ def forward_kinematics(
 ) -> Poses:
     """Return the poses of the platform at given positions of the actuators.
 
-    Without further modes the machine is followed from its reference pose
-    (`Model.forward_kinematics`). As in `inverse_kinematics`, a pose is doubtful if the straight line of
-    positions from there does not lead to it. All assembly modes are found by polynomial
-    continuation (`assembly_modes`). Passive freedoms that are not named, where actuators are, come
-    to rest under gravity and springs, or at a stop (`Poses.resting`); a freedom that nothing holds
-    is doubtful.
+    By default, the machine is followed from its reference pose (`Model.forward_kinematics`). As in
+    `inverse_kinematics`, the pose is doubtful if the straight line of actuator positions from the
+    reference pose does not lead to it. With the option `all_modes`, polynomial continuation finds
+    all assembly modes (`assembly_modes`).
+
+    If actuators are named but passive freedoms are not, these freedoms come to rest under gravity
+    and springs, or at a stop (`Poses.resting`). If nothing holds such a freedom, the pose is
+    doubtful.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        actuators: their positions: a row in SI units, a mapping from names, or a text such as
-            ``motor_1=20deg``; what is not named is as at the reference pose. Of redundant actuators
-            all that are named count, by least squares.
-        options: which poses are wanted.
+        actuators: positions of the actuators: a row in SI units, a mapping from names, or a text
+            such as ``motor_1=20deg``. Actuators that are not named are at the reference pose. If
+            redundant actuators are named, a least-squares fit uses all named actuators.
+        options: selection of poses, limits and encoder noise.
         report: called with the progress of the search for modes.
 
     Raises:
         InputError: wrong names, units or values.
-        PoseError: the machine does not get there from its reference pose.
+        PoseError: the machine does not reach the position from its reference pose.
 
     Examples:
         >>> import tauloop as tl
@@ -254,24 +256,24 @@ def inverse_kinematics(
 ) -> Poses:
     """Return the positions of the actuators at a given position of the platform.
 
-    With all modes, every posture of the legs is returned.
+    By default, the pose is in the working mode of the reference pose. With the option `all_modes`,
+    every posture of the legs is returned.
 
-    The pose is in the working mode of the reference pose. Where a loop is solved by Newton's method,
-    the straight line of positions from there is followed. A pose to which it does not lead, such as
-    one beyond a fold, is doubtful. Functions for batches (`Model.inverse_kinematics`) skip this
-    check.
+    If a loop is solved by Newton's method, the straight line of positions from the reference pose
+    is followed. A pose that this line does not reach, such as a pose beyond a fold, is doubtful.
+    Functions for batches (`Model.inverse_kinematics`) skip this check.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         pose: position of the platform: a row in SI units, a mapping from names, or a text such as
-            ``x=50mm,rz=10deg`` (a rotation vector from the reference orientation); what is not
-            named is as at the reference pose.
-        options: which poses are wanted.
+            ``x=50mm,rz=10deg`` (a rotation vector from the reference orientation). Coordinates that
+            are not named are at the reference pose.
+        options: selection of poses and limits.
         report: called with the progress of the search for modes.
 
     Raises:
         InputError: wrong names, units or values.
-        PoseError: out of reach or singular: which loop, by how much.
+        PoseError: the pose is out of reach or singular; the message states which loop fails.
 
     Examples:
         >>> import tauloop as tl
@@ -358,7 +360,7 @@ def _poses(
 
 
 def _limited(model: Model, q: np.ndarray, within_limits: bool) -> tuple[Diagnostic, ...]:
-    """Return how far a pose is beyond stops; reject it on request."""
+    """Return a diagnostic of the limit violations of a pose; reject these with `within_limits`."""
     diagnostics = tuple(model.limits.diagnostics(q))
     if within_limits:
         require_within_limits(diagnostics)
@@ -370,8 +372,8 @@ class JacobianOptions(Options):
     """Options of a Jacobian.
 
     Attributes:
-        of: velocity whose Jacobian is computed (rows); the tool's is its velocity and angular
-            velocity in the base frame.
+        of: velocity whose Jacobian is computed (rows); for the tool these are its velocity and
+            angular velocity in the base frame.
         wrt: differentiate with respect to this velocity (columns); by default the platform's for a
             pose of the platform, and the actuators' for a pose of the actuators.
         within_limits: reject poses beyond a stop of the machine file; otherwise they are reported.
@@ -392,9 +394,9 @@ class Jacobian(Result):
     """A Jacobian at one pose.
 
     Attributes:
-        machine: its name.
-        matrix: velocities of `rows` per unit of those of `columns`, SI.
-        rows, columns: names and units.
+        machine: name of the machine.
+        matrix: velocities of `rows` per unit velocity of `columns`, SI.
+        rows, columns: names and units of the velocities.
         q: coordinates of the pose (n_q,).
     """
 
@@ -424,20 +426,21 @@ def jacobian(
     actuators: object | None = None,
     options: JacobianOptions | None = None,
 ) -> Jacobian:
-    """Return a Jacobian at one pose: velocities of tool, actuators or platform.
+    """Return a Jacobian at one pose.
 
-    They are per unit velocity of the platform or the actuators.
+    It maps velocities of the platform or the actuators to velocities of the tool, the actuators or
+    the platform.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         pose: position of the platform (see `inverse_kinematics`).
-        actuators: positions of the actuators (see `forward_kinematics`), instead of a pose; by
-            default the Jacobian is that at the reference pose.
-        options: which Jacobian.
+        actuators: positions of the actuators (see `forward_kinematics`), instead of `pose`. Without
+            either, the Jacobian is computed at the reference pose.
+        options: choice of the Jacobian, and limits.
 
     Raises:
-        InputError: both positions, wrong names, units or values.
-        PoseError: out of reach or singular.
+        InputError: both positions are given, or names, units or values are wrong.
+        PoseError: the pose is out of reach or singular.
 
     Examples:
         >>> import tauloop as tl
@@ -450,7 +453,7 @@ def jacobian(
         raise InputError.of(
             "actuators",
             "given in addition to a position of the platform",
-            "give the position of one of them",
+            "give only one of the two",
         )
     at = ACTUATORS if actuators is not None else PLATFORM
     ports = model.motion(at).ports

@@ -18,9 +18,9 @@ class Conditioning(ReprMixin):
 
     Attributes:
         jacobian: actuator velocities per platform velocity (N, n_u, m), SI.
-        condition: condition number (N,) with lengths in units of the characteristic length, and
-            actuator motions in units of the transmitted motion of one radian or one such length, so
-            that gears have no effect.
+        condition: condition number (N,) of the dimensionless Jacobian. Lengths are divided by the
+            characteristic length. Actuator motions are divided by the motion that one radian or one
+            characteristic length of the joint gives, so that gears have no effect.
         length: the characteristic length, m.
     """
 
@@ -36,8 +36,8 @@ def conditioning(model: Model, position: object, *, length: float | None = None)
     Args:
         model: the machine.
         position: platform positions (N, n) or (n,), columns as in `model.platform.ports`.
-        length: length that makes rotations comparable with translations, m; the machine's own
-            without it.
+        length: characteristic length that makes rotations comparable with translations, m; None for
+            the machine's.
 
     Raises:
         PoseError: a pose is out of reach or its loops are singular.

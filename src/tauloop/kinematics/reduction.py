@@ -1,4 +1,4 @@
-"""Reduced models: the reduction steps in their order, and the remaining error."""
+"""Reduced models: the sequence of reduction steps, and the remaining error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, plain, provenance
 from tauloop.common.shown import ReprMixin
 from tauloop.formats.library import mechanism_of
-from tauloop.kinematics.alike import ALIKE, mass_center, motion, parallel_rods
+from tauloop.kinematics.alike import ALIKE, body_motions, mass_center, parallel_rods
 from tauloop.kinematics.states import random_states
 from tauloop.mechanism.cables import struts
 from tauloop.mechanism.description import units
@@ -55,11 +55,11 @@ from tauloop.mechanism.reduction import (
 from tauloop.model import Model
 from tauloop.model.model import MachineSource
 
-#: Number of states that decide which parts move alike.
+#: Number of states from which alike motions of bodies and rods are detected.
 MOTION_STATES = 64
 #: Largest change of a force by an exact reduction, relative to the largest force.
 EXACT_TOLERANCE = 1e-12
-#: Name of the step that merges links before and behind each other.
+#: Name of the step that merges parallel links in one plane with parallel links behind them.
 BEFORE_AND_BEHIND = "group links before and behind"
 
 
@@ -68,12 +68,12 @@ class ReductionOptions(Options):
     """Approximations in addition to the exact steps, and the measurement of the error.
 
     Attributes:
-        massless_rods: leave out the inertia of these rods.
-        lumped_rods: put the mass of these slender rods into their two ends.
-        share_parameters: let equal legs share their parameters (those with equal nominal values).
-        states: number of random consistent states over which the error is taken.
-        velocity_spread: standard deviation of the states' velocities, such as 0.5 or 30deg/s: rad/s, and
-            characteristic lengths per second; the accelerations have the same number.
+        massless_rods: names of rods whose inertia is left out.
+        lumped_rods: names of slender rods whose mass is lumped at their two ends.
+        share_parameters: let equal legs share parameters with equal nominal values.
+        states: number of random consistent states at which the error is computed.
+        velocity_spread: standard deviation of the states' velocities, such as 0.5 or 30deg/s; rad/s
+            and characteristic lengths per second. The accelerations use the same number.
         seed: seed of the random states.
 
     Examples:
@@ -100,14 +100,14 @@ class ActuatorError:
     """Error of the reduced inverse dynamics at one actuator, relative to the largest force.
 
     Attributes:
-        actuator: its name.
+        actuator: name of the actuator.
         largest: largest force of the full model, N or N m.
-        rms, maximum: RMS and largest error of the whole force.
-        gravity, inertia, velocity: largest errors of the three parts of the force (position,
-            acceleration, velocity).
-        unit: unit of its position, m or rad.
-        offset: constant difference of the actuator's position, in this.
-        motion: largest deviation of that difference from constant, likewise.
+        rms, maximum: RMS and largest error of the force.
+        gravity, inertia, velocity: largest errors of the parts of the force that depend on the
+            position, the acceleration and the velocity.
+        unit: unit of the actuator's position, m or rad.
+        offset: mean difference between the actuator's positions in the two models, m or rad.
+        motion: largest deviation of the difference from its mean, m or rad.
     """
 
     actuator: str
@@ -127,10 +127,10 @@ class ReductionComparison(ReprMixin):
     """Comparison of a reduced machine with the full one over random states.
 
     Attributes:
-        errors: per actuator.
-        mass: total mass of the full and of the reduced machine, kg.
+        errors: errors of each actuator.
+        mass: total masses of the full and of the reduced machine, kg.
         center_shift: mean displacement (3,) of the reduced machine's mass center, m.
-        center_deviation: largest deviation of that displacement from constant, m.
+        center_deviation: largest deviation of the displacement from its mean, m.
         states: number of states.
     """
 
@@ -146,11 +146,11 @@ class NewtonEulerCount:
     """Number of Newton-Euler equations of free links, without those of telescopic rods.
 
     Attributes:
-        stage: "full", "in the plane" (planar, and links before and behind each other are one) or
+        stage: "full", "in the plane" (planar, with parallel links behind each other merged) or
             "reduced".
-        links: bodies and rods of fixed length that have a moment of inertia; a point mass goes with
-            its neighbor.
-        equations: six for each; three in the plane.
+        links: number of bodies and rods of fixed length with a moment of inertia; a point mass
+            counts as a part of its neighbor.
+        equations: number of equations: six for each link, or three in the plane.
     """
 
     stage: str
@@ -164,8 +164,8 @@ class UndoneStep:
 
     Attributes:
         name: name of the step.
-        elements: bodies and rods that it would have removed or changed.
-        reason: what it changed in the machine's motion.
+        elements: bodies and rods that the step would have removed or changed.
+        reason: change of the machine's motion that the step caused.
     """
 
     name: str
@@ -178,13 +178,14 @@ class Reduction(Result):
     """A reduced machine with its steps and its error.
 
     Attributes:
-        full, mechanism: the machine before and after.
+        full, mechanism: the full and the reduced machine.
         steps: the steps in order; each reports what it preserved and what it approximated.
-        undone: steps that were not kept, because they changed the mobility, each with the reason.
-        comparison: measured against the full machine.
-        coordinates, equations, couplings: numbers of coordinates, of loop equations without those
-            of couplings, and of couplings, before and after.
-        newton_euler: numbers of Newton-Euler equations, stage by stage.
+        undone: steps that were undone because they changed the mobility, each with the reason.
+        comparison: comparison of the reduced machine with the full one.
+        coordinates: numbers of coordinates before and after.
+        equations: numbers of loop equations, without those of couplings, before and after.
+        couplings: numbers of couplings before and after.
+        newton_euler: number of Newton-Euler equations at each stage.
     """
 
     full: Mechanism = field(metadata=json_keys(machine="name"))
@@ -236,23 +237,29 @@ def reduce(
     *,
     progress: Progress | None = None,
 ) -> Reduction:
-    """Return the smallest machine with the same motion that the steps reach, and its error.
+    """Return a smaller machine with the same motion, and the error of its inverse dynamics.
 
-    Exact steps, each where it applies: a platform that does not turn loses its rotations; parallel
-    rods become one; parallel links become one; bars that turn as another body does become couplings
-    of angles; pinned bodies and coupling elements that never turn become point masses at a joint;
-    joints on the platform meet in one point; bodies that never turn, or turn as another body does,
-    keep their mass alone; planar inertia; links between two revolute joints become rods. Then the
-    approximations that the options ask for. A step that changes the mobility is undone and listed
+    Each exact step is taken if it applies:
+
+    - the rotations of a platform that does not rotate are removed;
+    - parallel rods are merged, and so are parallel links;
+    - bars that rotate as another body does are replaced by couplings of angles;
+    - pinned bodies and coupling elements that never rotate become point masses at a joint;
+    - joints on the platform are moved to one point;
+    - bodies that never rotate, or rotate as another body does, keep only their mass;
+    - planar machines keep only planar inertia;
+    - links between two revolute joints become rods.
+
+    The approximations in the options follow. A step that changes the mobility is undone and listed
     in `undone`.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        options: approximations wanted, and how the error is measured.
-        progress: called with what is done and what there is to do.
+        options: approximations, and the measurement of the error.
+        progress: called with the number of finished steps and their total.
 
     Raises:
-        AssemblyError: the machine does not assemble, or has findings.
+        AssemblyError: the machine does not assemble or does not work as described.
         InputError: an option names an unknown rod.
 
     Source: Kroneis, Müller and Liu (SpiderMill), section 2.3.
@@ -269,7 +276,7 @@ def reduce(
     InputError.raise_if_any(
         Problem(
             where=f"rods.{rod.name}.drum",
-            what="winds onto a drum, which no step of a reduction keeps",
+            what="winds onto a drum, which reductions do not support",
             remedy="reduce the machine without its drums",
             file=original.file,
         )
@@ -291,7 +298,10 @@ def reduce(
     )
     stages.done()
     limit = EXACT_TOLERANCE if all(step.is_exact for step in steps) else None
-    advice = "no approximation was asked for, so parts that differ in motion were treated alike: check tolerances"
+    advice = (
+        "all steps are exact, so bodies whose motions differ were treated as moving alike: check "
+        "tolerances"
+    )
     return Reduction(
         full=original,
         mechanism=result,
@@ -317,14 +327,14 @@ def reduce(
 
 
 def _left_out(mechanism: Mechanism) -> tuple[UndoneStep, ...]:
-    """Return a remark on outputs, which may need bodies that steps remove."""
+    """Return a note that outputs are left out, because the steps may remove bodies they need."""
     names = tuple(output.name for output in mechanism.outputs)
     reason = "a reduced machine has no outputs, because it may lack their bodies and coordinates"
     return (UndoneStep(name="outputs", elements=names, reason=reason),) if names else ()
 
 
 def _motion_diagnostics(comparison: ReductionComparison, advice: str) -> Iterator[Diagnostic]:
-    """Yield the largest change of the motion of actuators that slide, and of those that turn."""
+    """Yield the largest changes of the motions of linear and of rotary actuators."""
     for unit, words in (("m", "an actuator that slides"), ("rad", "an actuator that turns")):
         changes = [error.motion for error in comparison.errors if error.unit == unit]
         if changes:
@@ -342,9 +352,9 @@ class _StepRecord:
 
     Attributes:
         mechanism: the machine after the steps so far.
-        flat: the machine when links before and behind each other were one.
+        flat: the machine after parallel links behind each other were merged.
         done: the steps that were taken.
-        undone: the steps that were not, each with its reason.
+        undone: the steps that were undone, each with its reason.
     """
 
     def __init__(self, full: Model) -> None:
@@ -385,19 +395,20 @@ def _take_steps(full: Model, rng: np.random.Generator, options: ReductionOptions
     """Take the exact steps that apply, then the requested approximations."""
     steps = _StepRecord(full)
     states = random_states(full, MOTION_STATES, rng).q
-    alike = motion(full, states)
+    alike = body_motions(full, states)
     frozen = [full.topology.velocity_names[i] for i in full.assembly.frozen]
     held = [name for name in frozen if name.startswith("platform.")]
     platform = full.mechanism.platform.body
     if platform in alike.translating and held:
         steps.take(hold_platform(steps.mechanism, held, alike))
-    for names in parallel_rods(full, states):  # after the platform is held: single rods let it turn
+    # merge rods after the platform's rotations are locked, because single rods would free them
+    for names in parallel_rods(full, states):
         steps.take(merge_rods(steps.mechanism, names))
     for behind in (True, False):
         _merge_parallel_links(steps, alike, behind=behind)
     _couple_parallel_links(steps, alike)
     for body in [body.name for body in full.mechanism.bodies]:
-        with suppress(InputError):  # not pinned
+        with suppress(InputError):  # the body is not pinned
             steps.take(lump_pinned_body(steps.mechanism, body, alike))
     for body in [
         body.name for body in steps.mechanism.bodies if body.name in alike.translating - {platform}
@@ -425,7 +436,7 @@ def _take_steps(full: Model, rng: np.random.Generator, options: ReductionOptions
 
 
 def _couple_parallel_links(steps: _StepRecord, alike: BodyMotions) -> None:
-    """Replace rods and bars that rotate as another body does by couplings of angles."""
+    """Replace rods and bars that rotate like another body by couplings of angles."""
     for rod in steps.mechanism.rods:
         _couple(
             steps, alike, alike.rods.get(rod.name, frozenset()), partial(_without_rod, rod.name)
@@ -459,8 +470,8 @@ def _couple(
     Args:
         steps: the steps so far.
         alike: how the bodies move.
-        group: bodies that turn as the rod or bar does.
-        remove: (machine, carrier, motion) -> the machine without it.
+        group: bodies that rotate like the rod or bar.
+        remove: (machine, carrier, motions) -> the machine without the rod or bar, and the step.
     """
     for carrier in [*([BASE] if BASE in group else []), *carriers(steps.mechanism, group - {BASE})]:
         try:
@@ -493,7 +504,7 @@ def _loop_equations(model: Model) -> int:
 def _newton_euler(
     full: Mechanism, flat: Mechanism, reduced: Mechanism
 ) -> Iterator[NewtonEulerCount]:
-    """Return the stages; in `flat`, links before and behind each other are merged."""
+    """Yield the count of each stage; in `flat`, parallel links behind each other are merged."""
     is_flat = is_planar(full) and flat is full
     stages = [
         ("full", full, is_flat),
@@ -507,7 +518,7 @@ def _newton_euler(
 
 
 def _is_link(mechanism: Mechanism, inertia: Inertia, *, in_plane: bool) -> bool:
-    """Return whether a body has moments of inertia, apart from those of a point mass."""
+    """Return whether a body has more inertia than a point mass."""
     numbers = [mechanism.value(parameter) for parameter in inertia.parameters]
     if not any(numbers[4:]):
         return False
@@ -516,7 +527,7 @@ def _is_link(mechanism: Mechanism, inertia: Inertia, *, in_plane: bool) -> bool:
 
 
 def _merge_parallel_links(steps: _StepRecord, alike: BodyMotions, *, behind: bool) -> None:
-    """Group parallel links until none is left, or only those behind one another.
+    """Merge parallel links as long as possible; with `behind` only links behind each other.
 
     The link that carries more elements stays.
     """
@@ -530,7 +541,7 @@ def _merge_parallel_links(steps: _StepRecord, alike: BodyMotions, *, behind: boo
 def _group_one_pair(
     steps: _StepRecord, group: frozenset[str], alike: BodyMotions, *, behind: bool
 ) -> bool:
-    """Merge the first two links in a group that can be merged; return whether there were any."""
+    """Merge the first two links of a group that can be merged; return whether two were merged."""
     mechanism = steps.mechanism
     present = [body.name for body in mechanism.bodies if body.name in group]
     for kept, removed in sorted(
@@ -558,11 +569,11 @@ def compare_reduction(
 ) -> ReductionComparison:
     """Return the error of a reduced machine's inverse dynamics over random states.
 
-    Cables count as rods that also push, because a reduction does not affect the choice of tensions
-    within bounds.
+    Cables are treated as rods that can also push. A reduction does not affect the choice of
+    tensions within their bounds.
 
     Args:
-        full, reduced: the two machines; platform coordinates and actuators have the same names.
+        full, reduced: the two machines, with the same names of platform coordinates and actuators.
         rng: source of randomness.
         states: number of states.
         speed: standard deviation of velocities and accelerations, rad/s or characteristic lengths
@@ -570,7 +581,7 @@ def compare_reduction(
 
     Raises:
         InputError: coordinates or actuators differ.
-        PoseError: the reduced machine does not reach a pose of the full one.
+        PoseError: the reduced machine does not reach a pose of the full machine.
     """
     _require_same_ports(full, reduced)
     full, reduced = _with_struts(full), _with_struts(reduced)

@@ -1,4 +1,4 @@
-"""Singular poses of closed loops: their distance, and where a motion passes one.
+"""Singular poses of closed loops: distances from them, and where a motion passes them.
 
 All consistent motions of an assembled pose are the null space of the loop Jacobian K. A pose is
 singular
@@ -6,11 +6,11 @@ singular
 - of type 1 (serial, leg side) where a motion leaves the platform's independent coordinates at rest:
   a leg is stretched or folded, and the platform cannot leave its workspace there;
 - of type 2 (parallel, platform side) where a motion leaves all actuators at rest, apart from the
-  passive motions that do so at every pose: the actuators lose hold of the machine, and the forces
-  that they would need grow without bound;
-- a constraint singularity where K itself loses rank: the machine gains a freedom.
+  passive motions that do so at every pose: the actuators no longer control the machine, and the
+  forces that they would need grow without bound;
+- a constraint singularity where K itself loses rank: the machine gains a degree of freedom.
 
-Each has a measure free of units between zero (singular) and one.
+Each type has a dimensionless measure between zero (singular) and one.
 
 Source: Gosselin and Angeles 1990, Singularity analysis of closed-loop kinematic chains; Zlatanov,
 Bonev and Gosselin 2002 for constraint singularities.
@@ -36,11 +36,13 @@ BISECTIONS = 40
 SINGULARITY_CHUNK = 8192
 
 SINGULARITY_KINDS = ("serial", "parallel", "constraint")
-#: Default of the distance from singularities.
-USUAL = 0.05
-#: Fraction of the reference pose's distance that is kept where that distance is smaller, and the
-#: distance for a singular reference pose.
-SHARE, NONE = 0.5, 1e-6
+#: Default of the smallest accepted distance from singularities.
+DEFAULT_DISTANCE = 0.05
+#: Fraction of the reference pose's distance that is the limit if that distance is smaller than the
+#: default.
+REFERENCE_FRACTION = 0.5
+#: Distance below which the reference pose counts as singular; then the default applies.
+SINGULAR_DISTANCE = 1e-6
 _DETERMINANTS = ("serial_determinant", "parallel_determinant")
 
 
@@ -48,19 +50,20 @@ _DETERMINANTS = ("serial_determinant", "parallel_determinant")
 class Singularities:
     """Distances of N poses from singularities.
 
-    The three distances, and the two determinants, are computed when one of them is first read.
+    The three distances are computed when one of them is first read, and so are the determinants.
 
     Attributes:
-        serial: type 1 (N,): smallest length of the independent (platform) velocities over all
-            motions of unit length.
-        parallel: type 2 (N,): the same of the actuator velocities, over all motions across the
-            passive ones; zero where the machine moves with actuators at rest although it has no
-            passive freedom for this motion.
-        constraint: smallest over largest singular value (N,) of the loop Jacobian.
-        serial_determinant, parallel_determinant: determinants (N,) of the loops together with the
-            platform's, or the actuators', velocities: they change sign where a motion passes a
-            singularity of that type.
-        length: unit of length, m; rotations count by one radian.
+        serial: distance from type 1 (N,): smallest norm of the independent (platform) velocities
+            over all motions of unit norm.
+        parallel: distance from type 2 (N,): smallest norm of the actuator velocities over all
+            motions of unit norm that are orthogonal to the passive ones. It is zero where the
+            machine moves with its actuators at rest although it has no passive freedom for this
+            motion.
+        constraint: ratio of the smallest to the largest singular value (N,) of the loop Jacobian.
+        serial_determinant, parallel_determinant: determinants (N,) of the loop Jacobian stacked
+            with the rows of the platform's, or the actuators', velocities. They change sign where a
+            motion passes a singularity of that type.
+        length: unit of length, m; the unit of rotations is one radian.
     """
 
     serial: np.ndarray = field(metadata=DEFERRED)
@@ -71,7 +74,7 @@ class Singularities:
     length: float
 
     def distance(self, kind: str) -> np.ndarray:
-        """Return the measure (N,) of one of `SINGULARITY_KINDS`, or a determinant (N,)."""
+        """Return the distance (N,) of one of `SINGULARITY_KINDS`, or a determinant (N,)."""
         return np.asarray(getattr(self, kind))
 
 
@@ -79,19 +82,20 @@ class Singularities:
 def singularities(model: Model, q: np.ndarray) -> Singularities:
     """Measure how far assembled poses are from singularities.
 
-    With K and the actuators' map A free of units and N an orthonormal basis of all motions (K N =
-    0): the smallest singular values of P N (P picks the independent velocities) and of A N, and
-    those of K. With p passive freedoms, p singular values of A N are zero at every pose; the next
-    one counts.
+    K (loop Jacobian) and A (actuator velocities per velocity) are dimensionless. N is an
+    orthonormal basis of all motions (K N = 0), and P selects the independent velocities. The
+    distances are the smallest singular value of P N, the smallest singular value of A N, and the
+    ratio of the smallest to the largest singular value of K. With p passive freedoms, p singular
+    values of A N are zero at every pose, so the next larger one is used.
 
     Args:
         model: the machine.
         q: assembled coordinates (N, n_q).
 
     Returns:
-        Distances from singularities of each kind, at every pose.
+        Distances of every pose from singularities of each kind.
     """
-    q = np.array(q)  # the caller may change its array before they are read
+    q = np.array(q)  # the caller may change its array before the distances are computed
 
     @cache
     def distances() -> dict[str, np.ndarray]:
@@ -114,22 +118,24 @@ def singularities(model: Model, q: np.ndarray) -> Singularities:
 def least_distance(
     model: Model, wanted: float | None = None, kinds: Sequence[str] = SINGULARITY_KINDS
 ) -> float:
-    """Return the distance from singularities that poses of a machine should keep.
+    """Return the smallest accepted distance from singularities of a machine's poses.
 
-    The measures depend on the machine's proportions: those of many short links stay small at poses
-    where it works well. The default is therefore 0.05, or half of the reference pose's measure where
-    that measure is less than 0.05.
+    The distances depend on the machine's proportions: with many short links they are small even at
+    poses where the machine works well. The default is therefore 0.05, or half of the reference
+    pose's distance if that is less than 0.05.
 
     Args:
         model: the machine.
-        wanted: the distance; None for the default.
+        wanted: the smallest accepted distance; None for the default.
         kinds: the kinds of singularity (`SINGULARITY_KINDS`) to stay away from.
     """
     if wanted is not None:
         return wanted
     measures = singularities(model, model.assembly.q[None])
     here = min(float(measures.distance(kind)[0]) for kind in kinds)
-    return SHARE * here if NONE < here < USUAL else USUAL
+    if SINGULAR_DISTANCE < here < DEFAULT_DISTANCE:
+        return REFERENCE_FRACTION * here
+    return DEFAULT_DISTANCE
 
 
 def _at_reached(
@@ -144,8 +150,8 @@ def _at_reached(
         model: the machine.
         q: coordinates (N, n_q); not finite where out of reach.
         names: names of the measures.
-        measure: takes the machine, the loop Jacobian (n, rank, n_moving) free of units, and the
-            moving velocities.
+        measure: function of the machine, the dimensionless loop Jacobian (n, rank, n_moving) and
+            the indices of the moving velocities; returns one array (n,) for each name.
     """
     assembly = model.assembly
     loops = assembly.loops
@@ -185,7 +191,7 @@ def _determinants(model: Model, K: np.ndarray, moving: np.ndarray) -> Sequence[n
 
 
 def _picks(model: Model, moving: np.ndarray) -> np.ndarray:
-    """Return the rows (m, n_moving) that pick the independent velocities."""
+    """Return the rows (m, n_moving) that select the independent velocities."""
     return np.eye(model.topology.n_v)[list(model.assembly.independent)][:, moving]
 
 
@@ -200,12 +206,11 @@ def actuator_map(model: Model) -> np.ndarray:
 
 
 def _smallest(matrices: np.ndarray, passive: int = 0) -> np.ndarray:
-    """Return the smallest singular value (N,) of matrices (N, r, m): zero if r < m - passive.
+    """Return the smallest singular value (N,) of matrices (N, r, m); zero if r < m - passive.
 
     Args:
         matrices: the matrices.
-        passive: number of smallest singular values that are left out, those of motions that do not
-            affect the rows.
+        passive: number of smallest singular values to skip, which belong to passive motions.
     """
     driven = matrices.shape[2] - passive
     if driven == 0:
@@ -216,7 +221,7 @@ def _smallest(matrices: np.ndarray, passive: int = 0) -> np.ndarray:
 
 
 def _determinant(K: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the determinants (N,) of loops and further rows; NaN if they are not square."""
+    """Return the determinants (N,) of K stacked with further rows; NaN if that is not square."""
     full = np.concatenate([K, np.broadcast_to(rows, (len(K), *rows.shape))], axis=1)
     return np.linalg.det(full) if full.shape[1] == full.shape[2] else np.full(len(K), np.nan)
 
@@ -228,8 +233,8 @@ class Approach:
     Attributes:
         kind: one of `SINGULARITY_KINDS`.
         sample: index of the closest sample.
-        distance: its measure (see `Singularities`).
-        pose: its given positions, by name.
+        distance: distance of that sample from the singularity (see `Singularities`).
+        pose: given positions of that sample, by name.
     """
 
     kind: str
@@ -244,8 +249,8 @@ class Crossing:
 
     Attributes:
         kind: "serial" or "parallel".
-        at: position in samples from the start, with a fraction between two of them.
-        pose: given positions there, by name.
+        at: position of the crossing as a fractional sample index.
+        pose: given positions at the crossing, by name.
     """
 
     kind: str
@@ -255,12 +260,12 @@ class Crossing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingularityReport:
-    """Singularities that a motion meets.
+    """Singularities that a motion approaches or passes.
 
     Attributes:
-        approaches: the closest approach to each kind; computed when first read.
-        crossings: singularities that are passed, in order.
-        measures: the measures of all samples.
+        approaches: closest approach to each kind of singularity; computed when first read.
+        crossings: singularities that the motion passes, in order.
+        measures: distances of all samples from singularities.
     """
 
     approaches: tuple[Approach, ...] = field(metadata=DEFERRED)
@@ -275,16 +280,17 @@ def singularity_report(
     """Return the closest approaches to singularities and crossings of a sampled motion.
 
     A crossing is a change of sign of a determinant between two samples. It is located by bisection
-    on the straight line between the two given positions, where the loops are closed again.
+    on the straight line between the two given positions; the loops are closed at each point.
 
     Args:
         model: the machine.
-        motion: states of consecutive samples, as `Motion.kinematics` or `track` give them.
-        entry: which motion was given. Its own kind of singularity (serial for the platform,
-            parallel for the actuators) ends the motion and cannot be passed.
+        motion: states of consecutive samples, from `Motion.kinematics` or `Motion.track`.
+        entry: whose motion was given, `PLATFORM` or `ACTUATORS`. A motion given for the platform
+            cannot pass serial singularities, and a motion given for the actuators cannot pass
+            parallel ones, because the motion ends there.
 
     Raises:
-        InputError: less than two samples.
+        InputError: the motion has fewer than two samples.
     """
     q = np.atleast_2d(motion.q)
     if len(q) < 2:
@@ -312,7 +318,7 @@ def singularity_report(
 def _approach(
     kind: str, measures: Singularities, columns: Sequence[str], values: np.ndarray
 ) -> Approach:
-    """Return the closest approach of positions (N, n) to singularities of a kind."""
+    """Return the closest approach of a motion with given positions (N, n) to one kind."""
     distances = measures.distance(kind)
     sample = int(np.argmin(distances))
     return Approach(
@@ -359,12 +365,13 @@ def require_regular(report: SingularityReport, *, smallest: float = 1e-3) -> Non
 
     Args:
         report: report of the motion.
-        smallest: smallest accepted measure.
+        smallest: smallest accepted distance from singularities.
 
     Raises:
-        AssemblyError: which kind, where, how near.
+        AssemblyError: the motion passes a singularity or comes too near; the message gives the
+            kinds, the poses and the distances.
     """
-    problems, remedy = Problems(), "move it away; see `tauloop workspace`"
+    problems, remedy = Problems(), "move the path away from it; see `tauloop workspace`"
     for crossing in report.crossings:
         what = f"the motion passes a {crossing.kind} singularity at {_pose(crossing.pose)}"
         problems.add(f"sample {crossing.at:.2f}", what, remedy)

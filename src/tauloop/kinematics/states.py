@@ -15,7 +15,7 @@ from tauloop.model import Model
 
 #: Number of parallel walks for many states.
 PARALLEL_WALKS = 64
-#: Difference below which states are the same, characteristic lengths or rad.
+#: Difference below which two states count as equal, characteristic lengths or rad.
 STATE_TOLERANCE = 1e-6
 
 
@@ -25,8 +25,8 @@ class RandomStates(ReprMixin):
 
     Attributes:
         q, v, a: coordinates (N, n_q), velocities and accelerations (N, n_v).
-        position, velocity, acceleration: the same motion at the platform's entry.
-        distinct_states: number of distinct states; they repeat if the walks found fewer than wanted.
+        position, velocity, acceleration: motion of the platform coordinates in these states.
+        distinct_states: number of distinct states; states repeat if the walks found fewer than N.
     """
 
     q: np.ndarray
@@ -51,7 +51,7 @@ def random_states(
 ) -> RandomStates:
     """Return random states reached by walks from the reference pose.
 
-    They are within limits and away from singularities.
+    The states are within limits and away from singularities.
 
     Args:
         model: the machine.
@@ -60,13 +60,13 @@ def random_states(
         step: length of a step of the walk, rad or characteristic lengths.
         speed: standard deviation of velocities and accelerations, rad/s or characteristic lengths
             per second.
-        condition: largest condition number of the linear blocks that is accepted.
+        condition: largest accepted condition number of the linear blocks.
 
     Returns:
-        n states; valid ones are repeated where the walks found fewer.
+        n states; states are repeated if the walks found fewer.
 
     Raises:
-        PoseError: no state that the walks found is regular, or all of them are one pose.
+        PoseError: the walks found no regular state, or only the reference pose.
     """
     assembly = model.assembly
     steps = -(-2 * n // PARALLEL_WALKS) + 2
@@ -94,13 +94,16 @@ def random_states(
     good = state.health.is_reached & (conditions < condition)
     good &= (
         assembly.loops.gaps(q, state.q) < STATE_TOLERANCE
-    )  # the closed forms' branch is the walk's
+    )  # closed forms are solved on the branch of the walk
     chosen = np.flatnonzero(good)[:n]
     if len(chosen) == 0:
-        what = f"none of {len(q)} states around the reference pose is regular: {state.health.is_reached.sum()} are "
-        what += f"reached, and the smallest condition number is {conditions.min():.3g} (limit {condition:.3g})"
+        what = (
+            f"none of {len(q)} states around the reference pose is regular: the loops of "
+            f"{state.health.is_reached.sum()} close, and the smallest condition number is "
+            f"{conditions.min():.3g} (limit {condition:.3g})"
+        )
         remedy = (
-            "choose a reference pose away from singularities, or accept larger condition numbers"
+            "choose a reference pose away from singularities, or allow larger condition numbers"
         )
         raise PoseError.of(model.mechanism.name, what, remedy)
     if (
@@ -109,7 +112,7 @@ def random_states(
     ):
         what = f"all {len(chosen)} regular states found are the reference pose: walks with steps of {step:g} do not "
         remedy = (
-            "take shorter steps, widen the limits, or choose a reference pose away from their ends"
+            "take shorter steps, widen the limits, or choose a reference pose away from the limits"
         )
         raise PoseError.of(model.mechanism.name, what + "leave it within the limits", remedy)
     distinct_states = len(chosen)

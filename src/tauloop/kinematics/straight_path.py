@@ -1,9 +1,9 @@
-"""Whether a straight line of positions leads from the reference pose to a pose without a jump.
+"""Check whether a straight line of positions leads smoothly from the reference pose to a pose.
 
-Newton's method finds a pose in which the loops close, but perhaps no motion reaches it from the
-reference pose. Beyond a fold, the positions on the line have no pose, or the motion would have to
-jump to another part of the curve. Therefore the line is followed in steps that are halved until the
-coordinates change smoothly.
+Newton's method finds a pose in which the loops close, but a motion from the reference pose may not
+reach it. Beyond a fold, the positions on the line have no pose, or the machine would have to jump
+to another branch. Therefore the line is followed in steps that are halved until the coordinates
+change smoothly.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.equations.assembly.reference_pose import displacement
 from tauloop.model.motion import Motion
 
-#: Fraction of the line in the first step, and smallest step.
+#: First and smallest step, as fractions of the line.
 FIRST_STEP, MIN_STEP = 1 / 8, 1 / 8192
-#: A step is smooth if its two halves differ by less than this fraction of it, or by less than
-#: `ABSOLUTE_SMOOTHNESS`, rad or characteristic lengths.
+#: A step is smooth if the displacements in its two halves differ by less than this fraction of the
+#: step, or by less than `ABSOLUTE_SMOOTHNESS`, rad or characteristic lengths.
 RELATIVE_SMOOTHNESS, ABSOLUTE_SMOOTHNESS = 0.3, 1e-7
 #: Largest difference of a coordinate between equal poses, rad or characteristic lengths.
 SAME_POSE = 1e-5
@@ -26,18 +26,19 @@ SAME_POSE = 1e-5
 def reached_along_line(
     motion: Motion, position: np.ndarray, q: np.ndarray
 ) -> tuple[np.ndarray, tuple[Diagnostic, ...]]:
-    """Return the pose reached along a straight line, and the fraction of the line that leads to it.
+    """Return the pose reached along the straight line from the reference pose, and a diagnostic.
 
-    The branch of closed forms determines their mode, so no line is followed for them.
+    The diagnostic is the fraction of the line along which the loops stay closed. If all loops are
+    solved in closed form, their branch determines the mode and the line is not followed.
 
     Args:
-        motion: functions of the entry whose position is given.
+        motion: functions of the given motion (`model.platform` or `model.actuators`).
         position: given positions (n,).
-        q: a pose (n_q,) there.
+        q: a pose (n_q,) at these positions.
 
     Returns:
-        The pose at the end of the line where that is reached, else the pose `q`; and how far the
-        line leads.
+        The pose (n_q,) at the end of the line if it is reached, otherwise `q`; and the diagnostic,
+        if a line was followed.
     """
     runner = motion.runner
     if not runner.iterates:
@@ -74,9 +75,9 @@ class _Line:
         self._is_angle = np.array(runner.topology.angular, dtype=bool) & scalar
 
     def pose(self, share: float, near: np.ndarray) -> np.ndarray | None:
-        """Return the pose (n_q,) at a fraction of the line from a nearby one.
+        """Return the pose (n_q,) at a fraction of the line, solved from a nearby pose.
 
-        None where the loops do not close.
+        None if the loops do not close there.
         """
         position = self._start + share * (self._end - self._start)
         for i in self._quaternions:
@@ -88,7 +89,7 @@ class _Line:
     def difference(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the displacement (n_v,) between two poses without whole revolutions.
 
-        In rad or characteristic lengths.
+        The unit is rad or characteristic lengths.
         """
         way = displacement(self._loops, a[None], b[None])[0]
         wrapped = (way + np.pi) % (2 * np.pi) - np.pi

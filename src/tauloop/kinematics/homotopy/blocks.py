@@ -1,6 +1,6 @@
-"""All real solutions of polynomial systems that are solved one after the other.
+"""All real solutions of a sequence of polynomial systems.
 
-The unknowns of each system are known variables of the later ones.
+The unknowns of each system are known variables of the systems after it.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class PolynomialBlock(Widenable, Protocol):
         """Names of its equations."""
 
     @property
-    def x(self) -> tuple[int, ...]:
-        """Columns of its own variables."""
+    def unknown_columns(self) -> tuple[int, ...]:
+        """Columns of the variables that the system is solved for."""
 
     @property
-    def y(self) -> tuple[int, ...]:
-        """Columns of its known variables."""
+    def known_columns(self) -> tuple[int, ...]:
+        """Columns of the variables that earlier systems have determined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +49,17 @@ class BlockCount(SearchCounts):
     """Counts of one block, in addition to those of the search in a random system.
 
     Attributes:
-        equations: names of its equations.
-        complex_solutions: solutions of a random system of its family.
-        cases: number of real solutions of the previous blocks for which it was solved.
-        real, complex: regular ends of paths, over all cases.
-        merged: real solutions that are multiple or not isolated.
-        singular, infinite: paths that end at solutions that are multiple or not isolated, or at
-            infinity.
-        unpaired, met: ends that show lost paths (`TargetSolutions`), over all cases.
+        equations: names of the block's equations.
+        complex_solutions: number of solutions of a random system of its family.
+        cases: number of real solutions of the previous blocks for which the block was solved.
+        real, complex: numbers of paths that ended at regular real and complex solutions, over all
+            cases.
+        merged: number of real solutions that are multiple or not isolated.
+        singular: number of paths that ended at solutions that are multiple or not isolated.
+        infinite: number of paths that went to infinity.
+        unpaired: complex solutions whose conjugate is missing, over all cases: a path was lost.
+        met: regular ends that more than one path reached, over all cases: a path jumped, or two
+            solutions are too close to separate.
     """
 
     equations: tuple[str, ...]
@@ -84,15 +87,15 @@ def solve_blocks(
 
     Args:
         blocks: systems in the order of their solution.
-        w: variables (n_w,), of which those that no block solves for are given.
+        w: variables (n_w,); only the values that no block solves for are used.
         rng: source of randomness.
-        options: how complex solutions are found.
+        options: options of the search for complex solutions.
         report: called with the progress.
-        follow: follows paths.
+        follow: function that follows paths.
 
     Returns:
-        Solutions (M, n_w), and the counts of the blocks; a block after one without real solutions
-        is not counted.
+        Solutions (M, n_w), and the counts of the blocks. Blocks after a block without real
+        solutions have no counts.
     """
     partial = w[None, :]
     counts = []
@@ -100,31 +103,34 @@ def solve_blocks(
         if not len(partial):
             break
 
-        def tell(progress: SearchProgress, number: int = number) -> None:
+        def report_block(progress: SearchProgress, number: int = number) -> None:
             report(replace(progress, block=number, blocks=len(blocks)))
 
-        known = partial[:, list(block.y)]
+        known = partial[:, list(block.known_columns)]
         cases, case_of = known, np.zeros(1, dtype=int)
-        # NumPy would import its masked arrays, which takes as long as a small search
+        # np.unique imports numpy.ma, which takes as long as a small search: skip it for one case
         if len(known) > 1:
             cases, case_of = np.unique(known, axis=0, return_inverse=True)
-        is_wide = block.terms and len(block.angles) <= options.traced_angles
-        family: Widened | PolynomialBlock = Widened(block, rng) if is_wide else block
-        own = (
-            [family.of_machine(case) for case in cases]
-            if isinstance(family, Widened)
-            else list(cases)
-        )
+        can_widen = bool(block.terms) and len(block.angles) <= options.traced_angles
+        family: Widened | PolynomialBlock = Widened(block, rng) if can_widen else block
+        family_cases = list(cases)
+        if isinstance(family, Widened):
+            family_cases = [family.of_machine(case) for case in cases]
         generic = generic_solutions(
-            family, own[0].astype(complex), rng, options, tell, follow=follow
+            family, family_cases[0].astype(complex), rng, options, report_block, follow=follow
         )
         targets = []
-        for done, case in enumerate(own, 1):
+        for done, case in enumerate(family_cases, 1):
             targets.append(
                 target_solutions(family, generic, case, rng, options.tracking, follow=follow)
             )
-            tell(
-                SearchProgress(phase=FOLLOWING, done=done, total=len(own), solutions=len(generic.x))
+            report_block(
+                SearchProgress(
+                    phase=FOLLOWING,
+                    done=done,
+                    total=len(family_cases),
+                    solutions=len(generic.x),
+                )
             )
         partial = _extended(partial, block, targets, np.ravel(case_of))
         counts.append(_count(block, generic, targets))
@@ -143,7 +149,7 @@ def _extended(
         target = targets[case]
         real = np.concatenate([target.regular[target.is_real].real, target.merged])
         extended = np.tile(w, (len(real), 1))
-        extended[:, list(block.x)] = real
+        extended[:, list(block.unknown_columns)] = real
         rows.append(extended)
     return np.concatenate(rows)
 

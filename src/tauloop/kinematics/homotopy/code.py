@@ -26,9 +26,9 @@ from tauloop.kinematics.homotopy.paths import (
     TrackingOptions,
 )
 
-#: Instructions of a system times its unknowns from which the system's compiler is faster for a
-#: whole search of some hundred paths: delta 0.10 s by the embedded compiler and 0.23 s by gcc,
-#: five_bar 0.58 and 0.25 s, rcid 3.3 and 0.6 s.
+#: Number of instructions times number of unknowns from which gcc or clang is faster than the
+#: embedded compiler for a whole search of some hundred paths. Embedded compiler and gcc take 0.10
+#: and 0.23 s for delta, 0.58 and 0.25 s for five_bar, 3.3 and 0.6 s for rcid.
 MIN_LARGE_SYSTEM = 600
 _CALLS = {
     ca.OP_ADD: "tl_plus",
@@ -43,9 +43,9 @@ class PrintedSystem:
     """The parts of a system that are printed as code.
 
     Attributes:
-        function: (x, y, y') -> F, F_x, F_y y', of the known variables that are not factors of
-            linear terms.
-        terms: matrices (ways, m, m) of linear terms in x, whose factors are the last known
+        function: (x, y, y') -> F, F_x, F_y y', where y are the known variables except the factors
+            of the linear terms.
+        terms: matrices (n_terms, m, m) of linear terms in x; their factors are the last known
             variables.
     """
 
@@ -71,7 +71,7 @@ class PathFollower:
     def __init__(self, evaluator: Evaluator) -> None:
         """Store an evaluator."""
         self._evaluator = evaluator
-        # printing a large system takes as long as following some of its paths
+        # keep the texts: printing a large system takes as long as following some of its paths
         self._texts: dict[tuple[ca.Function, int], str] = {}
         self._kernels: dict[str, RowKernel] = {}
 
@@ -84,12 +84,12 @@ class PathFollower:
     ) -> Tracked:
         """Follow solutions x (N, m) from t = 0 to t = 1.
 
-        A path whose Jacobian turns singular at t = 1 (a multiple solution, or one at infinity)
-        takes ever smaller steps towards it and is reported as stopped or infinite, never as
-        regular.
+        If the Jacobian becomes singular at t = 1 (a multiple solution, or a solution at infinity),
+        the steps of the path shrink towards t = 1. The path is reported as stopped or infinite,
+        never as regular.
 
         Raises:
-            EngineError: there is no C compiler, or it fails.
+            EngineError: no C compiler is available, or the compiler fails.
         """
         options, (n, m) = options or TrackingOptions(), x.shape
         kernel = self._kernel(system.printed, m)

@@ -1,17 +1,17 @@
 """All solutions of a generic member of a family of polynomial systems, by monodromy.
 
 The family is F(x) + e = 0 with a free constant e_i on every loop equation. The pairs (x, e) are the
-graph of x -> -F(x) over products of circles, quaternion spheres and lines, which is irreducible; so
+graph of x -> -F(x) over products of circles, quaternion spheres and lines, which is irreducible. So
 loops of e act transitively on the solutions, and every solution can be reached from every other
-(Duff, Hill, Jensen, Lee, Leykin and Sommars, Solving polynomial systems via homotopy continuation
-and monodromy, IMA Journal of Numerical Analysis 39, 2019). A random x solves the system of its own
-e exactly, so start points cost nothing.
+solution (Duff, Hill, Jensen, Lee, Leykin and Sommars, Solving polynomial systems via homotopy
+continuation and monodromy, IMA Journal of Numerical Analysis 39, 2019). Any x solves the system
+with e = -F(x), so start points cost nothing.
 
-Whether all are found is decided by the trace test: while e moves along a line, e + t d, the sum of
-a coordinate over all solutions is a polynomial in t of degree one at most, and over a part of them
-it is none (Leykin, Rodriguez and Sottile, Trace test, Arnold Mathematical Journal 4, 2018).
-Families whose solutions may go to infinity at finite constants cannot be tested so (see
-`homotopy_widening`): there only the number of loops without a new solution decides.
+The trace test shows whether all solutions are known. While e moves along a line, e + t d, the sum
+of a coordinate over all solutions is a polynomial in t of degree at most one; the sum over only a
+part of the solutions is not (Leykin, Rodriguez and Sottile, Trace test, Arnold Mathematical Journal
+4, 2018). The test does not apply to families whose solutions may go to infinity at finite constants
+(see `widening`). For these, the search ends after a number of loops without a new solution.
 
 Source: Duff, Hill, Jensen, Lee, Leykin and Sommars 2019, Solving polynomial systems via homotopy
 continuation and monodromy; Leykin, Rodriguez and Sottile 2018, Trace test.
@@ -31,34 +31,35 @@ from tauloop.common.records import dataclass
 from tauloop.kinematics.homotopy.code import Follow, Printable
 from tauloop.kinematics.homotopy.paths import ParameterLine, TrackingOptions
 
-#: Two solutions nearer than this, relative to their size, are the same: tracking brings them to
-#: 1e-7 or better, and those of a random system are about 0.01 apart.
+#: Solutions closer than this, relative to their size, count as equal. Tracking is accurate to 1e-7
+#: or better, and the solutions of a random system are about 0.01 apart.
 REPEAT_TOLERANCE = 1e-5
 
 
-#: Largest number of loops in one round. A random loop misses a single branch point three times out of
-#: four, so this number fails to connect two solutions once in 10 000. The random start points, which
-#: end at either one, miss it far less often.
+#: Largest number of loops in one round. A random loop misses a given branch point three times out
+#: of four, so this number of loops fails to connect two solutions once in 10 000 cases. Random
+#: start points, which end at any solution, make a miss even less likely.
 MAX_LOOPS_PER_ROUND = 32
-#: Fraction of the distance to another random system at which traces are evaluated, and the relative
-#: bend that a sum of solutions tracked to 1e-10 does not exceed. With one of 40 solutions missing,
-#: the bend was at least 3e-4.
-TRACE_STEP_SHARE, STRAIGHT = 0.5, 1e-7
-#: Number of lines that are tried, where a line loses a path, before more loops; loops follow many more
-#: paths.
+#: Fraction of the distance to another random system at which traces are evaluated.
+TRACE_STEP_SHARE = 0.5
+#: Largest relative deviation of the trace from a straight line, for solutions tracked to 1e-10.
+#: With one of 40 solutions missing, the deviation was at least 3e-4.
+MAX_TRACE_BEND = 1e-7
+#: Number of lines that are tried if a line loses a path. After that, further loops follow, which
+#: need many more paths.
 MAX_TRACE_LINES = 4
-#: Rounds of lines that all lost a path, after which the search stops: the system is nearly degenerate,
-#: and more loops would not help.
+#: Number of rounds in which every line lost a path, after which the search stops. The system is
+#: nearly degenerate, and more loops would not help.
 MAX_LOST_ROUNDS = 4
-#: Number of random members of the family from which the one with the smallest constants is chosen: the
-#: solutions of members with large constants are large and badly conditioned (1e16 for Par4).
+#: Number of random members of the family, of which the search uses the member with the smallest
+#: constants. Members with large constants have large, badly conditioned solutions (1e16 for Par4).
 DRAWN_HOMES = 64
-#: Random start points that are followed first: they find most of few solutions and many of many.
+#: Largest number of random start points that are followed first.
 MAX_PROBES = 64
 
 
 class Family(Printable, Protocol):
-    """A system that knows random points of its variety."""
+    """A family of polynomial systems with random points that satisfy some member."""
 
     @property
     def is_loop(self) -> np.ndarray:
@@ -66,7 +67,7 @@ class Family(Printable, Protocol):
 
     @property
     def is_traceable(self) -> bool:
-        """Whether solutions stay finite at all finite constants, so that the trace test applies."""
+        """Whether solutions are finite at all finite constants, so that the trace test applies."""
 
     def random(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return random points (n, m) that satisfy the equations without a free constant."""
@@ -78,7 +79,7 @@ class Family(Printable, Protocol):
         """Return one representative of equivalent points."""
 
     def invariants(self, x: np.ndarray) -> np.ndarray:
-        """Return the numbers (n, k) that equivalent points have in common."""
+        """Return numbers (n, k) that are equal for equivalent points."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,16 +87,16 @@ class MonodromyOptions(Options):
     """Options of the search for more solutions.
 
     Attributes:
-        quiet_loops: least loops in a row, each with all solutions known, that must find nothing
-            new; with few solutions, as many more as fit into the batch.
-        traced_loops: the same before a trace test decides, where there is one.
-        traced_angles: unknown angles of a block up to which it gets a trace test. The wider family
-            that the test wants grows fast: 2 solutions for one angle, 6 for two, 576 for
-            SpiderMill's seven (46 of its own).
-        batch: paths followed at once; also random start points that are followed first, at most.
-        most_solutions: stop with an error above this number of solutions.
-        most_rounds: stop with an error after this number of rounds of loops.
-        tracking: how paths are followed.
+        quiet_loops: number of consecutive loops without a new solution after which the search ends,
+            if there is no trace test. Each loop follows all known solutions.
+        traced_loops: number of consecutive loops without a new solution before a trace test.
+        traced_angles: largest number of unknown angles for which a block gets a trace test. The
+            wider family that the test needs grows fast: 2 solutions for one angle, 6 for two, and
+            576 for SpiderMill's seven angles (46 without widening).
+        batch: number of paths followed together, and largest number of random start points.
+        most_solutions: largest number of solutions; more are an error.
+        most_rounds: largest number of rounds of loops; more are an error.
+        tracking: options of path tracking.
     """
 
     quiet_loops: int = 16
@@ -112,13 +113,15 @@ class SearchCounts:
     """Counts of a search for all solutions of one random member of a family.
 
     Attributes:
-        probes: random start points that were followed to it; each ends at a random solution.
-        loops: loops followed with all solutions.
-        quiet_loops: number of the last loops in a row that found nothing new.
-        lost: paths of probes and loops that failed.
-        trace: second difference of the traces, relative to their size; rounding where all solutions
-            are known; None where there is no trace test, or none of its lines could be followed.
-        lost_lines: rounds of lines of the trace test that all lost a path.
+        probes: number of random start points that were followed to the member; each ends at a
+            random solution.
+        loops: number of loops, each followed with all known solutions.
+        quiet_loops: number of consecutive loops at the end that found nothing new.
+        lost: number of paths of probes and loops that failed.
+        trace: second difference of the traces, relative to their size; it is rounding if all
+            solutions are known. None without a trace test, or if none of its lines could be
+            followed.
+        lost_lines: number of rounds in which every line of the trace test lost a path.
     """
 
     probes: int
@@ -140,8 +143,8 @@ class GenericSolutions(SearchCounts):
 
     Attributes:
         x: solutions (n, m).
-        e: the constants of that member (m,).
-        y: the known variables of that member (k,).
+        e: constants (m,) of the member.
+        y: known variables (k,) of the member.
     """
 
     x: np.ndarray
@@ -154,11 +157,11 @@ class SearchProgress:
     """Progress of the search in one block.
 
     Attributes:
-        block, blocks: number of the block, from 1, and of all.
+        block, blocks: index of the block, from 1, and number of blocks.
         phase: "looking for complex solutions" or "following them to the machine".
-        done, total: loops in a row without a new solution and how many are wanted; or cases
-            followed, and all.
-        solutions: complex solutions known.
+        done, total: in the first phase, the number of consecutive loops without a new solution and
+            the number required; in the second, the number of finished cases and their total.
+        solutions: number of known complex solutions.
     """
 
     block: int = 1
@@ -189,20 +192,20 @@ def generic_solutions(
 ) -> GenericSolutions:
     """Find all solutions of F(x, y) + e = 0 for a random complex e.
 
-    Random points are followed to the system of the first one; then loops through two more random
-    systems permute what is known until they bring nothing new (and the trace test, where there is
-    one, is passed).
+    Random points are followed to one random system. Then loops through two more random systems
+    permute the known solutions, until the loops find no new solution and the trace test, if there
+    is one, is passed.
 
     Args:
-        family: the system.
-        y: the machine's own known variables (k,).
+        family: family of polynomial systems.
+        y: known variables (k,) of the machine.
         rng: source of randomness.
-        options: when to stop.
+        options: options of the search.
         report: called with the progress after every round.
-        follow: follows paths.
+        follow: function that follows paths.
 
     Returns:
-        x, e and all solutions y that were found.
+        The solutions, with the constants e and the known variables of the random member.
 
     Raises:
         PoseError: there are more solutions than the options allow, or loops keep finding new ones.
@@ -215,7 +218,10 @@ def generic_solutions(
         search.loop()
         search.report_progress(report)
         if len(search.known) > options.most_solutions:
-            what = f"{len(search.known)} complex solutions after {search.loops} loops, and the number still grows"
+            what = (
+                f"{len(search.known)} complex solutions after {search.loops} loops, and the number "
+                "still grows"
+            )
             remedy = "allow more solutions in MonodromyOptions, or reduce the machine first"
             raise PoseError.of("assembly modes", what, remedy)
         if search.rounds >= options.most_rounds or search.lost_lines >= MAX_LOST_ROUNDS:
@@ -223,7 +229,7 @@ def generic_solutions(
     return GenericSolutions(x=search.known, e=search.e, y=search.y, **counts_of(search))
 
 
-#: Known variables and constants of systems, one or as many as there are points.
+#: Known variables and constants of a system: one row for all points, or one row for each point.
 Member = tuple[np.ndarray, np.ndarray]
 
 
@@ -247,7 +253,7 @@ class _ModeSearch:
         self.trace: float | None = None
 
     def _members(self, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return random points, and known variables and constants of the systems they solve."""
+        """Return random points, and the known variables and constants of the systems they solve."""
         y = self._family.known(n, self._given, self._rng)
         x = self._family.random(n, self._given, self._rng)
         F, _, _ = self._family.linearized(x, y, np.zeros_like(y))
@@ -314,10 +320,10 @@ class _ModeSearch:
         bends = (self._bend() for _ in range(MAX_TRACE_LINES))
         self.trace = next((bend for bend in bends if np.isfinite(bend)), None)
         self.lost_lines += self.trace is None
-        return self.trace is not None and self.trace < STRAIGHT
+        return self.trace is not None and self.trace < MAX_TRACE_BEND
 
     def _bend(self) -> float:
-        """Return the bend of the traces along a line of e; infinite where a path is lost."""
+        """Return the deviation of the traces from a straight line; infinite if a path is lost."""
         direction = self._members(1)[2][0] - self.e
         sums, sizes = [], []
         for t in (-TRACE_STEP_SHARE, 0.0, TRACE_STEP_SHARE):
@@ -336,7 +342,7 @@ class _ModeSearch:
 def comparable(x: np.ndarray) -> np.ndarray:
     """Return points (n, m) as real numbers (n, 2 m) relative to their size.
 
-    One distance thus serves small and large points.
+    One tolerance can then be used for small and large points.
     """
     return np.hstack([x.real, x.imag]) / (1.0 + np.abs(x).max(axis=1, initial=0.0, keepdims=True))
 

@@ -1,4 +1,4 @@
-"""Path tracking: solutions of a polynomial system are tracked while its parameters change.
+"""Path tracking: follow solutions of a polynomial system while its parameters change.
 
 H(x, t) = F(x, y(t)) + e(t) = 0 with y(t) and e(t) straight lines in the complex numbers. Compiled
 C code (`homotopy.c`) tracks the paths with a fourth-order Runge-Kutta predictor on dx/dt = -F_x^-1
@@ -38,16 +38,17 @@ class TrackingOptions(Options):
             accepted.
         corrections: largest number of Newton steps per step of the path; if more are needed, the
             step is halved.
-        end_tolerance, end_corrections: the same for the solution at t = 1. Newton's method doubles
-            the digits of a regular solution, but only halves the distance to a multiple one.
-        regular_ratio: a solution whose last step stays between the two tolerances is regular if a
-            step there was shorter than this fraction of the one before. Rounding limits the last
-            step where the equations are badly conditioned.
+        end_tolerance, end_corrections: tolerance and largest number of Newton steps at t = 1.
+            Newton's method doubles the number of correct digits of a regular solution, but only
+            halves the distance to a multiple solution.
+        regular_ratio: if the last Newton step at t = 1 is between the two tolerances, because
+            rounding limits it in badly conditioned equations, the solution is regular if one step
+            was shorter than this fraction of the step before it.
         first_step: initial step in t.
         longest_step: largest step in t.
         smallest_step: smallest step in t; paths that need smaller ones stop.
-        infinity: paths that grow beyond this size have diverged.
-        steps: largest number of steps tried.
+        infinity: size of a point beyond which a path has diverged.
+        steps: largest number of attempted steps.
     """
 
     tolerance: float = 1e-7
@@ -88,7 +89,7 @@ class ParameterLine:
     def at(
         self, rows: np.ndarray, t: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return y, y', e and e' of paths at their individual t."""
+        """Return y, y', e and e' of the given paths, each at its value of t (N,)."""
         y_rate, e_rate = self.y1[rows] - self.y0[rows], self.e1[rows] - self.e0[rows]
         return (
             self.y0[rows] + t[:, None] * y_rate,
@@ -104,9 +105,9 @@ class Tracked:
 
     Attributes:
         x: last points (N, m).
-        t: values of t that they reached (N,).
+        t: values of t that the paths reached (N,).
         endings: `PathEnding` of every path (N,).
-        steps: steps tried by the whole batch.
+        steps: number of attempted steps of all paths.
     """
 
     x: np.ndarray
@@ -125,11 +126,11 @@ class Convergence:
     """Convergence of Newton's method; steps are relative to the size of the point.
 
     Attributes:
-        is_good: whether the last step was below the tolerance and no step longer than half the one
-            before (N,): a prediction that Newton's method has to pull far may lie nearer to another
+        is_good: whether the last step was below the tolerance, and no step longer than half the
+            step before it (N,). A prediction that needs long corrections may be nearer to another
             path.
-        ratio: the last step over the one before it (N,).
-        largest: the largest step (N,).
+        ratio: ratio of the last step to the step before it (N,).
+        largest: largest step (N,).
     """
 
     is_good: np.ndarray
@@ -155,13 +156,13 @@ def newton(
         line: parameters of all paths.
         rows: the paths (N,) of the points.
         t: values of t (N,).
-        tolerance: the last step, relative to the size of the point.
+        tolerance: largest last step, relative to the size of the point.
         iterations: largest number of steps.
-        predictor_size: size (N,) of the predictor's step relative to that of the point, with which the
-            first ratio of steps is formed.
+        predictor_size: size (N,) of the predictor's step relative to the size of the point; the
+            first Newton step is compared with it.
 
     Returns:
-        Points (N, m), and how the method converged.
+        Points (N, m), and the convergence.
     """
     y, y_rate, e, _ = line.at(rows, t)
     x, last = np.array(x), np.full(len(x), np.inf)

@@ -1,8 +1,8 @@
 """Solutions of a given system from all solutions of a generic one (parameter continuation).
 
-Every isolated solution of the given system is the end of a path from a generic one (Morgan and
-Sommese, Coefficient-parameter polynomial continuation, Applied Mathematics and Computation 29,
-1989); paths that end nowhere regular go to infinity, or to solutions that are multiple or not
+Every isolated solution of the given system is the end of a path from a solution of the generic
+system (Morgan and Sommese, Coefficient-parameter polynomial continuation, Applied Mathematics and
+Computation 29, 1989). The other paths go to infinity, or to solutions that are multiple or not
 isolated.
 """
 
@@ -23,36 +23,37 @@ from tauloop.kinematics.homotopy.paths import (
     newton,
 )
 
-#: Factor on steps and tolerance of paths that met and are followed again, and largest number of such
-#: repetitions.
-CARE, RETRIES = 0.1, 2
+#: Factor on the steps and the tolerance of paths that are followed again because they ended at the
+#: same solution, and largest number of such repetitions.
+RETRY_FACTOR, RETRIES = 0.1, 2
 #: Newton steps that refine a regular solution to rounding.
 POLISHING = 6
-#: A polished solution is real when no imaginary part exceeds this fraction of its size: rounding
-#: over its conditioning.
+#: A polished solution is real if no imaginary part exceeds this fraction of its size; bad
+#: conditioning magnifies rounding up to this size.
 REAL = 1e-7
-#: Largest number of detours, where solutions lack their conjugates. Five sufficed for Par4, whose
-#: solutions have conditions up to 1e18.
+#: Largest number of detours if solutions lack their conjugates. Five were enough for Par4, whose
+#: solutions have condition numbers up to 1e18.
 MAX_DETOURS = 8
-#: Distance in t from the target within which a stopped path has arrived: steps towards a multiple
-#: solution shrink to 1e-13, and rounding stops paths elsewhere.
+#: A path that stopped within this distance in t from the target has arrived. Steps towards a
+#: multiple solution shrink to 1e-13; paths that rounding stops are farther away.
 ARRIVED = 1e-6
-#: Distance, relative to its size, at which a path towards a double solution stops: the square root of
-#: the accepted distance of a step from the end, with a margin.
+#: Distance from a double solution, relative to its size, at which a path stops: the square root of
+#: the accepted step at the end, with a margin.
 MERGE_TOLERANCE = 1e-3
-#: Steps by which a multiple solution is approached, each halving the distance; and the fraction of
-#: the largest singular value below which directions of the Jacobian are ignored there.
+#: Number of Gauss-Newton steps towards a multiple solution, each of which halves the distance; and
+#: cutoff of the pseudo-inverse, relative to the largest singular value.
 STEP_HALVINGS, PSEUDO = 40, 1e-9
-#: Residual of dimensionless equations that counts as rounding, the square of the distance of a double
-#: solution.
+#: Residual of dimensionless equations that counts as rounding. Near a double solution the residual
+#: is the square of the distance.
 TARGET_RESIDUAL = 1e-12
-#: A path that stopped short has gone to infinity when it grew by more than this factor over the
-#: last thousandth: one towards a multiple solution grows by some per cent, one towards a solution
-#: of multiplicity 20 at infinity by 1.4.
+#: A path that stopped early goes to infinity if it grew by more than this factor over the last
+#: thousandth. A path towards a multiple solution grows by a few percent, and a path towards a
+#: solution of multiplicity 20 at infinity by a factor of 1.4.
 GROWTH = 1.3
-#: It has also gone to infinity beyond this size in characteristic lengths, larger than any machine.
+#: A path beyond this size, in characteristic lengths, also goes to infinity; no machine is as
+#: large.
 FAR = 1e4
-#: Value of t from which the growth of a path is evaluated.
+#: Length in t of the last stretch of a path, over which its growth is evaluated.
 LAST_STRETCH = 1e-3
 
 
@@ -62,11 +63,12 @@ class TargetSolutions:
 
     Attributes:
         regular: regular solutions (n, m), complex, polished.
-        is_real: which of them are real (n,).
-        merged: real solutions that are multiple or not isolated (k, m), each given once.
+        is_real: whether each regular solution is real (n,).
+        merged: real solutions that are multiple or not isolated (k, m), without repetition.
         singular: number of paths that ended at multiple or not isolated solutions, real or complex.
         infinite: number of paths that went to infinity.
-        met: number of regular ends that other paths reached too, in spite of smaller steps.
+        met: number of paths that ended at the same regular solution as another path, in spite of
+            smaller steps.
         unpaired: number of complex solutions whose conjugate is missing; after detours, the number
             of solutions that the last detour still added.
     """
@@ -91,16 +93,16 @@ def target_solutions(
 ) -> TargetSolutions:
     """Return all solutions of F(x, y) = 0 that are ends of paths from the generic system.
 
-    The conjugate of a solution is a solution. Where one is missing, rounding has stopped a path;
-    all paths are then followed again through other random systems.
+    The complex conjugate of a solution is also a solution. If one is missing, rounding has stopped
+    a path. Then all paths are followed again through other random systems.
 
     Args:
-        family: the system.
-        generic: all solutions of one generic member.
-        y: the known variables (k,) of the given member, real.
+        family: family of polynomial systems.
+        generic: all solutions of one generic member of the family.
+        y: known variables (k,) of the given member, real.
         rng: source of randomness of detours.
-        options: how paths are followed.
-        follow: follows them.
+        options: options of path tracking.
+        follow: function that follows paths.
     """
     options = options or TrackingOptions()
     careful = options
@@ -113,10 +115,10 @@ def target_solutions(
             break
         careful = replace(
             careful,
-            tolerance=max(CARE * careful.tolerance, 1e-11),
-            first_step=CARE * careful.first_step,
-            longest_step=CARE * careful.longest_step,
-            steps=int(careful.steps / CARE),
+            tolerance=max(RETRY_FACTOR * careful.tolerance, 1e-11),
+            first_step=RETRY_FACTOR * careful.first_step,
+            longest_step=RETRY_FACTOR * careful.longest_step,
+            steps=int(careful.steps / RETRY_FACTOR),
         )
         line = _line_to_target(generic, generic.e, y, len(met))
         ends.replace(met, _followed(family, generic.x[met], line, careful, follow))
@@ -159,8 +161,8 @@ class _Ends:
     Attributes:
         x: last points (n, m).
         t: values of t that they reached (n,).
-        is_regular: which ended at a regular solution (n,).
-        is_infinite: which went to infinity (n,).
+        is_regular: whether each path ended at a regular solution (n,).
+        is_infinite: whether each path went to infinity (n,).
     """
 
     x: np.ndarray
@@ -170,7 +172,7 @@ class _Ends:
 
     @property
     def is_singular(self) -> np.ndarray:
-        """Which paths neither ended at a regular solution nor went to infinity (n,)."""
+        """Whether each path neither ended at a regular solution nor went to infinity (n,)."""
         return ~self.is_regular & ~self.is_infinite
 
     def replace(self, rows: np.ndarray, other: _Ends) -> None:
@@ -195,7 +197,7 @@ def _followed(
 
 
 def _is_real(x: np.ndarray) -> np.ndarray:
-    """Return which solutions are real."""
+    """Return whether each solution is real (n,)."""
     size = 1.0 + np.abs(x).max(axis=1, initial=0.0)
     return np.asarray(np.abs(x.imag).max(axis=1, initial=0.0) < REAL * size)
 
@@ -210,14 +212,14 @@ def _with_detours(
     options: TrackingOptions,
     follow: Follow,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Follow all solutions through random systems until no detour adds one.
+    """Follow all solutions through random systems until a detour adds no solution.
 
-    Which paths rounding stops depends on the route.
+    The route determines which paths are stopped by rounding.
 
     Returns:
-        Regular solutions (n, m) with their conjugates; the ends (s, m) of the paths of a route that
-        arrived but at no regular solution, for the route with most of them; and the number of
-        solutions that the last detour added.
+        Regular solutions (n, m) with their conjugates; the ends (s, m) of paths at solutions that
+        are not regular, for the route with most of them; and the number of solutions that the last
+        detour added.
     """
     regular = _with_conjugates(family, regular)
     size = np.sqrt(np.mean(np.abs(generic.e[family.is_loop]) ** 2))
@@ -249,7 +251,7 @@ def _with_detours(
 
 
 def _unexplained(family: Family, ends: _Ends, regular: np.ndarray) -> np.ndarray:
-    """Return the ends of paths that arrived, but neither at a known solution nor at infinity."""
+    """Return the ends of paths that arrived, except those at known solutions and at infinity."""
     is_there = ends.is_singular & (1.0 - ends.t < ARRIVED)
     x = family.unsigned(ends.x[is_there])
     pairs = repeated(np.concatenate([regular, x]), MERGE_TOLERANCE)
@@ -258,7 +260,7 @@ def _unexplained(family: Family, ends: _Ends, regular: np.ndarray) -> np.ndarray
 
 
 def _with_conjugates(family: Family, x: np.ndarray) -> np.ndarray:
-    """Return solutions of a real system and their conjugates, each once."""
+    """Return the solutions of a real system and their conjugates, without repetition."""
     return distinct(np.concatenate([x, family.unsigned(x[~_is_real(x)].conj())]))
 
 
@@ -270,7 +272,7 @@ def _grows(
     options: TrackingOptions,
     follow: Follow,
 ) -> np.ndarray:
-    """Return which stopped paths diverge: they are far away, or larger than a little earlier."""
+    """Return whether each path diverges: it stopped far away, or grew over the last stretch."""
     grows = np.zeros(len(start), dtype=bool)
     rows = np.flatnonzero(~end.is_regular)
     if not len(rows):
@@ -302,7 +304,7 @@ def _polished(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _meeting(family: Family, ends: _Ends) -> np.ndarray:
-    """Paths whose regular end another path has reached too."""
+    """Return the indices of paths that ended at the same regular solution as another path."""
     rows = np.flatnonzero(ends.is_regular)
     if len(rows) < 2:
         return rows[:0]
@@ -325,8 +327,8 @@ def _unpaired(family: Family, x: np.ndarray) -> int:
 def _merged(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the real multiple solutions (k, m) at the ends of singular paths (s, m).
 
-    Gauss-Newton steps through the pseudo-inverse converge by halves to a double solution, whose
-    Jacobian is singular.
+    The Jacobian of a double solution is singular. Gauss-Newton steps with the pseudo-inverse halve
+    the distance to it.
     """
     x = x[
         np.abs(x.imag).max(axis=1, initial=0.0)

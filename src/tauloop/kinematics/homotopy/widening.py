@@ -1,15 +1,15 @@
 """Families of polynomial systems widened by linear terms, so that their solutions stay finite.
 
-Machines with joints on circles or parallel legs are special members of their own family: some
-solutions of the general machine are at infinity for them and return at special constants. A search
-among such systems therefore neither finds all solutions nor knows whether it has. F(x, y) +
-(s_1 C_1 + s_2 C_2) x + e, with random complex C_1 and C_2 on the loop equations, is a general
-member at most s and the machine's own at s = 0.
+Machines with joints on circles or parallel legs are special members of their family: some solutions
+of the general machine are at infinity for them and become finite at special constants. A search
+among such systems therefore does not find all solutions, and cannot detect that some are missing.
+The system F(x, y) + (s_1 C_1 + s_2 C_2) x + e has random complex C_1 and C_2 on the loop equations.
+It is a general member at almost all s, and the machine's system at s = 0.
 
-Blocks of lengths and quaternions get terms in their lengths, blocks of angles in cosines and sines
-too. Of two links in a row, l_1 e^(i q_1) + l_2 e^(i (q_1 + q_2)) = e, solutions go to infinity
-where |e|^2 vanishes in the complex numbers; with terms in the four numbers there are six solutions
-instead of two, and none does.
+Blocks of lengths and quaternions get terms in the lengths; blocks of angles get terms in cosines
+and sines too. For two links in series, l_1 e^(i q_1) + l_2 e^(i (q_1 + q_2)) = e, solutions go to
+infinity where |e|^2 vanishes in the complex numbers. With terms in the two cosines and sines there
+are six solutions instead of two, and all are finite.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tauloop.kinematics.homotopy.code import PrintedSystem
 from tauloop.kinematics.homotopy.monodromy import Family
 
 #: Number of linear terms: two, so that loops of s enclose different systems.
-WAYS = 2
+LINEAR_TERMS = 2
 
 
 class Widenable(Family, Protocol):
@@ -34,7 +34,7 @@ class Widenable(Family, Protocol):
 
     @property
     def terms(self) -> tuple[int, ...]:
-        """Positions in x of the variables with linear terms; none where these do not help."""
+        """Positions in x of the variables that get linear terms; empty if these do not help."""
 
 
 class Widened:
@@ -46,9 +46,11 @@ class Widened:
         self.is_loop, self.is_traceable = family.is_loop, True
         self.unsigned, self.invariants = family.unsigned, family.invariants
         m = len(family.is_loop)
-        self._C = np.zeros((WAYS, m, m), dtype=complex)
+        self._C = np.zeros((LINEAR_TERMS, m, m), dtype=complex)
         block = np.ix_(
-            np.arange(WAYS), np.flatnonzero(family.is_loop), np.array(family.terms, dtype=int)
+            np.arange(LINEAR_TERMS),
+            np.flatnonzero(family.is_loop),
+            np.array(family.terms, dtype=int),
         )
         shape = self._C[block].shape
         self._C[block] = rng.normal(size=shape) + 1j * rng.normal(size=shape)
@@ -56,10 +58,10 @@ class Widened:
     def linearized(
         self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the function, its Jacobian in x, and its rate with y."""
-        F, J, rate = self._family.linearized(x, y[:, :-WAYS], y_rate[:, :-WAYS])
+        """Return F (N, m), F_x (N, m, m) and F_y y' (N, m) of the widened system."""
+        F, J, rate = self._family.linearized(x, y[:, :-LINEAR_TERMS], y_rate[:, :-LINEAR_TERMS])
         terms = np.einsum("kij,nj->nki", self._C, x)
-        s, s_rate = y[:, -WAYS:], y_rate[:, -WAYS:]
+        s, s_rate = y[:, -LINEAR_TERMS:], y_rate[:, -LINEAR_TERMS:]
         return (
             F + np.einsum("nk,nki->ni", s, terms),
             J + np.einsum("nk,kij->nij", s, self._C),
@@ -72,14 +74,14 @@ class Widened:
         return PrintedSystem(function=self._family.printed.function, terms=self._C)
 
     def known(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return the known variables (n, k) of random members: the machine's own with random s."""
-        s = rng.normal(size=(n, WAYS)) + 1j * rng.normal(size=(n, WAYS))
-        return np.hstack([np.tile(y[:-WAYS], (n, 1)), s])
+        """Return the known variables (n, k) of random members: the machine's y and random s."""
+        s = rng.normal(size=(n, LINEAR_TERMS)) + 1j * rng.normal(size=(n, LINEAR_TERMS))
+        return np.hstack([np.tile(y[:-LINEAR_TERMS], (n, 1)), s])
 
     def of_machine(self, y: np.ndarray) -> np.ndarray:
         """Return the known variables (k,) of the machine itself: s = 0."""
-        return np.append(y, np.zeros(WAYS))
+        return np.append(y, np.zeros(LINEAR_TERMS))
 
     def random(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return random points that satisfy the equations without a free constant."""
-        return self._family.random(n, y[:-WAYS], rng)
+        return self._family.random(n, y[:-LINEAR_TERMS], rng)

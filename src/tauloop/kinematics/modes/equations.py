@@ -29,9 +29,9 @@ class Variables:
     """Variables for the coordinates: one per length or quaternion component, two per angle.
 
     Attributes:
-        columns: per coordinate of q, its columns among the variables.
-        scale: per coordinate, what one unit of its variable is, m or 1.
-        is_angle: per coordinate, whether it is an angle (its variables are cosine and sine).
+        columns: columns of each coordinate of q among the variables.
+        scale: value of each coordinate per unit of its variable, m or 1.
+        is_angle: whether each coordinate is an angle (its variables are cosine and sine).
         count: number of variables n_w.
         gears: angles that follow from free ones; the columns of the leaders hold cosines and sines of
             the free angles.
@@ -92,24 +92,25 @@ class Variables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockSystem:
-    """One block F(x, y): x are its own variables, y those of the coordinates known before.
+    """One block F(x, y) with unknown variables x and known variables y.
 
     Attributes:
-        names: its equations, circles of angles included.
-        coordinates: indices in q of its unknowns.
-        x, y: columns of its variables, and of those that it takes as known.
-        is_loop: which equations are loop equations (m,); the others require unit norms of pairs and
-            quaternions.
+        names: names of the equations, including c^2 + s^2 = 1 for each angle.
+        coordinates: indices in q of the unknowns.
+        unknown_columns: columns of x among all variables.
+        known_columns: columns of y among all variables; earlier blocks determine them.
+        is_loop: whether each equation is a loop equation (m,); the others require unit norms of
+            pairs (c, s) and of quaternions.
         angles: positions in x of the cosine of every angle (its sine follows).
-        spheres: for every quaternion with unknown components, their positions in x and the columns
-            in y of the others.
+        spheres: for every quaternion with unknown components, the positions in x of these
+            components and the columns in y of its known ones.
         function: (x, y, y') -> F, F_x, F_y y'.
     """
 
     names: tuple[str, ...]
     coordinates: tuple[int, ...]
-    x: tuple[int, ...]
-    y: tuple[int, ...]
+    unknown_columns: tuple[int, ...]
+    known_columns: tuple[int, ...]
     is_loop: np.ndarray
     angles: tuple[int, ...]
     spheres: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
@@ -123,8 +124,9 @@ class BlockSystem:
         return F[:, :, 0], J, rate[:, :, 0]
 
     def random(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return random complex variables (n, m) that satisfy the norms, for known variables y (k,)."""
-        x = rng.normal(size=(n, len(self.x))) + 1j * rng.normal(size=(n, len(self.x)))
+        """Return random complex x (n, m) that satisfy the unit norms at known variables y (k,)."""
+        shape = (n, len(self.unknown_columns))
+        x = rng.normal(size=shape) + 1j * rng.normal(size=shape)
         x *= 10.0 ** rng.uniform(*SPREAD, size=(n, 1))
         for i in self.angles:
             angle = rng.uniform(-np.pi, np.pi, n) + 0.7j * rng.normal(size=n)
@@ -136,9 +138,9 @@ class BlockSystem:
         return x
 
     def unsigned(self, x: np.ndarray) -> np.ndarray:
-        """Return the points with one of the two signs of every unknown quaternion.
+        """Return the points (n, m) with the sign of every unknown quaternion normalized.
 
-        Both signs describe the same orientation.
+        q and -q describe the same orientation.
         """
         x = np.array(x)
         for own, known in self.spheres:
@@ -152,9 +154,8 @@ class BlockSystem:
     @property
     def printed(self) -> PrintedSystem:
         """The function without linear terms."""
-        return PrintedSystem(
-            function=self.function.function, terms=np.zeros((0, len(self.x), len(self.x)))
-        )
+        size = len(self.unknown_columns)
+        return PrintedSystem(function=self.function.function, terms=np.zeros((0, size, size)))
 
     @property
     def is_traceable(self) -> bool:
@@ -162,25 +163,24 @@ class BlockSystem:
         return False
 
     def known(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return the known variables (n, k) of all members, which are those of the machine."""
+        """Return the machine's known variables, repeated for n members (n, k)."""
         return np.tile(y, (n, 1))
 
     @property
     def terms(self) -> tuple[int, ...]:
         """Positions in x of the variables that get linear terms: lengths, cosines and sines.
 
-        None where angles and quaternions occur together: it is not known whether such terms keep all
-        solutions finite there.
+        The tuple is empty if the block has both angles and quaternions. It is not known whether
+        linear terms keep all solutions finite in that case.
         """
-        turned = {i for own, _ in self.spheres for i in own}
-        return (
-            ()
-            if turned and self.angles
-            else tuple(i for i in range(len(self.x)) if i not in turned)
-        )
+        quaternion_positions = {i for own, _ in self.spheres for i in own}
+        if quaternion_positions and self.angles:
+            return ()
+        count = len(self.unknown_columns)
+        return tuple(i for i in range(count) if i not in quaternion_positions)
 
     def invariants(self, x: np.ndarray) -> np.ndarray:
-        """Return the variables (n, k), with products of components for quaternions of free sign."""
+        """Return the variables (n, k), with quaternions of free sign as products of components."""
         free = [np.array(own) for own, known in self.spheres if not known]
         unsigned = np.delete(np.arange(x.shape[1]), np.concatenate([np.empty(0, dtype=int), *free]))
         numbers = [x[:, unsigned]]
@@ -190,8 +190,8 @@ class BlockSystem:
         return np.concatenate(numbers, axis=1)
 
 
-#: Powers of ten between which random lengths are drawn, in characteristic lengths. Paths from points
-#: of equal size end at few of the machine's solutions.
+#: Range of the exponents of ten of random lengths, in characteristic lengths. Paths that start at
+#: points of equal size reach few of the machine's solutions.
 SPREAD = (-0.5, 1.0)
 #: Arbitrary numbers; the real part of their product with a quaternion determines its sign.
 SIGN_WEIGHTS = np.array([0.8147, 0.4058 + 0.1j, 0.1270 - 0.3j, 0.3134 + 0.2j])
@@ -202,10 +202,10 @@ class PositionProblem:
     """Loop equations for the unknown coordinates, given the others.
 
     Attributes:
-        variables: how coordinates become variables.
-        known, unknown: indices in q.
-        rows: the loop equations that are solved; the others are redundant on the machine's
-            manifold.
+        variables: conversion between coordinates and variables.
+        known, unknown: indices in q of the given and the unknown coordinates.
+        rows: indices of the loop equations that are solved; the others are redundant at assembled
+            poses.
         blocks: systems in the order of their solution.
     """
 
@@ -220,10 +220,10 @@ def _require_polynomials(mechanism: Mechanism) -> None:
     """Reject machines with equations that are not polynomials in coordinates, cosines and sines.
 
     Raises:
-        AssemblyError: the message names cams and lines on drums.
+        AssemblyError: the machine has cams or lines on drums.
     """
     remedy = "follow the machine from its reference pose instead, without all modes"
-    what = "is not a polynomial in coordinates, cosines and sines, so that not all modes are found"
+    what = "is not a polynomial in coordinates, cosines and sines, so not all modes can be found"
     drums = [f"rods.{rod.name}.drum" for rod in mechanism.rods if rod.drum is not None]
     cams = [f"couplings.{c.name}.curves" for c in mechanism.couplings if c.curves]
     AssemblyError.raise_if_any(
@@ -242,10 +242,8 @@ def position_problem(
 
     Args:
         assembly: the assembled machine.
-        given_q, given_v: indices of the given coordinates and of the velocities that belong to
-            them.
-        start: coordinates (n_q,) with the given ones in their places; the reference pose without
-            it.
+        given_q, given_v: indices of the given coordinates and of their velocities.
+        start: coordinates (n_q,) that contain the given values; None for the reference pose.
 
     Raises:
         AssemblyError: the given coordinates do not determine the others, or an equation is not a
@@ -283,7 +281,7 @@ def position_problem(
 def _rows(assembly: Assembly, moving: list[int]) -> tuple[int, ...]:
     """Return the loop equations that are independent in the unknown velocities.
 
-    They are taken at the best of the assembled states.
+    They are chosen at the assembled state with the best condition.
     """
     loops = assembly.loops
     if not loops.names or not moving:
@@ -297,13 +295,13 @@ def _rows(assembly: Assembly, moving: list[int]) -> tuple[int, ...]:
     return tuple(sorted(independent_rows(scaled[best][None], rank)))
 
 
-#: Singular values of the unit-free loop Jacobian below this fraction of the largest count as zero:
-#: far above rounding (1e-13) and far below those of a state that is not singular (1e-3).
+#: Singular values of the dimensionless loop Jacobian below this fraction of the largest one count
+#: as zero. It is far above rounding (1e-13) and far below the values of regular states (1e-3).
 ROW_RANK = 1e-8
 
 
 class _EquationsBuilder:
-    """Builder of position equations in the variables."""
+    """Builder of the position equations in terms of `Variables`."""
 
     def __init__(
         self, topology: Topology, equations: PositionEquations, variables: Variables, length: float
@@ -393,8 +391,8 @@ class _EquationsBuilder:
         return BlockSystem(
             names=(*(names[r] for r in rows), *circle_names),
             coordinates=own,
-            x=tuple(x_columns),
-            y=tuple(known),
+            unknown_columns=tuple(x_columns),
+            known_columns=tuple(known),
             is_loop=np.array([not self._is_norm[r] for r in rows] + [False] * len(circles)),
             angles=tuple(angles),
             spheres=tuple(spheres),

@@ -1,9 +1,9 @@
-"""Angles coupled by gears as whole multiples of free angles, so that loops stay polynomials.
+"""Angles coupled by gears as integer multiples of free angles, so that loops stay polynomials.
 
-A gear's equation is linear in the angles themselves. Solved for the unknown ones with the given
-ones in their places, it leaves u_i = o_i + sum_j n_ij t_j with free angles t_j and, where the
-ratios are fractions, whole numbers n_ij. Cosine and sine of u_i are then polynomials in cosines and
-sines of the t_j, and every mode is found for t_j within one revolution.
+A gear's equation is linear in the angles. Solved for the unknown angles, it gives u_i = o_i + sum_j
+n_ij t_j with offsets o_i, free angles t_j and, if the ratios are rational, integers n_ij. The
+cosine and sine of u_i are then polynomials in the cosines and sines of the t_j, and every mode is
+found with t_j within one revolution.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tauloop.common.errors import AssemblyError, Problem
 from tauloop.common.records import dataclass
 from tauloop.compiler.solving.position import PositionEquations
 
-#: Ratios of gears are fractions with denominators up to this; teeth are counted in tens to
-#: hundreds.
+#: Largest denominator of the fraction that a gear's ratio must equal. Numbers of teeth are between
+#: tens and hundreds.
 LARGEST_DENOMINATOR = 1000
 #: Largest relative difference of a ratio from such a fraction.
 EXACT = 1e-9
-#: Highest multiple of a free angle in a loop; it is the degree of the loop's equations and determines
-#: the number of paths.
+#: Highest multiple of a free angle in a loop. It is the degree of the loop's equations and
+#: determines the number of paths.
 HIGHEST_MULTIPLE = 12
 
 
@@ -34,10 +34,10 @@ class Gears:
     """Relation of coupled angles to free ones.
 
     Attributes:
-        angles: coordinates that gears tie (n).
-        leaders: coordinates whose columns hold the free angles (f); they are among `angles`.
+        angles: indices of the n coordinates that gears couple.
+        leaders: indices of the f coordinates among them whose columns contain the free angles.
         offset: o (n,), rad.
-        multiple: n_ij (n, f), whole numbers.
+        multiple: n_ij (n, f), integers.
     """
 
     angles: tuple[int, ...] = ()
@@ -47,11 +47,11 @@ class Gears:
 
     @property
     def followers(self) -> tuple[int, ...]:
-        """Coupled angles whose columns hold no free angle."""
+        """Coupled angles other than the leaders."""
         return tuple(i for i in self.angles if i not in self.leaders)
 
     def free(self, q: np.ndarray) -> np.ndarray:
-        """Return the free angles (N, f) of coordinates (N, n_q) that fulfil the gears."""
+        """Return the free angles (N, f) of coordinates (N, n_q) that satisfy the gear equations."""
         places = [self.angles.index(i) for i in self.leaders]
         own = self.multiple[places].diagonal()
         return np.asarray((q[:, list(self.leaders)] - self.offset[places]) / own)
@@ -86,11 +86,11 @@ def split_gears(
     """Return the equations without those of gears between angles, and the gears.
 
     Args:
-        equations: all of them.
-        is_angle: per coordinate, whether it is an angle.
-        unknown: the coordinates that are looked for.
-        start: coordinates (n_q,), of which those that are not unknown count.
-        file: file that messages name.
+        equations: all position equations.
+        is_angle: whether each coordinate is an angle.
+        unknown: indices of the unknown coordinates.
+        start: coordinates (n_q,); only the values of known coordinates are used.
+        file: file name for messages.
 
     Raises:
         AssemblyError: a gear couples angles with unknown lengths, or its ratio is not a fraction of
@@ -140,7 +140,7 @@ def split_gears(
 def _solved(
     A: np.ndarray, d: np.ndarray, angles: tuple[int, ...], elements: list[str], file: str
 ) -> Gears:
-    """Return all solutions of A u = d by elimination in fractions; A has full row rank."""
+    """Return all solutions of A u = d by elimination in exact fractions; A has full row rank."""
     exact = [_fractions(ratios) for ratios in A]
     bad = [
         element
@@ -152,7 +152,7 @@ def _solved(
             Problem(
                 where=element,
                 what=f"its ratio is not a fraction of whole numbers with a denominator up to {LARGEST_DENOMINATOR}",
-                remedy="write the ratio by the numbers of teeth, such as 17/43",
+                remedy="write the ratio with the numbers of teeth, such as 17/43",
                 file=file,
             )
             for element in bad
@@ -211,7 +211,8 @@ def _refuse_high(
     if highest > HIGHEST_MULTIPLE:
         raise AssemblyError.of(
             ", ".join(equations.elements[row] for row in rows),
-            f"a loop turns {highest} times as far as an angle that it is geared to",
-            f"describe the machine without this coupling: modes are found up to {HIGHEST_MULTIPLE} times",
+            f"an angle in a loop is {highest} times the angle that it is geared to",
+            "describe the machine without this coupling: modes are found for multiples up to "
+            f"{HIGHEST_MULTIPLE}",
             file=file,
         )

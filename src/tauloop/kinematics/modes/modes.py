@@ -36,7 +36,7 @@ from tauloop.kinematics.actuator_positions import actuator_values, agreement
 from tauloop.kinematics.homotopy.blocks import BlockCount, solve_blocks
 from tauloop.kinematics.homotopy.code import PathFollower
 from tauloop.kinematics.homotopy.monodromy import (
-    STRAIGHT,
+    MAX_TRACE_BEND,
     MonodromyOptions,
     Report,
     repeated,
@@ -46,15 +46,15 @@ from tauloop.kinematics.modes.equations import PositionProblem, Variables, posit
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
-#: A mode's loops must close within this, characteristic lengths: the toolkit's limit for a closed
+#: Largest residual of a mode's loops, in characteristic lengths: the toolkit's limit for a closed
 #: loop.
 MODE_RESIDUAL = 1e-9
-#: Difference of axes that a cut joint makes coincide; axes in opposite directions differ by 2 (axes
-#: a third of a revolution apart by 1.4).
+#: Largest difference of the two unit axes of a cut joint, which coincide if the joint is closed.
+#: Opposite axes differ by 2.
 UPRIGHT = 1e-4
-#: Condition number from which a pose counts as singular: a double solution is accurate to the square
-#: root of rounding, and its condition is 1e7 or more; of two modes 9e-7 rad apart it is 2e6, of two
-#: 3e-5 rad apart 7e4 (five-bar).
+#: Condition number from which a pose counts as singular. A double solution is accurate only to the
+#: square root of rounding, and its condition number is 1e7 or more. Two modes of the five-bar that
+#: are 9e-7 rad apart have a condition number of 2e6; at 3e-5 rad it is 7e4.
 SINGULAR = 1e6
 #: Largest difference of a coordinate between equal modes, characteristic lengths or rad.
 SAME_POSE = 1e-6
@@ -67,10 +67,10 @@ class ModeOptions(Options):
     """Options of the search for modes.
 
     Attributes:
-        seed: seed of the homotopy paths; it decides which are taken, not where they end.
+        seed: seed of the homotopy paths; it determines the paths, not the solutions they end at.
         thorough: also test the completeness of modes of blocks with many angles; takes minutes.
-        monodromy: how all complex solutions are found.
-        most_modes: stop with an error when the blocks together have more real solutions.
+        monodromy: options of the search for complex solutions.
+        most_modes: largest number of real solutions; more are an error.
 
     Examples:
         >>> import tauloop as tl
@@ -92,11 +92,11 @@ class Mode(PlainData):
         q: coordinates (n_q,), m, rad, or components of unit quaternions.
         residual: largest residual of all loop equations, m; pure numbers count by the
             characteristic length.
-        condition: condition number of the unit-free loop equations in the unknown coordinates;
-            infinite where modes meet.
-        is_reference: whether the machine gets here from its reference pose without passing a
-            singularity, and this pose is none.
-        beyond: limit violations; revolutions of angles that are not given do not count.
+        condition: condition number of the dimensionless loop equations in the unknown coordinates;
+            infinite where modes coincide.
+        is_reference: whether the mode is regular and the machine reaches it from its reference pose
+            without passing a singularity.
+        beyond: limit violations; whole revolutions of unknown angles are not violations.
     """
 
     q: np.ndarray
@@ -108,15 +108,15 @@ class Mode(PlainData):
     @property
     @in_json()
     def within_limits(self) -> bool:
-        """Whether nothing is beyond a stop."""
+        """Whether all coordinates are within their stops."""
         return not self.beyond
 
     @property
     @in_json()
     def is_singular(self) -> bool:
-        """Whether modes meet here, or nearly so.
+        """Whether modes coincide here, or nearly so.
 
-        Rounding limits a double solution to 1e-8 and its condition number to 1e7.
+        Rounding limits the accuracy of a double solution to 1e-8 and its condition number to 1e7.
         """
         return not self.condition < SINGULAR
 
@@ -133,7 +133,7 @@ class Modes(Result):
         coordinate_names, coordinate_units: names and units of the coordinates of every mode.
         unknown: indices of the coordinates that are not given.
         modes: the modes; the nearest to the reference pose comes first.
-        blocks: what was counted in every block of the position problem.
+        blocks: counts of the search in every block of the position problem.
         left_out: number of real solutions that are not modes, by reason.
         model: model of the machine, to draw it.
     """
@@ -181,15 +181,15 @@ class Modes(Result):
 
     @property
     def reference(self) -> int | None:
-        """Index of the mode that the machine reaches from its reference pose; None without one."""
+        """Index of the mode that the machine reaches from its reference pose, or None."""
         return next((i for i, mode in enumerate(self.modes) if mode.is_reference), None)
 
     def within_limits(self) -> Modes:
         """Return the modes within all stops; the others are counted in `left_out`.
 
         Raises:
-            PoseError: there are none: what is beyond its stop in the mode nearest to the reference
-                pose.
+            PoseError: no mode is within the stops; the message lists the limit violations of the
+                mode nearest to the reference pose.
         """
         kept = tuple(mode for mode in self.modes if mode.within_limits)
         if not kept and self.modes:
@@ -229,16 +229,16 @@ def assembly_modes(
 ) -> Modes:
     """Return all poses in which the loops close at given actuator positions.
 
-    Complete for isolated solutions: all complex solutions of a random system of the same family are
-    found by monodromy and followed to the machine's own system; the diagnostics show how thoroughly. A
-    general hexapod has 40 complex solutions (Raghavan 1993), which can all be real (Dietmaier
-    1998).
+    The result contains all isolated solutions. Monodromy finds all complex solutions of a random
+    system of the same family, and paths lead from these to the solutions of the machine's system.
+    The diagnostics show how thoroughly completeness was tested. A general hexapod has 40 complex
+    solutions (Raghavan 1993), which can all be real (Dietmaier 1998).
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         actuators: actuator positions (n_u,), m or rad; or a mapping from names, or a text such as
-            ``motor_1=20deg``, the rest as at the reference pose.
-        options: which paths are taken, and when to stop looking.
+            ``motor_1=20deg``. Actuators that are not named are at the reference pose.
+        options: options of the search.
         report: called with the progress of the search.
 
     Raises:
@@ -273,9 +273,9 @@ def working_modes(
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         pose: positions of the independent coordinates (n,), columns as in
-            `model.platform.ports`; or a mapping from names, or a text such as ``x=50mm,rz=10deg``,
-            the rest as at the reference pose.
-        options: which paths are taken, and when to stop looking.
+            `model.platform.ports`; or a mapping from names, or a text such as ``x=50mm,rz=10deg``.
+            Coordinates that are not named are at the reference pose.
+        options: options of the search.
         report: called with the progress of the search.
 
     Raises:
@@ -319,7 +319,7 @@ def _modes(
         problem.blocks, known, rng, monodromy, report, follow=PathFollower(model.evaluator)
     )
     if len(w) > options.most_modes:
-        what = f"has {len(w)} real solutions, more than the {options.most_modes} that the options allow"
+        what = f"has {len(w)} real solutions; the options allow {options.most_modes}"
         raise PoseError.of(model.mechanism.name, what, "raise ModeOptions.most_modes")
     q = _normalized(model, problem.variables.coordinates(w))
     q[:, list(ports.q)] = start[list(ports.q)]
@@ -347,20 +347,21 @@ def _modes(
                 at_most=MODE_RESIDUAL * model.assembly.loops.length,
                 unit="m",
                 advice="a mode is too close to a singularity to be refined: change the given "
-                "values slightly",
+                "position slightly",
             ),
             diagnostic(
                 "trace test: bend of the sums over all complex solutions",
                 max((count.trace for count in counts if count.trace is not None), default=None),
-                at_most=STRAIGHT,
-                advice="complex solutions are missing, and modes may be: allow more rounds in MonodromyOptions, or try "
-                "another seed",
+                at_most=MAX_TRACE_BEND,
+                advice="complex solutions are missing, so modes may be missing too: allow more "
+                "rounds in MonodromyOptions, or try another seed",
             ),
             diagnostic(
                 "blocks whose trace test lost a path on every line",
                 sum(count.trace is None and count.lost_lines > 0 for count in counts),
                 at_most=0.0,
-                advice="this machine is nearly degenerate, so nothing proves that no mode is missing: try another seed",
+                advice="this machine is nearly degenerate, so modes may be missing: try another "
+                "seed",
             ),
             diagnostic(
                 "loops in a row that found no new complex solution, where there is no trace test",
@@ -384,14 +385,15 @@ def _modes(
                 "paths that met another one",
                 sum(count.met for count in counts),
                 at_most=0.0,
-                advice="two modes lie nearer than 1e-5 of their size, or a path jumped: try another seed",
+                advice="two modes are closer than 1e-5 relative to their size, or a path jumped: "
+                "try another seed",
             ),
             diagnostic(
                 "paths that end at multiple or not isolated solutions",
                 sum(count.singular for count in counts),
                 at_most=0.0,
-                advice="modes meet at this position, or the machine moves with its actuators locked; "
-                "compare with a position a little away",
+                advice="modes coincide at this position, or the machine moves with its actuators "
+                "locked; compare with the modes at a nearby position",
             ),
         ),
         provenance=provenance(options=asdict(options), inputs={"machine": model.mechanism.name}),
@@ -413,7 +415,7 @@ def _normalized(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def _without_repeats(model: Model, q: np.ndarray) -> np.ndarray:
-    """Return each pose once; several free angles of gears may belong to the same pose."""
+    """Return each pose once; different free angles of gears can give the same pose."""
     if not model.mechanism.couplings:
         return q
     points = Variables.of(model.topology, model.assembly.loops.length).values(q)
@@ -421,7 +423,7 @@ def _without_repeats(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def _sifted(model: Model, q: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
-    """Return the real solutions that are modes, and the number of others by reason."""
+    """Return the real solutions that are modes, and the numbers of rejected ones by reason."""
     loops = model.assembly.loops
     lengths = [i for _, i, _ in model.topology.telescopes]
     is_long = (q[:, lengths] > 0).all(axis=1)
@@ -456,7 +458,7 @@ def _described(
         difference[:, is_angle] = (difference[:, is_angle] + np.pi) % (2 * np.pi) - np.pi
         return np.asarray(np.abs(difference / unit).max(axis=1))
 
-    # rounding does not affect the order of equally distant modes
+    # round the distances, so that rounding errors do not affect the order of equally distant modes
     places = np.column_stack(
         [np.cos(q[:, is_angle]), np.sin(q[:, is_angle]), (q / unit)[:, ~is_angle]]
     )
@@ -485,9 +487,9 @@ def _described(
 
 
 def _turned_inside(limits: Limits, q: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """Return the poses (M, n_q) with free angles moved by revolutions into their ranges.
+    """Return the poses (M, n_q) with free angles moved by whole revolutions into their ranges.
 
-    Each is in the revolution nearest to the middle of its range.
+    Each angle is in the revolution nearest to the middle of its range.
     """
     q = np.array(q)
     # cut joints are last
@@ -499,7 +501,10 @@ def _turned_inside(limits: Limits, q: np.ndarray, free: np.ndarray) -> np.ndarra
 
 
 def _reached(model: Model, ports: EntryPorts, position: np.ndarray) -> np.ndarray | None:
-    """Return where the machine gets from its reference pose; None if it passes a singularity."""
+    """Return the pose (n_q,) that the machine reaches from its reference pose.
+
+    None if the machine would pass a singularity.
+    """
     assembly, q = model.assembly, list(ports.q)
     gap = (
         np.abs(assembly.q[q] - ports.given_coordinates(position))

@@ -1,8 +1,8 @@
 """The border between grid points of different labels, as cuts of the edges of simplices.
 
-Every cell is divided into d! simplices, one for each order in which its axes are walked (Kuhn
-1960); their edges go from a point v to v + e, with e of zeros and ones. A plane of the grid is
-divided in the same way.
+Every cell is divided into d! simplices, one for each order of its axes (Kuhn 1960). Their edges
+lead from a point v to v + e, with e of zeros and ones. A plane of the grid is divided in the same
+way.
 """
 
 from __future__ import annotations
@@ -17,29 +17,32 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 
-#: Halvings of an edge: its cut lies within a thousandth of it, on the side of the label that is
-#: sought.
+#: Number of bisections of an edge: the cut is accurate to a thousandth of the edge, and lies on the
+#: inner side.
 BISECTIONS = 10
 #: Number of edges that are bisected together.
 BORDER_CHUNK = 8192
 
 #: Offset of stored labels: a sparse matrix does not store zeros.
 FIRST = 10
-#: Function that returns kinds (N,) of poses (N, d) and data for nearby poses, such as their coordinates
-#: (N, n), or None.
+#: Function of poses (N, d) and of data of nearby poses (None if there are none). It returns the
+#: labels (N,) of the poses and their data, such as coordinates (N, n), for later calls.
 Kinds = Callable[[np.ndarray, np.ndarray | None], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Border:
-    """A grid with labels at its points, 0 inside, and the cuts of all edges between labels.
+    """A grid with labels at its points, and the cuts of all edges between different labels.
+
+    Label 0 means inside.
 
     Attributes:
-        axes: values of the axes, all of which have at least two.
-        labels: over the grid.
-        keys: keys of the cut edges, rising: the number of the edge's direction (bits, the first
-            axis highest) times the number of points, and the number of its lower point.
-        shares: position of every cut between the lower point (0) and the upper point (1) (E,).
+        axes: values of each axis, at least two.
+        labels: labels of the grid points.
+        keys: keys (E,) of the cut edges, ascending: the number of the edge's direction (one bit per
+            axis, the first axis highest) times the number of points, plus the number of the edge's
+            lower point.
+        shares: position (E,) of each cut between the edge's lower point (0) and upper point (1).
     """
 
     axes: tuple[np.ndarray, ...]
@@ -51,9 +54,9 @@ class Border:
     def size(self) -> float:
         """Length, area or volume inside, in the product of the axes' units.
 
-        A simplex with one corner inside counts by the product of the fractions of its edges that
-        are
-        inside: the border is flat there, and the error falls with the square of the step.
+        The border in a simplex is taken as flat. For example, a simplex with one corner inside
+        contributes the product of the inner fractions of its edges. The error falls with the square
+        of the step.
         """
         if not self.axes:
             return float(self.labels.item() == 0)
@@ -68,7 +71,7 @@ class Border:
         return whole
 
     def _contents(self, points: np.ndarray) -> np.ndarray:
-        """Return the contents (N,) of the cells next to points."""
+        """Return the length, area or volume (N,) that belongs to points of the grid."""
         places = self._indices(points)
         return np.asarray(
             np.prod(
@@ -88,14 +91,14 @@ class Border:
             yield numbers[:, None] + np.cumsum([0, *(strides[i] for i in order)])
 
     def _filled(self, corners: np.ndarray, inside: np.ndarray) -> np.ndarray:
-        """Return the inner share (N,) of simplices with corners (N, d + 1) on both sides."""
+        """Return the inner fraction (N,) of simplices (N, d + 1) that the border cuts."""
         order = np.argsort(~inside, axis=1, kind="stable")
         corners, count = np.take_along_axis(corners, order, axis=1), inside.sum(axis=1)
         filled, last = np.empty(len(corners)), corners.shape[1] - 1
         for k in range(1, last + 1):
             rows = np.flatnonzero(count == k)
             own, other = corners[rows, :k], corners[rows, k:]
-            s = self.share(own[:, :, None], other[:, None, :])  # of the way from inside to outside
+            s = self.share(own[:, :, None], other[:, None, :])  # from inside (0) to outside (1)
             if k == 1:
                 filled[rows] = np.prod(s[:, 0], axis=1)
             elif k == last:
@@ -106,7 +109,10 @@ class Border:
         return filled
 
     def share(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-        """Return the shares at which edges between two points, given by number, are cut."""
+        """Return the positions of the cuts on edges, from the start point (0) to the end point (1).
+
+        Both points are given by their numbers.
+        """
         lower, upper = np.minimum(start, end), np.maximum(start, end)
         below, above = (self._indices(points) for points in (lower, upper))
         steps = [high - low for low, high in zip(below, above, strict=True)]
@@ -141,23 +147,24 @@ class Border:
         return np.stack([lower, lower + steps], axis=1)
 
     def places(self, points: np.ndarray) -> np.ndarray:
-        """Return the coordinates (..., d) of points by number."""
+        """Return the coordinates (..., d) of points from their numbers."""
         return np.stack(
             [axis[place] for axis, place in zip(self.axes, self._indices(points), strict=True)],
             axis=-1,
         )
 
     def _indices(self, points: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return the indices along the axes of points by number."""
-        # of a large array (N, 1) NumPy makes wrong ones: github.com/numpy/numpy/issues/31980
+        """Return the indices of points along the axes from their numbers."""
+        # for large arrays (N, 1) NumPy returns wrong indices: github.com/numpy/numpy/issues/31980
         indices = np.unravel_index(np.ravel(points), self.labels.shape)
         return tuple(index.reshape(np.shape(points)) for index in indices)
 
     @property
     def lines(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-        """The border in a plane, closed lines of points (n, 2), the longest first.
+        """The border in a plane as closed lines of points (n, 2), the longest first.
 
-        With each the labels (n - 1,) of what is beyond its pieces, -1 at the edge of the grid.
+        Each line comes with the labels (n - 1,) on the outer side of its segments; -1 at the edge
+        of the grid.
         """
         numbers = np.pad(
             np.arange(self.labels.size).reshape(self.labels.shape), 1, constant_values=-1
@@ -166,7 +173,7 @@ class Border:
         return self._over(axes, np.pad(self.labels, 1, constant_values=-1), numbers)._lines()
 
     def _lines(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-        """Return the lines of a grid whose edge is not inside (see `lines`)."""
+        """Return the lines (see `lines`) of a grid without inner points at its edge."""
         ends, beyond = [], []
         for corners in self._simplices():
             labels = self.labels.ravel()[corners]
@@ -191,11 +198,12 @@ class Border:
         """Return the labels over a finer grid of a plane, with corners and weights.
 
         Args:
-            x, y: values along the axes, within them.
+            x, y: values of the finer grid along the axes, within their ranges.
 
         Returns:
-            labels (n_x, n_y); numbers of corners (n_x, n_y, 3); their weights (n_x, n_y, 3), of
-            those that have the label, which add up to one.
+            Labels (n_x, n_y); the numbers of the corners of the triangle around each point (n_x,
+            n_y, 3); and the weights of the corners (n_x, n_y, 3). The weights of corners with the
+            point's label add up to one, and the others are zero.
         """
         along = [
             np.clip(np.searchsorted(axis, values, side="right") - 1, 0, len(axis) - 2)
@@ -223,12 +231,12 @@ class Border:
         return chosen, corners, weights / weights.sum(axis=-1, keepdims=True)
 
     def _chosen(self, corners: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the labels (N,) of places in triangles with different labels (N, 3)."""
+        """Return the labels (N,) of points in triangles whose corners have labels (N, 3)."""
         chosen = np.empty(len(corners), dtype=labels.dtype)
         alone = [labels[:, k] != labels[:, (k + 1) % 3] for k in range(3)]
         three = alone[0] & alone[1] & alone[2]
         chosen[three] = labels[three, np.argmax(weights[three], axis=1)]
-        for k in range(3):  # one corner against two of the same label: a straight cut
+        for k in range(3):  # corner k has another label than the two others: a straight cut
             i, j = (k + 1) % 3, (k + 2) % 3
             rows = np.flatnonzero(~three & (labels[:, i] == labels[:, j]) & alone[k])
             s = self.share(corners[rows, k, None], corners[rows][:, [i, j]])
@@ -243,14 +251,15 @@ def bordered(
     kinds: Kinds | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Border:
-    """Return the border: all edges between different labels are cut.
+    """Return the border between the labels of a grid, with all edges between different labels cut.
 
     Args:
-        axes: values of the axes; those with a single one are left out.
-        labels: over the grid.
-        kinds: kinds of poses between; edges are cut at their middle without it. In space those alone are
-            halved that leave what is inside.
-        progress: called with edges done and edges in all.
+        axes: values of the axes; axes with a single value are left out.
+        labels: labels of the grid points.
+        kinds: function that returns the labels of further poses, by which the cuts are located.
+            None to cut edges at their middle. With three axes only edges with an inner end are
+            bisected.
+        progress: called with the number of finished edges and their total.
     """
     border_axes = tuple(np.asarray(axis, dtype=float) for axis in axes if len(axis) > 1)
     labels = labels.reshape([len(axis) for axis in border_axes])
@@ -270,7 +279,7 @@ def bordered(
     border = Border(axes=border_axes, labels=labels, keys=key, shares=np.full(len(key), 0.5))
     if kinds is None or not border_axes:
         return border
-    # from inside, else from the label with the higher number, whose loops close
+    # bisect from the inner end, otherwise from the higher label, where the loops close
     rank = [np.where(at == 0, np.inf, at) for at in (labels.ravel()[start], labels.ravel()[end])]
     turned = rank[1] > rank[0]
     halved = np.flatnonzero(np.isinf(np.maximum(*rank)) | (labels.ndim < 3))
@@ -285,7 +294,7 @@ def bordered(
 
 
 def _halved(a: np.ndarray, b: np.ndarray, kinds: Kinds) -> np.ndarray:
-    """Return the share (N,) of the line from poses a to b (N, d) with the kind of a."""
+    """Return the fraction (N,) of the line from poses a to b (N, d) that has the label of a."""
     kind, near = kinds(a, None)
     low, high = np.zeros(len(a)), np.ones(len(a))
     for _ in range(BISECTIONS):

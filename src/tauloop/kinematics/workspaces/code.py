@@ -29,10 +29,12 @@ from tauloop.model import Model
 
 _LOGGER = logging.getLogger("tauloop")
 
-#: Number of poses from which the embedded compiler is faster than NumPy, which takes 8 to 860 us a
-#: pose: printing the code takes some 50 ms, and it takes 4 to 34 us a pose.
+#: Number of poses from which the embedded compiler is faster than NumPy. NumPy takes 8 to 860 us
+#: per pose. The embedded compiler takes about 50 ms to print the code, and then 4 to 34 us per
+#: pose.
 MIN_COMPILED_POSES = 2_000
-#: Work of a pose, in evaluations of its kinematics: singular values and distances follow these.
+#: Work per pose, as a number of evaluations of the kinematics; it includes singular values and
+#: clearances.
 EVALUATIONS_PER_POSE = 10
 #: Number of poses per call of the code.
 AT_ONCE = 262_144
@@ -43,14 +45,16 @@ _EVIDENCE, _JUDGED = ("discriminants",), ("phi", "K", "limited", "ends")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Verdicts:
-    """Results of the kernel for poses.
+    """Results of the kernel for N poses.
 
     Attributes:
         measures: distances (N, 3) from serial, parallel and constraint singularities.
-        clearance: clearance of rods, m (N,).
-        side: side of all singularities (N,).
-        reason, blame: reason why a pose cannot be used, and the responsible element (N,).
-        residual: largest of all loops (N,), m; pure numbers count by the characteristic length.
+        clearance: smallest distance between rods (N,), m.
+        side: side of the singularities on which the pose is (N,), see `map.SIDE`.
+        reason: `Reason` of each pose (N,).
+        blame: index of the element that excludes the pose (N,).
+        residual: largest loop residual (N,), m; dimensionless residuals are multiplied by the
+            characteristic length.
         q: coordinates (N, n_q).
     """
 
@@ -64,7 +68,7 @@ class Verdicts:
 
 
 class PoseKernel:
-    """Classifier of a machine's poses in machine code of its evaluator."""
+    """Classifier of a machine's poses in machine code."""
 
     def __init__(
         self,
@@ -79,9 +83,10 @@ class PoseKernel:
         Args:
             model: the machine.
             axes: axes of the map.
-            clearance: clearance of its rods.
-            stages: number of stages from the reference pose to another, where loops are followed.
-            poses: number of poses in all.
+            clearance: distances between the machine's rods.
+            stages: number of steps from the reference pose to another pose, for loops that are
+                followed.
+            poses: total number of poses.
         """
         self._poses = poses
         self._model, self._axes, self._clearance, self._stages = model, axes, clearance, stages
@@ -94,12 +99,12 @@ class PoseKernel:
         try:
             return self._model.evaluator.rows(self.text, "tl_workspace", letters, evaluations=work)
         except EngineError as error:
-            _LOGGER.warning("poses are classified by NumPy, up to some ten times slower: %s", error)
+            _LOGGER.warning("poses are classified by NumPy, up to ten times slower: %s", error)
             return None
 
     @property
     def is_there(self) -> bool:
-        """Whether the evaluator has machine code."""
+        """Whether machine code is available."""
         return self._kernel is not None
 
     def __call__(
@@ -116,11 +121,12 @@ class PoseKernel:
 
         Args:
             values: values of the axes (N, n).
-            near: states (N, n_q) from which they are reached; the reference pose without them.
-            least: distance from singularities that is kept.
-            clearance: clearance of rods that is kept, m.
-            ranges: whether stops are kept.
-            parallel: whether the sides of parallel singularities count.
+            near: coordinates (N, n_q) of nearby poses, from which the loops are solved; None for
+                the reference pose.
+            least: smallest accepted distance from singularities.
+            clearance: smallest accepted distance between rods, m.
+            ranges: whether poses beyond stops are excluded.
+            parallel: whether `side` includes the sides of parallel singularities.
         """
         assembly, limits, n = self._model.assembly, self._model.limits, len(values)
         runner = self._model.platform.runner
@@ -157,7 +163,7 @@ class PoseKernel:
 
     @property
     def _own(self) -> np.ndarray:
-        """Return the rows that pick the independent velocities (n, n_v)."""
+        """Return the rows (n, n_v) that select the independent velocities."""
         assembly = self._model.assembly
         return np.asarray(
             np.eye(self._model.topology.n_v)[list(assembly.independent)][:, self._moving]
@@ -165,7 +171,7 @@ class PoseKernel:
 
     @cached_property
     def _function(self) -> CFunction:
-        """Return the kinematics followed by the classification of a pose."""
+        """Return the C function of the kinematics."""
         runner = self._model.platform.runner
         program = runner.program(KINEMATICS[0])
         left = tuple(step.residual_values for step in program.steps if isinstance(step, Newton))
@@ -181,7 +187,7 @@ class PoseKernel:
         return [port for port in self._function.inputs if port.name not in ("position", "start")]
 
     def _judging(self) -> BatchFunction:
-        """Return functions of q: residuals, loop Jacobian, coordinates with stops, ends of rods."""
+        """Return the function of q that gives the outputs `_JUDGED`."""
         assembly, limits, topology = self._model.assembly, self._model.limits, self._model.topology
         loops, q = assembly.loops, ca.SX.sym("q", topology.n_q)
         phi, K = ca.SX(0, 1), ca.SX(0, len(self._moving))

@@ -1,4 +1,4 @@
-"""Workspace of a machine: a map over a section or a volume, by default as far as it reaches."""
+"""Workspace of a machine as a map over a section or a volume, by default over its whole reach."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class WorkspaceOptions(Options):
     """Extent of a workspace map, and requirements on usable poses.
 
     Attributes:
-        plane: positions of the platform that vary, one to three, such as 'x,z'; default: the first
+        plane: positions of the platform that vary (one to three), such as 'x,z'; default: the first
             two.
-        pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), in the
-            slice; other coordinates are as in the reference pose.
+        pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), for the
+            coordinates that do not vary; others are as in the reference pose.
         ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit);
             default: as far as the machine reaches.
         resolution: step of the grid, m or rad.
-        singularity: smallest distance to singularities (0 to 1, dimensionless); default: 0.05, but at
-            most half of that of the reference pose.
+        singularity: smallest distance to singularities (0 to 1, dimensionless); default: 0.05, or
+            half the distance of the reference pose if that is less than 0.05.
         clearance: smallest distance between center lines of rods, such as 20mm; 0 for none.
         margin: smallest distance of cable tensions from their bounds, N.
-        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), that cables must
-            hold; each is a separate load.
+        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), that the cables
+            must hold; several wrenches are separate load cases.
 
     Examples:
         >>> import tauloop as tl
@@ -82,14 +82,15 @@ def workspace(
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        options: which positions vary, and the limits. Positions by name, or by the last part of it
-            where one alone ends so; the orientation by angles rx, ry, rz (see `PoseAxes`).
-        progress: called with poses done and poses in all.
+        options: the positions that vary, and the limits. A position is given by its name, or by the
+            last part of its name if that is unique. The orientation is given by the angles rx, ry,
+            rz (see `PoseAxes`).
+        progress: called with the number of finished poses and their total.
 
     Raises:
-        InputError: unknown or repeated names, empty ranges, limits that do not apply to this
+        InputError: unknown or repeated names, empty ranges, or limits that do not apply to this
             machine.
-        PoseError: the machine does not close around its reference pose.
+        PoseError: the loops do not close around the reference pose.
 
     Examples:
         >>> import tauloop as tl

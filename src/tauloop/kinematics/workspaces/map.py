@@ -1,4 +1,4 @@
-"""Workspace maps: for every pose of a grid, whether the machine can work there, or why not."""
+"""Workspace maps: the usable poses of a grid, and the reasons why other poses are not usable."""
 
 from __future__ import annotations
 
@@ -43,21 +43,23 @@ if TYPE_CHECKING:
 MEASURES = ("serial", "parallel", "constraint", "clearance", "tension")
 #: Number of poses handled together.
 MAP_CHUNK = 8192
-#: Poses along the longest axis of a grid whose resolution is not given, and the step to which its
-#: length is measured: rad, or of the power of ten above the characteristic length.
-FINENESS, ROUGH = 120, 1e-3
-#: Distance of a logarithm from a whole number, and fraction of a step, that count as rounding.
+#: Number of poses along the longest axis of a grid without a given resolution.
+DEFAULT_POSES_PER_AXIS = 120
+#: Step to which the length of an axis is rounded for the default resolution: rad, or a fraction of
+#: the power of ten above the characteristic length.
+EXTENT_STEP = 1e-3
+#: Fraction of a step, and distance of a logarithm from a whole number, that count as rounding.
 GRID_TOLERANCE = 1e-9
 #: Largest number of poses of a grid.
 LARGEST_GRID = 10_000_000
-#: Measure of singularity below which tensions are not evaluated and postures not determined.
-SOUND = 1e-6
+#: Distance from singularities below which tensions and postures are not determined.
+MIN_REGULAR_DISTANCE = 1e-6
 #: Number of steps in which loops solved by Newton's method are followed from the reference pose.
 FOLLOWING_STEPS = 24
 
 
 class Reason(enum.IntEnum):
-    """Reason why a pose cannot be used; the first that applies."""
+    """Whether a pose is usable, or the first reason why it is not."""
 
     USABLE = 0
     OUT_OF_REACH = 1
@@ -78,16 +80,16 @@ class WorkspaceLimits:
     """Requirements on a usable pose.
 
     Attributes:
-        singularity: least measure of every kind of singularity (see `Singularities`); zero for
-            none. Without it 0.05, or half of what the reference pose has where that is less; of a
-            finished map what it kept.
-        clearance: least distance of the center lines of two rods, m; zero for none.
-        ranges: whether stops of joints and rods in the machine file must be kept.
-        tension: least margin of the tensions of cables to their bounds, N (see
-            `Motion.tension_margin`); -inf for none.
-        wrenches: forces and moments (6,) that act at the tool, one at a time, while the machine
-            rests; N and N m.
-        connected: whether a pose must be connected with the reference pose; poses beyond a
+        singularity: smallest distance from every kind of singularity (see `Singularities`); zero
+            for no limit. None means 0.05, or half of the reference pose's distance if that is less
+            than 0.05. A finished map contains the value that was used.
+        clearance: smallest distance between the center lines of two rods, m; zero for no limit.
+        ranges: whether poses beyond stops of joints and rods are excluded.
+        tension: smallest margin between the cables' tensions and their bounds, N (see
+            `Motion.tension_margin`); -inf for no limit.
+        wrenches: wrenches (6,) that act at the tool, N and N m. Each is a separate load case with
+            the machine at rest.
+        connected: whether a pose must be connected with the reference pose. Poses beyond a
             singularity or beyond excluded poses are cut off.
     """
 
@@ -104,14 +106,14 @@ class MapQuantity:
     """A further quantity over the poses of a map, with its worst value.
 
     Attributes:
-        name: its name among the figures of the map.
-        label: what its scale is called, without the unit.
+        name: name of the quantity in `Workspace.figures`.
+        label: label of the color scale, without the unit.
         unit: SI unit.
-        shown_unit: unit of pictures and tables.
-        factor: factor from the SI unit to that unit.
-        worst: its worst value over the usable poses, also between the points of the grid; NaN
-            without usable poses.
-        worst_pose: values of the axes at the worst value.
+        shown_unit: unit in plots and tables.
+        factor: factor from the SI unit to `shown_unit`.
+        worst: worst value over the usable poses, also between the points of the grid; NaN if no
+            pose is usable.
+        worst_pose: values of the axes at the worst value, by name.
     """
 
     name: str
@@ -128,21 +130,21 @@ class Workspace(Result):
     """A workspace map.
 
     Attributes:
-        figures: over the grid, by name: `reason` (see `Reason`), `blame` (index into `elements` of
-            the loop, coordinate or pair of rods that excludes the pose, -1 for none), `serial`,
-            `parallel` and `constraint` (see `Singularities`), `clearance` (m), `tension` (N, the
-            margin of cables), and the outputs of the machine file (`output.NAME`); NaN where the
-            loops do not close.
+        figures: arrays over the grid, by name: `reason` (see `Reason`), `blame` (index into
+            `elements` of the loop, coordinate or pair of rods that excludes the pose, -1 for none),
+            `serial`, `parallel` and `constraint` (see `Singularities`), `clearance` (m), `tension`
+            (margin of the cables, N), and the outputs of the machine file (`output.NAME`). Values
+            are NaN where the loops do not close.
         axes: values of the positions that vary, by name, in the order of the grid's axes.
-        units: their units.
-        reference: their values at the reference pose.
-        elements: names that `blame` points to.
-        fixed: the positions that do not vary.
-        fixed_units: their units.
+        units: units of `axes`.
+        reference: values of the positions that vary at the reference pose.
+        elements: names to which `blame` refers.
+        fixed: values of the positions that do not vary, by name.
+        fixed_units: units of `fixed`.
         limits: requirements on a usable pose.
-        border: where usable poses end between the points of the grid.
-        model: model of the machine, to draw it.
-        quantities: further quantities among the figures, see `elastic_map`.
+        border: border of the usable poses between the points of the grid.
+        model: model of the machine, for drawing it.
+        quantities: further quantities in `figures`, see `elastic_map`.
     """
 
     needs_forces: ClassVar[bool] = False
@@ -159,7 +161,7 @@ class Workspace(Result):
     quantities: tuple[MapQuantity, ...] = ()
 
     def variables(self) -> Iterator[Variable]:
-        """Return the axes, and the figures over them."""
+        """Yield the axes, and the arrays over them."""
         for (name, axis), unit in zip(self.axes.items(), self.units, strict=True):
             yield Variable(name=name, values=axis, over=(name,), unit=unit)
         units = {**_AXIS_UNITS, **output_units(self.model)}
@@ -169,7 +171,7 @@ class Workspace(Result):
 
     @property
     def held(self) -> str:
-        """Positions that do not vary, in words; angles in degrees."""
+        """Positions that do not vary, as text; angles in degrees."""
         shown = [
             (name, f"{np.degrees(value):.4g} deg" if unit == "rad" else f"{value:.4g} {unit}")
             for (name, value), unit in zip(self.fixed.items(), self.fixed_units, strict=True)
@@ -183,7 +185,7 @@ class Workspace(Result):
 
     @property
     def reason(self) -> np.ndarray:
-        """Reasons over the grid."""
+        """`Reason` of every pose of the grid."""
         return self.figures["reason"]
 
     @property
@@ -204,7 +206,7 @@ class Workspace(Result):
 
     @property
     def size_text(self) -> str:
-        """Usable size in words; angles in degrees."""
+        """Usable size with its unit, as text; in degrees if all axes are angles."""
         (size, unit), turned = self.size, [name for name in self.units if name == "rad"]
         if len(turned) == len(self.units):
             size, unit = size * np.degrees(1.0) ** len(turned), unit.replace("rad", "deg")
@@ -213,7 +215,7 @@ class Workspace(Result):
     def section(self) -> Workspace | None:
         """Return the map over the first two varying positions; None for a map over a line.
 
-        Other positions are next to their reference.
+        The other positions are the grid values nearest to the reference pose.
         """
         shape = {name: len(axis) for name, axis in self.axes.items()}
         names = [name for name, count in shape.items() if count > 1][:2]
@@ -244,7 +246,7 @@ class Workspace(Result):
     def walk(self, count: int) -> np.ndarray:
         """Return the coordinates (N, n_q) of at most `count` poses along the longest border.
 
-        On a line they are along the line.
+        For a map over a line, the poses are on the line.
         """
         section = self.section() or self
         points = np.stack(np.meshgrid(*self.axes.values(), indexing="ij"), axis=-1)[self.usable]
@@ -285,7 +287,7 @@ class Workspace(Result):
     @property
     @in_json()
     def least(self) -> dict[str, float]:
-        """Least values of the measures over the usable poses, where all are finite."""
+        """Smallest value of each of `MEASURES` over the usable poses; only if all are finite."""
         measures = {name: self.figures[name][self.usable] for name in MEASURES}
         return {
             name: values.min()
@@ -296,7 +298,7 @@ class Workspace(Result):
     @property
     @in_json()
     def output_ranges(self) -> dict[str, tuple[float, float]]:
-        """Least and largest values of the outputs of the machine file over the usable poses, SI."""
+        """Smallest and largest values of the machine file's outputs over the usable poses, SI."""
         ranges = {}
         for name in output_units(self.model):
             values = self.figures[name][self.usable]
@@ -320,7 +322,10 @@ class Workspace(Result):
 
 
 def _connected_component(usable: np.ndarray, first: Sequence[np.intp]) -> np.ndarray:
-    """Return where usable poses are connected with given ones by edges of simplices."""
+    """Return which usable poses are connected with the pose at index `first`.
+
+    Neighbors are connected by edges of simplices.
+    """
     left = np.pad(usable, 1)
     strides = [stride // left.itemsize for stride in left.strides]
     ways = [sum(chosen) for n in range(1, usable.ndim + 1) for chosen in combinations(strides, n)]
@@ -350,16 +355,16 @@ def workspace_grid(
         model: the machine.
         axes: values of the positions that vary, by name (one to three; names as in
             `model.platform.ports`, angles rx, ry, rz in place of a quaternion: see `PoseAxes`).
-        fixed: values of others; those not named keep their reference values.
-        limits: what a usable pose must keep.
-        refined: whether the border of usable poses is sought between the points of the grid, by
-            bisection along the edges of its simplices; half way between two of them without.
-        progress: called with what is done and what there is to do.
+        fixed: values of other positions, by name; the rest keep their reference values.
+        limits: requirements on a usable pose.
+        refined: whether to locate the border between the points of the grid by bisection along the
+            edges of its simplices; otherwise it is halfway between two points.
+        progress: called with the number of finished poses and their total.
 
     Raises:
-        InputError: unknown or repeated names, empty axes, values that are not finite; wrenches or a
-            margin where the machine has no cables; or cables where freedoms are passive, so that
-            they hold no pose.
+        InputError: unknown or repeated names, empty axes, or values that are not finite; wrenches
+            or a tension margin for a machine without cables; or cables in a machine with passive
+            freedoms, which they cannot hold in place.
     """
     limits = limits or WorkspaceLimits()
     limits = replace(limits, singularity=least_distance(model, limits.singularity))
@@ -423,7 +428,7 @@ def workspace_grid(
                 "usable fraction of the grid",
                 share,
                 at_least=1e-12,
-                advice="no pose of the grid can be used: look at the reasons",
+                advice="no pose of the grid is usable: see the reasons",
             ),
         ),
         provenance=provenance(
@@ -437,11 +442,11 @@ def workspace_grid(
 
 
 def _require_size(shape: Sequence[float]) -> None:
-    """Reject a grid that would exceed the memory, before it is created."""
+    """Reject a grid that is too large, before it is created."""
     poses = math.prod(map(float, shape))
     if poses > LARGEST_GRID:
         sizes = " x ".join(f"{size:g}" for size in shape)
-        what = f"a grid of {sizes} = {poses:.3g} poses; there is room for {LARGEST_GRID:.3g}"
+        what = f"the grid has {sizes} = {poses:.3g} poses; at most {LARGEST_GRID:.3g} are allowed"
         raise InputError.of("resolution", what, "use coarser steps, smaller ranges or fewer axes")
 
 
@@ -451,7 +456,7 @@ def _cut_off(
     reference: np.ndarray,
     side: np.ndarray,
 ) -> None:
-    """Exclude usable poses that are not connected with the pose nearest to the reference."""
+    """Exclude usable poses that are not connected with the grid pose nearest to the reference."""
     usable = (figures["reason"] == Reason.USABLE) & (figures[SIDE] == side)
     if usable.any():
         grid = np.stack(np.meshgrid(*axes.values(), indexing="ij"), axis=-1)
@@ -463,7 +468,7 @@ def _cut_off(
 def _ignore_thin_rims(reason: np.ndarray) -> np.ndarray:
     """Return the reasons over a grid without thin rims of singular poses.
 
-    Such a rim, thinner than the grid, counts as out of reach, as the poses next to it.
+    A rim thinner than the grid's step counts as out of reach, like the poses next to it.
     """
     is_beyond = (reason == Reason.SINGULAR) | (reason == Reason.CUT_OFF)
     thick, edge = is_beyond, reason == Reason.OUT_OF_REACH
@@ -481,8 +486,8 @@ def _ignore_thin_rims(reason: np.ndarray) -> np.ndarray:
     return np.where(is_beyond & ~thick & edge, int(Reason.OUT_OF_REACH), reason)
 
 
-#: Side of all singularities on which a pose is: the signs of the determinants that change there, as a
-#: number.
+#: Name of the array that states on which side of the singularities a pose is: the signs of the two
+#: determinants, combined in one number.
 SIDE = "side"
 _AXIS_UNITS = {
     "reason": "",
@@ -495,12 +500,12 @@ _AXIS_UNITS = {
 }
 
 
-#: Prefix of the names of outputs among the figures of a map.
+#: Prefix of the names of outputs in `Workspace.figures`.
 OUTPUT = "output."
 
 
 def output_units(model: Model) -> dict[str, str]:
-    """Return the units of the outputs of a machine file by their names among the figures."""
+    """Return the units of a machine file's outputs, by their names in `Workspace.figures`."""
     return {f"{OUTPUT}{output.name}": output.unit for output in model.mechanism.outputs}
 
 
@@ -521,7 +526,7 @@ def _require_axes(
             or not np.isfinite(array).all()
             or (np.diff(array) <= 0).any()
         ):
-            problems.add(name, "values are empty or do not increase", "give a rising axis")
+            problems.add(name, "values are empty or do not increase", "give increasing values")
     for name, value in fixed.items():
         if not np.isfinite(value):
             problems.add(name, f"is {value}", "give a finite number")
@@ -529,7 +534,7 @@ def _require_axes(
 
 
 class _Poses:
-    """Poses of one machine, and whether its loops close there."""
+    """Solver of the loops of one machine at the poses of a map."""
 
     def __init__(self, model: Model) -> None:
         self._model, self.axes = model, pose_axes(model)
@@ -538,9 +543,10 @@ class _Poses:
         self.elements = model.platform.program(KINEMATICS[0]).loop_names
 
     def state(self, values: np.ndarray, near: np.ndarray | None = None) -> State:
-        """Return the states of poses.
+        """Return the states of poses at values (N, n) of the axes.
 
-        Loops without closed forms start from nearby states (N, n_q) or are followed.
+        Loops solved by Newton's method start from nearby coordinates (N, n_q). Without these, they
+        are followed in steps from the reference pose.
         """
         functions, positions = self._model.platform, self.axes.positions(values)
         if near is not None:
@@ -563,9 +569,10 @@ class _Poses:
 
     @staticmethod
     def margins(state: State) -> np.ndarray:
-        """Return the margins (N, k) of the elements; a negative one keeps the loops from closing.
+        """Return the margins (N, k) of the loops; a loop with a negative margin does not close.
 
-        Margins from machine code belong to no element; it reports only states whose loops close.
+        Margins from machine code belong to no single loop, but it reports only states whose loops
+        close.
         """
         health = state.health
         with np.errstate(invalid="ignore"):
@@ -584,9 +591,9 @@ class _Poses:
     def closes(self, values: np.ndarray) -> np.ndarray:
         """Return whether the loops close (N,) in a determined posture.
 
-        Where loops are followed, rounding decides where a path arrives that has passed a singular
-        pose. So it has to arrive on the side of the serial singularities on which the reference
-        pose is.
+        If loops are followed and a path passes a singular pose, rounding decides on which branch it
+        continues. So the pose must be on the same side of the serial singularities as the
+        reference pose.
         """
         state, reference = self.state(values), self._model.assembly.q[None]
         is_closed = (
@@ -595,7 +602,7 @@ class _Poses:
             & np.isfinite(state.q).all(axis=1)
         )
         distances = singularities(self._model, np.where(is_closed[:, None], state.q, np.nan))
-        is_closed &= np.nan_to_num(distances.constraint) > SOUND
+        is_closed &= np.nan_to_num(distances.constraint) > MIN_REGULAR_DISTANCE
         if self._model.platform.runner.iterates:
             side = np.sign(singularities(self._model, reference).serial_determinant)
             is_closed &= np.sign(distances.serial_determinant) == side
@@ -622,7 +629,7 @@ class _PoseClassifier:
         )
         self.residual = 0.0
         self._kernel: PoseKernel | None = None
-        # with more actuators than freedoms, no determinant shows when they lose control
+        # with redundant actuators, the parallel determinant is not defined
         self._parallel_side = len(model.assembly.leading) == len(model.mechanism.actuators)
 
     def _pairs_of_rods(self) -> list[str]:
@@ -631,7 +638,7 @@ class _PoseClassifier:
         return [f"{rods[i]} and {rods[j]}" for i, j in self._clearance.pairs]
 
     def side(self, values: np.ndarray) -> np.ndarray:
-        """Return the sides (N,) of poses."""
+        """Return the sides (N,) of the singularities on which poses are (see `SIDE`)."""
         return self._sides(singularities(self._model, self._poses.state(values).q))
 
     def _sides(self, distances: Singularities) -> np.ndarray:
@@ -641,7 +648,10 @@ class _PoseClassifier:
         return np.asarray(3.0 * parallel + np.nan_to_num(np.sign(distances.serial_determinant)))
 
     def kinds(self, values: np.ndarray, near: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the reasons with sides (N,) of poses, and their states (N, n_q), from states near."""
+        """Return labels (N,) of poses, from reasons and sides, and the poses' coordinates (N, n_q).
+
+        Loops solved by Newton's method start from nearby coordinates (N, n_q).
+        """
         figures, q = self.figures(values, near)
         side = (
             np.where(figures["reason"] == Reason.USABLE, figures[SIDE], 0.0)
@@ -652,9 +662,9 @@ class _PoseClassifier:
         return len(Reason) * (side + 4.0) + figures["reason"], q
 
     def prepared(self, poses: int, least: int = MIN_COMPILED_POSES) -> int:
-        """Return the number of poses handled together.
+        """Prepare machine code for this number of poses; return the number of poses per call.
 
-        From `least` on, machine code is used if available.
+        Machine code is used from `least` poses on, if available.
         """
         self._kernel = None
         if poses >= least and not isinstance(self._model.evaluator, Interpreted):
@@ -710,8 +720,8 @@ class _PoseClassifier:
 
     @property
     def _least(self) -> float:
-        """Return the distance from singularities that is kept."""
-        return max(self._limits.singularity or 0.0, SOUND if self._cables else 0.0)
+        """Smallest accepted distance from singularities."""
+        return max(self._limits.singularity or 0.0, MIN_REGULAR_DISTANCE if self._cables else 0.0)
 
     def _judged(self, values: np.ndarray, state: State) -> dict[str, np.ndarray]:
         n = len(values)
@@ -733,8 +743,8 @@ class _PoseClassifier:
         exclude(self._poses.margins(state), 0, Reason.OUT_OF_REACH, np.arange(n))
         reason[(reason == Reason.USABLE) & ~state.health.is_reached] = Reason.OUT_OF_REACH
         first = len(self._poses.elements)
-        # where two joint centers meet, a leg closes at every angle: no posture, and a serial
-        # singularity of measure 0
+        # where two joint centers coincide, a leg closes at every angle: the posture is
+        # undetermined, and the distance from a serial singularity is 0
         undetermined = np.flatnonzero((reason == Reason.USABLE) & ~np.isfinite(state.q).all(axis=1))
         reason[undetermined], blame[undetermined] = Reason.SINGULAR, first + len(self._bounded)
         result["serial"][undetermined] = 0.0
@@ -773,7 +783,7 @@ class _PoseClassifier:
         blame: np.ndarray,
         result: dict[str, np.ndarray],
     ) -> np.ndarray:
-        """Return the poses that cables hold; the others are marked."""
+        """Return the indices of the poses that the cables hold; mark the others as excluded."""
         if not (self._cables and len(poses)):
             return poses
         loose = self._tension(poses, q[poses], result["tension"])
@@ -785,7 +795,7 @@ class _PoseClassifier:
         return poses[loose < 0]
 
     def _tension(self, poses: np.ndarray, q: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """Store the margins of poses and return the responsible cables (N,), -1 where held."""
+        """Store the tension margins of poses; return the cables (N,) that fail, -1 if none does."""
         wrenches = self._limits.wrenches
         margin, cable = self._model.platform.weakest_cables(
             self._model.platform_position(q), start=q, wrenches=wrenches
@@ -795,13 +805,13 @@ class _PoseClassifier:
 
 
 def usable_states(workspace: Workspace, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return whether poses of a map can be used (N,), and their coordinates (N, n_q).
+    """Return whether poses of a map are usable (N,), and their coordinates (N, n_q).
 
-    Whether they are connected with the reference pose is not checked.
+    Whether the poses are connected with the reference pose is not checked.
 
     Args:
         workspace: the map.
-        values: (N, d) of the positions that vary.
+        values: values (N, d) of the positions that vary.
     """
     judge = _PoseClassifier(workspace.model, workspace.limits)
     axes = pose_axes(workspace.model)
@@ -829,11 +839,13 @@ def _require_cables(model: Model, names: tuple[str, ...], limits: WorkspaceLimit
     """
     problems = Problems()
     if not names and (limits.tension > 0.0 or limits.wrenches != NO_WRENCH):
-        remedy = "give rods `tension` in the machine file, or leave wrenches and the margin out"
+        remedy = "give rods `tension` in the machine file, or omit the wrenches and the margin"
         problems.add("tension", "no rod of the machine is a cable", remedy)
     if names and model.assembly.passive:
         passive = ", ".join(model.assembly.passive_names)
-        what = f"nothing moves {passive}, so that cables do not hold poses, and none can be judged by their tensions"
+        what = (
+            f"nothing drives {passive}, so cable tensions do not determine whether a pose is held"
+        )
         problems.add("tension", what, "lock these degrees of freedom, or add winches")
     InputError.raise_if_any(problems)
 
@@ -849,11 +861,11 @@ def section_axes(
     Args:
         model: the machine.
         names: platform positions that vary.
-        resolution: step, m or rad; where it is None a round one for lengths and one for angles,
-            which make some 120 of the longest axis of each.
-        ranges: lower and upper end by name; default: the largest range in which the machine closes along
-            that axis from the reference pose, and a tenth more on both sides, and of angles no more
-            than half a turn in all.
+        resolution: step, m or rad. None for a round step for lengths and one for angles, with about
+            120 steps along the longest axis of each unit.
+        ranges: lower and upper end, by name. The default is the range in which the loops close
+            along the axis through the reference pose, extended by 10 % at both ends. Rotation
+            vectors within the default ranges are at most half a revolution long.
 
     Raises:
         InputError: a step that is not positive, or a range that is empty.
@@ -867,9 +879,9 @@ def section_axes(
     for name in names:
         if name not in ends:
             low, high = _reach(model, poses, name)
-            if (
-                name in angles
-            ):  # a rotation beyond half a revolution is a shorter one in the other direction
+            if name in angles:
+                # a rotation by more than half a revolution equals a shorter one in the other
+                # direction
                 low, high = max(low, -np.pi / np.sqrt(turns)), min(high, np.pi / np.sqrt(turns))
             ends[name] = low, high
         low, high = ends[name]
@@ -878,13 +890,13 @@ def section_axes(
 
     def steps(name: str, step: float) -> tuple[float, float]:
         low, high = ends[name]
-        # an end on the grid is its last line, regardless of rounding of the quotient
+        # the tolerance keeps an end that is a multiple of the step from adding a step by rounding
         return float(np.floor(low / step + GRID_TOLERANCE)), float(
             np.ceil(high / step - GRID_TOLERANCE)
         )
 
     def extent(name: str) -> float:
-        step = ROUGH * (_decade(model.assembly.loops.length) if units[name] == "m" else 1.0)
+        step = EXTENT_STEP * (_decade(model.assembly.loops.length) if units[name] == "m" else 1.0)
         first, last = steps(name, step)
         return (last - first) * step
 
@@ -892,9 +904,9 @@ def section_axes(
         if resolution is not None:
             return resolution
         widest = max(extent(other) for other in names if units[other] == units[name])
-        # a step halfway between two round ones becomes the longer one, whatever rounding makes of
-        # it
-        return float(f"{(1.0 + GRID_TOLERANCE) * widest / FINENESS:.1g}")
+        # the tolerance rounds a step halfway between two round ones up, regardless of rounding
+        # errors
+        return float(f"{(1.0 + GRID_TOLERANCE) * widest / DEFAULT_POSES_PER_AXIS:.1g}")
 
     spans = {name: steps(name, resolution_of(name)) for name in names}
     _require_size([last + 1 - first for first, last in spans.values()])
@@ -907,19 +919,19 @@ def section_axes(
         for name in names
         if name not in (ranges or {}) and np.isclose(np.subtract(*ends[name]), -2 * np.pi)
     }
-    # a revolution without a further step
+    # an axis over a whole revolution ends exactly after the revolution
     return grid | {name: np.linspace(*ends[name], len(grid[name])) for name in turned}
 
 
 def _decade(length: float) -> float:
-    """Return the power of ten above a length, m, which scales with the machine."""
+    """Return the power of ten above a length, m."""
     return float(10.0 ** (np.floor(np.log10(length) + GRID_TOLERANCE) + 1.0))
 
 
 def _reach(model: Model, poses: _Poses, name: str) -> tuple[float, float]:
-    """Return how far the machine closes along an axis, plus a tenth on both sides.
+    """Return the range in which the loops close along an axis, extended by 10 % at both ends.
 
-    Angles extend at most over a revolution.
+    Ranges of angles are at most one revolution.
     """
     columns, units, reference = poses.axes.columns, poses.axes.units, poses.axes.reference
     if name not in columns:
@@ -927,14 +939,14 @@ def _reach(model: Model, poses: _Poses, name: str) -> tuple[float, float]:
     column = columns.index(name)
     largest = 4.0 * model.assembly.loops.length if units[column] == "m" else np.pi
     offsets = np.linspace(-largest, largest, 801)
-    # rounding does not affect a dead center at a round fraction of the length
+    # avoid dead centers at round fractions of the length, where rounding would decide
     offsets[1:-1] *= 1.0 - GRID_TOLERANCE
     values = np.tile(reference, (len(offsets), 1))
     values[:, column] += offsets
     closed, middle = poses.closes(values), len(offsets) // 2
     if not closed[middle]:
         raise PoseError.of(
-            name, "the machine does not close at its reference pose", "see `tauloop check`"
+            name, "the loops do not close at the reference pose", "see `tauloop check`"
         )
     if model.platform.runner.iterates:  # no path leads beyond a gap
         behind, ahead = np.flatnonzero(~closed[:middle]), np.flatnonzero(~closed[middle:])

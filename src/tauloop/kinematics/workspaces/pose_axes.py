@@ -16,15 +16,15 @@ from tauloop.model import Model
 class PoseAxes:
     """The platform's positions with a rotation vector in place of each whole quaternion.
 
-    The vector r = (rx, ry, rz) turns the platform from its reference orientation by |r| about r,
-    given in the base frame: R = exp([r]) R_0; along one axis it is the angle about that axis. It is
-    at most half a revolution.
+    The vector r = (rx, ry, rz), given in the base frame, rotates the platform from its reference
+    orientation by the angle |r| about r: R = exp([r]) R_0. If only one component differs from zero,
+    it is the angle about that axis. |r| is at most half a revolution.
 
     Attributes:
         columns, units: names and units (n,); angles in rad.
         reference: values at the reference pose (n,), zeros for the angles.
-        place: first column of the quaternion among the positions, and of the angles here; None
-            without one.
+        place: column of the quaternion's first component among the positions, and of rx among these
+            axes; None if there is no quaternion.
         start: quaternion of the reference pose (w, x, y, z).
     """
 
@@ -40,9 +40,9 @@ class PoseAxes:
         return () if self.place is None else self.columns[self.place : self.place + 3]
 
     def grid(self, axes: Mapping[str, np.ndarray], fixed: Mapping[str, float]) -> np.ndarray:
-        """Return the values (N, n) over a grid of some axes, the first slowest.
+        """Return the values (N, n) over a grid; the first of its axes varies slowest.
 
-        Other axes have given values, or those of the reference pose.
+        Axes that are neither in the grid nor in `fixed` have the values of the reference pose.
         """
         parts = np.meshgrid(*axes.values(), indexing="ij")
         values = np.tile(self.reference, (parts[0].size, 1))
@@ -51,7 +51,7 @@ class PoseAxes:
         return values
 
     def positions(self, values: np.ndarray) -> np.ndarray:
-        """Return the positions of the platform's entry (N, n_position) at values (N, n) of these axes."""
+        """Return the platform positions (N, n_position) at values (N, n) of these axes."""
         if self.place is None:
             return np.asarray(values)
         first = self.place

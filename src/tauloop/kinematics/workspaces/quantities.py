@@ -1,4 +1,4 @@
-"""Further quantities of the poses of a workspace map, which other packages calculate."""
+"""Further quantities over a workspace map, which other packages compute."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.kinematics.workspaces.map import MapQuantity, Workspace, usable_states
 
-#: Halvings of the grid's step by which an extreme between its points is sought.
+#: Number of halvings of the grid's step in the search for an extreme value between its points.
 HALVINGS = 10
-#: Calculates quantities (N,) by name at coordinates (N, n_q).
+#: Function of coordinates (N, n_q) that returns quantities (N,) by name.
 QuantityFunction = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 
 
@@ -21,12 +21,12 @@ class QuantityKind:
     """A quantity that a map can have.
 
     Attributes:
-        name: its name among the figures of the map.
-        label: what its scale is called, without the unit.
+        name: name of the quantity in `Workspace.figures`.
+        label: label of the color scale, without the unit.
         unit: SI unit.
-        shown_unit: unit of pictures and tables.
-        factor: factor from the SI unit to that unit.
-        is_better_low: whether the highest value, and not the lowest, is the worst.
+        shown_unit: unit in plots and tables.
+        factor: factor from the SI unit to `shown_unit`.
+        is_better_low: whether low values are better, so that the highest value is the worst.
     """
 
     name: str
@@ -47,15 +47,15 @@ def with_quantities(
 ) -> Workspace:
     """Return a map with further quantities at its usable poses, and with their worst poses.
 
-    The worst pose is sought between the points of the grid too, by halved steps around the worst
-    point.
+    The search for the worst pose starts at the worst grid point and continues between the grid
+    points with halved steps.
 
     Args:
         workspace: the map.
         kinds: the quantities.
         calculated: function of coordinates (N, n_q) that returns the quantities by name.
-        at_once: number of poses in a call of it.
-        progress: called with poses done and poses in all.
+        at_once: number of poses per call of `calculated`.
+        progress: called with the number of finished poses and their total.
     """
     points = np.stack(np.meshgrid(*workspace.axes.values(), indexing="ij"), axis=-1)
     chosen = points[workspace.usable]
@@ -100,7 +100,7 @@ def _worst(
     points: np.ndarray,
     values: np.ndarray,
 ) -> tuple[float, np.ndarray]:
-    """Return the worst value, and where it is, from values (N,) at points (N, d).
+    """Return the worst value and its position (d,), from values (N,) at points (N, d).
 
     Args:
         workspace: the map.

@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
-from tauloop.kinematics.singularities import USUAL
+from tauloop.kinematics.singularities import DEFAULT_DISTANCE
 from tauloop.kinematics.workspaces.map import MapQuantity, Reason, Workspace
 
 #: Elements that are listed.
@@ -34,8 +34,11 @@ def workspace_tables(workspace: Workspace) -> Iterator[Printed]:
             rows=[_worst_row(workspace, quantity) for quantity in workspace.quantities],
         )
     least = workspace.limits.singularity or 0.0
-    if least < USUAL:
-        yield f"singular: a distance from singularities below {least:.3g} (--singularity, default {USUAL:g})"
+    if least < DEFAULT_DISTANCE:
+        yield (
+            f"singular: a distance from singularities below {least:.3g} "
+            f"(--singularity, default {DEFAULT_DISTANCE:g})"
+        )
     yield f"usable, within its border: {workspace.size_text}"
     yield from doubts(workspace)
 
