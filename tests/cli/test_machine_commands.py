@@ -246,7 +246,7 @@ def test_the_case_of_struts_that_are_called_cables_does_not_pass_without_a_word(
     assert "named as cables, but they push as well as pull" in " ".join(checked.output.split())
     moved = CliRunner().invoke(app, ["dynamics", case])
     assert moved.exit_code == 0
-    assert "called cables, but pushed like struts: cable1.line (up to 11.26 N)" in " ".join(
+    assert "called cables, but compressed like struts: cable1.line (up to 11.26 N)" in " ".join(
         moved.output.split()
     )
 
@@ -258,7 +258,7 @@ def test_the_case_with_bounds_pulls_or_says_what_is_missing(tmp_path: Path) -> N
     file.write_text(text.replace("model: massless}", bounds), encoding="utf-8")
     checked = CliRunner().invoke(app, ["check", str(file)])
     assert "N at the reference pose, at rest" in " ".join(checked.output.split())
-    assert "cannot hold it" not in checked.output
+    assert "cannot hold this pose" not in checked.output
     moved = CliRunner().invoke(app, ["dynamics", str(file), "--preload", "100"])
     assert moved.exit_code == 0
     assert "cable8.line  111.256  N" in moved.output

@@ -115,8 +115,8 @@ def test_steps_that_are_too_coarse_are_doubtful(delta, stroke, tmp_path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({}, "one pose is not sufficient"),
-        ({"pose": {"x": 0.1}}, "one pose is not sufficient"),
+        ({}, "finite differences need more than one pose"),
+        ({"pose": {"x": 0.1}}, "finite differences need more than one pose"),
         ({"motion": Path("none.csv"), "preload": 3.0}, "in addition to a preload"),
     ],
 )

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from tauloop.compiler.state import Forces
     from tauloop.model import Model
 
-#: Wrench of a unit internal load, over the machine's size, above which a component is undetermined.
+#: Component of a unit internal load, dimensionless, above which a wrench component is undetermined.
 INTERNAL_LOAD_TOLERANCE = 1e-7
-#: Fraction of the largest wrench below which the platform's own coordinates carry nothing.
+#: Fraction of the largest wrench below which the wrench in the platform's virtual joint counts as
+#: zero.
 CARRIED_BY_OTHERS = 1e-9
 #: Components of a wrench, with their units.
 COMPONENTS = ("force.x", "force.y", "force.z", "moment.x", "moment.y", "moment.z")
@@ -39,7 +40,7 @@ class JointForces(Tabular):
         time: (N,) times of the samples, s.
         wrench: (N, k, 6) forces (N) and moments (N m) in the axes of the joints' frames; NaN where
             the rigid machine does not determine a component.
-        wrench_in_base: (N, k, 6) the same in the axes of the base.
+        wrench_in_base: (N, k, 6) wrenches in the axes of the base.
         position: (N, k, 3) points of action in the base frame, m.
         orientation: (N, k, 3, 3) axes of the joints' frames as columns, in the base frame.
         imbalance: (N,) fraction of the generalized forces that no joint carries; rounding only.
@@ -62,7 +63,7 @@ class JointForces(Tabular):
 
     @property
     def undetermined(self) -> tuple[str, ...]:
-        """Names of the joints of which rigid bodies do not determine all components."""
+        """Names of the joints whose wrenches rigid bodies do not determine completely."""
         unknown = np.isnan(self.wrench).any(axis=(0, 2))
         return tuple(name for name, missing in zip(self.names, unknown, strict=True) if missing)
 
@@ -102,7 +103,7 @@ class JointForces(Tabular):
         )
 
     def load_cases(self) -> LoadCases:
-        """Return the samples at which the loads of every joint are largest, with all its loads."""
+        """Return the samples at which a load of a joint is largest, with all loads of the joint."""
         return load_cases(self.time, [self.joint(name) for name in self.names])
 
     def _axis(self, k: int) -> np.ndarray | None:
@@ -163,8 +164,9 @@ def joint_forces(model: Model, time: np.ndarray, forces: Forces) -> JointForces:
     internal load, which the motion does not determine. Wrench components that an internal load
     changes are NaN.
 
-    The virtual joint that gives the platform its coordinates is relieved: internal loads move its
-    wrench to the other joints. It is listed only if they cannot carry all of it.
+    The platform's coordinates are those of a virtual joint, which should carry no load. Internal
+    loads move its wrench to the other joints. The virtual joint is listed only if they cannot carry
+    all of it.
 
     Args:
         model: the machine, at its nominal parameter values.
@@ -214,7 +216,9 @@ def joint_forces(model: Model, time: np.ndarray, forces: Forces) -> JointForces:
 def _without_load(
     wrench: np.ndarray, free: np.ndarray, point: int, size: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return wrenches in which internal loads relieve one point, and the loads that leave it so.
+    """Return wrenches in which internal loads relieve one point, and the remaining internal loads.
+
+    The remaining internal loads are zero at this point.
 
     Args:
         wrench: wrenches (N, k, 6).
@@ -252,7 +256,7 @@ def _determined(wrench: np.ndarray, internal: np.ndarray) -> np.ndarray:
 def _multipliers(
     model: Model, q: np.ndarray, generalized: np.ndarray
 ) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
-    """Return multipliers (N, c), internal loads (N, c) each, and the imbalance (N,).
+    """Return multipliers (N, c), a list of internal loads (N, c), and the imbalance (N,).
 
     Args:
         model: the machine.

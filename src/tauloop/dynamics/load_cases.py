@@ -1,4 +1,4 @@
-"""The wrench in a joint, and load cases of bearings: samples of a motion at which a load is largest."""
+"""Wrenches in joints, and load cases of bearings: samples of a motion with the largest loads."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tauloop.common.shown import ReprMixin
 
 #: Loads of a joint with their units, in the order of columns.
 LOAD_UNITS = {"force": "N", "radial": "N", "axial": "N", "moment": "N m", "tilting": "N m"}
-#: Fraction of the largest load of a unit below which a load is a rounding error.
+#: Fraction of the largest load with the same unit below which a load is a rounding error.
 ROUNDING_SHARE = 1e-12
-#: The load of which each case has the largest value, and its sign there.
+#: Load cases: the load whose maximum (sign 1) or minimum (sign -1) defines the case.
 CASES = {
     "largest force": ("force", 1.0),
     "largest radial force": ("radial", 1.0),
@@ -36,12 +36,12 @@ class JointForce(ReprMixin):
     Attributes:
         name: the joint, or the rod with ".start" or ".end".
         kind: kind of the joint; "rod" for the end of a rod.
-        on, by: the two bodies.
-        force, moment: (N, 3) in the axes of the joint's frame on that body, N and N m.
-        force_in_base, moment_in_base: (N, 3) in the axes of the base.
+        on, by: names of the two bodies.
+        force, moment: (N, 3) force and moment in the axes of the joint's frame on `on`, N and N m.
+        force_in_base, moment_in_base: (N, 3) force and moment in the axes of the base.
         position: (N, 3) point of action in the base frame, m.
-        axis: (N, 3) direction of a revolute, prismatic or cylindrical joint, or from the body along
-            the rod, in the base frame; None for other joints.
+        axis: (N, 3) direction of a revolute, prismatic or cylindrical joint, or along a rod away
+            from the body, in the base frame; None for other joints.
         axial: (N,) force along the axis, N; positive in tension for a rod; None without an axis.
         radial: (N,) magnitude of the force across the axis, N; None without an axis.
     """
@@ -71,10 +71,10 @@ class LoadCase:
         case: which load is largest, such as "largest radial force".
         time: time of the sample, s.
         force: magnitude of the force, N.
-        radial: magnitude of the force across the axis, N; None without an axis too.
-        axial: force along the axis, N, positive in tension for a rod; None without an axis too.
+        radial: magnitude of the force across the axis, N; also None without an axis.
+        axial: force along the axis, N, positive in tension for a rod; also None without an axis.
         moment: magnitude of the moment, N m.
-        tilting: magnitude of the moment across the axis, N m; None without an axis too.
+        tilting: magnitude of the moment across the axis, N m; also None without an axis.
     """
 
     joint: str
@@ -92,8 +92,8 @@ class LoadCases(Tabular):
     """The load cases of all joints and rod ends over a motion.
 
     Attributes:
-        cases: the cases, joint by joint. A load has none if it is zero throughout or rigid bodies do
-            not determine it.
+        cases: the cases, joint by joint. There is no case for a load that is always zero or that
+            rigid bodies do not determine.
     """
 
     cases: tuple[LoadCase, ...]
@@ -115,7 +115,7 @@ class LoadCases(Tabular):
             yield Variable(name=name, values=loads, over=over, unit=unit)
 
     def to_csv(self) -> str:
-        """Return the text of a CSV file with a row for each case, SI units; empty without an axis."""
+        """Return CSV text with a row for each case, SI units; cells without a value are empty."""
         units = {"time": "s", **LOAD_UNITS}
         heads = ["joint", "case", *(f"{name} [{unit}]" for name, unit in units.items())]
         rows = []
@@ -156,7 +156,7 @@ def load_cases(time: np.ndarray, joints: Sequence[JointForce]) -> LoadCases:
 
 
 def _loads(joint: JointForce) -> dict[str, np.ndarray | None]:
-    """Return the loads (N,) of a joint by name; None for those that need an axis it lacks."""
+    """Return the loads (N,) of a joint by name; None for loads that need a missing axis."""
     tilting = None
     if joint.axis is not None:
         moment = joint.moment_in_base
@@ -174,7 +174,7 @@ def _loads(joint: JointForce) -> dict[str, np.ndarray | None]:
 def _without_rounding(
     joints: Sequence[dict[str, np.ndarray | None]],
 ) -> list[dict[str, np.ndarray | None]]:
-    """Return the loads of all joints with zero in place of rounding errors.
+    """Return the loads of all joints with rounding errors replaced by zero.
 
     An error is small compared with the largest load of the same unit in any joint.
     """
@@ -197,7 +197,7 @@ def _without_rounding(
 
 
 def _at(values: np.ndarray | None, sample: int) -> float | None:
-    """Return the load of a sample; None for one that is not known."""
+    """Return the load of a sample; None if it is not known."""
     return None if values is None or np.isnan(values[sample]) else float(values[sample])
 
 

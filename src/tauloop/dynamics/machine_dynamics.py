@@ -1,4 +1,4 @@
-"""Inverse and forward dynamics of a machine for poses, motions and tables, each in one call."""
+"""Inverse and forward dynamics of a machine for poses, motions and tables."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class DynamicsOptions(Options):
     """A motion: one pose with velocity and acceleration, or many from a table.
 
     Attributes:
-        pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units); the rest as
-            at the reference.
+        pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units); others are as
+            in the reference pose.
         actuators: positions of the actuators, such as 'motor_1=20deg,slide=5mm'; others are as in the
             reference pose.
         velocity: velocity of the platform or the actuators, such as 'x=0.1' (SI, or with units);
@@ -80,7 +80,8 @@ class DynamicsOptions(Options):
         from_momenta: compute forces from finite differences of the momenta (Hamilton's
             equations); the table then needs no accelerations.
         preload: tensions of cables (N) where redundant actuation leaves a choice: one for all, such
-            as '100', or by name, 'cable1=100,cable2=50'; default: the least tensions within bounds.
+            as '100', or by name, 'cable1=100,cable2=50'; default: the smallest tensions within
+            bounds.
         joint_forces: show the forces and moments in all joints and rod ends.
         payload: mass that is attached to the tool, such as 0.5kg, or 0.5kg@0,0,20mm with its
             center in the tool's frame. Python accepts a `Payload` too.
@@ -123,7 +124,7 @@ class DynamicsOptions(Options):
         return self.pose if self.actuators is None else self.actuators
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Add problems of a pose in addition to actuators or a table, and of momenta without a table."""
+        """Report a pose together with actuators or a table, and momenta without a table."""
         if self.pose is not None and self.actuators is not None:
             problems.add("actuators", "is given in addition to pose", "give one of them")
         names = ("pose", "actuators", "velocity", "acceleration")
@@ -136,13 +137,13 @@ class DynamicsOptions(Options):
             )
         if self.from_momenta and self.motion is None:
             problems.add(
-                "from_momenta", "one pose is not sufficient for differences", "give a table"
+                "from_momenta", "finite differences need more than one pose", "give a table"
             )
         if self.from_momenta and self.joint_forces:
             problems.add(
                 "joint_forces",
-                "forces in joints need accelerations, which momenta replace",
-                "leave from_momenta out",
+                "forces in joints need accelerations, which are missing with from_momenta",
+                "omit from_momenta",
             )
         if self.from_momenta and self.preload is not None:
             problems.add("from_momenta", "given in addition to a preload", "give one of them")
@@ -157,9 +158,9 @@ class MotionForces(Result):
         options: the motion.
         time: (N,) times of the samples, s.
         forces: actuator forces, multipliers, tensions, and the full motion.
-        hybrid: the same with the accelerations of passive freedoms, for a machine with passive
-            freedoms and a motion in actuator coordinates.
-        condition: (N,) condition numbers, without unit; infinite if singular. They are computed
+        hybrid: forces together with the accelerations of passive freedoms, for a machine with
+            passive freedoms and a motion in actuator coordinates; otherwise None.
+        condition: (N,) condition numbers, dimensionless; infinite if singular. They are computed
             when they are first read, because they take many times longer than the forces.
         joint_forces: forces and moments in all joints and rod ends, computed when they are first
             read. Reading raises InputError for forces from momenta, which have no accelerations.
@@ -266,7 +267,7 @@ class MotionForces(Result):
 
     @property
     def nearest(self) -> str:
-        """Pose to which angles are nearest whose full revolutions do not follow from loops."""
+        """Pose that determines the full revolutions of angles that the loops leave open."""
         return "reference pose" if self.options.motion is None else "sample before"
 
     @property
@@ -278,7 +279,7 @@ class MotionForces(Result):
     @property
     @in_json()
     def turns(self) -> dict[str, Any]:
-        """Angles whose revolutions do not follow from loops, and the pose they are nearest to."""
+        """Angles whose full revolutions the loops leave open, and the pose that determines them."""
         return {"angles": self.forces.state.turns.angles, "nearest": self.nearest}
 
     @property
@@ -334,7 +335,7 @@ class MotionForces(Result):
 
 
 def _pushed_cables(mechanism: Mechanism, forces: Forces) -> list[str]:
-    """Return a note on rods that are named cables but are pushed, because they have no bounds.
+    """Return a note on rods that are called cables but carry compression, as they have no bounds.
 
     Args:
         mechanism: the machine.
@@ -353,7 +354,8 @@ def _pushed_cables(mechanism: Mechanism, forces: Forces) -> list[str]:
     if not listed:
         return []
     return [
-        f"called cables, but pushed like struts: {', '.join(listed)}; give them `tension` bounds if they are cables"
+        f"called cables, but compressed like struts: {', '.join(listed)}; give them `tension` "
+        "bounds if they are cables"
     ]
 
 
@@ -380,12 +382,13 @@ def inverse_dynamics(
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine; the
             formulation of a model is used.
-        position, velocity, acceleration: samples (N, n), or one (n,), in SI units; or one by names,
-            such as ``{"x": "10 mm"}`` or ``"x=10mm"``, the rest as at the reference pose or zero.
+        position, velocity, acceleration: samples (N, n) or one sample (n,) in SI units; or one
+            sample by names, such as ``{"x": "10 mm"}`` or ``"x=10mm"``. Positions that are not
+            named are at the reference pose; velocities and accelerations are zero.
         options: the motion; the reference pose at rest when not given.
         coordinates: coordinates of the motion: "platform" (the default) or "actuators"; the same as
             `entry`.
-        time: times (N,) of samples in arrays, s; their indices when no time is given.
+        time: times (N,) of samples in arrays, s; by default the indices of the samples.
         progress: called with the completed and the total number of steps.
 
     Raises:
@@ -475,7 +478,7 @@ def _timed_samples(
 
     Args:
         ports: ports by name, such as "position".
-        stated: the motion by port, as arguments and options state it.
+        stated: the motion by port, from arguments and options.
         reference: default of the position.
         table: file of the motion; None to use `stated`.
         time: times of the stated samples.
@@ -493,7 +496,7 @@ def _timed_samples(
 
 
 def _sharing(model: Model, options: DynamicsOptions) -> ForceSharing:
-    """Return how redundant actuators share forces."""
+    """Return the rule by which redundant actuators share forces."""
     if options.preload is None:
         return EQUAL_SHARES
     return sharing_of(model.mechanism, options.preload)
@@ -506,8 +509,8 @@ def _with_coordinates(options: DynamicsOptions, entry: Entry) -> DynamicsOptions
         InputError: positions of the actuators are given, and the coordinates are the platform's.
     """
     if options.actuators is not None and entry is not ACTUATORS:
-        what = f"is {entry.name}, and positions of the actuators are given"
-        raise InputError.of("coordinates", what, "leave it out, or give a pose")
+        what = f"is {entry.name}, but positions of the actuators are given"
+        raise InputError.of("coordinates", what, "omit it, or give a pose")
     return replace(options, entry=entry)
 
 
@@ -531,7 +534,8 @@ def _no_inertia(model: Model, forces: Forces) -> tuple[Diagnostic, ...]:
     if np.any(model.pi) or np.any(forces.force):
         return ()
     advice = (
-        "no body has a mass and no joint friction or a spring, so all forces are zero: give masses"
+        "no body has a mass, and no joint has friction or a spring, so all forces are zero: give "
+        "masses"
     )
     name = "dynamic parameters of the machine"
     return (diagnostic(name, len(model.pi), at_least=1.0, advice=advice),)
@@ -547,16 +551,16 @@ def _imbalance(joints: JointForces, options: DynamicsOptions) -> tuple[Diagnosti
 
 
 def _sample_times(time: object | None, count: int) -> np.ndarray:
-    """Return the times (N,) of samples; their indices when no time is given.
+    """Return the times (N,) of samples; by default their indices.
 
     Raises:
-        InputError: the times are not strictly increasing, or not one for each sample.
+        InputError: the times are not strictly increasing, or their number is wrong.
     """
     if time is None:
         return np.arange(count, dtype=float)
     times = np.atleast_1d(numbers(time, "time"))
     if times.shape != (count,) or not (np.diff(times) > 0).all():
-        what = f"must have {count} strictly increasing values, has shape {times.shape}"
+        what = f"must have {count} strictly increasing values, got shape {times.shape}"
         raise InputError.of("time", what, "give the times of all samples in s")
     return times
 
@@ -575,15 +579,15 @@ def _require_momenta(model: Model, *, is_hybrid: bool) -> None:
 def _followed(
     functions: Motion, position: np.ndarray, *, is_table: bool
 ) -> tuple[np.ndarray | None, tuple[Diagnostic, ...]]:
-    """Return coordinates at which the solution of each sample starts, and diagnostics of the path.
+    """Return start coordinates (N, n_q) of the samples' solutions, and diagnostics of the path.
 
-    The path is followed if positions do not determine the coordinates in closed form. None: no
-    start is needed.
+    The path is followed if positions do not determine the coordinates in closed form. Otherwise no
+    start is needed, and None is returned.
 
     Args:
         functions: functions of the motion.
         position: samples (N, n).
-        is_table: whether they are the samples of a table, along one motion.
+        is_table: whether the samples come from a table, so that they follow one motion.
     """
     start = None
     path: tuple[Diagnostic, ...] = ()
@@ -605,7 +609,7 @@ def _stated(
     """Return a motion by the names of its ports, from arguments and options.
 
     Raises:
-        InputError: a value is given by both, or in addition to a table.
+        InputError: a value is given in both, or in addition to a table.
     """
     arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
     fields_of_options = {
@@ -632,7 +636,7 @@ def _samples(
 
     Args:
         ports: ports by name, such as "position".
-        stated: by name: samples, or one, as numbers or by names; None for the default.
+        stated: samples or one sample for each port, as numbers or by names; None for the default.
         reference: default of the position; the default of other ports is zero.
 
     Raises:
@@ -657,7 +661,7 @@ class MotionAccelerations(Result):
 
     Attributes:
         model: the machine.
-        time: (N,) times of the samples, s; their indices when no time is given.
+        time: (N,) times of the samples, s; by default the indices of the samples.
         accelerations: accelerations of the given coordinates, and the full motion.
         force: (N, n_u) actuator forces, N or N m.
     """
@@ -733,9 +737,11 @@ def forward_dynamics(
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        position, velocity: samples (N, n), or one (n,), in SI units; or one by names, such as
-            ``{"x": "10 mm"}``, the rest as at the reference pose or zero.
-        force: actuator forces (N, n_u) or (n_u,), N or N m; or by names; zero where not named.
+        position, velocity: samples (N, n) or one sample (n,) in SI units; or one sample by names,
+            such as ``{"x": "10 mm"}``. Positions that are not named are at the reference pose;
+            velocities are zero.
+        force: actuator forces (N, n_u) or (n_u,), N or N m; or by names. Forces that are not named
+            are zero.
         coordinates: coordinates of the motion: "platform" or "actuators".
 
     Raises:
@@ -784,9 +790,9 @@ def _from_momenta(
     """Return the forces from momenta, and their errors: largest of all rows, and on the last row.
 
     The errors are of second order in the time step. They are therefore estimated as a third of the
-    difference from the forces of every other sample. Even and odd samples are both used, so that
-    the last row is in one of them. Its difference is one-sided and has a larger error than that of
-    other rows. The errors are None if there are too few rows for coarser differences.
+    difference from forces that use only every other sample. Both even and odd samples are used, so
+    that one of the two halves contains the last row. Differences on the last row are one-sided, so
+    its error is larger. The errors are None if there are too few rows.
     """
     forces = forces_from_momenta(functions, time, position, velocity, start=start)
     if len(time) < 2 * MIN_SAMPLES - 1:

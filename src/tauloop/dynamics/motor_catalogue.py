@@ -1,7 +1,7 @@
 """Catalogues of motors and gears in YAML.
 
 format: tauloop-motors/1
-source: where the numbers come from
+source: data sheets or other sources of the numbers
 motors:
   servo_400: {rated_torque: 1.27 N m, peak_torque: 3.8 N m, rated_speed: 3000 rpm,
               max_speed: 6000 rpm, inertia: 0.26e-4 kg m^2, mass: 1.2 kg}
@@ -63,14 +63,14 @@ MOTOR = Shape(
         field(
             "continuous",
             ListOf(item=CURVE_POINT),
-            "continuous torque over speed, linear between the points; else constant up to the "
-            "rated speed, then as 1/speed",
+            "continuous torque over speed, linear between the points; default: constant up to the "
+            "rated speed, then proportional to 1/speed",
         ),
         field(
             "peak",
             ListOf(item=CURVE_POINT),
-            "peak torque over speed, linear between the points; else constant up to the rated "
-            "speed, then linear to the rated torque's power at the largest speed",
+            "peak torque over speed, linear between the points; default: constant up to the rated "
+            "speed, then linear down to the continuous torque at the largest speed",
         ),
     ),
 )
@@ -95,7 +95,7 @@ CATALOGUE = Shape(
     doc="Motors and gears to choose from.",
     fields=(
         need("format", Choice(options=(CATALOGUE_FORMAT,)), "format and version"),
-        need("source", Text(is_needed=True), "where the numbers come from"),
+        need("source", Text(is_needed=True), "data sheets or other sources of the numbers"),
         need("motors", MapOf(item=MOTOR, may_be_empty=False), "motors by name"),
         field("gears", MapOf(item=GEAR), "gears and screws by name; direct drive if absent"),
     ),
@@ -109,9 +109,10 @@ class MotorEntry(ReprMixin):
     Attributes:
         name: name in the catalogue.
         inertia: inertia of the rotor, kg m^2.
-        mass: kg; None if the catalogue lacks it.
-        max_speed: rad/s.
-        continuous, peak: torques over speed as rows (speed, torque), rad/s and N m.
+        mass: mass of the motor, kg; None if unknown.
+        max_speed: largest speed, rad/s.
+        continuous, peak: curves of the continuous and the peak torque as rows (speed, torque),
+            rad/s and N m.
 
     Examples:
         >>> import tauloop as tl
@@ -146,14 +147,14 @@ class GearEntry(ReprMixin):
 
     Attributes:
         name: name in the catalogue.
-        ratio: motor angle over joint angle (pure number), or over travel (rad/m) for a screw.
-        is_linear: whether it is a screw.
-        efficiency: output power over input power, for both directions of power.
-        inertia: on the motor side, kg m^2.
-        mass: kg; None if the catalogue lacks it.
+        ratio: motor angle per joint angle (dimensionless), or per travel (rad/m) for a screw.
+        is_linear: whether the entry is a screw.
+        efficiency: ratio of output power to input power, for both directions of power.
+        inertia: inertia on the motor side, kg m^2.
+        mass: mass of the gear, kg; None if unknown.
         rated, peak: continuous and largest force on the joint side, N m or N; infinite if not
             given.
-        max_speed: on the motor side, rad/s; infinite if not given.
+        max_speed: largest speed on the motor side, rad/s; infinite if not given.
     """
 
     name: str
@@ -176,8 +177,9 @@ class MotorCatalogue(ReprMixin):
     """Motors and gears to choose from.
 
     Attributes:
-        source: where the numbers come from.
-        motors, gears: the entries in the order of the file; a direct drive if it has no gears.
+        source: data sheets or other sources of the numbers.
+        motors: motors in the order of the file.
+        gears: gears in the order of the file; only a direct drive if the file has no gears.
     """
 
     source: str
@@ -193,7 +195,7 @@ def load_motors(path: str | Path) -> MotorCatalogue:
         path: the file.
 
     Raises:
-        DescriptionError: everything that is wrong, with lines.
+        DescriptionError: the file has errors; all are listed with their lines.
 
     Examples:
         >>> import tauloop as tl
@@ -223,7 +225,7 @@ def _motor(name: str, data: dict[str, Any], file: str) -> MotorEntry:
     """Return a motor.
 
     Raises:
-        InputError: numbers that contradict each other.
+        InputError: values contradict each other.
     """
     rated, peak = data["rated_torque"], data["peak_torque"]
     rated_speed, max_speed = data["rated_speed"], data["max_speed"]
@@ -263,16 +265,16 @@ def _curve(
     where: str,
     file: str,
 ) -> np.ndarray:
-    """Return rows (speed, torque) with rising speeds.
+    """Return rows (speed, torque) with increasing speeds.
 
     Raises:
-        InputError: speeds that do not rise.
+        InputError: the speeds do not increase.
     """
     if not points:
         return np.array(default)
     curve = np.array([(point["speed"], point["torque"]) for point in points])
     if len(curve) < 2 or (np.diff(curve[:, 0]) <= 0).any():
-        what = "a torque curve needs two points or more with rising speeds"
+        what = "a torque curve needs two or more points with increasing speeds"
         raise InputError.of(where, what, "sort the points by speed", file=file)
     return curve
 
@@ -281,7 +283,7 @@ def _gear(name: str, data: dict[str, Any], file: str) -> GearEntry:
     """Return a gear or screw.
 
     Raises:
-        InputError: neither or both of ratio and lead, or an efficiency above 1.
+        InputError: neither or both of ratio and lead are given, or the efficiency is above 1.
     """
     ratio, lead = data.get("ratio"), data.get("lead")
     problems = Problems()
@@ -291,7 +293,9 @@ def _gear(name: str, data: dict[str, Any], file: str) -> GearEntry:
         problems.add(where, what, "give ratio for a gear, lead for a screw", file=file)
     efficiency = data.get("efficiency", 1.0)
     if efficiency > 1.0:
-        problems.add(where, f"the efficiency {efficiency:g} is above 1", "give a share", file=file)
+        problems.add(
+            where, f"the efficiency {efficiency:g} is above 1", "give a fraction", file=file
+        )
     other = ("rated_force", "peak_force") if lead is None else ("rated_torque", "peak_torque")
     for key in other:
         if data.get(key) is not None:

@@ -18,15 +18,17 @@ class ActuatorLoad(ReprMixin):
     """The load of one motor over a motion of N samples.
 
     Attributes:
-        name: the actuator.
-        turns: whether it is rotary (rad, N m); else linear (m, N).
-        time: (N,) s; with a pause, two more samples than the motion.
-        speed, acceleration: (N,) of the actuator, rad/s or m/s, and their rates.
-        force: (N,) force that the machine needs without the inertia of the present rotor, N m or N.
-        rotor_inertia: rotor inertia in the machine file, on the actuator's side, kg m^2 or kg; None if
-            the file has none.
-        load_inertia: inertia at every sample of the motion that the motor moves while the other motors
-            rest, without its rotor; None for machines with passive freedoms or more motors than freedoms.
+        name: name of the actuator.
+        turns: whether the actuator is rotary (rad, N m) rather than linear (m, N).
+        time: (N,) times, s; with a pause, two more samples than the motion.
+        speed: (N,) speeds of the actuator, rad/s or m/s.
+        acceleration: (N,) accelerations of the actuator, rad/s^2 or m/s^2.
+        force: (N,) forces of the actuator without the inertia of the present rotor, N m or N.
+        rotor_inertia: rotor inertia in the machine file, on the actuator's side, kg m^2 or kg; None
+            if the file has none.
+        load_inertia: inertia that the motor moves at every sample of the motion while the other
+            motors rest, without its rotor, kg m^2 or kg; None for machines with passive freedoms or
+            redundant motors.
     """
 
     name: str
@@ -85,7 +87,7 @@ class ActuatorLoad(ReprMixin):
 
     @property
     def inertia_ratio(self) -> float | None:
-        """Largest load inertia over the rotor inertia of the machine file; None if one is unknown."""
+        """Ratio of the largest load inertia to the rotor inertia; None if one is unknown."""
         if self.load_inertia is None or not self.rotor_inertia:
             return None
         return float(self.load_inertia.max() / self.rotor_inertia)
@@ -96,7 +98,7 @@ class ActuatorLoad(ReprMixin):
 
 
 def mean(time: np.ndarray, values: np.ndarray) -> float:
-    """Return the mean of values (N,) over time by trapezoids; the value of a single sample."""
+    """Return the mean of values (N,) over time by the trapezoidal rule; a single value as it is."""
     if len(time) < 2:
         return float(values[0])
     return float(np.trapezoid(values, time) / (time[-1] - time[0]))
@@ -112,7 +114,7 @@ def motor_loads(motion: MotionForces, pause: float = 0.0) -> tuple[ActuatorLoad,
 
     Args:
         motion: the motion with its forces.
-        pause: time after the motion in which the motors hold the machine at its end, s.
+        pause: time after the motion in which the motors hold the machine at the end pose, s.
     """
     model = motion.model
     mechanism, topology = model.mechanism, model.topology
@@ -147,7 +149,7 @@ def motor_loads(motion: MotionForces, pause: float = 0.0) -> tuple[ActuatorLoad,
 
 
 def _load_inertia(model: Model, motion: MotionForces) -> np.ndarray | None:
-    """Return the inertias (N, n_u) that each motor moves while the others rest."""
+    """Return the inertias (N, n_u) that the motors move one at a time; None if undefined."""
     assembly = model.assembly
     if assembly.passive or assembly.is_redundant:
         return None

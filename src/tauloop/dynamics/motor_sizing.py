@@ -1,11 +1,12 @@
 """Choice of motors and gears for a motion: loads of the motors, and a ranked catalogue.
 
-For a gear of ratio n and efficiency e, and a rotor of inertia J with the gear's, the motor's torque
-is T = F / (n e) + J n a where the motor drives, and F e / n + J n a where the machine drives, with the
-force F, speed v and acceleration a of the actuator; its speed is n v.
+F, v and a are the force, speed and acceleration of the actuator. The gear has ratio n and
+efficiency e, and J is the inertia of rotor and gear. The motor's torque is T = F / (n e) + J n a
+where the motor drives the machine, and T = F e / n + J n a where the machine drives the motor. The
+motor's speed is n v.
 
 Source: Siciliano et al. 2009, Robotics: Modeling, Planning and Control, section 5.1 (transmissions);
-IEC 60034-1 for duty by the root mean square.
+IEC 60034-1 for continuous duty based on the root mean square.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from tauloop.mechanism.description import units
 from tauloop.model.model import MachineSource, Model, modeled
 from tauloop.model.tool import Payload, read_payload
 
-#: Largest fraction of its limits that a motor of the machine file may use.
+#: Largest fraction of its limits that a motor in the machine file may use.
 MAX_USE = 1.0
-#: Largest error of positions that are integrated from velocities, as a fraction of the path.
+#: Largest error of positions integrated from velocities, as a fraction of the path.
 MAX_RATE_ERROR = 0.1
 
 
@@ -46,15 +47,17 @@ class MotorSizingOptions(Options):
     """Options of the choice of motors and gears.
 
     Attributes:
-        catalogue: catalogue of motors and gears (YAML, tauloop-motors/1); without it only the loads
-            are shown.
+        catalogue: catalogue of motors and gears (YAML, tauloop-motors/1); without a catalogue only
+            the loads are computed.
         entry: coordinates in which the motion is given: platform or actuators.
         payload: mass that is attached to the tool, such as 0.5kg, or 0.5kg@0,0,20mm with its
             center in the tool's frame. Python accepts a `Payload` too.
         reserve: fraction of the limits of every motor and gear that is kept free.
-        max_inertia_ratio: largest load inertia over the inertia of rotor and gear.
-        duration: duration of one cycle with a pause after the motion, such as 500ms; in the pause the
-            motors hold the machine at the end of the motion. By default there is no pause.
+        max_inertia_ratio: largest accepted ratio of the load inertia to the inertia of rotor and
+            gear.
+        duration: duration of one cycle, such as 500ms, including a pause after the motion; in the
+            pause the motors hold the machine at the end of the motion. By default there is no
+            pause.
 
     Examples:
         >>> import tauloop as tl
@@ -80,15 +83,15 @@ class MotorCandidate(ReprMixin):
         actuator: name of the actuator.
         motor, gear: names in the catalogue.
         mass: mass of motor and gear, kg; None if the catalogue lacks one of them.
-        torque: largest torque over the peak torque at the same speed; infinite (null in JSON) beyond
-            the largest speed.
-        heat: root mean square of the torque over the continuous torque at the mean speed; infinite
-            (null in JSON) if the mean speed is beyond the largest one.
-        speed: largest speed over the smaller one of the motor's and the gear's.
-        gear_load: largest force on the joint side over the gear's limit, or its root mean square
-            over the rated one, whichever is larger; 0 without given limits.
-        inertia_ratio: largest load inertia over that of rotor and gear, at the motor; None if the
-            load inertia is unknown.
+        torque: largest ratio of the torque to the peak torque at the same speed; infinite (null in
+            JSON) beyond the largest speed.
+        heat: ratio of the RMS torque to the continuous torque at the mean speed; infinite (null in
+            JSON) if the mean speed is beyond the largest speed.
+        speed: ratio of the largest speed to the speed limit of motor and gear, whichever is lower.
+        gear_load: the larger one of two ratios on the joint side: largest force to the gear's peak
+            force, and RMS force to its rated force; 0 if the gear has no limits.
+        inertia_ratio: ratio of the largest load inertia to the inertia of rotor and gear, at the
+            motor; None if the load inertia is unknown.
         points: (N, 2) speed and torque of the motor over the motion, rad/s and N m.
     """
 
@@ -110,7 +113,7 @@ class MotorCandidate(ReprMixin):
 
     @property
     def limited_by(self) -> str:
-        """The limit of which the motion uses the largest share."""
+        """Name of the limit of which the motion uses the largest fraction."""
         shares = {
             "torque": self.torque,
             "heat": self.heat,
@@ -126,11 +129,12 @@ class MotorSizing(Result):
 
     Attributes:
         model: the machine, with the payload.
-        options: what the motors are sized for.
+        options: options of the choice.
         motion: the motion with its forces.
         loads: load of every actuator.
         catalogue: the motors and gears; None without a catalogue.
-        candidates: the lightest first, those within all limits before the others, by actuator.
+        candidates: pairs of motor and gear for each actuator, by name. Candidates within all limits
+            come first, each group sorted by mass.
     """
 
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
@@ -144,7 +148,7 @@ class MotorSizing(Result):
 
     @property
     def unweighed(self) -> tuple[str, ...]:
-        """Motors and gears whose mass the catalogue lacks."""
+        """Names of motors and gears without a mass in the catalogue."""
         if self.catalogue is None:
             return ()
         entries: tuple[MotorEntry | GearEntry, ...] = (
@@ -157,7 +161,7 @@ class MotorSizing(Result):
         """Return the candidates of an actuator that are within all limits, the lightest first.
 
         Args:
-            actuator: its name.
+            actuator: name of the actuator.
 
         Raises:
             InputError: there is no such actuator.
@@ -170,12 +174,12 @@ class MotorSizing(Result):
         return tuple(c for c in self.candidates[actuator] if is_within(c, self.options))
 
     def for_all(self, *, turns: bool) -> tuple[MotorCandidate, ...]:
-        """Return candidates for all rotary or all linear actuators together, ranked as for one.
+        """Return ranked candidates that are used at all rotary, or at all linear, actuators.
 
-        Every share is the largest one of all these actuators.
+        Every fraction is the largest value over these actuators.
 
         Args:
-            turns: whether the rotary actuators are meant, else the linear ones.
+            turns: True for the rotary actuators, False for the linear ones.
         """
         names = [load.name for load in self.loads if load.turns == turns]
         by_pair: dict[tuple[str, str], list[MotorCandidate]] = {}
@@ -193,7 +197,7 @@ class MotorSizing(Result):
         }
 
     def variables(self) -> Iterator[Variable]:
-        """Return the numbers of every motor."""
+        """Yield the load values of every motor."""
         force = ["N m" if load.turns else "N" for load in self.loads]
         numbers = [load_numbers(load) for load in self.loads]
         yield from rows("motor", [load.name for load in self.loads])
@@ -216,7 +220,7 @@ class MotorSizing(Result):
 
 
 def load_numbers(load: ActuatorLoad) -> dict[str, Any]:
-    """Return the numbers of a motor's load by name."""
+    """Return the values of a motor's load by name."""
     return {
         "name": load.name,
         "turns": load.turns,
@@ -232,7 +236,7 @@ def load_numbers(load: ActuatorLoad) -> dict[str, Any]:
 
 
 def is_within(candidate: MotorCandidate, options: MotorSizingOptions) -> bool:
-    """Return whether the motion leaves the reserve of all limits, and the inertia ratio is allowed."""
+    """Return whether a motion keeps the reserve of all limits, and the inertia ratio its limit."""
     ratio = candidate.inertia_ratio
     is_matched = ratio is None or ratio <= options.max_inertia_ratio
     return is_matched and candidate.use <= 1.0 - options.reserve
@@ -281,19 +285,19 @@ def size_motors(
 ) -> MotorSizing:
     """Return the loads of all motors over a motion, and motors and gears that can carry them.
 
-    The motion repeats. Torques of a candidate contain the inertia of its own rotor and gear in place
-    of the rotor in the machine file. Friction is that of the machine file.
+    The motion repeats. Torques of a candidate include the inertia of its rotor and gear, instead of
+    the rotor in the machine file. Friction is taken from the machine file.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         motion: a table with position, velocity and acceleration, as for `inverse_dynamics`, or the
             result of `inverse_dynamics`.
-        options: what the motors are sized for.
+        options: options of the choice.
         progress: called with the completed and the total number of steps.
 
     Raises:
-        InputError: names, units or columns are wrong, the motion has one sample, or the catalogue
-            has nothing that suits an actuator.
+        InputError: names, units or columns are wrong, the motion has only one sample, or the
+            catalogue has no gear for an actuator.
         PoseError: a pose is out of reach or singular.
 
     Examples:
@@ -365,11 +369,11 @@ def _require_motion(motion: MotionForces, options: MotorSizingOptions) -> None:
     """Raise InputError unless a motion has samples over time, and accelerations."""
     time = motion.time
     if len(time) < 2:
-        what = "the motion has one sample, which has no root mean square"
+        what = "the motion has only one sample, so it has no root mean square"
         raise InputError.of("motion", what, "give a motion over time")
     if motion.forces.state.a is None:
         what = "the motion has no accelerations"
-        raise InputError.of("motion", what, "leave from_momenta out")
+        raise InputError.of("motion", what, "omit from_momenta")
     _require_times(motion)
     if options.duration is not None and options.duration < time[-1] - time[0]:
         what = f"the cycle ({options.duration:g} s) is shorter than the motion ({time[-1] - time[0]:g} s)"
@@ -379,7 +383,7 @@ def _require_motion(motion: MotionForces, options: MotorSizingOptions) -> None:
 def _require_times(motion: MotionForces) -> None:
     """Raise InputError if velocities are not the rates of positions over time.
 
-    Samples without times have their indices as times, with which energies would be wrong.
+    Samples without times have their indices as times, which would give wrong energies.
     """
     topology, state = motion.model.topology, motion.forces.state
     scalar = [i for i, place in enumerate(topology.q_of_v) if place >= 0]
@@ -393,8 +397,9 @@ def _require_times(motion: MotionForces) -> None:
     if wrong.any():
         worst = int(np.argmax(np.where(moved > 0, error / np.maximum(moved, 1e-300), 0.0)))
         what = (
-            f"velocities are not the rates of positions over these times ({topology.velocity_names[scalar[worst]]} "
-            f"moves by {moved[worst]:.3g}, its velocity explains it with an error of {error[worst]:.3g})"
+            "velocities are not the rates of positions over these times "
+            f"({topology.velocity_names[scalar[worst]]} moves by {moved[worst]:.3g}, but its "
+            f"integrated velocity differs by {error[worst]:.3g})"
         )
         remedy = "give the times of the samples (`time=` of inverse_dynamics), or sample more often"
         raise InputError.of("motion", what, remedy)
@@ -403,7 +408,7 @@ def _require_times(motion: MotionForces) -> None:
 def _own_motors(
     model: Model, loads: tuple[ActuatorLoad, ...], options: MotorSizingOptions
 ) -> list[Diagnostic]:
-    """Return diagnostics of the motors of the machine file that state their limits."""
+    """Return diagnostics of the motors with limits in the machine file."""
     items = []
     for actuator, load in zip(model.mechanism.actuators, loads, strict=True):
         for name, value, limit in (
@@ -449,7 +454,7 @@ def _candidates(
     """Return all pairs of motor and gear that suit an actuator, ranked.
 
     Raises:
-        InputError: no gear suits it.
+        InputError: no gear suits the actuator.
     """
     gears = [gear for gear in catalogue.gears if gear.is_linear != load.turns]
     if not gears:
@@ -463,7 +468,7 @@ def _candidates(
 def _candidate(
     load: ActuatorLoad, motor: MotorEntry, gear: GearEntry, options: MotorSizingOptions
 ) -> MotorCandidate:
-    """Return a motor with a gear, and what the motion uses of their limits."""
+    """Return a motor with a gear, and the fractions of their limits that the motion uses."""
     n = gear.ratio
     inertia = motor.inertia + gear.inertia
     drives = load.force * load.speed > 0.0

@@ -1,4 +1,4 @@
-"""The map between joints and motors of a parallel ankle, knee, wrist or head, on batches."""
+"""The map between the joints and the motors of a parallel ankle, knee, wrist or neck."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tauloop.compiler.functions.actuator_maps import (
 from tauloop.compiler.program import Program
 from tauloop.dynamics.actuator_maps.carried_limits import (
     CarriedLimits,
-    extreme,
     grid,
     largest_alone,
     largest_together,
+    maximum,
 )
 from tauloop.dynamics.actuator_maps.mapped_joints import MappedJoints, mapped_joints
 from tauloop.dynamics.actuator_maps.mapped_states import (
@@ -44,16 +44,17 @@ from tauloop.model.model import MachineSource, Model
 from tauloop.model.motion import Motion
 from tauloop.model.runner import Runner
 
-#: Builder of a program from the joints and the determinant of the Jacobian at the reference pose.
+#: Function that builds a program from the joints and the Jacobian's determinant at the reference
+#: pose.
 JointProgram = Callable[..., Program]
 #: Range of joints without limits, to each side of the reference pose: rad, or characteristic lengths.
 DEFAULT_RANGE = 0.8
-#: Number of positions of each joint, by number of joints, to which start values are fitted. Further
-#: joints have the last number.
+#: Number of positions of each joint to which start values are fitted, for one joint, two joints and
+#: so on; more joints use the last number.
 SAMPLES_PER_JOINT = (101, 25, 11, 7, 5)
 #: Range of joints to which start values are fitted, as a multiple of the range of their limits.
 FITTED_RANGE = 1.1
-#: At the reference pose, a larger condition number of the Jacobian indicates a singular pose.
+#: Condition number of the Jacobian above which the reference pose counts as singular.
 WORST_CONDITION = 1e8
 
 
@@ -66,8 +67,8 @@ class ActuatorMap(ReprMixin):
     Motor positions are those of the machine file: the sum of ratio times coordinate.
 
     Attributes:
-        model: the machine with these joints and motors alone.
-        joints, actuators: names, in the order of all arrays.
+        model: the machine with only these joints and motors moving.
+        joints, actuators: names of the joints and motors, in the order of all arrays.
 
     Examples:
         >>> import tauloop as tl
@@ -91,7 +92,7 @@ class ActuatorMap(ReprMixin):
 
         Raises:
             InputError: the names do not exist or depend on other freedoms, or the number of motors
-                that move them differs.
+                that move the joints differs from the number of joints.
             AssemblyError: the machine does not assemble as described.
             PoseError: the reference pose is singular.
         """
@@ -129,7 +130,10 @@ class ActuatorMap(ReprMixin):
         """Raise if the reference pose is singular."""
         condition = float(np.linalg.cond(self._reference_jacobian))
         if not condition < WORST_CONDITION:
-            what = f"is singular at the reference pose: the Jacobian has a condition of {condition:.3g}"
+            what = (
+                "is singular at the reference pose: the condition number of the Jacobian is "
+                f"{condition:.3g}"
+            )
             raise PoseError.of(
                 self.model.mechanism.name, what, "choose another reference pose (`Model.at`)"
             )
@@ -145,7 +149,10 @@ class ActuatorMap(ReprMixin):
 
     @cached_property
     def joint_range(self) -> np.ndarray:
-        """Lower and upper limits of the joints (n, 2); without any, a range around the reference pose."""
+        """Lower and upper limits of the joints (n, 2).
+
+        Joints without limits get a range around the reference pose.
+        """
         topology, loops = self.model.topology, self.model.assembly.loops
         freedoms = [topology.freedoms[i] for i in self._mapped.velocities]
         scale = loops.velocity_scale[list(self._mapped.velocities)]
@@ -160,7 +167,7 @@ class ActuatorMap(ReprMixin):
 
         Args:
             samples: number of positions of each joint.
-            widened: width of the grid in units of the range.
+            widened: width of the grid as a multiple of the range.
         """
         middle, half = self.joint_range.mean(axis=1), 0.5 * np.ptp(self.joint_range, axis=1)
         ends = np.stack([middle - widened * half, middle + widened * half], axis=1)
@@ -192,7 +199,7 @@ class ActuatorMap(ReprMixin):
         return partial(build, joints=self._mapped.velocities, reference=reference)
 
     def _start_values(self, motion: Motion) -> StartPolynomials:
-        """Return start values of a motion: of Newton's method, and for the revolutions of angles."""
+        """Return start values of Newton's method, which also select the revolutions of angles."""
         iterated = [
             name for block in motion.blocks if block.method == "Newton" for name in block.unknowns
         ]
@@ -240,7 +247,7 @@ class ActuatorMap(ReprMixin):
         )
 
     def _spec(self, motion: Motion) -> ProgramSpec:
-        """Return the program of a motion whose start values are an input."""
+        """Return the program of a motion that takes its start values as an input."""
         is_joints = motion is self.joint_motion
         build = joint_to_actuator_program if is_joints else actuator_to_joint_program
         side = "actuator" if is_joints else "joint"
@@ -255,7 +262,7 @@ class ActuatorMap(ReprMixin):
 
     @cached_property
     def _followed(self) -> dict[str, ProgramSpec]:
-        """Programs by the side that they give, whose start values are an input."""
+        """Programs that take their start values as an input, by the side that they compute."""
         return {
             "actuator": self._spec(self.joint_motion),
             "joint": self._spec(self.actuator_motion),
@@ -267,7 +274,8 @@ class ActuatorMap(ReprMixin):
         """Return the motors' states from the joints' states, with a status for every sample.
 
         Args:
-            position, velocity, effort: state of the joints (N, n) or (n,), SI; zero if left out.
+            position, velocity, effort: state of the joints (N, n) or (n,), SI; velocity and effort
+                are zero if omitted.
 
         Raises:
             InputError: wrong names, shapes or values.
@@ -280,7 +288,8 @@ class ActuatorMap(ReprMixin):
         """Return the joints' states from the motors' states, with a status for every sample.
 
         Args:
-            position, velocity, effort: state of the motors (N, n) or (n,), SI; zero if left out.
+            position, velocity, effort: state of the motors (N, n) or (n,), SI; velocity and effort
+                are zero if omitted.
 
         Raises:
             InputError: wrong names, shapes or values.
@@ -292,7 +301,7 @@ class ActuatorMap(ReprMixin):
 
         Raises:
             InputError: wrong names, shapes or values.
-            PoseError: a sample has none; `joint_to_actuator` returns a status instead.
+            PoseError: a sample has no motor position; `joint_to_actuator` returns a status instead.
         """
         return self._required("actuator", position).position
 
@@ -317,7 +326,7 @@ class ActuatorMap(ReprMixin):
 
         Raises:
             InputError: wrong names, shapes or values.
-            PoseError: a sample has none; `actuator_to_joint` returns a status instead.
+            PoseError: a sample has no joint position; `actuator_to_joint` returns a status instead.
         """
         return self._required("joint", position).position
 
@@ -338,7 +347,7 @@ class ActuatorMap(ReprMixin):
         return self._required("joint", position, effort=effort).effort
 
     def jacobian(self, position: object) -> np.ndarray:
-        """Return J (N, n, n) at joint positions: motor velocities per joint velocity, by rows.
+        """Return J (N, n, n) at joint positions: velocities of motors (rows) per joint velocity.
 
         Raises:
             InputError, PoseError: as `joint_to_actuator_position`.
@@ -348,7 +357,7 @@ class ActuatorMap(ReprMixin):
     def reflected_inertia(self, position: object, *, include_links: bool = False) -> np.ndarray:
         """Return the inertia (N, n, n) that motors add in joint coordinates, J^T I J.
 
-        A simulator that cannot close loops needs it as armature of the joints.
+        A simulator that cannot close loops needs it as the armature of the joints.
 
         Args:
             position: joint positions (N, n) or (n,).
@@ -368,14 +377,14 @@ class ActuatorMap(ReprMixin):
         return np.asarray(inertia[0] if single else inertia)
 
     def limits_of_joints(self, position: object | None = None) -> CarriedLimits:
-        """Return the limits of the joints that follow from those of the motors, and their own.
+        """Return the limits of the joints that follow from the limits of motors and joints.
 
-        The range of a joint is where all motors and parts between can be within their stops. Speed
-        and effort are those of one joint while the others rest and carry no load.
+        Within the range of a joint, all motors and the elements between can be within their stops.
+        Speed and effort are the limits of one joint while the others rest and carry no load.
 
         Args:
-            position: joint positions (N, n) for speeds and efforts there; by default the smallest
-                ones over the whole range, which every position allows.
+            position: joint positions (N, n) at which speeds and efforts are computed; by default
+                the smallest limits over the whole range, which hold at every position.
 
         Raises:
             InputError, PoseError: as `joint_to_actuator_position`.
@@ -385,9 +394,9 @@ class ActuatorMap(ReprMixin):
             J = np.reshape(self.jacobian(position), (-1, *2 * (len(self.joints),)))
             velocity, effort = self._alone(J, speed, force)
         else:
-            least = extreme(lambda q: self._weakest(q, speed, force), self.joint_range)
-            velocity, effort = np.split(1.0 / np.maximum(least, 0.0), 2)
-        lower, upper = np.split(extreme(self._joint_ends, self.joint_range), 2)
+            reciprocals = maximum(lambda q: self._weakest(q, speed, force), self.joint_range)
+            velocity, effort = np.split(1.0 / np.maximum(reciprocals, 0.0), 2)
+        lower, upper = np.split(maximum(self._joint_ends, self.joint_range), 2)
         return CarriedLimits(
             names=self.joints, lower=-lower, upper=upper, velocity=velocity, effort=effort
         )
@@ -395,13 +404,13 @@ class ActuatorMap(ReprMixin):
     def limits_of_actuators(
         self, *, velocity: object | None = None, effort: object | None = None
     ) -> CarriedLimits:
-        """Return what motors need so that joints can use their whole range, speed and effort.
+        """Return the limits that motors need so that joints can use their range, speed and effort.
 
         Args:
-            velocity: largest speeds of the joints (n,), all at once; by default those of the machine
-                file.
-            effort: largest efforts of the joints (n,), all at once; by default unlimited, because
-                machine files have none.
+            velocity: largest speeds of the joints (n,), which all joints may have at once; by
+                default the speeds in the machine file.
+            effort: largest efforts of the joints (n,), which all joints may have at once; by
+                default unlimited, because machine files contain no efforts of joints.
 
         Raises:
             InputError: wrong shapes or values.
@@ -411,7 +420,7 @@ class ActuatorMap(ReprMixin):
         speeds = speeds if velocity is None else self._given_limits("velocity", velocity)
         efforts = np.full(len(self.joints), np.inf)
         efforts = efforts if effort is None else self._given_limits("effort", effort)
-        needs = extreme(lambda q: self._needs(q, speeds, efforts), self.joint_range)
+        needs = maximum(lambda q: self._needs(q, speeds, efforts), self.joint_range)
         lower, upper, fastest, largest = np.split(needs, 4)
         return CarriedLimits(
             names=self.actuators, lower=-lower, upper=upper, velocity=fastest, effort=largest
@@ -424,7 +433,7 @@ class ActuatorMap(ReprMixin):
         limits = arrays[name][0]
         wrong = [
             Problem(
-                f"{name}.{joint}", f"must be positive, got {value:g}", "give its largest amount"
+                f"{name}.{joint}", f"must be positive, got {value:g}", "give its largest magnitude"
             )
             for joint, value in zip(columns, limits, strict=True)
             if not value > 0.0
@@ -449,7 +458,7 @@ class ActuatorMap(ReprMixin):
     def _weakest(
         self, position: np.ndarray, speed: np.ndarray, force: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return reciprocals of the speeds and efforts (N, 2 n), and whether positions are allowed."""
+        """Return reciprocal speed and effort limits (N, 2 n); and if poses are allowed (N,)."""
         states = self.joint_to_actuator(position)
         is_allowed = states.sample_status == MapStatus.SUCCESS
         J = np.where(is_allowed[:, None, None], states.jacobian, np.eye(len(self.joints)))
@@ -457,16 +466,16 @@ class ActuatorMap(ReprMixin):
         return 1.0 / np.concatenate([velocity, effort], axis=1), is_allowed
 
     def _joint_ends(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return negative and positive joint positions (N, 2 n), and whether they are allowed."""
+        """Return negated and plain joint positions (N, 2 n), and whether they are allowed (N,)."""
         status = self.joint_to_actuator(position).sample_status
         return np.concatenate([-position, position], axis=1), status == MapStatus.SUCCESS
 
     def _needs(
         self, position: np.ndarray, speeds: np.ndarray, efforts: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return what motors need (N, 4 n), and whether positions are allowed.
+        """Return the motors' requirements (N, 4 n), and whether positions are allowed (N,).
 
-        They are negative and positive positions, speeds and efforts.
+        The requirements are negated positions, positions, speeds and efforts.
         """
         states = self.joint_to_actuator(position)
         is_allowed = states.sample_status == MapStatus.SUCCESS
@@ -477,10 +486,10 @@ class ActuatorMap(ReprMixin):
         return np.concatenate(needs, axis=1), is_allowed
 
     def clip_joint_position(self, position: object) -> np.ndarray:
-        """Return the joint positions (N, n) whose motor positions are nearest within the motor limits.
+        """Return joint positions (N, n) whose motor positions are clipped to the motors' limits.
 
-        Motor positions beyond the limits that coordinates of the machine file give them are set to
-        the limit, one by one.
+        Each motor's limits follow from the stops of the coordinates that it drives
+        (`actuator_range`).
 
         Raises:
             InputError, PoseError: as `joint_to_actuator_position` and `actuator_to_joint_position`.
@@ -490,7 +499,7 @@ class ActuatorMap(ReprMixin):
         return self.actuator_to_joint_position(np.clip(motors, lower, upper))
 
     def clip_joint_velocity(self, position: object, velocity: object) -> np.ndarray:
-        """Return the joint velocities (N, n) with motor velocities within the motors' largest speeds.
+        """Return the joint velocities (N, n) whose motor velocities are clipped to their limits.
 
         Raises:
             InputError, PoseError: as `joint_to_actuator_position`.
@@ -501,7 +510,7 @@ class ActuatorMap(ReprMixin):
         return np.linalg.solve(states.jacobian, clipped[..., None])[..., 0]
 
     def clip_joint_effort(self, position: object, effort: object) -> np.ndarray:
-        """Return the joint efforts (N, n) with motor efforts within the motors' largest ones.
+        """Return the joint efforts (N, n) whose motor efforts are clipped to their limits.
 
         Raises:
             InputError, PoseError: as `joint_to_actuator_position`.
@@ -548,7 +557,7 @@ class ActuatorMap(ReprMixin):
         """Return the states of a side.
 
         Raises:
-            PoseError: samples have none.
+            PoseError: a sample has no position on the other side.
         """
         states, mode = self._evaluated(side, position, velocity, effort)
         status = np.atleast_1d(states.sample_status)
@@ -570,15 +579,17 @@ class ActuatorMap(ReprMixin):
         return arrays["position"]
 
     def _reason(self, side: str, position: np.ndarray, mode: float) -> tuple[str, str]:
-        """Return why a position (n,) has no state on the other side, and what to do."""
+        """Return why a position (n,) has no state on the other side, and the remedy."""
         motion = self.joint_motion if side == "actuator" else self.actuator_motion
         try:
             motion.kinematics(position)
         except PoseError as error:
             return error.problems[0].what, error.problems[0].remedy
-        what = f"lies beyond a singular pose: the determinant of the Jacobian is {mode:.3g} of that at "
-        what += "the reference pose"
-        return what, "stay on the side of the reference pose, or choose another one with `Model.at`"
+        what = (
+            f"is beyond a singular pose: the determinant of the Jacobian is {mode:.3g} times its "
+            "value at the reference pose"
+        )
+        return what, "stay on the side of the reference pose, or choose another with `Model.at`"
 
     def _mapped_states(
         self, side: str, position: object, velocity: object | None, effort: object | None
@@ -589,7 +600,7 @@ class ActuatorMap(ReprMixin):
     def _evaluated(
         self, side: str, position: object, velocity: object | None, effort: object | None
     ) -> tuple[MappedStates, np.ndarray]:
-        """Return the states of a side, and the share of the reference's determinant (N,)."""
+        """Return the states of a side, and det(J) relative to the reference pose (N,)."""
         motion, names = self.joint_motion, self.actuators
         program = self.to_actuators
         if side == "joint":
@@ -635,7 +646,7 @@ class ActuatorMap(ReprMixin):
         outputs: dict[str, np.ndarray],
         numbers: dict[str, np.ndarray],
     ) -> None:
-        """Repeat failed samples along lines from the reference pose, and store their results."""
+        """Follow failed samples along lines from the reference pose, and store the results."""
         again = {name: np.ascontiguousarray(array[failed]) for name, array in inputs.items()}
         spec = self._followed[side]
         again["start"], _ = runner.walked(again)
@@ -649,7 +660,7 @@ class ActuatorMap(ReprMixin):
             numbers[name][failed] = array
 
     def _note_limits(self, status: np.ndarray, q: np.ndarray) -> None:
-        """Set the status of good samples beyond stops of joints, or of motors and parts between."""
+        """Set the status of solved samples beyond stops of joints, motors or elements between."""
         limits = self.model.limits
         if not limits.is_stop.any():
             return

@@ -1,4 +1,4 @@
-"""Limits of joints that follow from those of motors, and limits of motors that follow from those of joints."""
+"""Limits of joints from the limits of their motors, and the reverse."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 
-#: Extremes over a range are searched on a grid of this number of positions of each joint, by number
-#: of joints (further joints have the last number); then on grids around the best position, each
-#: with cells of this share of the one before.
-GRID = (201, 41, 15, 9, 7)
-FINER_GRID = 5
+#: Number of grid points per joint in the search for maxima over a range, for one joint, two joints
+#: and so on; more joints use the last number.
+GRID_POINTS = (201, 41, 15, 9, 7)
+#: Number of grid points per joint of each finer grid around the best position.
+FINER_GRID_POINTS = 5
+#: Number of finer grids, each over half the range of the grid before.
 REFINEMENTS = 30
 
 
@@ -23,7 +24,8 @@ class CarriedLimits(ReprMixin):
 
     Attributes:
         names: names of the joints or motors.
-        lower, upper: ends of the positions (n,) that all limits of the machine allow, rad or m.
+        lower, upper: lowest and highest positions (n,) that all limits of the machine allow, rad or
+            m.
         velocity: largest speeds (n,) or (N, n), rad/s or m/s; infinite without limits.
         effort: largest torques or forces (n,) or (N, n), N m or N; infinite without limits.
     """
@@ -36,7 +38,7 @@ class CarriedLimits(ReprMixin):
 
 
 def largest_alone(matrix: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """Return the largest x_j (N, n) with |A x| within limits, and all other x zero.
+    """Return the largest x_j (N, n) with |A x| within limits if all other x are zero.
 
     Args:
         matrix: A (N, m, n).
@@ -49,7 +51,7 @@ def largest_alone(matrix: np.ndarray, limits: np.ndarray) -> np.ndarray:
 
 
 def largest_together(matrix: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """Return the largest |A x| (N, m) for all x within limits together.
+    """Return the largest |A x| (N, m) over all x within limits.
 
     Args:
         matrix: A (N, m, n).
@@ -61,28 +63,28 @@ def largest_together(matrix: np.ndarray, limits: np.ndarray) -> np.ndarray:
     return np.asarray(products.sum(axis=2))
 
 
-def extreme(
+def maximum(
     value: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], ranges: np.ndarray
 ) -> np.ndarray:
     """Return the largest values (k,) of functions over the allowed part of a range.
 
-    Each function is searched on a grid, then on finer grids around its best position.
+    Each maximum is searched on a grid, then on finer grids around the best position.
 
     Args:
-        value: function of joint positions (N, n) that returns values (N, k), and which positions
-            are allowed (N,).
+        value: function of joint positions (N, n) that returns values (N, k), and whether each
+            position is allowed (N,).
         ranges: lower and upper ends (n, 2).
     """
     n = len(ranges)
-    first = GRID[min(n, len(GRID)) - 1]
-    points = grid(ranges, first)
+    grid_points = GRID_POINTS[min(n, len(GRID_POINTS)) - 1]
+    points = grid(ranges, grid_points)
     values, is_allowed = value(points)
     if not is_allowed.any():
         return np.full(values.shape[1], np.nan)
     values = np.where(is_allowed[:, None], values, -np.inf)
     return np.array(
         [
-            _refined(value, k, points[int(values[:, k].argmax())], ranges, first)
+            _refined(value, k, points[int(values[:, k].argmax())], ranges, grid_points)
             for k in range(values.shape[1])
         ]
     )
@@ -93,14 +95,14 @@ def _refined(
     k: int,
     best: np.ndarray,
     ranges: np.ndarray,
-    first: int,
+    grid_points: int,
 ) -> float:
     """Return the largest value of function k near a position."""
-    half = np.ptp(ranges, axis=1) / max(first - 1, 1)
+    half = np.ptp(ranges, axis=1) / max(grid_points - 1, 1)
     largest = -np.inf
     for _ in range(REFINEMENTS):
         box = np.stack([best - half, best + half], axis=1)
-        points = grid(np.clip(box, ranges[:, :1], ranges[:, 1:]), FINER_GRID)
+        points = grid(np.clip(box, ranges[:, :1], ranges[:, 1:]), FINER_GRID_POINTS)
         points = np.concatenate([best[None], points])
         values, is_allowed = value(points)
         values = np.where(is_allowed, values[:, k], -np.inf)

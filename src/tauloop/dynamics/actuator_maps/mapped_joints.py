@@ -1,4 +1,4 @@
-"""The part of a machine that an actuator map covers: named joints, their motors and what is between."""
+"""The part of a machine that an actuator map covers: joints, motors and elements between them."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from tauloop.mechanism.model import BASE, Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.model import MachineSource, Model, modeled
 
-#: A motor does not move with a freedom if its velocity per unit of that freedom's, both in units of
-#: the machine, is below this share of the largest one.
+#: A motor does not move with a degree of freedom if the dimensionless ratio of their velocities is
+#: below this fraction of the largest ratio.
 COUPLING_TOLERANCE = 1e-9
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedJoints:
-    """Named joints as the independent coordinates of a model, with as many motors.
+    """Named joints as the independent coordinates of a model, with an equal number of motors.
 
     Attributes:
-        model: the machine with these joints and their motors; all other freedoms are held.
+        model: the machine with these joints and their motors; all other freedoms are locked.
         joints: names of the joints' coordinates, in the order of the map.
-        velocities: indices of their velocities.
-        carried: bodies that are between the base and the last joint, and move with joints alone.
+        velocities: indices of the joints' velocities.
+        carried: bodies between the base and the last joint that move only with the joints.
     """
 
     model: Model
@@ -70,13 +70,13 @@ def mapped_joints(machine: MachineSource, joints: Iterable[str] | str) -> Mapped
     """Return the part of a machine that moves with named joints.
 
     Args:
-        machine: a model, a mechanism, a path, or the name of a shipped machine. The map is on the
-            working mode and the assembly mode of its reference pose.
+        machine: a model, a mechanism, a path, or the name of a shipped machine. The map is valid in
+            the working mode and the assembly mode of the reference pose.
         joints: names of scalar joint coordinates; all independent ones if empty.
 
     Raises:
         InputError: the names do not exist or are not independent, the number of motors differs from
-            that of the joints, or motors also move with other freedoms.
+            the number of joints, or motors also move with other freedoms.
         AssemblyError: the machine does not assemble as described.
     """
     whole = modeled(machine)
@@ -98,7 +98,7 @@ def mapped_joints(machine: MachineSource, joints: Iterable[str] | str) -> Mapped
 
 
 def _require_scalars(topology: Topology, names: Sequence[str]) -> None:
-    """Raise for names that are not those of scalar coordinates, and for repeated ones."""
+    """Raise an error for names that are not scalar coordinates, and for repeated names."""
     scalars = [
         name
         for name, place in zip(topology.velocity_names, topology.q_of_v, strict=True)
@@ -126,12 +126,12 @@ def _with_independent(whole: Model, names: tuple[str, ...]) -> Model:
 
 
 def _remaining(whole: Model, names: tuple[str, ...]) -> list[str]:
-    """Return independent coordinates of the machine that stay independent next to named joints.
+    """Return the machine's independent coordinates that stay independent of the named joints.
 
-    Each name takes the place of the coordinate that it depends on most.
+    Each joint replaces the coordinate that it depends on most.
 
     Raises:
-        InputError: a joint depends on those named before it.
+        InputError: a joint depends on the joints named before it.
     """
     assembly, topology = whole.assembly, whole.topology
     G = whole.platform.embedding(whole.platform_position(assembly.q))
@@ -155,7 +155,7 @@ def _remaining(whole: Model, names: tuple[str, ...]) -> list[str]:
 
 
 def _without_other_freedoms(model: Model, names: tuple[str, ...]) -> Model:
-    """Return the model with the other freedoms held, and without motors that these joints do not move.
+    """Return the model with the other freedoms locked, and without motors that do not move then.
 
     Raises:
         InputError: a motor moves with named joints and with other freedoms.
@@ -185,7 +185,7 @@ def _without_other_freedoms(model: Model, names: tuple[str, ...]) -> Model:
 
 
 def _moved_actuators(model: Model) -> np.ndarray:
-    """Return whether actuators move with independent velocities (n_u, m) at any assembled state."""
+    """Return whether each actuator moves with each independent velocity (n_u, m) in some state."""
     assembly = model.assembly
     J = model.platform.actuator_jacobian(model.platform_position(assembly.states))
     scale = assembly.loops.velocity_scale[list(assembly.independent)]
@@ -195,7 +195,7 @@ def _moved_actuators(model: Model) -> np.ndarray:
 
 
 def _require_as_many_motors(model: Model, names: tuple[str, ...]) -> None:
-    """Raise unless as many motors as joints move the joints, without passive freedoms."""
+    """Raise an error if the numbers of motors and joints differ or a freedom is passive."""
     motors = [actuator.name for actuator in model.mechanism.actuators]
     if len(motors) == len(names) and not model.assembly.passive:
         return
@@ -209,7 +209,7 @@ def _require_as_many_motors(model: Model, names: tuple[str, ...]) -> None:
 
 
 def _held(model: Model) -> tuple[str, ...]:
-    """Return the names of the velocities that are held, apart from spins."""
+    """Return the names of the locked velocities, except spins."""
     topology = model.topology
     return tuple(
         topology.velocity_names[i] for i in model.assembly.locked if topology.q_of_v[i] >= 0

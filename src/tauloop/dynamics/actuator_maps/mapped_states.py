@@ -13,16 +13,17 @@ from tauloop.compiler.state import CONVERGED, SMALLEST_PIVOT, SolveDiagnostics
 
 
 class MapStatus(IntEnum):
-    """Status of a sample: from `UNREACHABLE` on, its values are NaN.
+    """Status of a sample. For `UNREACHABLE` and all following statuses, the values are NaN.
 
     Attributes:
-        SUCCESS: the values are good, and within all limits.
-        JOINT_LIMITS: the values are good, but a named joint is beyond a stop.
-        ACTUATOR_LIMITS: the values are good, but a motor or a part between is beyond a stop.
+        SUCCESS: the values are valid and within all limits.
+        JOINT_LIMITS: the values are valid, but a named joint is beyond a stop.
+        ACTUATOR_LIMITS: the values are valid, but a motor, or an element between motors and joints,
+            is beyond a stop.
         UNREACHABLE: no position exists: the loops cannot close.
         NOT_CONVERGED: Newton's method found no position.
         SINGULAR: velocities or efforts are not determined.
-        OTHER_MODE: the position is on another assembly mode than the reference pose.
+        OTHER_MODE: the position is in another assembly mode than the reference pose.
     """
 
     SUCCESS = 0
@@ -40,11 +41,11 @@ class MappedStates(ReprMixin):
 
     Attributes:
         names: names of the motors or joints.
-        position: (N, n) or (n,), rad or m.
-        velocity: zero where no velocities were given.
-        effort: N m or N; zero where no efforts were given.
+        position: positions (N, n) or (n,), rad or m.
+        velocity: velocities of the same shape, rad/s or m/s; zero if none were given.
+        effort: efforts of the same shape, N m or N; zero if none were given.
         jacobian: motor velocities per joint velocity (N, n, n) or (n, n).
-        sample_status: a `MapStatus` for each sample (N,), or one.
+        sample_status: `MapStatus` of each sample (N,), or of the single sample.
     """
 
     names: tuple[str, ...]
@@ -56,7 +57,7 @@ class MappedStates(ReprMixin):
 
     @property
     def is_valid(self) -> np.ndarray:
-        """Whether the values exist (N,); the others are NaN."""
+        """Whether each sample has values (N,); samples without values are NaN."""
         return np.asarray(self.sample_status < MapStatus.UNREACHABLE)
 
     @property
@@ -67,7 +68,7 @@ class MappedStates(ReprMixin):
     def _count(self, status: MapStatus) -> Diagnostic:
         places = np.flatnonzero(np.atleast_1d(self.sample_status) == status)
         name = f"samples: {status.name.lower().replace('_', ' ')}"
-        advice = f"first at sample {places[0]}; see `sample_status`" if len(places) else ""
+        advice = f"the first is sample {places[0]}; see `sample_status`" if len(places) else ""
         return diagnostic(name, len(places), at_most=0, advice=advice)
 
     @property
@@ -79,7 +80,7 @@ class MappedStates(ReprMixin):
 def deciding_numbers(
     outputs: dict[str, np.ndarray], health: SolveDiagnostics
 ) -> dict[str, np.ndarray]:
-    """Return the numbers (N,) that decide on the status of samples."""
+    """Return the numbers (N,) that determine the status of samples, by name."""
     mode = outputs["mode"][:, 0]
     residuals = [np.abs(residual) for residual in health.residuals.values()]
     return {
@@ -91,7 +92,7 @@ def deciding_numbers(
 
 
 def failures(numbers: dict[str, np.ndarray]) -> np.ndarray:
-    """Return the statuses (N,) of samples apart from limits."""
+    """Return the statuses (N,) of samples; limits are not checked."""
     status = np.full(len(numbers["mode"]), MapStatus.SUCCESS, dtype=np.int8)
     status[numbers["mode"] <= 0.0] = MapStatus.OTHER_MODE
     status[~(numbers["pivot"] > SMALLEST_PIVOT)] = MapStatus.SINGULAR

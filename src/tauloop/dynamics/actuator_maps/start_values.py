@@ -1,6 +1,6 @@
 """Polynomial initial guesses for Newton's method, so that it needs few steps at any position.
 
-They are fitted to states of the machine on the branch of its reference pose.
+The polynomials are fitted to states of the machine on the branch of its reference pose.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 
-#: Degrees of the polynomials by number of variables: initial guesses within 1e-3 rad for an
-#: ankle, from which three Newton steps converge to round-off. More variables have the last degree.
+#: Degrees of the polynomials for one variable, two variables and so on; more variables use the last
+#: degree. Initial guesses for an ankle are accurate to 1e-3 rad, and three Newton steps converge to
+#: round-off.
 DEGREES = (9, 5, 4, 3, 2)
 
 
@@ -27,7 +28,8 @@ class StartPolynomials:
     The variables are x = (L p - center) / half_width, limited to [-1, 1].
 
     Attributes:
-        reference: coordinates (n_q,) of the reference pose, for those without a polynomial.
+        reference: coordinates (n_q,) of the reference pose, the start values of coordinates without
+            a polynomial.
         columns: indices of the coordinates with a polynomial.
         linear: L (n, n).
         center, half_width: middle and half width of the range of L p (n,).
@@ -76,7 +78,7 @@ class StartPolynomials:
 
 
 def constant_start(reference: np.ndarray, variables: int) -> StartPolynomials:
-    """Return start values that are those of the reference pose (n_q,), without polynomials."""
+    """Return start values without polynomials: the coordinates (n_q,) of the reference pose."""
     return StartPolynomials(
         reference=reference,
         columns=(),
