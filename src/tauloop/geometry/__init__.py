@@ -1,4 +1,4 @@
-"""Solids of machines: those of the description, and designed solids for the other parts.
+"""Solids of machines: those in the machine file, and designed solids for other bodies and rods.
 
 Examples:
     >>> import tauloop as tl

@@ -21,8 +21,8 @@ def frames(
     Args:
         mechanism: the machine.
         geometry: geometry at N states.
-        reference: geometry at the state at which that direction is chosen; it must be the same for
-            all calls.
+        reference: geometry at the state at which the fixed direction is chosen; it must be the same
+            for all calls.
     """
     shape = geometry.shape
     placed = {
@@ -45,7 +45,7 @@ def frames(
         x = across - z * np.sum(across * z, axis=-1, keepdims=True)
         x /= np.linalg.norm(x, axis=-1, keepdims=True)
         R = np.stack([x, np.cross(z, x), z], axis=-1)
-        # A cable has a telescope but is a single solid, so it needs this pose too.
+        # a cable has a telescope but is a single solid, so it needs this pose too
         placed[segment.name] = FramePose(R, A)
         if rod.telescope is not None:
             placed[f"{segment.name}.lower"] = FramePose(R, A)

@@ -11,8 +11,8 @@ from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.model import Model
 
-#: Rods share a joint if the distance of their center lines at the reference pose, relative to the
-#: characteristic length, is below this.
+#: Distance of center lines at the reference pose, relative to the characteristic length, below
+#: which rods count as joined.
 JOINED_DISTANCE = 1e-3
 
 
@@ -23,7 +23,8 @@ class RodClearance:
     Attributes:
         rods: names of all rods.
         pairs: indices (n_pairs, 2) of the compared rods: all pairs except those that share a joint.
-        ends: function q -> ends A and B of all rods (6 n_rods); None for fewer than two rods.
+        ends: function of q that returns the ends A and B of all rods (6 n_rods); None for fewer
+            than two rods.
     """
 
     rods: tuple[str, ...]
@@ -46,7 +47,7 @@ class RodClearance:
 
 
 def rod_clearance(model: Model) -> RodClearance:
-    """Return the function of distances between the rods of a machine."""
+    """Return the object that computes distances between the rods of a machine."""
     mechanism = model.mechanism
     names = tuple(rod.name for rod in mechanism.rods)
     none = RodClearance(rods=names, pairs=np.zeros((0, 2), dtype=int), ends=None)

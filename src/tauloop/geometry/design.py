@@ -1,4 +1,4 @@
-"""Design of solids for a machine with known kinematics only.
+"""Design of solids for a machine of which only the kinematics is known.
 
 All dimensions are multiples of one radius, which is small compared with the machine and with the
 distances between unconnected parts. A planar linkage is built in layers, so that its links do not
@@ -32,9 +32,9 @@ from tauloop.mechanism.solids.visual import solid_at
 
 #: Largest radius of a link relative to the machine's size.
 LINK_RADIUS = 0.013
-#: Largest radius of a link relative to the smallest distance of unconnected parts.
+#: Largest radius of a link relative to the smallest distance between unconnected parts.
 CLEARANCE_SHARE = 0.42
-#: Smallest radius relative to the largest, so that links stay visible.
+#: Smallest radius of a link relative to the largest, so that links remain visible.
 MIN_RADIUS_SHARE = 0.3
 #: Dimensions relative to the radius of a link.
 ROD_RADIUS = 0.55
@@ -46,9 +46,9 @@ BALL_RADIUS = 1.15
 CARRIAGE_SIZE = 3.2
 RAIL_RADIUS = 0.9
 TOOL_RADIUS = 0.5
-#: Distance of the layers of a planar linkage relative to the radius of a link.
+#: Distance between the layers of a planar linkage relative to the radius of a link.
 LAYER_DISTANCE = 2.6
-#: Distance of the two bars of a parallelogram relative to their length.
+#: Distance between the two bars of a parallelogram relative to their length.
 PARALLELOGRAM_WIDTH = 0.1
 #: Shortest and longest length of a telescope without limits, relative to its length at the
 #: reference pose.
@@ -249,7 +249,7 @@ class _Design:
             return
         points = body.points
         if is_base:
-            # The frames of the rails replace the base.
+            # the frames of the rails replace the base
             if any(self._is_rail(point) for point in points):
                 return
         if len(body.faces) and not is_base:
@@ -263,7 +263,7 @@ class _Design:
             yield ball(body.name, points[0], 1.6 * r, role)
 
     def _is_bolted(self, name: str) -> bool:
-        """Return whether a body has fixed joints only, so that it is not a link."""
+        """Return whether a body has only fixed joints, so that it is not a link."""
         joints = [j for j in self.mechanism.joints if name in (j.parent.body, j.child.body)]
         return all(joint.kind == "fixed" for joint in joints)
 
@@ -341,8 +341,8 @@ class _Design:
     def _is_parallelogram(self, segment: Segment) -> bool:
         """Return whether a rod represents a parallelogram.
 
-        This is the case for the only rod between its bodies, if one is a platform without rotation
-        (about horizontal axes).
+        This is the case if it is the only rod between its bodies, and one of these is a platform
+        that does not rotate about horizontal axes.
         """
         platform = self.mechanism.platform.body
         rod = self.mechanism.rod(segment.name)
@@ -426,7 +426,7 @@ class _Design:
     def _rail_offset(self, joint: Joint, axis: np.ndarray) -> np.ndarray:
         """Return the displacement (3,) of a rail on the base from the joint center, m.
 
-        It points away from the rods of the carriage.
+        The displacement points away from the rods of the carriage.
         """
         if joint.parent.body != BASE or joint.kind != "prismatic":
             return np.zeros(3)

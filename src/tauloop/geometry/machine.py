@@ -20,8 +20,8 @@ def machine_solids(model: Model) -> tuple[Solid, ...]:
 
     Solids are fixed to their bodies (see `frames` for the poses of bodies and rods). Designed
     solids are tubes for rods and links, plates, arcs, housings, rails and a base. Their thickness
-    depends on the distances between them at the reference pose. If no solid of the description has
-    a color, as in many imported machines, each body gets its own.
+    depends on the distances between them at the reference pose. If no solid in the machine file has
+    a color, as in many imported machines, each body gets a different color.
 
     Args:
         model: the machine.
@@ -37,7 +37,7 @@ def machine_solids(model: Model) -> tuple[Solid, ...]:
 
 
 def _body_colors(mechanism: Mechanism) -> dict[str, str]:
-    """Return a color for each body with solids; none if one has a color, or for a single body."""
+    """Return a color for each body with solids; empty if a solid has a color or for one body."""
     if any(solid.colour for solid in mechanism.solids):
         return {}
     bodies = list(dict.fromkeys(solid.body for solid in mechanism.solids))
@@ -68,7 +68,7 @@ def parts(solids: Iterable[Solid], sections: int = DEFAULT_SECTIONS) -> dict[tup
 
 
 def joined(meshes: list[Mesh]) -> Mesh:
-    """Return several meshes as a single one."""
+    """Return several meshes as a single mesh."""
     first = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes[:-1])])
     faces = [mesh.faces + start for mesh, start in zip(meshes, first, strict=True)]
     return Mesh(

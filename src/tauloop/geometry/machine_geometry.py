@@ -1,4 +1,4 @@
-"""The geometry of a machine for pictures: joint centers, lines, faces, rods and rails.
+"""The geometry of a machine for drawings: joint centers, lines, faces, rods and rails.
 
 Shapes are constant in body coordinates, so only the poses of the bodies depend on the state. This
 module does not draw; figures and the viewer use its lines.
@@ -23,15 +23,15 @@ from tauloop.mechanism.model import BASE, JOINT_KINDS, Body, Freedom, Joint, Mec
 from tauloop.mechanism.poses import FramePose, placement_pose
 from tauloop.model import Model
 
-#: Points coincide if their distance is below this, in characteristic lengths.
+#: Distance, in characteristic lengths, below which points coincide.
 SAME_POINT = 1e-9
-#: Points are on a line or in a plane if their deviation, relative to the extent, is below this.
+#: Deviation, relative to the extent, below which points are on a line or in a plane.
 FLATNESS_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyShape:
-    """The drawn shape of a body in its own coordinates.
+    """The drawn shape of a body in body coordinates.
 
     Attributes:
         name: name of the body.
@@ -56,10 +56,10 @@ class Segment:
 
     Attributes:
         name: name of the rod or joint.
-        kind: "rod"; "slide", between the frames of a sliding joint; "rail", the range of a slide on
-            its body.
-        bodies: bodies of both ends.
-        ends: (2, 3) both ends in coordinates of their bodies, m.
+        kind: "rod", "slide" (between the frames of a sliding joint) or "rail" (the range of a slide
+            on its body).
+        bodies: names of the bodies of both ends.
+        ends: (2, 3) both ends in coordinates of these bodies, m.
     """
 
     name: str
@@ -76,9 +76,10 @@ class DriveAxis:
         name: name of the actuator.
         turns: whether the coordinate is an angle.
         body: body to which the axis is fixed.
-        origin: (3,) a point on the axis in coordinates of that body, m; the start of a rod.
-        direction: (3,) unit vector in coordinates of that body; None for the direction of a rod.
-        rod: name of the rod; "" for a joint.
+        origin: (3,) a point on the axis in coordinates of this body, m; for a rod, its start.
+        direction: (3,) unit vector along the axis in coordinates of this body; None for the
+            direction of a rod.
+        rod: name of the rod; empty for a joint.
     """
 
     name: str
@@ -91,16 +92,17 @@ class DriveAxis:
 
 @dataclass(frozen=True, kw_only=True)
 class MachineShape:
-    """The constant geometry of a machine, and the function that gives the poses of its bodies.
+    """The constant geometry of a machine, and the function of the poses of its bodies.
 
     Attributes:
-        bodies: the base first, then the moving bodies.
+        bodies: shapes of the base and of the moving bodies, in this order.
         platform: name of the platform's body.
         segments: rods, slides and rails.
         drives: axes of the actuators.
         tool: pose of the tool's frame on the platform.
         length: characteristic length of the machine, m.
-        poses: function q -> R by columns (9) and origin (3) of every body except the base.
+        poses: function of q that returns R by columns (9) and the origin (3) of every body except
+            the base.
     """
 
     bodies: tuple[BodyShape, ...]
@@ -206,7 +208,7 @@ class MachineGeometry:
 
     @property
     def extent(self) -> tuple[np.ndarray, np.ndarray]:
-        """Smallest and largest coordinates (3,) of all points at all states."""
+        """Smallest and largest coordinates (3,) of all points over all states, m."""
         origins, _ = self.drives
         arrays = [self.points(body.name) for body in self.shape.bodies]
         arrays += [self.tool, self.segments, origins]
@@ -215,13 +217,13 @@ class MachineGeometry:
 
     @property
     def size(self) -> float:
-        """Largest side of the extent, m; the characteristic length if the extent is a point."""
+        """Largest side of the extent, m; the characteristic length if all points coincide."""
         low, high = self.extent
         return float(np.max(high - low)) or self.shape.length
 
     @property
     def plane(self) -> tuple[int, ...]:
-        """Axes of the base for drawings: the two of the machine's plane, or all three."""
+        """Axes of the base for drawings: the two axes of a planar machine's plane, or all three."""
         low, high = self.extent
         thin = np.flatnonzero(high - low < FLATNESS_TOLERANCE * self.size)
         return tuple(i for i in range(3) if not len(thin) or i != thin[-1])
@@ -271,9 +273,9 @@ def machine_shape(loops: Loops) -> MachineShape:
 
 
 def _mass_center(mechanism: Mechanism, body: Body) -> np.ndarray | None:
-    """Return the mass center (3,) of a moving body in its own coordinates.
+    """Return the mass center (3,) of a moving body in body coordinates, or None.
 
-    It shows the rotation of a body with a single joint center.
+    In drawings it shows the rotation of a body with a single joint center.
     """
     if body.inertia is None or body.name == BASE:
         return None
@@ -363,7 +365,7 @@ def joint_axes(mechanism: Mechanism) -> Iterator[DriveAxis]:
 
 
 def _axis(joint: Joint, freedom: int) -> tuple[str, bool, Placement]:
-    """Return the letter of the axis of a joint's freedom, whether it rotates, and its frame."""
+    """Return the letter of the axis of a joint's freedom, whether it is rotary, and its frame."""
     translations = {"translational": 3, "planar": 2, "schoenflies": 3, "free": 3, "spherical": 0}
     if joint.kind in translations:
         count = translations[joint.kind]
@@ -374,7 +376,7 @@ def _axis(joint: Joint, freedom: int) -> tuple[str, bool, Placement]:
         return letter, True, joint.parent
     if joint.kind == "universal":
         return joint.axes[freedom], True, (joint.parent, joint.child)[freedom]
-    # The label of a linear motor is drawn at its slider.
+    # the label of a linear motor is drawn at the slider
     frame = joint.child if joint.kind == "prismatic" else joint.parent
     return next(iter(joint.axes), "z"), JOINT_KINDS[joint.kind].angular[freedom], frame
 
@@ -393,8 +395,8 @@ def _body_shape(
 ) -> BodyShape:
     """Return the shape of a body from its points (k, 3).
 
-    The points of a spherical body are the ends of its axes, and all its points if its mass center
-    is not its joint center.
+    The points of a spherical body are the ends of its axes. If its mass center is not at its joint
+    center, its other points are included.
     """
     centers = _distinct_points(points, length)
     arcs = np.zeros((0, 2, 3))
@@ -402,7 +404,7 @@ def _body_shape(
     if spherical is not None:
         arcs = spherical.pieces
         points = np.concatenate([centers if len(centers) > 1 else centers[:0], spherical.ends])
-    # only drawings need the lines
+    # computed on first use, because only drawings need the lines
     lines = cache(lambda: body_lines(centers))
     return BodyShape(
         name=name,
@@ -421,11 +423,11 @@ def _distinct_points(points: np.ndarray, length: float) -> np.ndarray:
 
 
 def body_lines(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return lines (e, 2) and triangles (f, 3) that form a body of distinct points (k, 3).
+    """Return lines (e, 2) and triangles (f, 3) that form a body from distinct points (k, 3).
 
-    Points on a line form a chain. Points in a plane have the outline of their convex hull. Points
-    in space have the edges of their convex hull, except those within plane faces. Points inside a
-    hull are on no line.
+    Points on a line are joined to a chain. Points in a plane are joined by the outline of their
+    convex hull. Points in space are joined by the edges of their convex hull, except edges within
+    plane faces. Points inside a hull are not on any line.
     """
     no_faces = np.zeros((0, 3), dtype=int)
     if len(points) < 2:
@@ -436,7 +438,7 @@ def body_lines(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if rank == 1:
         order = np.argsort(centered @ axes[0], kind="stable")
         return np.column_stack([order[:-1], order[1:]]), no_faces
-    # This import takes longer than forward kinematics, which needs no hull.
+    # this import takes longer than forward kinematics, which needs no hull
     from scipy.spatial import ConvexHull
 
     if rank == 2:

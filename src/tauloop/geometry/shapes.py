@@ -9,7 +9,7 @@ from tauloop.mechanism.solids.visual import solid_at
 
 #: Number of corners of a round section.
 SECTION_CORNERS = 16
-#: Number of corners of a circle that rounds a plate's corner.
+#: Number of corners of the circle that rounds a plate's corner.
 ROUNDING_CORNERS = 12
 
 
@@ -62,7 +62,7 @@ def tube(line: np.ndarray, radius: float) -> Mesh:
     angles = np.linspace(0.0, 2 * np.pi, SECTION_CORNERS, endpoint=False)[:, None]
     rings = []
     for point, tangent in zip(line, tangents, strict=True):
-        # Parallel transport of x along the line, so that the tube is not twisted.
+        # parallel transport of x along the line, so that the tube is not twisted
         x = x - tangent * (x @ tangent)
         x /= np.linalg.norm(x)
         circle = np.cos(angles) * x + np.sin(angles) * np.cross(tangent, x)
@@ -76,7 +76,7 @@ def tube(line: np.ndarray, radius: float) -> Mesh:
         lower = np.column_stack([corner, neighbor, neighbor + count])
         upper = np.column_stack([corner, neighbor + count, corner + count])
         faces += [lower + ring, upper + ring]
-    # The centers of both ends are the last two vertices.
+    # the centers of both ends are the last two vertices
     start_center, end_center = len(line) * count, len(line) * count + 1
     start_cap = np.column_stack([np.full(count, start_center), neighbor, corner])
     end_cap = np.column_stack(

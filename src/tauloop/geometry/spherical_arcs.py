@@ -12,14 +12,16 @@ from tauloop.equations.values import Values
 from tauloop.mechanism.expression import steps_from
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
 
-#: Axes are parallel if the cross product of their unit vectors is smaller than this.
+#: Length of the cross product of two unit vectors below which axes are parallel.
 PARALLEL_TOLERANCE = 1e-6
-#: Radius of arcs relative to the characteristic length, for a machine that is a spherical linkage.
+#: Radius of arcs relative to the characteristic length, if the whole machine is a spherical
+#: linkage.
 MACHINE_RADIUS = 1.0
-#: The same for a spherical linkage in a machine, such as a wrist.
+#: Radius of arcs relative to the characteristic length, if a spherical linkage is only a part of
+#: the machine, such as a wrist.
 WRIST_RADIUS = 0.05
-#: Ratio of the radius of a body's arcs to that of the body before it, counted from the base. With
-#: equal radii the arcs would overlap.
+#: Ratio of the radius of a body's arcs to that of the body before it, counted from the base, so
+#: that the arcs do not overlap.
 RADIUS_RATIO = 0.86
 #: Angle of one straight piece of an arc, rad.
 PIECE_ANGLE = np.radians(3.0)
@@ -27,11 +29,11 @@ PIECE_ANGLE = np.radians(3.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SphericalBody:
-    """A body whose axes intersect in one point, in its own coordinates.
+    """A body whose axes intersect in one point, in body coordinates.
 
     Attributes:
-        ends: (k, 3) ends of its axes, each once, at the radius of its arcs.
-        pieces: (m, 2, 3) straight pieces: its arcs, and pins along its axes to the bodies with a
+        ends: (k, 3) distinct ends of the axes, at the radius of the arcs.
+        pieces: (m, 2, 3) straight pieces of the arcs, and of pins along the axes to bodies with a
             larger radius.
     """
 
@@ -51,7 +53,7 @@ def spherical_bodies(
 
     Args:
         mechanism: the machine.
-        values: values of its parameters.
+        values: parameter values.
         places: joint centers (m, 3) of each body, by name.
         length: characteristic length of the machine, m.
     """

@@ -75,7 +75,7 @@ def _read(path: Path, scale: np.ndarray) -> Mesh:
     except InputError:
         raise
     except Exception as error:
-        # trimesh raises the errors of its readers, which can be of any class.
+        # trimesh passes on the errors of its readers, which can be of any class
         raise InputError.of(
             str(path), f"is not a readable mesh ({error})", "check the file"
         ) from error
@@ -93,7 +93,7 @@ def _trimesh() -> Any:
     """Return the module trimesh.
 
     Raises:
-        EngineError: it is not installed.
+        EngineError: trimesh is not installed.
     """
     try:
         return importlib.import_module("trimesh")
