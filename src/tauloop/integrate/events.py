@@ -21,14 +21,15 @@ _COMPARISON = re.compile(r"\s*(?P<name>[^<>=\s]+)\s*(?P<sign>[<>])\s*(?P<value>[
 class Event(ReprMixin):
     """A function of the state that is zero at an event.
 
-    Simulations check the sign at the ends of steps, and all other runs also in the middle. Two
-    zeros within one step, or half a step, are missed, so choose `max_step` accordingly.
+    Simulations check the sign at the ends of steps; all other runs also check it in the middle of
+    steps. Two zeros between two checks are missed, so choose `max_step` accordingly.
 
     Attributes:
         name: name of the event, for results.
-        function: times (N,), coordinates (N, n_q) and velocities (N, n_v) -> values (N,).
-        direction: 1 for zeros at which it rises, -1 for those at which it falls, 0 for both.
-        is_terminal: whether the motion ends there.
+        function: function of times (N,), coordinates (N, n_q) and velocities (N, n_v) that returns
+            values (N,).
+        direction: 1 for zeros at which the value rises, -1 for zeros at which it falls, 0 for both.
+        is_terminal: whether the motion ends at the event.
     """
 
     name: str
@@ -44,8 +45,8 @@ class Occurrence(ReprMixin):
     Attributes:
         name: name of the event.
         time: time, s.
-        q, v: coordinates (n_q,) and velocities (n_v,) there.
-        is_terminal: whether the motion ended there.
+        q, v: coordinates (n_q,) and velocities (n_v,) at the event.
+        is_terminal: whether the motion ended at the event.
     """
 
     name: str
@@ -66,9 +67,9 @@ class ValuePassed(ReprMixin):
 
     Attributes:
         name: name of the quantity.
-        direction: 1 where it rises above the value, -1 where it falls below.
+        direction: 1 if the quantity rises above the value, -1 if it falls below.
         value: value, SI.
-        is_terminal: whether the motion ends there.
+        is_terminal: whether the motion ends at the event.
     """
 
     name: str
@@ -78,7 +79,7 @@ class ValuePassed(ReprMixin):
 
     @property
     def label(self) -> str:
-        """For the record."""
+        """The comparison as text, for results."""
         return f"{self.name} {'>' if self.direction > 0 else '<'} {self.value:g}"
 
 
@@ -86,7 +87,7 @@ def comparison(option: str, text: str, *, is_terminal: bool) -> ValuePassed:
     """Return an event from a text such as ``platform.z<-0.7``.
 
     Raises:
-        InputError: the text has another form.
+        InputError: the text is not a comparison.
     """
     match = _COMPARISON.fullmatch(text)
     try:
@@ -96,7 +97,7 @@ def comparison(option: str, text: str, *, is_terminal: bool) -> ValuePassed:
     if match is None or not np.isfinite(value):
         what = f"{text!r} is not NAME<NUMBER or NAME>NUMBER"
         remedy = (
-            "write, for example, 'platform.z<-0.7' in SI units; the shell needs the quotation marks"
+            "write, for example, 'platform.z<-0.7' in SI units, with quotation marks for the shell"
         )
         raise InputError.of(option, what, remedy)
     direction: Literal[-1, 1] = 1 if match["sign"] == ">" else -1

@@ -24,23 +24,23 @@ from abc import ABC, abstractmethod
 from dataclasses import fields, is_dataclass
 from typing import final
 
-from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.errors import InputError, Problems
 from tauloop.common.options import require
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.printing.precision import Precision
 from tauloop.compiler.c.printing.single import LEAST_TOLERANCE
 from tauloop.integrate.tableau import Tableau, dormand_prince, runge_kutta_4
 
-#: Tolerances below this are rounding errors: no step size can satisfy them.
+#: Smallest tolerance; smaller tolerances are below rounding errors, so no step size satisfies them.
 FINEST = 1e-14
 #: Default maximum number of steps of an integration.
 MOST_STEPS = 200_000
-#: First step of an adaptive integrator, s; its error estimate soon finds a better one.
+#: First step of an adaptive integrator, s; its error estimate then adapts the step.
 FIRST_STEP = 1e-4
-#: Usual step of an adaptive integrator, s, and usual number of evaluations of rates in a step of
-#: Radau IIA. They estimate the work of a run, which decides how it is compiled.
+#: Typical step of an adaptive integrator, s, and typical number of evaluations of rates in a step
+#: of Radau IIA. They are used to estimate the work of a run, which determines how it is compiled.
 USUAL_STEP, RADAU_EVALUATIONS = 2e-3, 12
-#: Default tolerance of zero: speeds below this are standstill (SI).
+#: Default of the zero-velocity threshold: speeds below it count as standstill (SI).
 ZERO = 1e-9
 
 
@@ -50,7 +50,8 @@ class Method:
 
     Attributes:
         tableau: tableau of an explicit method; None for Radau IIA.
-        rtol, atol: relative and absolute error of a step; for fixed steps, the tolerance of zero.
+        rtol, atol: relative and absolute tolerance of the error of a step. For fixed steps, both
+            are the zero-velocity threshold: speeds below it count as standstill.
         longest: maximum step, s.
         first: first step, s.
     """
@@ -63,7 +64,7 @@ class Method:
 
     @property
     def numbers(self) -> tuple[float, float, float, float]:
-        """Return first step, tolerances and maximum step, as C takes them."""
+        """First step, tolerances and maximum step, in the order of the C code."""
         return self.first, self.rtol, self.atol, self.longest
 
     def evaluations(self, duration: float) -> float:
@@ -79,7 +80,7 @@ class Method:
     def adaptive(
         cls, tableau: Tableau | None, rtol: float, atol: float, longest: float = math.inf
     ) -> Method:
-        """Return a method that adapts its steps."""
+        """Return a method with adaptive steps of at most `longest`, s."""
         return cls(
             tableau=tableau, rtol=rtol, atol=atol, longest=longest, first=min(FIRST_STEP, longest)
         )
@@ -90,10 +91,10 @@ class Method:
         return cls(tableau=tableau, rtol=ZERO, atol=ZERO, longest=step, first=step)
 
     def require_precision(self, precision: Precision) -> None:
-        """Raise if tolerances are too small for a precision.
+        """Raise an error if tolerances are too small for a precision.
 
         Raises:
-            InputError: the message reports which, and possible choices.
+            InputError: the relative tolerance is too small.
         """
         is_adaptive = self.tableau is not None and self.tableau.is_adaptive
         if precision is Precision.SINGLE and is_adaptive and self.rtol < LEAST_TOLERANCE:
@@ -119,22 +120,23 @@ class Integrator(ABC):
     max_steps: int
 
     def __post_init__(self) -> None:
-        """Raise for invalid numbers, all at once.
+        """Raise an error if values are invalid; all problems are listed at once.
 
         Raises:
-            InputError: tolerances that no step can satisfy, or steps that are not positive.
+            InputError: tolerances are below rounding errors or not below 1, or steps are not
+                positive.
         """
         require(self)
-        remedy = f"give at least {FINEST:g}, such as 1e-9; rounding errors are larger below"
-        problems = Problems(
-            Problem(where=name, what=f"no step can meet {getattr(self, name):g}", remedy=remedy)
-            for name in ("rtol", "atol")
-            if not FINEST <= getattr(self, name, 0.5) < 1.0
-        )
+        problems = Problems()
+        for name in ("rtol", "atol"):
+            tolerance = getattr(self, name, 0.5)
+            if not FINEST <= tolerance < 1.0:
+                what = f"{tolerance:g} is not between {FINEST:g} (rounding errors) and 1"
+                problems.add(name, what, "give, for example, 1e-9")
         for name in ("step", "max_step"):
             length = getattr(self, name, 1.0)
             if not length > 0:
-                problems.add("step", f"must be positive, got {length:g} s", "give seconds")
+                problems.add(name, f"must be positive, got {length:g} s", "give seconds")
             elif name == "step" and length == math.inf:
                 problems.add("step", "is infinite", "give the step in seconds")
         if not self.max_steps >= 1:
@@ -148,7 +150,7 @@ class Integrator(ABC):
 
 
 def described(choice: object) -> dict[str, object]:
-    """Return name and numbers of a dataclass such as an integrator, for provenance."""
+    """Return the class name and numbers of a dataclass such as an integrator, for provenance."""
     numbers: dict[str, object] = {"name": type(choice).__name__}
     for item in fields(choice):  # type: ignore[arg-type]
         value = getattr(choice, item.name)
@@ -164,8 +166,8 @@ class DormandPrince(Integrator):
     """Explicit Runge-Kutta pair of orders 5(4) with adaptive steps (Dormand and Prince 1980).
 
     Attributes:
-        rtol, atol: the error of a step stays below atol + rtol |state|, as root mean square over
-            the entries of the state (SI).
+        rtol, atol: relative and absolute tolerance: the error of a step is below atol + rtol
+            |state|, as root mean square over the entries of the state (SI).
         max_step: maximum step, s.
         max_steps: maximum number of steps.
     """
@@ -187,7 +189,7 @@ class RungeKutta4(Integrator):
     """The classical Runge-Kutta method of order 4 with fixed steps.
 
     Attributes:
-        step: step, s; the last one is shortened.
+        step: step, s; the last step is shortened.
         max_steps: maximum number of steps.
     """
 
@@ -205,7 +207,7 @@ class RungeKutta4(Integrator):
 class Radau(Integrator):
     """Implicit Radau IIA of order 5 for stiff machines (Hairer and Wanner 1996, IV.8).
 
-    Jacobians are computed by differences.
+    Jacobians are computed by finite differences.
 
     Attributes:
         rtol, atol: tolerances as in `DormandPrince`.

@@ -1,8 +1,8 @@
 """Linear equations of motion with matrices that depend on time: M ẍ + D ẋ + K x = f.
 
-Machine structures have many stiff directions, and directions without mass, which no one asks for. An
-A-stable method damps them at any step size. All matrices are inverted in batches, so that a step is
-a single product of a matrix and a vector.
+Machine structures have many stiff directions, and directions without mass, whose motion is not of
+interest. An A-stable method damps them at any step size. All matrices are inverted in batches, so
+that a step is a single product of a matrix and a vector.
 
 Source: Chung, Hulbert 1993, A time integration algorithm for structural dynamics with improved
 numerical dissipation: the generalized-α method, J. Appl. Mech. 60, eqs. 25-28; in the form of
@@ -21,11 +21,11 @@ from tauloop.common.records import dataclass
 
 Array = NDArray[np.float64]
 
-#: Factor per step by which directions that the step does not resolve decay (ρ∞).
+#: Factor by which motions that are too fast for the step decay per step (ρ∞).
 SPECTRAL_RADIUS = 0.8
-#: Numbers of all inverted matrices that are in memory together.
+#: Largest number of entries of all inverted matrices that are in memory together.
 MAX_NUMBERS = 4_000_000
-#: Eigenvalues of the mass, relative to the largest, below which a direction has none.
+#: Eigenvalue of the mass matrix, relative to the largest, below which a direction has no mass.
 MASSLESS = 1e-12
 
 
@@ -33,7 +33,7 @@ MASSLESS = 1e-12
 class LinearTerms:
     """Matrices (N, n, n) and forces (N, n) of linear equations of motion at N times.
 
-    Matrices (1, n, n) hold for all of these times.
+    Matrices (1, n, n) are constant over all of these times.
     """
 
     mass: Array
@@ -58,9 +58,9 @@ def integrate_linear(
     """Return the solution of linear equations of motion by the generalized-α method.
 
     Args:
-        terms: times (N,) -> matrices and forces.
-        time: (N,) equidistant times, s.
-        position, velocity: (n,) at the first of them.
+        terms: function of times (N,) that returns matrices and forces.
+        time: equidistant times (N,), s.
+        position, velocity: displacements and velocities (n,) at the first time.
     """
     rho, h = SPECTRAL_RADIUS, float(time[1] - time[0])
     alpha_m, alpha_f = (2.0 * rho - 1.0) / (rho + 1.0), rho / (rho + 1.0)
@@ -71,7 +71,7 @@ def integrate_linear(
     x, v, a_dot = (np.empty((count, size)) for _ in range(3))
     x[0], v[0] = position, velocity
     a_dot[0] = first_acceleration(terms(time[:1]), position, velocity)
-    # The algorithmic acceleration, which is not that of the equations of motion.
+    # the algorithmic acceleration, which differs from the acceleration of the equations of motion
     a = a_dot[0].copy()
     stacked = np.empty(3 * size)
     chunk = max(1, MAX_NUMBERS // (8 * size**2))
@@ -97,7 +97,7 @@ def integrate_linear(
 
 
 def first_acceleration(terms: LinearTerms, position: Array, velocity: Array) -> Array:
-    """Return the acceleration (n,) at the first of the times; zero in directions without mass."""
+    """Return the acceleration (n,) at the first time; zero in directions without mass."""
     M, D, K = terms.mass[0], terms.damping[0], terms.stiffness[0]
     rest = terms.force[0] - D @ velocity - K @ position
     values, vectors = np.linalg.eigh(M)

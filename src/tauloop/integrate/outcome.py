@@ -1,4 +1,4 @@
-"""Outcomes of steps, with the numbers of `hybrid.c`."""
+"""Outcomes of steps, with the numeric values of `hybrid.c`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Routines: right-hand sides and samples as lists of calls.
+"""Routines: right-hand sides and samples of a control as sequences of calls.
 
-A routine's arrays have names. All routines have the state `y`, its `rate` and `guards`, the modes
-`s`, the coordinates `start` from which Newton's method continues, the inputs `in` of a sample,
-applied forces (`held`), findings of the last sample (`z`), and constants `p`. Other arrays belong
-to one routine. A place is an array with an optional offset, as in C: ``y``, ``y + 6``.
+The arrays of a routine have names. All routines have the state `y`, its `rate` and `guards`, the
+modes `s`, the coordinates `start` from which Newton's method continues, the inputs `in` of a
+sample, the applied forces `held`, the results of the last sample `z`, and the constants `p`. Other
+arrays belong to one routine. A place is an array with an optional offset, as in C: ``y``, ``y +
+6``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tauloop.compiler.derivatives.tangents import moved
 from tauloop.compiler.program import Program
 from tauloop.compiler.state import SMALLEST_PIVOT
 
-#: Python function of a sample: (time, inputs, outputs that it changes in place).
+#: Python function of a sample: (time, inputs, outputs), which changes the outputs in place.
 Own = Callable[[float, np.ndarray, np.ndarray], None]
 
 
@@ -31,18 +32,18 @@ class Layout:
     """Consecutive parts of an array, by name."""
 
     def __init__(self, array: str, sizes: Mapping[str, int]) -> None:
-        """Define the parts.
+        """Define the parts of the array.
 
         Args:
             array: name of the array.
-            sizes: sizes of the parts.
+            sizes: sizes of the parts by name, in order.
         """
         ends = np.cumsum([0, *sizes.values()])
         self._array, self.size = array, int(ends[-1])
         self.slices = {name: slice(int(ends[i]), int(ends[i + 1])) for i, name in enumerate(sizes)}
 
     def place(self, name: str, array: str = "") -> str:
-        """Return the place of a part, in this array or in another one with the same layout."""
+        """Return the place of a part, in this array or in another array with the same layout."""
         return f"{array or self._array} + {self.slices[name].start}"
 
     def parts(self, x: ca.SX) -> dict[str, ca.SX]:
@@ -50,7 +51,7 @@ class Layout:
         return {name: x[where] for name, where in self.slices.items()}
 
     def rows(self, n: int, values: Mapping[str, np.ndarray | float | list[float]]) -> np.ndarray:
-        """Return arrays (n, size) from values of parts; the default is zero."""
+        """Return arrays (n, size) with the given values of parts; the rest is zero."""
         stacked = np.zeros((n, self.size))
         for name, value in values.items():
             stacked[:, self.slices[name]] = value
@@ -62,17 +63,18 @@ class RoutineCall:
     """A function with its inputs and outputs as places.
 
     Attributes:
-        function: a program's C function, straight-line code by CasADi, or None for an optional
-            Python function. That is called with the time at the first place and the array at the
-            second, and changes the output.
-        inputs, outputs: places in the order of the arguments.
+        function: C function of a program, straight-line code of CasADi, or None for an optional
+            Python function. The Python function receives the time at the first input place and the
+            array at the second, and changes the output.
+        inputs, outputs: places of the arguments, in order.
         further: places and sizes of inputs that only the interpreter of a program reads; for a
-            Python function, of all inputs.
-        brief: straight-line code and places of its outputs for calls without guards.
-        is_judged: whether an unreliable program ends the routine.
+            Python function, those of all inputs.
+        brief: straight-line code for calls without guards, and the places of its outputs.
+        is_judged: whether the routine ends if the program is unreliable.
         smallest_pivot: fraction of its typical size below which a pivot makes a program unreliable.
-        when: place of a number; the call is made if it is not zero. None for every time.
-        tangent: preceding call for each direction of derivatives
+        when: place of a number; the call is made only if this is not zero. Empty to make the call
+            every time.
+        tangent: call that computes the derivatives along a direction, before this call
             (`tauloop.integrate.sensitivity`).
     """
 
@@ -87,14 +89,14 @@ class RoutineCall:
     tangent: RoutineCall | None = None
 
     def limited(self, precision: Precision) -> RoutineCall:
-        """Return the call with the loop limits of a precision."""
+        """Return the call with the limits of Newton's loops for a precision."""
         if not isinstance(self.function, CFunction):
             return self
         least = max(self.smallest_pivot, precision.smallest_pivot)
         return replace(self, function=precision.limited(self.function), smallest_pivot=least)
 
     def text(self) -> list[str]:
-        """Return the statements in C, with a temporary for arrays that are read and written."""
+        """Return the C statements of the call; arrays that are read and written get a temporary."""
         return [*([f"    if (*({self.when}) != 0.0)"] if self.when else []), *self._text()]
 
     def _text(self) -> list[str]:
@@ -157,13 +159,13 @@ class RoutineCall:
                 continue
             declared.append(f"        double moved{i}[{max(size, 1)}];")
             places.append(f"moved{i}")
-            # one by one, so that a compiler can keep the numbers in registers
+            # copied one by one, so that a compiler can keep the numbers in registers
             moved += [f"        {array}[{start + k}] = moved{i}[{k}];" for k in range(size)]
         return declared, places, moved
 
 
 def split_place(place: str) -> tuple[str, int]:
-    """Return a place's array and offset."""
+    """Return the array and the offset of a place."""
     name, _, offset = place.partition(" + ")
     return name, int(offset or 0)
 
@@ -189,7 +191,7 @@ def own_call(time: tuple[str, int], seen: tuple[str, int], made: tuple[str, int]
     """Return a call of an optional Python function.
 
     Args:
-        time, seen, made: places and sizes of its arguments; it changes the last one.
+        time, seen, made: places and sizes of the arguments; the function changes the last one.
     """
     places = {"time": time, "seen": seen, "made": made}
     return RoutineCall(function=None, inputs=(time[0], seen[0]), outputs=(made[0],), further=places)
@@ -210,8 +212,8 @@ def program_call(
     Args:
         name: unique C identifier in the library.
         program: program that is called.
-        sizes: sizes of its inputs.
-        inputs, outputs: places of its inputs and of the wanted outputs.
+        sizes: sizes of the program's inputs.
+        inputs, outputs: places of the inputs, and of the requested outputs.
         is_judged, smallest_pivot: as in `RoutineCall`.
     """
     empty = {key: np.empty((0, size)) for key, size in sizes.items()}
@@ -234,10 +236,10 @@ class Routine:
 
     Attributes:
         calls: calls in their order.
-        own: arrays of the routine with their sizes.
+        own: arrays that belong to this routine, with their sizes.
         known: places and sizes of coordinates and velocities after a run.
-        directions: number of directions of derivatives, which follow each varied array.
-        varied: varied arrays with their sizes without derivatives.
+        directions: number of directions of derivatives; the derivatives follow each varied array.
+        varied: arrays with derivatives, with their sizes without these.
     """
 
     calls: tuple[RoutineCall, ...] = ()
@@ -247,7 +249,7 @@ class Routine:
     varied: Mapping[str, int] = field(default_factory=dict)
 
     def _room(self) -> dict[str, int]:
-        """Return sizes of the routine's arrays, including derivatives."""
+        """Return the sizes of the routine's arrays, including derivatives."""
         return {
             name: size * (1 + self.directions * (name in self.varied))
             for name, size in self.own.items()
@@ -305,11 +307,11 @@ class Routine:
 def functions_text(
     routines: Iterable[Routine], prefix: str = "straight", *, single: bool = False
 ) -> str:
-    """Return the C text of all functions of routines; straight-line code has the prefix.
+    """Return the C text of all functions that routines call.
 
     Args:
-        routines: routines that contain the functions.
-        prefix: prefix of names of straight-line code.
+        routines: routines that call the functions.
+        prefix: prefix of the names of straight-line code.
         single: whether to write floats.
     """
     calls = [
@@ -333,8 +335,7 @@ def functions_text(
     for function in codes.values():
         generator.add(function)
     note = "made by Tauloop, do not edit"
-    # static functions: exported ones would not be inlined, because another library could replace
-    # them
+    # static, because exported functions, which another library could replace, are not inlined
     straight_text = f"#define CASADI_SYMBOL_EXPORT static\n{generator.dump()}"
     listed, includes = list(programs.values()), ("<string.h>",)
     if single:
@@ -345,7 +346,7 @@ def functions_text(
 
 
 def unit_quaternions(quaternions: Iterable[int], states: int) -> Routine:
-    """Return a projection of states (n,) to unit quaternions, which start at these indices."""
+    """Return the routine that normalizes the quaternions of states (n,) at these start indices."""
     places = tuple(quaternions)
 
     def back(y: ca.SX) -> dict[str, ca.SX]:

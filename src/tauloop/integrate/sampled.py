@@ -1,7 +1,7 @@
 """Systems under a sampled control, as machine code.
 
-The control of a machine and the controls of its drive lines are routines: rates, resets, and the
-calculations of a sample.
+The control of a machine and the controls of its drive lines consist of routines for the rates, the
+resets, and the calculations of a sample.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tauloop.integrate.routine import Own
 from tauloop.integrate.system import WORST, HybridSystem
 from tauloop.integrate.tableau import Tableau
 
-#: Events after which a run is given up.
+#: Number of events after which a run is stopped.
 MOST_EVENTS = 10_000
 
 
@@ -37,11 +37,13 @@ class SampledRun:
     Attributes:
         period: sampling period, s.
         inputs: inputs of every sample (N, n_i).
-        y, held, q: initial state; forces before the first sample, followed by kept numbers;
-            initial coordinates.
+        y: initial state.
+        held: forces before the first sample, followed by the values that samples pass on.
+        q: initial coordinates.
         p: constants.
         method, max_steps: the integrator and its maximum number of steps.
-        whole, change: delay from a sample to its effect, in whole periods and additional s.
+        whole, change: delay from a sample to its effect: number of whole periods, and additional
+            time in s.
         own, own_sizes: optional Python function of the sample, and sizes of its arguments.
         events: events to locate.
     """
@@ -66,13 +68,13 @@ class SampledTrace:
     """Result of a run, for the samples that it reached.
 
     Attributes:
-        states, modes, held: at each sample (N, n).
-        outcome: a `Stepped`, `TOO_LONG` or `ENDED`.
+        states, modes, held: states, modes and applied results at each sample (N, n).
+        outcome: reason why the run ended, a `StepOutcome`.
         end: time reached, s.
-        steps, events: number of steps of the integrator, and of events.
-        worst: smallest discriminant, smallest pivot over its typical size, and largest residual of
-            the run (3,).
-        failed: the same for the last unreliable evaluation (3,); NaN without any.
+        steps, events: numbers of steps of the integrator and of events.
+        worst: smallest discriminant, smallest pivot relative to its typical size, and largest
+            residual of the run (3,).
+        failed: the same three values of the last unreliable evaluation (3,); NaN if there was none.
         occurrences: events in the order of time.
     """
 
@@ -89,23 +91,31 @@ class SampledTrace:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it came to its end, or to a terminal event."""
+        """Whether the run reached its end or a terminal event."""
         return StepOutcome(self.outcome).is_success
 
     def early_end(self, assembly: Assembly, q: np.ndarray, when: str) -> str:
-        """Return the reason for an early end near coordinates (n_q,), with a text for the time."""
+        """Return the reason for an early end near coordinates (n_q,).
+
+        `when` is a text for the time, for the message.
+        """
         least, pivot, residual = self.failed
         known: dict[int, str] = {
             StepOutcome.MAX_STEPS: f"too many steps {when}",
-            StepOutcome.CHATTERING: f"events pile up {when}",
-            StepOutcome.STEP_TOO_SMALL: f"no step is short enough for the tolerances {when}: unstable, or too stiff",
+            StepOutcome.CHATTERING: f"too many events {when}",
+            StepOutcome.STEP_TOO_SMALL: f"no step is short enough for the tolerances {when}: the "
+            "motion is unstable, or too stiff",
         }
         if self.outcome in known:
             return known[self.outcome]
         if (least < 0 and least > NOT_FINITE) or residual >= CONVERGED:
-            return f"a loop does not close {when}: out of reach (residual {residual:.3g} of the characteristic length)"
+            return (
+                f"a loop does not close {when}: out of reach (residual {residual:.3g} "
+                "characteristic lengths)"
+            )
         if pivot <= SMALLEST_PIVOT:
-            return f"singular pose ({singular_kind(assembly, q)}) {when}: pivot at {pivot:.3g} of its typical size"
+            kind = singular_kind(assembly, q)
+            return f"singular pose ({kind}) {when}: a pivot is {pivot:.3g} of its typical size"
         return f"the motion is no longer finite {when}"
 
     def diagnostics(self, whole: int, end: str) -> tuple[Diagnostic, ...]:
@@ -160,7 +170,10 @@ def _occurrence(system: HybridSystem, event: Event, time: float, known: np.ndarr
 
 @final
 class CompiledSamples:
-    """Runs of a system in machine code, compiled on demand: the length of a run decides how."""
+    """Runs of a system in machine code, which is compiled on demand.
+
+    The length of a run determines the compiler.
+    """
 
     _SIGNATURE: ClassVar[str] = "ndld" + "d" * 5 + "**n" + "*" * 14
 
@@ -173,7 +186,7 @@ class CompiledSamples:
         """Return the code of a run.
 
         Raises:
-            EngineError: there is no compiler, or it fails.
+            EngineError: there is no compiler, or the compiler fails.
         """
         method, events = course.method.tableau, len(course.events)
         work = len(course.inputs) * course.method.evaluations(course.period)
@@ -190,7 +203,7 @@ class CompiledSamples:
         """Run the system.
 
         Raises:
-            EngineError: there is no compiler, or it fails.
+            EngineError: there is no compiler, or the compiler fails.
             Exception: any exception of the Python functions.
         """
         system, method, n, count = (

@@ -1,10 +1,10 @@
-"""Sensitivities: derivatives of states and samples by constants and by the start.
+"""Sensitivities: derivatives of states and samples with respect to constants and start values.
 
-With y' = f(y, z, p) between events and S = dy/dp along a direction: S' = f_y S + f_z dz/dp + f_p.
-Every call of a routine is preceded by the call of its tangents, for one direction at a time. So
-rates, resets and samples include derivatives. The integrator treats them as states and controls
-their errors in the same way. At an event they jump (`tl_agree` in `hybrid.c`). S(0) and the
-tangents of p define the parameters of the derivatives.
+Between events y' = f(y, z, p), so S = dy/dp along a direction satisfies S' = f_y S + f_z dz/dp +
+f_p. The call of the tangents precedes every call of a routine, for one direction at a time. So
+rates, resets and samples include derivatives. The integrator treats derivatives as states and
+controls their errors in the same way. At an event the derivatives jump (`tl_agree` in `hybrid.c`).
+S(0) and the tangents of p define the parameters with respect to which derivatives are taken.
 
 Source:
     Hairer, Norsett, Wanner 1993, Solving Ordinary Differential Equations I, section I.14; at events
@@ -44,13 +44,13 @@ _STARTS = "start"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SensitivityDirection:
-    """A parameter or start coordinate of derivatives.
+    """A parameter or start coordinate with respect to which derivatives are taken.
 
     Attributes:
         name, unit: name and unit of the parameter or start coordinate.
-        start: derivative of the first state (n,).
+        start: derivative of the initial state (n,).
         constants: derivative of the constants (n_p,).
-        scale: typical change, which makes errors of all derivatives comparable.
+        scale: typical change of the parameter, which makes errors of all derivatives comparable.
     """
 
     name: str
@@ -61,36 +61,36 @@ class SensitivityDirection:
 
 
 def require_known(names: Iterable[str], known: Iterable[str]) -> None:
-    """Raise for names that are neither parameters nor start coordinates.
+    """Raise an error for names that are neither parameters nor start coordinates.
 
     Raises:
         InputError: the message lists all of them.
     """
     what, remedy = (
-        "{!r} is neither a parameter of this calculation nor a coordinate of the start",
+        "{!r} is neither a parameter of this calculation nor a start coordinate",
         "see `tauloop show NAME --table`",
     )
     InputError.raise_if_any(unknown_names(names, known, what, "sensitivities", remedy))
 
 
 def require_smooth_friction(mechanism: Mechanism, problems: Problems) -> None:
-    """Add problems of friction with a jump at times that are not located."""
+    """Add problems for friction laws that jump at times which the integrator does not locate."""
     for name, key in dry_friction(mechanism):
         what = (
             f"the friction of {name} jumps at a reversal, whose time the integrator does not locate"
         )
-        problems.add("sensitivities", what, f"leave {key} out, or take differences of runs instead")
+        problems.add("sensitivities", what, f"omit {key}, or use finite differences of runs")
 
 
 def by_parameter(
     parameter: Parameter, start: np.ndarray, constants: np.ndarray, value: float | None = None
 ) -> SensitivityDirection:
-    """Return the direction of an independent parameter; its value defaults to the table's.
+    """Return the direction of an independent parameter.
 
     Args:
-        parameter: entry of a table.
+        parameter: entry of the parameter table.
         start, constants: as in `SensitivityDirection`.
-        value: value, SI.
+        value: value of the parameter, SI; by default the value in the table.
     """
     scale = abs(parameter.value if value is None else value) or 1.0
     unit = si_unit(parameter.unit)
@@ -115,7 +115,7 @@ def starts(ports: Iterable[Port], states: int, constants: int) -> dict[str, Sens
 
 
 def along_start(y: np.ndarray, directions: Sequence[SensitivityDirection]) -> np.ndarray:
-    """Return the first state (n,) followed by its scaled derivatives."""
+    """Return the initial state (n,) followed by its scaled derivatives."""
     return np.concatenate([y, *(direction.scale * direction.start for direction in directions)])
 
 
@@ -156,9 +156,9 @@ def labeled(
     Args:
         time: times (N,), s.
         ports: ports of the quantities.
-        by: derivatives of their columns, one port after the other, possibly followed by others
-            (N, n, d).
-        directions: the parameters.
+        by: derivatives (N, n, d) of the columns of the ports, one port after the other; further
+            rows may follow.
+        directions: directions of the derivatives.
     """
     import xarray as xr
 
@@ -181,10 +181,11 @@ def labeled(
 def sensitive(system: HybridSystem, directions: int) -> HybridSystem:
     """Return the system with derivatives along directions.
 
-    They follow its state, constants and findings, one direction after the other.
+    The derivatives follow the state, the constants and the results of samples, one direction after
+    the other.
 
     Raises:
-        InputError: a program does not have derivatives.
+        InputError: a program is not differentiable.
     """
     if not directions:
         return system
@@ -231,7 +232,7 @@ def routine_along(routine: Routine, sizes: Mapping[str, int], directions: int) -
 
 
 def _tangent(call: RoutineCall, varies: set[str], carried: set[str]) -> RoutineCall | None:
-    """Return the tangents of a call along a direction; None if nothing varies."""
+    """Return the call that computes the tangents of a call; None if no input varies."""
     chosen = [i for i, place in enumerate(call.inputs) if split_place(place)[0] in varies]
     if isinstance(call.function, CFunction):
         chosen = [i for i in chosen if call.function.inputs[i].name != _STARTS]

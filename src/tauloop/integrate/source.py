@@ -1,4 +1,4 @@
-"""C text of the integrator and its methods, to precede the text of a problem."""
+"""C text of the integrator and its methods, which precedes the text of a problem."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tauloop.integrate.tableau import Tableau
 
 
 def integrator_source(method: Tableau | None) -> str:
-    """Return `hybrid.c` followed by `TL_METHOD`, which defines `tl_steps`; default Radau IIA."""
+    """Return `hybrid.c` followed by `TL_METHOD`, which defines `tl_steps`; None for Radau IIA."""
     return c_file("tauloop.integrate", "hybrid.c") + _method(method)
 
 

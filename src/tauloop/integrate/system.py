@@ -1,7 +1,7 @@
 """Systems of routines (rates, resets, samples and projection), in C.
 
-Simulations, controls of machines, drive lines and machines with drive lines are such systems; they
-differ in the loops around the steps.
+Simulations, controls of machines, drive lines and machines with drive lines are such systems. They
+differ in the loops around the integrator's steps.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ from tauloop.integrate.routine import Routine, functions_text
 from tauloop.integrate.source import integrator_source
 from tauloop.integrate.tableau import Tableau
 
-#: Maximum number of projection steps; each squares the residual.
+#: Maximum number of projection steps, each of which squares the residual.
 RETURNS = 8
-#: Initial smallest discriminant, smallest pivot and largest residual; and those of the last
-#: failure.
+#: Initial values of the smallest discriminant, the smallest pivot and the largest residual, of the
+#: whole run and of the last failure.
 WORST = (1.0, 1e300, 0.0, np.nan, np.nan, np.nan)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HybridSystem:
-    """A system whose parts are routines.
+    """A system that consists of routines.
 
     Attributes:
-        states, held, inputs: sizes of a state, of a sample's applied results, and of its inputs.
+        states: size of the state.
+        held, inputs: sizes of the applied results and of the inputs of a sample.
         coordinates, velocities: sizes of the machine's coordinates and velocities in `known`.
         modes: initial modes.
-        rate, reset, sample: its routines.
-        back: routine that projects the state after every step; its residual, if any, is in
-            `rate`. It may have no calls.
-        kept: number of values that a sample keeps for the next one, after the applied results.
-        constants: number of the constants.
-        directions: number of directions of derivatives, which are part of states, results, and
-            constants.
+        rate, reset, sample: routines of the rates, of resets at events, and of a sample.
+        back: routine that projects the state after every step; it may have no calls. Its residual,
+            if any, is in `rate`.
+        kept: number of values that a sample passes to the next sample, after the applied results.
+        constants: number of constants.
+        directions: number of directions of derivatives, which are included in the states, results
+            and constants.
     """
 
     states: int
@@ -71,11 +72,11 @@ class HybridSystem:
         """Return the C text of a loop around the steps.
 
         Args:
-            method: an explicit method; Radau IIA by default.
-            loop: text of the loop.
-            events: events to locate, of coordinates and velocities.
-            known: number of values known in addition to rates if there are no events.
-            further: other routines by name, which the loop calls.
+            method: tableau of an explicit method; None for Radau IIA.
+            loop: C text of the loop.
+            events: number of events of coordinates and velocities to locate.
+            known: number of values that are computed in addition to rates if there are no events.
+            further: other routines that the loop calls, by name.
             precision: precision of all numbers.
         """
         routines = {

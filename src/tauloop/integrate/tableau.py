@@ -20,8 +20,8 @@ class Tableau(ReprMixin):
     """An explicit Runge-Kutta method whose last stage is the rate at the end of the step.
 
     Attributes:
-        A: weights of earlier stages (s, s); the last row gives the end of the step.
-        c: times of the stages (s,), in steps.
+        A: weights of earlier stages (s, s); the last row contains those of the end of the step.
+        c: times of the stages (s,), in units of the step.
         error: weights of the error estimate (s,); zeros for a method with fixed steps.
         dense: y(x) = y_0 + h sum_k x^(k+1) sum_j dense_jk K_j for x in [0, 1] (s, d).
         order: order of the error estimate plus one; it determines the next step.
@@ -35,7 +35,7 @@ class Tableau(ReprMixin):
 
     @property
     def is_adaptive(self) -> bool:
-        """Whether it estimates its error."""
+        """Whether the method estimates its error."""
         return bool(self.error.any())
 
 
@@ -86,16 +86,16 @@ def chained(
 ) -> Tableau:
     """Return a method of fixed steps whose stages need only the previous stage.
 
-    Stages have the rates at y + h c_k (previous rate).
+    Stage k is the rate at y + h c_k (rate of stage k - 1).
 
-    Without a dense output nothing is known within its steps, and the rate at their ends is left to
-    the next ones: for control loops, whose forces change there. With one it is Hermite's cubic
-    through both ends.
+    With a dense output, the solution within a step is Hermite's cubic through both ends. Without
+    it, values within a step are not available, and the rate at the end of a step is not computed.
+    This is used for control loops, whose forces change between steps.
 
     Args:
-        places: c of the stages after the first, in steps.
-        weights: b of all stages.
-        is_dense: whether it has a dense output.
+        places: times c of the stages after the first, in units of the step.
+        weights: weights b of all stages.
+        is_dense: whether the method has a dense output.
     """
     size = len(weights) + 1
     A = np.zeros((size, size))
@@ -113,7 +113,7 @@ def chained(
 
 
 def known_within(method: Tableau) -> Tableau:
-    """Return a method with its dense output, or with Hermite's cubic through both ends."""
+    """Return the method itself if it has a dense output; otherwise with Hermite's cubic added."""
     if method.dense.size:
         return method
     # y0 + h (k_1 x + (3 d - 2 k_1 - k_s) x^2 + (k_1 + k_s - 2 d) x^3) with d = sum of the weights
